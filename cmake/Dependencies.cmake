@@ -1,0 +1,48 @@
+# The libraries, all from Debian's packages. What every command needs is linked statically, so that `pipe` starts in milliseconds; libcurl,
+# libgit2 and libarchive bring some fifty shared objects with them and are loaded on first use (core/lazy_library.hpp), so only their headers
+# and sonames are wanted here.
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+function(pipeline_static_library name header archive)
+  find_path(${name}_INCLUDE ${header} REQUIRED)
+  find_library(${name}_ARCHIVE ${archive} REQUIRED)
+  add_library(pipeline_dep_${name} INTERFACE)
+  target_include_directories(pipeline_dep_${name} SYSTEM INTERFACE ${${name}_INCLUDE})
+  target_link_libraries(pipeline_dep_${name} INTERFACE $<BUILD_INTERFACE:${${name}_ARCHIVE}>)
+endfunction()
+
+function(pipeline_lazy_library name header library)
+  find_path(${name}_INCLUDE ${header} REQUIRED)
+  find_library(${name}_LIBRARY ${library} REQUIRED)
+  execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${${name}_LIBRARY} OUTPUT_VARIABLE dump COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "SONAME +([^\n ]+)" _ "${dump}")
+  add_library(pipeline_dep_${name} INTERFACE)
+  target_include_directories(pipeline_dep_${name} SYSTEM INTERFACE ${${name}_INCLUDE})
+  string(TOUPPER ${name} upper)
+  target_compile_definitions(pipeline_dep_${name} INTERFACE PIPELINE_${upper}_SONAME="${CMAKE_MATCH_1}")
+endfunction()
+
+pipeline_static_library(yaml yaml-cpp/yaml.h libyaml-cpp.a)
+pipeline_static_library(sqlite sqlite3.h libsqlite3.a)
+pipeline_static_library(crypto openssl/evp.h libcrypto.a)
+target_link_libraries(pipeline_dep_sqlite INTERFACE m ${CMAKE_DL_LIBS} Threads::Threads)
+target_link_libraries(pipeline_dep_crypto INTERFACE ${CMAKE_DL_LIBS} Threads::Threads)
+pipeline_lazy_library(curl curl/curl.h curl)
+pipeline_lazy_library(git2 git2.h git2)
+pipeline_lazy_library(archive archive.h archive)
+
+add_library(pipeline_dep_json INTERFACE)
+target_link_libraries(pipeline_dep_json INTERFACE nlohmann_json::nlohmann_json)
+
+add_library(pipeline_dep_asio INTERFACE)
+target_include_directories(pipeline_dep_asio SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
+target_compile_definitions(pipeline_dep_asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_REGEX=1 BOOST_PROCESS_USE_STD_FS=1)
+target_link_libraries(pipeline_dep_asio INTERFACE Threads::Threads)
+
+find_path(SPDLOG_INCLUDE spdlog/spdlog.h REQUIRED)
+add_library(pipeline_dep_spdlog INTERFACE)
+target_include_directories(pipeline_dep_spdlog SYSTEM INTERFACE ${SPDLOG_INCLUDE})
+target_compile_definitions(pipeline_dep_spdlog INTERFACE SPDLOG_FMT_EXTERNAL SPDLOG_HEADER_ONLY FMT_HEADER_ONLY)

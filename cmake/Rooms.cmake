@@ -1,0 +1,26 @@
+# A room is one static library made of the sources of one folder below src/. USES names the rooms it may enter: only their headers are on its
+# include path through the link, and tests/rooms checks the includes themselves.
+option(PIPELINE_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+
+add_library(pipeline_options INTERFACE)
+target_compile_options(pipeline_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers
+                       $<$<BOOL:${PIPELINE_WERROR}>:-Werror>)
+target_include_directories(pipeline_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+
+function(pipeline_room name)
+  cmake_parse_arguments(ROOM "" "" "USES;DEPENDS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  add_library(pipeline_${name} STATIC ${sources})
+  set_target_properties(pipeline_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(pipeline_${name} PUBLIC pipeline_options)
+  foreach(room ${ROOM_USES})
+    target_link_libraries(pipeline_${name} PUBLIC pipeline_${room})
+  endforeach()
+  foreach(dependency ${ROOM_DEPENDS})
+    target_link_libraries(pipeline_${name} PUBLIC pipeline_dep_${dependency})
+  endforeach()
+  if("asio" IN_LIST ROOM_DEPENDS)
+    target_precompile_headers(pipeline_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src/net/asio.hpp)
+  endif()
+endfunction()

@@ -1,0 +1,95 @@
+/// @file
+/// A pipeline as immutable values: what pipeline.yaml and the C++ DSL both become, and the one thing that the engine reads.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <pipeline/settings.hpp>
+
+namespace pipeline {
+
+/// A text with holes, as `--data ${inputs.data}`; parsed once, filled for each attempt.
+struct Template {
+  enum class Hole { input, output, parameter, run_id, step_name, environment };
+  struct Reference {
+    Hole hole;
+    std::string name;  ///< Empty for run_id and step_name.
+    bool operator==(const Reference&) const = default;
+  };
+  std::vector<std::variant<std::string, Reference>> parts;
+  bool operator==(const Template&) const = default;
+};
+
+/// What a step executes: an argument vector as it stands, or one line for `sh -c`, where every filled hole is quoted for the shell.
+struct Command {
+  std::vector<Template> arguments;  ///< With `shell`, exactly one.
+  bool shell = false;
+  bool operator==(const Command&) const = default;
+};
+
+/// An input is another step's output.
+struct InputSpec {
+  std::string name;
+  std::string step;    ///< The step that makes it ...
+  std::string output;  ///< ... and under which name.
+};
+
+/// An output is a file or folder that the step writes at the path it is given.
+struct OutputSpec {
+  std::string name;
+  std::string file_name;  ///< Last component of that path; the output's name unless said otherwise.
+};
+
+/// A variable whose value comes from the caller and reaches the step; masked in logs, stored nowhere.
+struct SecretSpec {
+  std::string name;
+  std::optional<std::filesystem::path> file;  ///< Absolute path of the file that holds it; else the caller's variable of that name.
+};
+
+/// Variables of a step: a value, or none for the caller's own value of that name.
+using StepEnvironment = std::map<std::string, std::optional<std::string>>;
+
+struct StepSpec {
+  std::string name;  ///< A path component: letters, digits, `_`, `-`, `.`; begins with a letter or digit.
+  std::string description;
+  Command command;
+  std::map<std::string, nlohmann::json> parameters;  ///< Scalars, the pipeline's merged in; a step's own win.
+  std::vector<InputSpec> inputs;                     ///< In the file's order.
+  std::vector<OutputSpec> outputs;
+  std::vector<std::string> after;  ///< Steps that must have succeeded first, besides those of the inputs.
+  StringList code;                 ///< Files, folders and globs below PipelineSpec::root; not given: found by reading the command.
+  StepEnvironment environment;
+  std::vector<SecretSpec> secrets;
+  Settings settings;  ///< The pipeline's merged in.
+  RetrySettings retry;
+  std::optional<Duration> timeout;  ///< Of one attempt.
+  bool cache = true;
+  unsigned line = 0;  ///< Where in the source file the step begins, from 1; 0: unknown.
+};
+
+/// What happens to the other steps when one has failed (ZenML's names).
+enum class ExecutionMode {
+  fail_fast,            ///< Running steps are stopped, no further one starts.
+  stop_on_failure,      ///< Running steps end, no further one starts.
+  continue_on_failure,  ///< What does not depend on the failed step goes on. The default.
+};
+
+struct PipelineSpec {
+  std::string name;
+  std::string description;
+  std::map<std::string, nlohmann::json> parameters;  ///< As given in the file, with the caller's `--param` applied.
+  std::vector<StepSpec> steps;                       ///< In the file's order; acyclic, references valid.
+  ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
+  std::vector<std::string> tags;
+  std::filesystem::path file;  ///< Absolute path of the source file; empty for a program.
+  std::filesystem::path root;  ///< Absolute folder that code and relative paths are taken from.
+};
+
+}  // namespace pipeline

@@ -1,0 +1,42 @@
+/// @file
+/// SHA-256 (FIPS 180-4), of bytes, files and named parts.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace pipeline {
+
+struct Digest {
+  std::array<std::uint8_t, 32> bytes{};
+  std::string hex() const;                           ///< 64 lower-case digits.
+  static Digest from_hex(std::string_view hex);      ///< Throws std::invalid_argument.
+  auto operator<=>(const Digest&) const = default;
+};
+
+/// Incremental SHA-256.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+  Hasher& update(std::string_view data);
+  /// Adds a length and then the bytes, so that ("ab","c") and ("a","bc") differ.
+  Hasher& field(std::string_view data);
+  /// The digest of all added so far; the hasher starts anew afterwards.
+  Digest finish();
+
+ private:
+  void* context_;
+};
+
+Digest sha256(std::string_view data);
+/// Of a file's content; throws EnvironmentError when it cannot be read.
+Digest sha256_file(const std::filesystem::path& file);
+
+}  // namespace pipeline

@@ -1,0 +1,47 @@
+/// @file
+/// What went wrong outside of the user's input, and the exit codes.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace pipeline {
+
+enum class ExitCode : int {
+  ok = 0,
+  step_failed = 1,
+  bad_input = 2,    ///< The user's file or options.
+  environment = 3,  ///< No engine, no disk, no permission.
+  build_failed = 4,
+  interrupted = 130,
+};
+
+/// Something outside failed: what was tried, what came back, and what to do about it.
+class EnvironmentError : public std::runtime_error {
+ public:
+  /// @param message what was tried, on what, and what came back, in one line
+  /// @param advice  what the user can do, a line each
+  explicit EnvironmentError(const std::string& message, std::vector<std::string> advice = {}) : runtime_error(message), advice_(std::move(advice)) {}
+  const std::vector<std::string>& advice() const { return advice_; }
+
+ private:
+  std::vector<std::string> advice_;
+};
+
+/// An image or a virtual environment could not be made.
+class BuildError : public EnvironmentError {
+ public:
+  /// @param details the failing line of the Dockerfile and the last lines that it printed
+  BuildError(const std::string& message, std::vector<std::string> details, std::vector<std::string> advice)
+      : EnvironmentError(message, std::move(advice)), details_(std::move(details)) {}
+  const std::vector<std::string>& details() const { return details_; }
+
+ private:
+  std::vector<std::string> details_;
+};
+
+/// The error for a failed system call: "WHAT: strerror(errno)"; ENOSPC, EACCES, EROFS and EDQUOT bring advice.
+[[nodiscard]] EnvironmentError system_error(const std::string& what, int error_number);
+
+}  // namespace pipeline

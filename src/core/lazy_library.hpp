@@ -1,0 +1,33 @@
+/// @file
+/// A shared library that is loaded on the first call of one of its functions: what a command does not need costs nothing at its start.
+#pragma once
+
+#include <atomic>
+
+namespace pipeline {
+
+/// The address of `symbol` in the library `soname`; throws EnvironmentError naming both when either is missing.
+void* load_symbol(const char* soname, const char* symbol);
+
+/// One function of such a library. `LazyFunction<decltype(::curl_easy_init)> easy_init{soname, "curl_easy_init"};` is called like the function.
+template <class Signature>
+class LazyFunction {
+ public:
+  constexpr LazyFunction(const char* soname, const char* symbol) : soname_(soname), symbol_(symbol) {}
+  template <class... Arguments>
+  decltype(auto) operator()(Arguments... arguments) const {
+    return get()(arguments...);
+  }
+  Signature* get() const {
+    auto* function = function_.load(std::memory_order_acquire);
+    if (!function) function_.store(function = reinterpret_cast<Signature*>(load_symbol(soname_, symbol_)), std::memory_order_release);
+    return function;
+  }
+
+ private:
+  const char* soname_;
+  const char* symbol_;
+  mutable std::atomic<Signature*> function_ = nullptr;
+};
+
+}  // namespace pipeline

@@ -1,0 +1,21 @@
+/// @file
+/// Registry credentials as `docker login` left them: credHelpers, credsStore, auths of ~/.docker/config.json (DOCKER_CONFIG).
+#pragma once
+
+#include <string>
+
+#include "net/asio.hpp"
+
+namespace pipeline::docker {
+
+struct RegistryAuth {
+  std::string header;  ///< Value of X-Registry-Auth (base64url JSON); that of `{}` if there are no credentials.
+  std::string notice;  ///< Why a helper that was configured did not help; empty if all is well.
+  bool found = false;
+};
+
+/// `registry.example:5000/team/image:tag` -> `registry.example:5000`; `ubuntu` -> `docker.io`.
+std::string registry_of(std::string_view reference);
+Task<RegistryAuth> registry_auth(std::string registry);
+
+}  // namespace pipeline::docker

@@ -1,0 +1,94 @@
+/// @file
+/// Docker Engine API (1.40 to 1.5x), as coroutines. Podman answers the same.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/cancel.hpp"
+#include "core/error.hpp"
+#include "net/asio.hpp"
+#include "net/http.hpp"
+
+namespace pipeline::docker {
+
+/// Where an engine answers, and how that was found.
+struct Endpoint {
+  std::string url;        ///< `unix:///var/run/docker.sock`, `tcp://host:2376`, `ssh://user@host`.
+  std::string origin;     ///< `DOCKER_HOST`, `docker context 'x'`, `default`.
+  net::TlsOptions tls;    ///< DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context's.
+  bool use_tls = false;
+};
+/// DOCKER_HOST, else the current docker context, else the default socket.
+Endpoint find_endpoint();
+
+/// The engine answered with an error.
+class EngineError : public EnvironmentError {
+ public:
+  EngineError(long status, const std::string& message, std::vector<std::string> advice = {}) : EnvironmentError(message, std::move(advice)), status_(status) {}
+  long status() const { return status_; }
+
+ private:
+  long status_;
+};
+
+struct EngineInfo {
+  std::string version, api_version, min_api_version, os, architecture;
+  bool podman = false;
+  bool buildkit = false;
+};
+
+struct ContainerState {
+  bool running = false;
+  int exit_code = 0;
+  bool oom_killed = false;
+  std::string error;
+};
+
+class EngineApi {
+ public:
+  /// Connects on the first call only. `loop` must outlive it.
+  EngineApi(asio::io_context& loop, Endpoint endpoint);
+  ~EngineApi();
+  const Endpoint& endpoint() const;
+
+  /// Version and abilities, negotiated once. Throws EnvironmentError saying which endpoint was tried and how to start an engine.
+  Task<const EngineInfo*> info();
+  Task<nlohmann::json> system_info();  ///< GET /info
+  Task<nlohmann::json> disk_usage();   ///< GET /system/df
+
+  /// One JSON call on the negotiated version's path. `path` as `/containers/json?all=1`; `body` null for none. Throws EngineError for a status of 400 and above.
+  Task<nlohmann::json> call(std::string method, std::string path, nlohmann::json body = nullptr);
+
+  Task<std::optional<nlohmann::json>> inspect_image(std::string reference);  ///< Nothing if the engine lacks it.
+  /// Pulls; progress lines go to `on_line`. `registry_auth` is the X-Registry-Auth header's value.
+  Task<> pull_image(std::string reference, std::string platform, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel);
+  Task<> push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel);
+  Task<> tag_image(std::string reference, std::string repository, std::string tag);
+  Task<> remove_image(std::string reference);
+  /// POST /build with the tar that `context` produces; `on_message` gets each JSON line of the answer.
+  Task<> build(std::string query, std::string registry_config, net::BodySource context, std::function<void(const nlohmann::json&)> on_message, CancelSource& cancel);
+
+  Task<std::string> create_container(std::string name, nlohmann::json body, std::string platform = {});  ///< The identifier.
+  Task<> start_container(std::string id);
+  Task<int> wait_container(std::string id, std::string condition = "not-running", std::function<void()> on_listening = {});
+  Task<ContainerState> inspect_container(std::string id);
+  /// Follows both streams from the start until the container ends; for what ran without a TTY.
+  Task<> follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes);
+  Task<> stop_container(std::string id, int grace_seconds);
+  Task<> kill_container(std::string id, std::string signal);
+  Task<> remove_container(std::string id);
+  /// Containers with all of these labels (`key` or `key=value`), also the ended ones.
+  Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> self_;
+};
+
+}  // namespace pipeline::docker

@@ -1,0 +1,59 @@
+/// @file
+/// A run from its spec to its end.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "core/cancel.hpp"
+#include "orchestrators/orchestrator.hpp"
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::engine {
+
+/// What a step sees of the root; from spec::CodeResolver, or anything that knows. Keeps this room free of the file's syntax.
+struct CodeProvider {
+  std::function<std::vector<store::TreeEntry>(const StepSpec&)> files;                             ///< Throws InputError.
+  std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;  ///< Advice for a step that failed over a file.
+};
+
+struct RunOptions {
+  unsigned jobs = 0;         ///< Attempts at a time; 0: the number of CPUs.
+  bool use_cache = true;
+  std::string only_step;     ///< Run this step and what it needs; empty: all.
+  std::chrono::milliseconds stop_grace{10'000};
+  std::string run_id;
+};
+
+struct RunSummary {
+  std::string run;
+  RunStatus status;
+  std::size_t succeeded = 0, cached = 0, failed = 0, skipped = 0, cancelled = 0;
+  bool build_failed = false;
+  bool environment_failed = false;
+};
+
+/// Runs the pipeline. Events reach `events` after they have been stored. Never throws for a failing step; throws InputError and EnvironmentError for what keeps
+/// the run from starting.
+Task<RunSummary> run(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts, store::StatIndex& stats,
+                     const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options);
+
+/// What a run would do with a step.
+struct StepPlan {
+  std::string step;
+  enum class Action { run, reuse, depends } action = Action::run;  ///< depends: reuse if what it waits for comes out as before.
+  std::string reused_from;           ///< Run that made it.
+  std::vector<std::string> changes;  ///< `code: train.py changed`, `input data: made anew by load`, `never run before`.
+  std::vector<store::KeyPart> key;
+  std::string environment;           ///< Description; and if it must be made ...
+  std::string build;                 ///< ... what will be done and why.
+};
+Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
+                                 store::StatIndex& stats, const CodeProvider& code, RunOptions options);
+
+}  // namespace pipeline::engine

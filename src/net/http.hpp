@@ -1,0 +1,75 @@
+/// @file
+/// HTTP on the event loop: libcurl's multi interface (loaded on first use) on Boost.Asio. TCP, TLS and unix sockets, streams both ways.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cancel.hpp"
+#include "core/error.hpp"
+#include "net/asio.hpp"
+
+namespace pipeline::net {
+
+struct TlsOptions {
+  std::string ca_file, cert_file, key_file;  ///< PEM; empty: the system's CAs, no client certificate.
+  bool verify = true;
+};
+
+/// Fills the buffer and returns how many bytes it wrote; 0 at the end. Called on the loop's thread; throws to abort.
+using BodySource = std::function<std::size_t(std::span<char>)>;
+
+struct Request {
+  std::string method = "GET";
+  std::string url;                      ///< `http://docker/v1.41/_ping`
+  std::string unix_socket;              ///< Path, or empty for TCP.
+  std::vector<std::string> headers;     ///< `Name: value`
+  std::string body;                     ///< Sent if not empty ...
+  BodySource body_source;               ///< ... or this, chunked.
+  TlsOptions tls;
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds timeout{0};  ///< Of the whole exchange; 0: none (streams).
+};
+
+struct Response {
+  long status = 0;
+  std::multimap<std::string, std::string> headers;  ///< Names in lower case.
+  std::string body;                                 ///< Empty if the body went to a callback.
+  std::string header(const std::string& name) const;
+};
+
+/// The exchange did not come to an answer: refused, cut, timed out, cancelled.
+class TransportError : public EnvironmentError {
+ public:
+  TransportError(int curl_code, const std::string& message) : EnvironmentError(message), code_(curl_code) {}
+  int curl_code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+/// One per loop. Connections are kept and reused.
+class HttpClient {
+ public:
+  explicit HttpClient(asio::io_context& loop);
+  ~HttpClient();
+
+  /// @param on_body   gets the body's bytes as they come, for a status below 400; else the body is collected
+  /// @param on_headers called once the status is known
+  /// @param cancel    stop (any level) aborts the exchange with TransportError
+  Task<Response> send(Request request, std::function<void(std::string_view)> on_body = {}, CancelSource* cancel = nullptr,
+                      std::function<void(const Response&)> on_headers = {});
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> self_;
+};
+
+}  // namespace pipeline::net

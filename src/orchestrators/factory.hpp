@@ -1,0 +1,19 @@
+/// @file
+/// The orchestrators by name.
+#pragma once
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline {
+
+struct OrchestratorOptions {
+  std::filesystem::path root;            ///< The pipeline's folder.
+  std::filesystem::path state;           ///< The store's folder, for what an orchestrator keeps itself (virtual environments).
+  std::filesystem::path template_dir;    ///< Overrides the embedded templates.
+  std::string run_id;
+};
+
+std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop, OrchestratorOptions options);
+std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop, OrchestratorOptions options);
+
+}  // namespace pipeline

@@ -1,0 +1,102 @@
+/// @file
+/// The port between the engine and the places where steps run.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "core/cancel.hpp"
+#include "core/digest.hpp"
+#include "net/asio.hpp"
+
+namespace pipeline {
+
+/// What a place can honour; the engine refuses a spec that asks for more, or says what is ignored.
+struct Capabilities {
+  std::string name;           ///< `docker`, `local`.
+  bool gpus = false;
+  bool memory_limits = false;
+  bool cpu_limits = false;
+};
+
+/// What a step would run in, as far as that can be known without making it.
+struct Environment {
+  std::string id;           ///< Digest over everything that determines it; a part of the cache key. Empty: only known once prepared.
+  std::string description;  ///< For people: the image's reference or `Python 3.11.2, venv 1a2b3c`.
+  bool ready = false;       ///< Nothing has to be built or pulled.
+  std::string reason;       ///< If not ready: what will be made, and why (`new`, `parent image missing`, `requirements changed`).
+};
+
+/// A step's input or output in this attempt.
+struct AttemptInput { std::string name; std::string file_name; std::filesystem::path path; };   ///< path: the artifact on this machine, a file or a folder, read-only.
+struct AttemptOutput { std::string name; std::string file_name; };
+
+/// Takes what a step prints. Lines may arrive in pieces.
+class LogSink {
+ public:
+  virtual void write(Stream stream, std::string_view bytes) = 0;
+  virtual ~LogSink() = default;
+};
+
+/// One try of one step; all that the place needs to know.
+struct Attempt {
+  const StepSpec& step;
+  std::string pipeline;
+  std::string run_id;
+  unsigned number;                          ///< From 1.
+  std::filesystem::path code;               ///< Folder with the step's code, read-only, shared with other attempts.
+  std::vector<AttemptInput> inputs;
+  std::filesystem::path outputs;            ///< Empty folder of this attempt's own; the step's outputs are to be there at its end, by file_name.
+  std::vector<AttemptOutput> output_names;
+  std::filesystem::path scratch;            ///< Empty folder of this attempt's own, removed by the engine afterwards.
+  StringMap environment;                    ///< The step's declared environment, the caller's values filled in.
+  StringMap secrets;                        ///< Never to be stored or shown.
+  LogSink& log;
+  CancelSource& cancel;                     ///< The user, fail_fast or the timeout says stop.
+};
+
+struct AttemptResult {
+  std::optional<Failure> failure;  ///< Nothing: it ended with exit code 0.
+  std::optional<int> exit_code;
+  std::string image;               ///< What it ran in: an image id, or an interpreter.
+};
+
+/// Runs attempts of steps in one kind of place: processes, containers or cluster jobs. Used from the loop's thread only.
+class Orchestrator {
+ public:
+  virtual const Capabilities& capabilities() const = 0;
+
+  /// What the step would run in; no side effect. Equal for equal settings.
+  virtual Task<Environment> environment(const StepSpec& step) = 0;
+
+  /// Makes it ready: builds, pulls. Idempotent; equal environments are made once, different ones side by side. Throws BuildError or EnvironmentError;
+  /// returns early with EnvironmentError when cancelled.
+  virtual Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) = 0;
+
+  /// Runs one attempt, in a prepared environment, to its end. When cancelled it stops the step gracefully (immediate: at once) and returns
+  /// FailureKind::cancelled. Whatever happens, nothing of the attempt is left but what it wrote to `outputs`.
+  virtual Task<AttemptResult> run(const Attempt& attempt) = 0;
+
+  /// Removes what earlier runs whose driver is dead have left: `is_alive(run_id)` says which still have one.
+  virtual Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) = 0;
+
+  virtual ~Orchestrator() = default;
+};
+
+/// Where a step finds its files, as it will see the paths itself.
+struct Layout {
+  std::string code, inputs, outputs;  ///< Folders.
+};
+
+/// The argument vector of an attempt in a place with this layout: holes filled, `sh -c` put before a shell line.
+std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout);
+/// Variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X, PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT), the declared
+/// environment, the settings' runtime_environment and the secrets; later ones win in this order.
+StringMap variables_of(const Attempt& attempt, const Layout& layout);
+
+}  // namespace pipeline

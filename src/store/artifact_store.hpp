@@ -1,0 +1,73 @@
+/// @file
+/// Files and folders by the SHA-256 of their content, in a directory: `artifacts/ab/cdef...`. What is there is whole and read-only.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/digest.hpp"
+
+namespace pipeline::store {
+
+struct StoredArtifact {
+  Digest digest;
+  bool is_directory = false;
+  std::uint64_t bytes = 0;
+};
+
+/// A file of a tree: where it is to stand, and where it is now.
+struct TreeEntry {
+  std::string relative_path;  ///< With `/`; never absolute, never with `..`.
+  std::filesystem::path source;
+};
+
+/// Remembers digests of files by (path, size, mtime, ctime, inode), so that what has not changed is not read again.
+class StatIndex {
+ public:
+  /// @param file where the index is kept between runs; loaded on first use, written by save()
+  explicit StatIndex(std::filesystem::path file);
+  Digest digest(const std::filesystem::path& file);
+  /// Writes the index if it has changed, atomically. Files changed in the last two seconds are not kept: their time stamp may not tell a second change.
+  void save();
+
+ private:
+  struct Entry { std::uint64_t size; std::int64_t mtime_ns, ctime_ns; std::uint64_t inode, device; Digest digest; };
+  std::filesystem::path file_;
+  std::map<std::string, Entry> entries_;
+  bool loaded_ = false, changed_ = false;
+  void load();
+};
+
+class ArtifactStore {
+ public:
+  explicit ArtifactStore(std::filesystem::path folder);
+
+  /// Takes a file or folder that nobody writes to any more into the store, by rename where that is possible; it is gone from `path` afterwards.
+  /// The digest of a file is that of its content; of a folder, that of the sorted list of (path, kind, executable bit, digest). Symbolic links that
+  /// stay inside the folder are kept, others are an EnvironmentError, as are sockets and devices. Nothing half done is ever visible.
+  StoredArtifact take(const std::filesystem::path& path);
+
+  /// Puts copies of files together as one read-only tree and returns its digest; does nothing but hashing if the store has it already.
+  StoredArtifact put_tree(std::span<const TreeEntry> entries, StatIndex& index);
+
+  /// Where the artifact is; a path to give to steps as an input.
+  std::filesystem::path path(const Digest& digest) const;
+  bool has(const Digest& digest) const;
+  /// Reads it all and compares: false if it is missing or damaged. A damaged one is moved aside.
+  bool verify(const Digest& digest);
+  /// Cheap check against a size and modification time remembered when it was taken; a mismatch falls back to verify().
+  bool looks_whole(const Digest& digest);
+  /// Copies it out to `target`, writable, never over something that exists.
+  void copy_out(const Digest& digest, const std::filesystem::path& target) const;
+  /// Removes every artifact for which `is_used` says no; returns the bytes freed.
+  std::uint64_t collect(const std::function<bool(const Digest&)>& is_used);
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace pipeline::store

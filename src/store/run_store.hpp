@@ -1,0 +1,132 @@
+/// @file
+/// What is remembered of runs: SQLite in WAL mode, one writer per process, any number of processes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipeline/events.hpp>
+
+#include "core/digest.hpp"
+
+namespace pipeline::store {
+
+/// Identity of a process that outlives pid reuse.
+struct ProcessId {
+  std::int64_t pid = 0;
+  std::string started;  ///< Boot id and start time in ticks.
+  static ProcessId self();
+  bool alive() const;
+};
+
+struct RunRecord {
+  std::string id, pipeline, orchestrator;
+  std::string file;                  ///< The pipeline's file, absolute.
+  std::string parameters;            ///< JSON object.
+  std::string git_commit;            ///< Empty: no repository.
+  bool git_dirty = false;
+  RunStatus status = RunStatus::running;
+  WallTime started{}, ended{};       ///< ended: 0 while it runs.
+  std::chrono::milliseconds took{};  ///< By the monotonic clock.
+  ProcessId driver;
+  std::string same_as;               ///< A run that reused every step of another one keeps no rows of its own.
+  std::size_t steps = 0, cached = 0, failed = 0;
+};
+
+struct OutputRecord {
+  std::string name, file_name;
+  Digest digest;
+  bool is_directory = false;
+  std::uint64_t bytes = 0;
+};
+
+struct StepRecord {
+  std::string run, name;
+  StepStatus status = StepStatus::pending;
+  std::string key;                  ///< Digest of the key's parts, hex; empty until known.
+  std::string reused_from;          ///< Run that made it, for a cached step.
+  WallTime started{}, ended{};
+  std::chrono::milliseconds took{};
+  unsigned attempts = 0;
+  std::string image;                ///< Image id or interpreter.
+  std::string message;              ///< Why it failed or was skipped.
+  std::string parameters;           ///< JSON object.
+  std::vector<OutputRecord> outputs;
+};
+
+struct AttemptRecord {
+  std::string run, step;
+  unsigned number = 1;
+  WallTime started{}, ended{};
+  std::chrono::milliseconds took{};
+  std::optional<int> exit_code;
+  std::string failure_kind, message;
+  std::string log;                  ///< File name below the store's logs/ folder.
+};
+
+/// One named part of a cache key, as `image` or `input data`. The value is a digest or a short text; never a secret.
+struct KeyPart { std::string name, value; };
+
+/// An earlier success that a step may reuse.
+struct CacheEntry {
+  std::string key, run, step;
+  std::vector<OutputRecord> outputs;
+};
+
+/// Throws EnvironmentError when the folder or database cannot be used (no permission, disk full, damaged, made by a newer version).
+class RunStore {
+ public:
+  /// Opens or creates `folder`/pipe.db. Migrations run once.
+  explicit RunStore(const std::filesystem::path& folder);
+  ~RunStore();
+  RunStore(RunStore&&) noexcept;
+
+  const std::filesystem::path& folder() const;
+  std::filesystem::path log_file(const std::string& name) const;  ///< folder/logs/name
+
+  /// All that `work` writes is committed together, or not at all if it throws.
+  void transaction(const std::function<void()>& work);
+
+  void add_run(const RunRecord& run);
+  void finish_run(const RunRecord& run);  ///< Status, end, duration, counts, same_as.
+  void put_step(const StepRecord& step);  ///< Inserts or replaces.
+  void put_attempt(const AttemptRecord& attempt);
+  /// Remembers a success under its key, with the key's parts and outputs.
+  void add_cache_entry(const CacheEntry& entry, const std::string& pipeline, const std::vector<KeyPart>& parts);
+
+  std::optional<CacheEntry> find_cached(const std::string& key);
+  void remove_cached(const std::string& key);
+  /// Parts of the newest key that this step of this pipeline succeeded with, and the run; to say what changed.
+  std::optional<std::pair<std::string, std::vector<KeyPart>>> last_key_parts(const std::string& pipeline, const std::string& step);
+
+  /// Newest first. @param limit 0: all
+  std::vector<RunRecord> runs(std::size_t limit = 0, const std::string& pipeline = {});
+  /// By identifier, unique prefix or `latest`. Nothing if there is none; InputError if the prefix is ambiguous.
+  std::optional<RunRecord> find_run(const std::string& id_or_prefix);
+  std::vector<StepRecord> steps(const std::string& run);  ///< In the order of the file; follows same_as.
+  std::vector<AttemptRecord> attempts(const std::string& run, const std::string& step);
+  /// Runs recorded as running whose driver is dead become interrupted; returns them.
+  std::vector<RunRecord> mark_dead_runs();
+  /// Removes runs and what belongs to them alone: steps, attempts, logs, cache entries they made (unless `keep_cache`).
+  void remove_run(const std::string& run, bool keep_cache);
+  /// Every artifact digest that a run or a cache entry names.
+  std::vector<Digest> referenced_artifacts();
+
+  /// A small table for other rooms' memory, such as the digests of files by stat (see StatIndex) or compiled plans. Values are bytes.
+  void put_blob(const std::string& kind, const std::string& key, std::string_view value);
+  std::optional<std::string> get_blob(const std::string& kind, const std::string& key);
+  void remove_blob(const std::string& kind, const std::string& key);
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> self_;
+};
+
+}  // namespace pipeline::store
