@@ -93,6 +93,10 @@ struct Layout {
   std::string code, inputs, outputs;  ///< Folders.
 };
 
+/// `INPUTS/NAME.EXT`, with the extension of the file that the step before wrote.
+std::string path_of(const AttemptInput& input, const Layout& layout);
+std::string path_of(const AttemptOutput& output, const Layout& layout);
+
 /// The argument vector of an attempt in a place with this layout: holes filled, `sh -c` put before a shell line.
 std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout);
 /// Variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X, PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT), the declared

@@ -1,0 +1,95 @@
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "core/identifier.hpp"
+#include "orchestrators/orchestrator.hpp"
+#include "orchestrators/shell_line.hpp"
+
+namespace pipeline {
+namespace {
+
+/// Strings as they are, everything else as JSON writes it: `true`, `5`, `0.1`, `null`.
+std::string text_of(const nlohmann::json& parameter) { return parameter.is_string() ? parameter.get<std::string>() : parameter.dump(); }
+
+template <class Items>
+auto& named(const Items& items, const std::string& name, const Attempt& attempt, const char* what) {
+  for (auto& item : items)
+    if (item.name == name) return item;
+  throw EnvironmentError("step '" + attempt.step.name + "' has no " + what + " '" + name + "', which its command names");
+}
+
+std::string value_of(const Template::Reference& hole, const Attempt& attempt, const Layout& layout) {
+  switch (hole.hole) {
+    case Template::Hole::input:
+      return path_of(named(attempt.inputs, hole.name, attempt, "input"), layout);
+    case Template::Hole::output:
+      return path_of(named(attempt.output_names, hole.name, attempt, "output"), layout);
+    case Template::Hole::parameter:
+      if (auto found = attempt.step.parameters.find(hole.name); found != attempt.step.parameters.end()) return text_of(found->second);
+      throw EnvironmentError("step '" + attempt.step.name + "' has no parameter '" + hole.name + "', which its command names");
+    case Template::Hole::run_id:
+      return attempt.run_id;
+    case Template::Hole::step_name:
+      return attempt.step.name;
+    case Template::Hole::environment:
+      if (auto found = attempt.environment.find(hole.name); found != attempt.environment.end()) return found->second;
+      throw EnvironmentError("the command of step '" + attempt.step.name + "' uses ${env." + hole.name + "}, but " + hole.name + " is not set",
+                             {"set it for this run: " + hole.name + "=... pipe run ...", "or give it a value under `environment` of the step"});
+  }
+  return {};
+}
+
+std::string filled(const Template& text, const Attempt& attempt, const Layout& layout) {
+  std::string result;
+  for (auto& part : text.parts) {
+    if (auto* literal = std::get_if<std::string>(&part)) result += *literal;
+    else result += value_of(std::get<Template::Reference>(part), attempt, layout);
+  }
+  return result;
+}
+
+std::string shell_line(const Template& text, const Attempt& attempt, const Layout& layout) {
+  ShellLine line;
+  for (auto& part : text.parts) {
+    if (auto* literal = std::get_if<std::string>(&part)) line.add_text(*literal);
+    else line.add_value(value_of(std::get<Template::Reference>(part), attempt, layout));
+  }
+  return line.finish();
+}
+
+/// `.csv` of `data.csv`, `.tar.gz` of `data.tar.gz`.
+std::string extension_of(const std::string& file_name) {
+  std::filesystem::path name(file_name);
+  auto extension = name.extension().string();
+  if (name.stem().extension() == ".tar") extension = ".tar" + extension;
+  return extension;
+}
+
+}  // namespace
+
+std::string path_of(const AttemptInput& input, const Layout& layout) { return layout.inputs + "/" + input.name + extension_of(input.file_name); }
+
+std::string path_of(const AttemptOutput& output, const Layout& layout) { return layout.outputs + "/" + output.file_name; }
+
+std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout) {
+  const Command& command = attempt.step.command;
+  if (command.shell) return {"sh", "-c", shell_line(command.arguments.at(0), attempt, layout)};
+  std::vector<std::string> arguments;
+  for (auto& argument : command.arguments) arguments.push_back(filled(argument, attempt, layout));
+  return arguments;
+}
+
+StringMap variables_of(const Attempt& attempt, const Layout& layout) {
+  StringMap variables{{"PIPE_RUN_ID", attempt.run_id},
+                      {"PIPE_STEP_NAME", attempt.step.name},
+                      {"PIPE_PIPELINE", attempt.pipeline},
+                      {"PIPE_ATTEMPT", std::to_string(attempt.number)}};
+  for (auto& input : attempt.inputs) variables[variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
+  for (auto& output : attempt.output_names) variables[variable_name("PIPE_OUTPUT_", output.name)] = path_of(output, layout);
+  for (auto& [name, value] : attempt.step.parameters) variables[variable_name("PIPE_PARAM_", name)] = text_of(value);
+  for (auto* later : {&attempt.environment, &attempt.step.settings.docker.runtime_environment, &attempt.secrets})
+    for (auto& [name, value] : *later) variables[name] = value;
+  return variables;
+}
+
+}  // namespace pipeline
