@@ -18,16 +18,19 @@ namespace pipeline::engine {
 
 /// What a step sees of the root; from spec::CodeResolver, or anything that knows. Keeps this room free of the file's syntax.
 struct CodeProvider {
-  std::function<std::vector<store::TreeEntry>(const StepSpec&)> files;                             ///< Throws InputError.
-  std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;  ///< Advice for a step that failed over a file.
+  /// The step's files, sorted. Equal sets of files are the same object, which lives as long as the provider. Throws InputError.
+  std::function<const std::vector<store::TreeEntry>&(const StepSpec&)> files;
+  /// Advice for a step that failed over a file that is in the root but not in its code.
+  std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;
 };
 
 struct RunOptions {
   unsigned jobs = 0;         ///< Attempts at a time; 0: the number of CPUs.
   bool use_cache = true;
   std::string only_step;     ///< Run this step and what it needs; empty: all.
-  std::chrono::milliseconds stop_grace{10'000};
   std::string run_id;
+  std::string git_commit;    ///< For the record; empty: no repository.
+  bool git_dirty = false;
 };
 
 struct RunSummary {

@@ -1,0 +1,135 @@
+#include "engine/attempt.hpp"
+
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "core/quantity.hpp"
+#include "core/error.hpp"
+#include "engine/cache_key.hpp"
+#include "engine/step_log.hpp"
+#include "engine/waiting.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The attempt's own folders, gone with it.
+class WorkFolder {
+ public:
+  explicit WorkFolder(fs::path path) : path_(std::move(path)) {
+    remove_tree(path_);
+    for (const auto* name : {"outputs", "scratch"}) {
+      std::error_code error;
+      fs::create_directories(path_ / name, error);
+      if (error) throw system_error("cannot make the folder " + (path_ / name).string(), error.value());
+    }
+  }
+  ~WorkFolder() {
+    try {
+      remove_tree(path_);
+    } catch (const std::exception&) {  // what cannot be removed now is found and removed by the next run
+    }
+  }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  fs::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+/// Passes a stop of the run on to one attempt, and stops it when its time is up.
+class Deadline {
+ public:
+  Deadline(const asio::any_io_executor& executor, CancelSource& run, std::optional<Duration> timeout)
+      : timer_(executor), from_run_(run, [this](StopLevel level) { attempt_.stop(level); }) {
+    if (!timeout) return;
+    timer_.expires_after(*timeout);
+    timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+      if (error || alive.expired()) return;
+      expired_ = attempt_.level() == StopLevel::none;
+      attempt_.stop(StopLevel::graceful);
+    });
+  }
+  CancelSource& source() { return attempt_; }
+  bool expired() const { return expired_; }
+
+ private:
+  CancelSource attempt_;
+  bool expired_ = false;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which may run after this object is gone
+  asio::steady_timer timer_;
+  CancelSource::Listener from_run_;
+};
+
+Failure missing_output(const StepSpec& step, const OutputSpec& output) {
+  return {FailureKind::missing_output,
+          "ended well but did not write its output '" + output.name + "'",
+          {"'" + step.name + "' must write a file or folder at ${outputs." + output.name + "}, also in $" + variable_name("PIPE_OUTPUT_", output.name)},
+          {}};
+}
+
+void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log, Failure& failure) {
+  if (!code.missing_file) return;
+  if (auto advice = code.missing_file(step, log.tail_text())) failure.hints.push_back(std::move(*advice));
+}
+
+}  // namespace
+
+fs::path work_folder(const store::RunStore& runs, const std::string& run_id) { return runs.folder() / "work" / run_id; }
+
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, std::vector<AttemptInput> inputs, std::string log_name) {
+  auto secrets = resolve_secrets(step);
+  std::vector<std::string> hidden;
+  for (const auto& [name, value] : secrets) hidden.push_back(value);
+
+  AttemptOutcome outcome;
+  const WorkFolder work(work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(number)));
+  StepLog log(context.runs.log_file(log_name), std::move(hidden), [&](Stream stream, std::string line) {
+    context.events.emit(event::StepLog{step.name, number, stream, std::move(line)});
+  });
+  const auto code = context.artifacts.put_tree(context.code.files(step), context.stats);
+  Deadline deadline(co_await asio::this_coro::executor, context.stop, step.timeout);
+  std::vector<AttemptOutput> outputs;
+  for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});
+
+  const Attempt attempt{.step = step,
+                        .pipeline = context.pipeline.name,
+                        .run_id = context.run_id,
+                        .number = number,
+                        .code = context.artifacts.path(code.digest),
+                        .inputs = std::move(inputs),
+                        .outputs = work / "outputs",
+                        .output_names = std::move(outputs),
+                        .scratch = work / "scratch",
+                        .environment = resolve_environment(step),
+                        .secrets = std::move(secrets),
+                        .log = log,
+                        .cancel = deadline.source()};
+  outcome.result = co_await context.orchestrator.run(attempt);
+  log.finish();
+  outcome.log_tail = log.tail();
+  auto& failure = outcome.result.failure;
+  if (deadline.expired()) {
+    failure = Failure{FailureKind::timed_out, "was stopped: it ran longer than its timeout of " + format_duration(*step.timeout), {"raise `timeout:` if that is too short"}, {}};
+  } else if (!failure) {
+    for (const auto& output : step.outputs) {
+      const auto path = work / "outputs" / output.file_name;
+      if (fs::symlink_status(path).type() == fs::file_type::not_found) {
+        failure = missing_output(step, output);
+        break;
+      }
+    }
+  }
+  if (failure) {
+    if (failure->kind != FailureKind::cancelled) explain(step, context.code, log, *failure);
+    co_return outcome;
+  }
+  for (const auto& output : step.outputs) {
+    const auto stored = co_await on_pool(context.pool, [&] { return context.artifacts.take(work / "outputs" / output.file_name); });
+    outcome.outputs.push_back({output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
+  }
+  co_return outcome;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,39 @@
+/// @file
+/// One attempt of a step around the orchestrator's part of it: folders, code, inputs, log, timeout, and its outputs into the store.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/run.hpp"
+
+namespace pipeline::engine {
+
+struct AttemptOutcome {
+  AttemptResult result;
+  std::vector<store::OutputRecord> outputs;  ///< Of a success.
+  std::deque<std::string> log_tail;
+};
+
+struct AttemptContext {
+  const PipelineSpec& pipeline;
+  Orchestrator& orchestrator;
+  store::RunStore& runs;
+  store::ArtifactStore& artifacts;
+  store::StatIndex& stats;
+  const CodeProvider& code;
+  EventSink& events;
+  asio::thread_pool& pool;
+  CancelSource& stop;  ///< Of the run.
+  std::string run_id;
+};
+
+/// Where the runs' attempts have their folders, below the state folder.
+std::filesystem::path work_folder(const store::RunStore& runs, const std::string& run_id);
+
+/// Runs attempt `number` of the step; its failure is in the result. Throws EnvironmentError where this machine fails (a full disk, ...).
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, std::vector<AttemptInput> inputs, std::string log_name);
+
+}  // namespace pipeline::engine

@@ -1,0 +1,84 @@
+#include "engine/decision.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+std::unordered_map<std::string_view, std::size_t> positions_by_name(const PipelineSpec& pipeline) {
+  std::unordered_map<std::string_view, std::size_t> positions;
+  positions.reserve(pipeline.steps.size());
+  for (std::size_t i = 0; i < pipeline.steps.size(); ++i) positions.emplace(pipeline.steps[i].name, i);
+  return positions;
+}
+
+}  // namespace
+
+std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step, const std::string& environment_id) {
+  return key_parts(pipeline_.name, step, resolve_environment(step), code_parts_.of(code_.files(step)), environment_id);
+}
+
+StepKey Decisions::key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {
+  StepKey result;
+  result.parts = own_parts(step, environment_id);
+  for (const auto& input : step.inputs) {
+    const auto& output = outputs(input);
+    result.parts.push_back(input_part(input, output.file_name, output.digest.hex()));
+  }
+  result.key = key_of(result.parts);
+  return result;
+}
+
+std::optional<store::CacheEntry> Decisions::reusable(const StepSpec& step, const std::string& key) {
+  if (!step.cache) return std::nullopt;
+  auto entry = runs_.find_cached(key);
+  if (!entry) return std::nullopt;
+  if (std::ranges::all_of(entry->outputs, [&](const auto& output) { return artifacts_.looks_whole(output.digest); })) return entry;
+  runs_.remove_cached(key);
+  return std::nullopt;
+}
+
+std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step) {
+  std::vector<std::size_t> selected;
+  if (only_step.empty()) {
+    for (std::size_t i = 0; i < pipeline.steps.size(); ++i) selected.push_back(i);
+    return selected;
+  }
+  const auto positions = positions_by_name(pipeline);
+  if (!positions.contains(only_step)) {
+    std::vector<std::string> names;
+    for (const auto& step : pipeline.steps) names.push_back(step.name);
+    throw InputError("pipeline '" + pipeline.name + "' has no step '" + only_step + "'", did_you_mean(only_step, names));
+  }
+  std::vector<bool> wanted(pipeline.steps.size());
+  std::vector<std::size_t> open{positions.at(only_step)};
+  while (!open.empty()) {
+    const auto i = open.back();
+    open.pop_back();
+    if (wanted[i]) continue;
+    wanted[i] = true;
+    for (const auto& input : pipeline.steps[i].inputs) open.push_back(positions.at(input.step));
+    for (const auto& name : pipeline.steps[i].after) open.push_back(positions.at(name));
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i]) selected.push_back(i);
+  return selected;
+}
+
+std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline, const std::vector<std::size_t>& selected) {
+  std::unordered_map<std::string_view, std::uint32_t> position;
+  position.reserve(selected.size());
+  for (std::uint32_t i = 0; i < selected.size(); ++i) position.emplace(pipeline.steps[selected[i]].name, i);
+  std::vector<std::vector<std::uint32_t>> needs(selected.size());
+  for (std::size_t i = 0; i < selected.size(); ++i) {
+    const auto& step = pipeline.steps[selected[i]];
+    for (const auto& input : step.inputs) needs[i].push_back(position.at(input.step));
+    for (const auto& name : step.after) needs[i].push_back(position.at(name));
+  }
+  return needs;
+}
+
+}  // namespace pipeline::engine

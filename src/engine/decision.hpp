@@ -1,0 +1,47 @@
+/// @file
+/// Whether a step has to run: its key from all that it depends on, and the earlier success that has the same.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/cache_key.hpp"
+#include "engine/run.hpp"
+
+namespace pipeline::engine {
+
+struct StepKey {
+  std::string key;
+  std::vector<store::KeyPart> parts;
+};
+
+/// The outputs of the steps that have some, by step and output name.
+using OutputsOf = std::function<const store::OutputRecord&(const InputSpec&)>;
+
+class Decisions {
+ public:
+  Decisions(const PipelineSpec& pipeline, store::RunStore& runs, store::ArtifactStore& artifacts, store::StatIndex& stats, const CodeProvider& code)
+      : pipeline_(pipeline), runs_(runs), artifacts_(artifacts), code_(code), code_parts_(stats) {}
+
+  /// All parts but the inputs; `environment_id` is not empty.
+  std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
+  StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs);
+  /// The earlier success with this key, if the step may use it and its artifacts are there and whole.
+  std::optional<store::CacheEntry> reusable(const StepSpec& step, const std::string& key);
+
+ private:
+  const PipelineSpec& pipeline_;
+  store::RunStore& runs_;
+  store::ArtifactStore& artifacts_;
+  const CodeProvider& code_;
+  CodeParts code_parts_;
+};
+
+/// The steps that `only_step` needs, itself included, as indices in the file's order; all of them if it is empty. Throws InputError for an unknown name.
+std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step);
+
+/// For each of `selected` the positions in `selected` of the steps that it needs.
+std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline, const std::vector<std::size_t>& selected);
+
+}  // namespace pipeline::engine

@@ -1,0 +1,26 @@
+/// @file
+/// Replaces secret values in a stream of bytes, wherever the stream is cut.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeline::engine {
+
+class SecretMask {
+ public:
+  /// @param secrets values to hide; those shorter than three bytes are left alone, as they would hide everything
+  explicit SecretMask(std::vector<std::string> secrets);
+  /// The bytes that can be shown now. What may be the beginning of a secret is held back until more is known.
+  std::string feed(std::string_view bytes);
+  /// What was held back, at the end of the stream.
+  std::string finish();
+
+ private:
+  std::string take(bool at_end);
+  std::vector<std::string> secrets_;  ///< Longest first.
+  std::string pending_;
+};
+
+}  // namespace pipeline::engine

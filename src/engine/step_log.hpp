@@ -1,0 +1,42 @@
+/// @file
+/// What a step prints: masked, written to the attempt's log file as it comes, and handed on line by line.
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/secret_mask.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::engine {
+
+class StepLog final : public LogSink {
+ public:
+  /// Creates `file` and its folder; throws EnvironmentError.
+  StepLog(const std::filesystem::path& file, std::vector<std::string> secrets, std::function<void(Stream, std::string)> on_line);
+  void write(Stream stream, std::string_view bytes) override;
+  /// Writes what was held back and closes the file; the first failure to write is thrown here, as EnvironmentError.
+  void finish();
+  /// The last lines of both streams, in the order of arrival.
+  const std::deque<std::string>& tail() const { return tail_; }
+  std::string tail_text() const;
+
+ private:
+  void put(Stream stream, std::string_view masked);
+  void put_line(Stream stream, std::string line);
+  struct Close { void operator()(std::FILE* file) const { std::fclose(file); } };
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  std::array<SecretMask, 2> masks_;
+  std::array<std::string, 2> lines_;  ///< Unfinished line of each stream.
+  std::function<void(Stream, std::string)> on_line_;
+  std::deque<std::string> tail_;
+  int write_error_ = 0;
+};
+
+}  // namespace pipeline::engine
