@@ -1,0 +1,130 @@
+# shellcheck shell=bash disable=SC2034
+# What the scripts share: messages, Debian packages, the Docker Engine, parent images, the build. To be sourced; defines functions only.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TESTBED=$ROOT/scripts/testbed
+PROGRAM=$(basename "$0")
+
+# Needed to build and run, and on top of it to test.
+BUILD_PACKAGES=(cmake ninja-build g++ ccache pkg-config git curl ca-certificates python3 python3-venv
+  libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
+  libsqlite3-dev libyaml-cpp-dev libssl-dev)
+TEST_PACKAGES=(libgtest-dev libgmock-dev binutils dpkg-dev file)
+LINT_PACKAGES=(clang-format clang-tidy shellcheck)
+
+say() { printf '%s: %s\n' "$PROGRAM" "$*" >&2; }
+fail() {
+  say "$@"
+  exit 1
+}
+
+# The comment at the head of the calling script is its help.
+usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 77; fi
+}
+can_be_root() { [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
+
+# Installs those of the named Debian packages that are missing; says which. Elsewhere it only says what will be needed.
+ensure_packages() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say "this is no Debian: please see to it yourself that there are (Debian's names): $*"
+    return 0
+  fi
+  local missing log
+  missing=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | awk '$1 == "installed" {print $2}' | sort |
+    comm -13 - <(printf '%s\n' "$@" | sort))
+  [ -n "$missing" ] || return 0
+  # shellcheck disable=SC2086  # one word a package
+  set -- $missing
+  say "installing $# Debian packages: $*"
+  can_be_root || fail "that takes root, and sudo wants a password or is missing. As root: apt-get install $*"
+  log=$(mktemp)
+  if ! { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    fail "apt-get could not install them; its last lines are above, all of it is in $log"
+  fi
+  rm -f "$log"
+}
+
+# Configures and builds with a preset. Usage: build PRESET [TARGET...]
+build() {
+  local preset=$1 folder=$ROOT/build/$1 log
+  shift
+  log=$folder/configure.log
+  mkdir -p "$folder"
+  if [ ! -f "$folder/build.ninja" ]; then
+    say "configuring $preset in build/$preset"
+    (cd "$ROOT" && cmake --preset "$preset") >"$log" 2>&1 || {
+      tail -n 25 "$log" >&2
+      fail "cmake could not configure; all of it is in $log"
+    }
+  fi
+  local targets=()
+  [ $# -eq 0 ] || targets=(--target "$@")
+  (cd "$ROOT" && cmake --build --preset "$preset" "${targets[@]}") >&2 || fail "the build failed, see above"
+}
+
+# Does a Docker Engine answer? What DOCKER_HOST or docker's context name, else the default socket. Leaves the reason in ENGINE_PROBLEM.
+ENGINE_PROBLEM=
+engine_answers() {
+  local socket=/var/run/docker.sock
+  case ${DOCKER_HOST:-} in unix://*) socket=${DOCKER_HOST#unix://} ;; esac
+  if [ -z "${DOCKER_HOST:-}" ] || [ -n "${DOCKER_HOST##tcp:*}" ] && [ -S "$socket" ] && command -v curl >/dev/null; then
+    ENGINE_PROBLEM=$(curl -fsS --max-time 5 --unix-socket "$socket" http://engine/_ping 2>&1 >/dev/null) && return 0
+  elif command -v docker >/dev/null; then
+    ENGINE_PROBLEM=$(docker version --format '{{.Server.Version}}' 2>&1 >/dev/null) && return 0
+  else
+    ENGINE_PROBLEM="there is no $socket and no docker command"
+  fi
+  if [ -S "$socket" ] && [ ! -w "$socket" ]; then
+    ENGINE_PROBLEM="$(id -un) may not use $socket (sudo adduser $(id -un) docker, then log in again)"
+  fi
+  return 1
+}
+
+# Makes an engine answer: one that does is left as it is; else the test bed's is installed and started. Returns 1 with ENGINE_PROBLEM if none can be had.
+ensure_engine() {
+  local log
+  engine_answers && return 0
+  if [ -n "${DOCKER_HOST:-}" ]; then
+    ENGINE_PROBLEM="DOCKER_HOST is $DOCKER_HOST, and there: $ENGINE_PROBLEM"
+    return 1
+  fi
+  if [ -S /var/run/docker.sock ] && [ ! -w /var/run/docker.sock ]; then return 1; fi
+  if ! command -v apt-get >/dev/null || ! can_be_root; then
+    ENGINE_PROBLEM="none answers ($ENGINE_PROBLEM), and installing one takes Debian and root"
+    return 1
+  fi
+  say "no Docker Engine answers: installing and starting Debian's"
+  log=$(mktemp)
+  if ! as_root "$TESTBED/docker-engine" >"$log" 2>&1; then
+    ENGINE_PROBLEM="none answers, and Debian's could not be started: $(tail -n 3 "$log" | tr '\n' ' ')"
+    rm -f "$log"
+    return 1
+  fi
+  rm -f "$log"
+  engine_answers
+}
+
+# Sees to it that the engine can get these parent images: it has them, or it can pull them, or they are made of Debian packages.
+ensure_parent_images() {
+  local image missing=()
+  command -v docker >/dev/null || return 0 # `pipe` pulls by itself
+  for image in "$@"; do
+    docker image inspect "$image" >/dev/null 2>&1 || missing+=("$image")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  for image in "${missing[@]}"; do
+    say "pulling $image"
+    if ! timeout 600 docker pull -q "$image" >/dev/null 2>&1; then
+      say "no registry has it for us: making a stand-in for $image of Debian's packages"
+      as_root "$TESTBED/base-images" "$image" >&2 || {
+        say "$image could not be made"
+        return 1
+      }
+    fi
+  done
+}

@@ -1,0 +1,156 @@
+"""No room includes what it may not. The allowed edges are those of src/CMakeLists.txt, and nothing else is written down here."""
+
+import pathlib
+import re
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Headers of a library -> the name under which a room DEPENDS on it. What costs at start-up or compile time, or should stay replaceable.
+LIBRARIES = {
+    "boost/": "asio",
+    "curl/": "curl",
+    "git2": "git2",
+    "archive": "archive",
+    "sqlite3": "sqlite",
+    "yaml-cpp/": "yaml",
+    "openssl/": "crypto",
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def read_rooms(cmake_file):
+    """{room: (rooms it may use, libraries it depends on)}"""
+    rooms = {}
+    for name, arguments in re.findall(r"^pipeline_room\((\w+)([^)]*)\)", cmake_file.read_text(), re.MULTILINE):
+        lists, current = {"USES": [], "DEPENDS": []}, None
+        for word in arguments.split():
+            if word in lists:
+                current = lists[word]
+            else:
+                current.append(word)
+        rooms[name] = (set(lists["USES"]), set(lists["DEPENDS"]))
+    return rooms
+
+
+def find_cycle(rooms):
+    """The rooms of a circle, or nothing."""
+    finished = set()
+
+    def visit(room, path):
+        if room in path:
+            return path[path.index(room):] + [room]
+        if room not in finished:
+            for used in sorted(rooms[room][0]):
+                cycle = visit(used, path + [room])
+                if cycle:
+                    return cycle
+            finished.add(room)
+        return None
+
+    return next((cycle for room in sorted(rooms) if (cycle := visit(room, []))), None)
+
+
+def includes(file):
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match[1], match[2]
+
+
+def sources(folder):
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".hpp", ".cpp", ".h", ".ipp"))
+
+
+def check_rooms(root):
+    """A line for every include that is not allowed."""
+    rooms = read_rooms(root / "src/CMakeLists.txt")
+    found = []
+    for room, (uses, depends) in rooms.items():
+        reachable = set(depends).union(*(rooms[used][1] for used in uses)) if uses else set(depends)
+        for file in sources(root / "src" / room):
+            for line, kind, header in includes(file):
+                place = f"{file.relative_to(root)}:{line}"
+                target = header.split("/")[0]
+                library = next((name for prefix, name in LIBRARIES.items() if header.startswith(prefix)), None)
+                if kind == "<" and target in rooms and "/" in header:
+                    found.append(f'{place}: <{header}>: rooms include each other with quotes: "{header}"')
+                elif kind == '"' and target not in rooms:
+                    found.append(f'{place}: "{header}" names no room; write "ROOM/FILE.hpp"')
+                elif kind == '"' and target != room and target not in uses:
+                    found.append(f'{place}: {room} may not include "{header}"; it may use: {", ".join(sorted(uses)) or "no other room"}')
+                elif kind == "<" and library and library not in reachable:
+                    found.append(f"{place}: {room} may not include <{header}>: neither it nor a room that it uses DEPENDS on {library}")
+    return found
+
+
+def check_public(root):
+    """The public headers include the standard library, nlohmann/json and each other."""
+    return [
+        f"{file.relative_to(root)}:{line}: a public header may not include {header}"
+        for file in sources(root / "include")
+        for line, kind, header in includes(file)
+        if not (kind == "<" and (re.fullmatch(r"\w+", header) or re.match(r"(nlohmann|pipeline)/\w+\.hpp$", header)))
+    ]
+
+
+class Rooms(unittest.TestCase):
+    def test_no_room_includes_what_it_may_not(self):
+        self.assertEqual(check_rooms(ROOT), [])
+
+    def test_public_headers_include_only_the_standard_library_and_json(self):
+        self.assertEqual(check_public(ROOT), [])
+
+    def test_rooms_use_each_other_in_no_circle(self):
+        self.assertIsNone(find_cycle(read_rooms(ROOT / "src/CMakeLists.txt")))
+
+    def test_every_folder_below_src_is_a_room(self):
+        folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+        self.assertEqual(folders, set(read_rooms(ROOT / "src/CMakeLists.txt")))
+
+
+class TheCheckItself(unittest.TestCase):
+    """What is forbidden is found."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        self.write("src/CMakeLists.txt", "pipeline_room(low DEPENDS crypto)\npipeline_room(high USES low)\npipeline_room(side\n  DEPENDS asio)\n")
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def test_an_upward_include_is_found(self):
+        self.write("src/low/a.cpp", '#include <vector>\n#include "high/b.hpp"\n')
+        self.assertEqual(check_rooms(self.root), ['src/low/a.cpp:2: low may not include "high/b.hpp"; it may use: no other room'])
+
+    def test_a_library_of_another_room_is_found(self):
+        self.write("src/high/a.hpp", "#include <openssl/evp.h>\n  # include <boost/asio.hpp>\n")
+        self.assertEqual(len(check_rooms(self.root)), 1)
+        self.assertIn("src/high/a.hpp:2: high may not include <boost/asio.hpp>", check_rooms(self.root)[0])
+
+    def test_an_include_around_the_rooms_is_found(self):
+        self.write("src/high/a.hpp", '#include "../low/a.hpp"\n#include <low/a.hpp>\n')
+        self.assertEqual(len(check_rooms(self.root)), 2)
+
+    def test_allowed_includes_are_allowed(self):
+        self.write("src/high/a.hpp", '#include "high/b.hpp"\n#include "low/a.hpp"\n#include <map>\n#include <pipeline/spec.hpp>\n')
+        self.assertEqual(check_rooms(self.root), [])
+
+    def test_a_library_in_a_public_header_is_found(self):
+        self.write("include/pipeline/a.hpp", "#include <string>\n#include <nlohmann/json.hpp>\n#include <sqlite3.h>\n#include \"core/digest.hpp\"\n")
+        self.assertEqual(
+            check_public(self.root),
+            [f"include/pipeline/a.hpp:{line}: a public header may not include {header}" for line, header in ((3, "sqlite3.h"), (4, "core/digest.hpp"))],
+        )
+
+    def test_a_circle_is_found(self):
+        self.write("src/CMakeLists.txt", "pipeline_room(a USES b)\npipeline_room(b USES c)\npipeline_room(c USES a)\n")
+        self.assertEqual(find_cycle(read_rooms(self.root / "src/CMakeLists.txt")), ["a", "b", "c", "a"])
+
+
+if __name__ == "__main__":
+    unittest.main()
