@@ -1,0 +1,79 @@
+/// @file
+/// An orchestrator whose steps are functions of the test; the store, the artifacts and the log beside it are real.
+#pragma once
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "engine/run.hpp"
+#include "engine/waiting.hpp"
+
+namespace pipeline::engine {
+
+using StepFunction = std::function<AttemptResult(const Attempt&)>;
+
+inline AttemptResult fails_with(int code) { return {Failure{FailureKind::exit_code, "exited with code " + std::to_string(code), {}, {}}, code, "fake"}; }
+
+inline AttemptResult writes(const Attempt& attempt, const std::string& text) {
+  for (const auto& output : attempt.output_names) std::ofstream(attempt.outputs / output.file_name) << text;
+  return {std::nullopt, 0, "fake"};
+}
+
+class FakeOrchestrator final : public Orchestrator {
+ public:
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Task<Environment> environment(const StepSpec& step) override {
+    const bool built = built_.contains(image_of(step));
+    co_return Environment{known_before_build || built ? "id-" + image_of(step) : "", image_of(step), built, built ? "" : "new"};
+  }
+
+  Task<Environment> prepare(const StepSpec& step, EventSink&, CancelSource&) override {
+    if (broken_images.contains(image_of(step))) throw BuildError("cannot build " + image_of(step), {"RUN false"}, {"mend it"});
+    if (built_.insert(image_of(step)).second) ++builds;
+    co_return co_await environment(step);
+  }
+
+  Task<AttemptResult> run(const Attempt& attempt) override {
+    ++started[attempt.step.name];
+    ++running_;
+    most_at_once = std::max(most_at_once, running_);
+    order.push_back(attempt.step.name);
+    Gate stopped(co_await asio::this_coro::executor);
+    const CancelSource::Listener listener(attempt.cancel, [&](StopLevel) { stopped.open(); });
+    AttemptResult result;
+    if (blocking.contains(attempt.step.name)) {
+      co_await stopped.wait();
+      result = {Failure{FailureKind::cancelled, "was stopped", {}, {}}, 143, "fake"};
+    } else {
+      co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+      const auto found = steps.find(attempt.step.name);
+      result = found == steps.end() ? writes(attempt, attempt.step.name) : found->second(attempt);
+    }
+    --running_;
+    co_return result;
+  }
+
+  Task<> remove_orphans(const std::function<bool(const std::string&)>&) override { co_return; }
+
+  std::map<std::string, StepFunction> steps;     ///< What a step does; by default it writes its name to its outputs.
+  std::set<std::string> blocking;                ///< Steps that run until they are stopped.
+  std::set<std::string> broken_images;
+  bool known_before_build = true;
+  std::map<std::string, int> started;
+  std::vector<std::string> order;
+  int builds = 0, most_at_once = 0;
+
+ private:
+  static std::string image_of(const StepSpec& step) { return step.settings.docker.parent_image.value_or("image"); }
+  Capabilities capabilities_{.name = "fake"};
+  std::set<std::string> built_;
+  int running_ = 0;
+};
+
+}  // namespace pipeline::engine

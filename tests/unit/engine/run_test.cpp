@@ -1,0 +1,419 @@
+#include "engine/run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "core/diagnostic.hpp"
+#include "unit/engine/fake_orchestrator.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+class Recorder final : public EventSink {
+ public:
+  void emit(const Event& event) override {
+    events.push_back(event);
+    if (on_event) on_event(event);
+  }
+  std::vector<Event> events;
+  std::function<void(const Event&)> on_event;
+
+  std::vector<std::string> lines(const std::string& step) const {
+    std::vector<std::string> found;
+    for (const auto& event : events)
+      if (const auto* log = std::get_if<event::StepLog>(&event); log && log->step == step) found.push_back(log->line);
+    return found;
+  }
+  const event::StepFinished& end_of(const std::string& step) const {
+    for (const auto& event : events)
+      if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && finished->step == step) return *finished;
+    throw std::runtime_error(step + " has no end");
+  }
+};
+
+StepSpec step(std::string name, std::vector<std::string> from = {}, std::vector<std::string> after = {}) {
+  StepSpec spec;
+  spec.name = name;
+  spec.command.arguments = {Template{{std::string("do-" + name)}}};
+  spec.outputs = {{"out", "out"}};
+  for (const auto& other : from) spec.inputs.push_back({other, other, "out"});
+  spec.after = std::move(after);
+  return spec;
+}
+
+class RunTest : public ::testing::Test {
+ protected:
+  RunSummary run(RunOptions options = {}) {
+    asio::io_context loop;
+    store::RunStore runs(folder.path() / "state");
+    store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    store::StatIndex stats(folder.path() / "state" / "stat-index");
+    std::map<std::string, std::vector<store::TreeEntry>> files;
+    const CodeProvider code{[&](const StepSpec& spec) -> const std::vector<store::TreeEntry>& {
+                              auto& entries = files[spec.name];
+                              entries.clear();
+                              for (const auto& [name, text] : sources[spec.name]) {
+                                write_file_atomically(folder.path() / name, text);
+                                entries.push_back({name, folder.path() / name});
+                              }
+                              return entries;
+                            },
+                            [&](const StepSpec&, std::string_view output) -> std::optional<std::string> {
+                              return output.find("table.csv") == std::string_view::npos ? std::nullopt : std::optional<std::string>("add table.csv to `code:`");
+                            }};
+    recorder.events.clear();
+    options.run_id = "run-" + std::to_string(++count);
+    std::exception_ptr error;
+    RunSummary summary;
+    asio::co_spawn(loop, engine::run(pipeline, orchestrator, runs, artifacts, stats, code, recorder, cancel, options),
+                   [&](std::exception_ptr failed, RunSummary result) {
+                     error = failed;
+                     summary = std::move(result);
+                   });
+    loop.run();
+    if (error) std::rethrow_exception(error);
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "state" / "work" / options.run_id));
+    return summary;
+  }
+  std::string artifact(const std::string& run_id, const std::string& name) {
+    store::RunStore runs(folder.path() / "state");
+    const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    for (const auto& record : runs.steps(run_id))
+      if (record.name == name) return read_file(artifacts.path(record.outputs.at(0).digest));
+    return "no such step";
+  }
+  StepStatus status_of(const std::string& name) { return recorder.end_of(name).status; }
+
+  TemporaryFolder folder;
+  PipelineSpec pipeline{.name = "test"};
+  FakeOrchestrator orchestrator;
+  Recorder recorder;
+  CancelSource cancel;
+  std::map<std::string, std::map<std::string, std::string>> sources;
+  int count = 0;
+};
+
+TEST_F(RunTest, step_fails_when_it_does_not_write_an_output) {
+  pipeline.steps = {step("a"), step("b", {"a"})};
+  orchestrator.steps["a"] = [](const Attempt&) { return AttemptResult{std::nullopt, 0, "fake"}; };
+  const auto summary = run();
+  EXPECT_EQ(summary.status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("a").failure->kind, FailureKind::missing_output);
+  EXPECT_THAT(recorder.end_of("a").failure->message, HasSubstr("did not write its output 'out'"));
+  EXPECT_EQ(status_of("b"), StepStatus::skipped);
+  EXPECT_EQ(recorder.end_of("b").failure->message, "needs 'a', which failed");
+  EXPECT_EQ(orchestrator.started["b"], 0);
+}
+
+TEST_F(RunTest, independent_steps_go_on_after_a_failure) {
+  pipeline.steps = {step("bad"), step("good"), step("after_bad", {"bad"}), step("after_good", {"good"})};
+  orchestrator.steps["bad"] = [](const Attempt&) { return fails_with(7); };
+  const auto summary = run();
+  EXPECT_EQ(summary.succeeded, 2u);
+  EXPECT_EQ(summary.failed, 1u);
+  EXPECT_EQ(summary.skipped, 1u);
+}
+
+TEST_F(RunTest, stop_on_failure_starts_nothing_further_but_lets_running_steps_end) {
+  pipeline.execution_mode = ExecutionMode::stop_on_failure;
+  pipeline.steps = {step("bad"), step("beside"), step("later", {"beside"})};
+  orchestrator.steps["bad"] = [](const Attempt&) { return fails_with(1); };
+  run({.jobs = 2});
+  EXPECT_EQ(status_of("beside"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("later"), StepStatus::skipped);
+  EXPECT_THAT(recorder.end_of("later").failure->message, HasSubstr("since 'bad' failed"));
+}
+
+TEST_F(RunTest, fail_fast_stops_running_steps) {
+  pipeline.execution_mode = ExecutionMode::fail_fast;
+  pipeline.steps = {step("bad"), step("long")};
+  orchestrator.blocking = {"long"};
+  orchestrator.steps["bad"] = [](const Attempt&) { return fails_with(1); };
+  const auto summary = run({.jobs = 2});
+  EXPECT_EQ(status_of("long"), StepStatus::cancelled);
+  EXPECT_EQ(summary.status, RunStatus::failed);
+}
+
+TEST_F(RunTest, step_is_retried_as_often_as_it_says) {
+  pipeline.steps = {step("flaky")};
+  pipeline.steps[0].retry = {.max_retries = 2, .delay = Duration(1), .backoff = 2.0};
+  orchestrator.steps["flaky"] = [](const Attempt& attempt) { return attempt.number < 3 ? fails_with(1) : writes(attempt, "third time"); };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(orchestrator.started["flaky"], 3);
+  EXPECT_EQ(artifact("run-1", "flaky"), "third time");
+  std::vector<std::chrono::milliseconds> delays;
+  for (const auto& event : recorder.events)
+    if (const auto* retried = std::get_if<event::StepRetried>(&event)) delays.push_back(retried->delay);
+  EXPECT_THAT(delays, ElementsAre(std::chrono::milliseconds(1), std::chrono::milliseconds(2)));
+}
+
+TEST_F(RunTest, retries_end_with_the_last_failure) {
+  pipeline.steps = {step("flaky")};
+  pipeline.steps[0].retry = {.max_retries = 1};
+  orchestrator.steps["flaky"] = [](const Attempt& attempt) { return fails_with(static_cast<int>(attempt.number)); };
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("flaky").failure->message, "exited with code 2");
+  EXPECT_EQ(recorder.end_of("flaky").attempts, 2u);
+}
+
+TEST_F(RunTest, step_is_stopped_at_its_timeout) {
+  pipeline.steps = {step("long")};
+  pipeline.steps[0].timeout = Duration(20);
+  orchestrator.blocking = {"long"};
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("long").failure->kind, FailureKind::timed_out);
+  EXPECT_THAT(recorder.end_of("long").failure->message, HasSubstr("timeout of 20ms"));
+}
+
+TEST_F(RunTest, interrupted_run_cancels_what_runs_and_what_waits) {
+  pipeline.steps = {step("long"), step("next", {"long"}), step("waiting")};
+  orchestrator.blocking = {"long"};
+  recorder.on_event = [&](const Event& event) {
+    if (std::holds_alternative<event::StepStarted>(event)) cancel.stop(StopLevel::graceful);
+  };
+  const auto summary = run({.jobs = 1});
+  EXPECT_EQ(summary.status, RunStatus::interrupted);
+  EXPECT_EQ(status_of("long"), StepStatus::cancelled);
+  EXPECT_EQ(status_of("next"), StepStatus::cancelled);
+  EXPECT_EQ(status_of("waiting"), StepStatus::cancelled);
+}
+
+TEST_F(RunTest, failing_build_fails_its_steps_only) {
+  pipeline.steps = {step("a"), step("b")};
+  pipeline.steps[0].settings.docker.parent_image = "broken";
+  orchestrator.broken_images = {"broken"};
+  const auto summary = run();
+  EXPECT_TRUE(summary.build_failed);
+  EXPECT_EQ(recorder.end_of("a").failure->kind, FailureKind::build);
+  EXPECT_EQ(status_of("b"), StepStatus::succeeded);
+}
+
+TEST_F(RunTest, store_that_cannot_be_written_ends_the_run) {
+  pipeline.steps = {step("a")};
+  orchestrator.steps["a"] = [&](const Attempt& attempt) {
+    std::filesystem::remove_all(attempt.outputs.parent_path());  // the disk is gone under it
+    return AttemptResult{std::nullopt, 0, "fake"};
+  };
+  EXPECT_EQ(run().status, RunStatus::failed);
+}
+
+TEST_F(RunTest, second_run_reuses_every_step) {
+  pipeline.steps = {step("a"), step("b", {"a"}), step("no_outputs", {"a"})};
+  pipeline.steps[2].outputs.clear();
+  run();
+  const auto summary = run();
+  EXPECT_EQ(summary.cached, 3u);
+  EXPECT_EQ(recorder.end_of("b").reused_from, "run-1");
+  EXPECT_EQ(orchestrator.started["b"], 1);
+  EXPECT_EQ(artifact("run-2", "b"), "b");
+}
+
+TEST_F(RunTest, cached_step_runs_again_without_the_cache) {
+  pipeline.steps = {step("a"), step("b")};
+  pipeline.steps[1].cache = false;
+  run();
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 1);
+  EXPECT_EQ(orchestrator.started["b"], 2);
+  run({.use_cache = false});
+  EXPECT_EQ(orchestrator.started["a"], 2);
+}
+
+TEST_F(RunTest, edit_reruns_just_what_uses_it) {
+  pipeline.steps = {step("load"), step("train", {"load"}), step("other", {"load"})};
+  sources["train"] = {{"train.py", "1"}};
+  sources["other"] = {{"other.py", "1"}};
+  run();
+  sources["train"]["train.py"] = "2";
+  run();
+  EXPECT_EQ(status_of("load"), StepStatus::cached);
+  EXPECT_EQ(status_of("train"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("other"), StepStatus::cached);
+}
+
+TEST_F(RunTest, step_that_gives_the_same_again_spares_those_behind_it) {
+  pipeline.steps = {step("load"), step("train", {"load"})};
+  sources["load"] = {{"load.py", "1"}};
+  run();
+  sources["load"]["load.py"] = "1 # a comment";
+  run();
+  EXPECT_EQ(status_of("load"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("train"), StepStatus::cached);
+}
+
+TEST_F(RunTest, damaged_artifact_is_made_again) {
+  pipeline.steps = {step("a")};
+  run();
+  {
+    store::RunStore runs(folder.path() / "state");
+    const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    const auto path = artifacts.path(runs.steps("run-1").at(0).outputs.at(0).digest);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    std::ofstream(path) << "something else";
+  }
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 2);
+  EXPECT_EQ(artifact("run-2", "a"), "a");
+}
+
+TEST_F(RunTest, failed_attempt_leaves_nothing_to_reuse) {
+  pipeline.steps = {step("a")};
+  orchestrator.steps["a"] = [](const Attempt& attempt) {
+    writes(attempt, "half done");
+    return fails_with(1);
+  };
+  run();
+  orchestrator.steps.clear();
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 2);
+  EXPECT_EQ(artifact("run-2", "a"), "a");
+}
+
+TEST_F(RunTest, jobs_bounds_the_steps_at_a_time) {
+  for (int i = 0; i < 20; ++i) pipeline.steps.push_back(step("s" + std::to_string(i)));
+  run({.jobs = 3});
+  EXPECT_EQ(orchestrator.most_at_once, 3);
+}
+
+TEST_F(RunTest, only_step_runs_what_it_needs) {
+  pipeline.steps = {step("a"), step("b", {"a"}), step("c", {"b"}), step("d")};
+  run({.only_step = "b"});
+  EXPECT_THAT(orchestrator.order, ElementsAre("a", "b"));
+  EXPECT_THROW(run({.only_step = "bb"}), InputError);
+}
+
+TEST_F(RunTest, environment_known_only_once_it_is_made_still_gives_a_hit) {
+  orchestrator.known_before_build = false;
+  pipeline.steps = {step("a"), step("b", {"a"})};
+  run();
+  EXPECT_EQ(run().cached, 2u);
+}
+
+TEST_F(RunTest, secret_reaches_the_step_and_nothing_else) {
+  ::setenv("RUN_TEST_SECRET", "canary-5d1f", 1);
+  pipeline.steps = {step("a")};
+  pipeline.steps[0].secrets = {{"RUN_TEST_SECRET", std::nullopt}};
+  orchestrator.steps["a"] = [](const Attempt& attempt) {
+    const auto& value = attempt.secrets.at("RUN_TEST_SECRET");
+    attempt.log.write(Stream::out, "token is " + value.substr(0, 4));
+    attempt.log.write(Stream::out, value.substr(4) + "\n");
+    return writes(attempt, "made with " + std::to_string(value.size()) + " bytes");
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_THAT(recorder.lines("a"), ElementsAre("token is ***"));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+    if (entry.is_regular_file()) EXPECT_EQ(read_file(entry.path()).find("canary-5d1f"), std::string::npos) << entry.path();
+  ::unsetenv("RUN_TEST_SECRET");
+  EXPECT_THROW(run(), EnvironmentError);
+}
+
+TEST_F(RunTest, changed_secret_reuses_and_changed_variable_reruns) {
+  pipeline.steps = {step("a")};
+  pipeline.steps[0].secrets = {{"RUN_TEST_TOKEN", std::nullopt}};
+  pipeline.steps[0].environment = {{"RUN_TEST_VARIABLE", std::nullopt}};
+  ::setenv("RUN_TEST_TOKEN", "first-value", 1);
+  ::setenv("RUN_TEST_VARIABLE", "1", 1);
+  run();
+  ::setenv("RUN_TEST_TOKEN", "second-value", 1);
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 1);
+  ::setenv("RUN_TEST_VARIABLE", "2", 1);
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 2);
+}
+
+TEST_F(RunTest, failure_over_a_file_outside_of_the_code_brings_the_line_to_add) {
+  pipeline.steps = {step("a")};
+  orchestrator.steps["a"] = [](const Attempt& attempt) {
+    attempt.log.write(Stream::err, "No such file or directory: 'table.csv'\n");
+    return fails_with(1);
+  };
+  run();
+  EXPECT_THAT(recorder.end_of("a").failure->hints, ElementsAre("add table.csv to `code:`"));
+  EXPECT_THAT(recorder.end_of("a").failure->details, ElementsAre("No such file or directory: 'table.csv'"));
+}
+
+TEST_F(RunTest, run_store_tells_the_run_afterwards) {
+  pipeline.steps = {step("a"), step("b", {"a"})};
+  orchestrator.steps["b"] = [](const Attempt& attempt) {
+    attempt.log.write(Stream::out, "hello\n");
+    return fails_with(9);
+  };
+  run();
+  store::RunStore runs(folder.path() / "state");
+  const auto record = runs.find_run("latest");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->status, RunStatus::failed);
+  const auto steps = runs.steps(record->id);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].status, StepStatus::succeeded);
+  EXPECT_EQ(steps[1].status, StepStatus::failed);
+  const auto attempts = runs.attempts(record->id, "b");
+  ASSERT_EQ(attempts.size(), 1u);
+  EXPECT_EQ(attempts[0].exit_code, 9);
+  EXPECT_EQ(read_file(runs.log_file(attempts[0].log)), "hello\n");
+}
+
+class PlanTest : public RunTest {
+ protected:
+  std::vector<StepPlan> plan() {
+    asio::io_context loop;
+    store::RunStore runs(folder.path() / "state");
+    store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    store::StatIndex stats(folder.path() / "state" / "stat-index");
+    std::map<std::string, std::vector<store::TreeEntry>> files;
+    const CodeProvider code{[&](const StepSpec& spec) -> const std::vector<store::TreeEntry>& {
+                              for (const auto& [name, text] : sources[spec.name]) {
+                                write_file_atomically(folder.path() / name, text);
+                                files[spec.name].push_back({name, folder.path() / name});
+                              }
+                              return files[spec.name];
+                            },
+                            {}};
+    std::vector<StepPlan> plans;
+    asio::co_spawn(loop, engine::plan(pipeline, orchestrator, runs, artifacts, stats, code, {}), [&](std::exception_ptr error, std::vector<StepPlan> result) {
+      if (error) std::rethrow_exception(error);
+      plans = std::move(result);
+    });
+    loop.run();
+    return plans;
+  }
+};
+
+TEST_F(PlanTest, plan_says_what_will_be_reused_and_what_changed) {
+  pipeline.steps = {step("load"), step("train", {"load"}), step("report", {"train"})};
+  sources["train"] = {{"train.py", "1"}};
+  pipeline.steps[1].parameters["c"] = 1.0;
+  auto plans = plan();
+  EXPECT_EQ(plans[0].action, StepPlan::Action::run);
+  EXPECT_THAT(plans[0].changes, ElementsAre("never run before"));
+  run();
+  plans = plan();
+  for (const auto& one : plans) {
+    EXPECT_EQ(one.action, StepPlan::Action::reuse) << one.step;
+    EXPECT_EQ(one.reused_from, "run-1");
+  }
+  sources["train"]["train.py"] = "2";
+  pipeline.steps[1].parameters["c"] = 0.5;
+  plans = plan();
+  EXPECT_EQ(plans[0].action, StepPlan::Action::reuse);
+  EXPECT_EQ(plans[1].action, StepPlan::Action::run);
+  EXPECT_THAT(plans[1].changes, ElementsAre("code train.py changed", "parameter c: 1.0 -> 0.5"));
+  EXPECT_EQ(plans[2].action, StepPlan::Action::depends);
+}
+
+TEST_F(PlanTest, plan_has_no_side_effect) {
+  pipeline.steps = {step("a")};
+  plan();
+  EXPECT_EQ(orchestrator.builds, 0);
+  EXPECT_TRUE(orchestrator.order.empty());
+}
+
+}  // namespace
+}  // namespace pipeline::engine

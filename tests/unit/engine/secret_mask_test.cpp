@@ -1,0 +1,54 @@
+#include "engine/secret_mask.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace pipeline::engine {
+namespace {
+
+std::string masked(std::vector<std::string> secrets, std::vector<std::string> pieces) {
+  SecretMask mask(std::move(secrets));
+  std::string shown;
+  for (const auto& piece : pieces) shown += mask.feed(piece);
+  return shown + mask.finish();
+}
+
+TEST(SecretMask, hides_a_secret_within_a_line) { EXPECT_EQ(masked({"hunter2"}, {"the password is hunter2!"}), "the password is ***!"); }
+
+TEST(SecretMask, hides_a_secret_that_is_cut_anywhere) {
+  const std::string text = "a hunter2 b";
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) EXPECT_EQ(masked({"hunter2"}, {text.substr(0, cut), text.substr(cut)}), "a *** b") << cut;
+}
+
+TEST(SecretMask, prefers_the_longer_of_two_secrets_with_one_beginning) {
+  EXPECT_EQ(masked({"token", "token-extended"}, {"tok", "en-exten", "ded"}), "***");
+  EXPECT_EQ(masked({"token", "token-extended"}, {"token-ext", "!"}), "***-ext!");
+}
+
+TEST(SecretMask, hides_a_secret_of_several_lines) { EXPECT_EQ(masked({"-----KEY\nabc\n"}, {"x-----KEY\n", "abc\ny"}), "x***y"); }
+
+TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) { EXPECT_EQ(masked({"", "1"}, {"1 1 1"}), "1 1 1"); }
+
+TEST(SecretMask, shows_the_beginning_of_a_secret_that_never_comes) { EXPECT_EQ(masked({"hunter2"}, {"hunt"}), "hunt"); }
+
+TEST(SecretMask, gives_the_same_for_every_way_of_cutting) {
+  std::mt19937 random(20261121);
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "ab"[random() % 2];
+    const std::vector<std::string> secrets{"aba", "abbab", "bbbb"};
+    std::vector<std::string> pieces;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t size = 1 + random() % 7;
+      pieces.push_back(text.substr(at, size));
+      at += size;
+    }
+    const auto shown = masked(secrets, pieces);
+    EXPECT_EQ(shown, masked(secrets, {text})) << text;
+    for (const auto& secret : secrets) EXPECT_EQ(shown.find(secret), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::engine
