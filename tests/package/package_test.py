@@ -1,0 +1,56 @@
+"""What is installed is enough: for a consumer's project, and as Debian packages."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["BUILD_DIR"])
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{command} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+class Package(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_installed_command_runs_and_a_consumer_builds_with_the_installed_package(self):
+        prefix = self.folder / "prefix"
+        run("cmake", "--install", BUILD, "--prefix", prefix)
+        self.assertIn("0.1.0", run(prefix / "bin/pipe", "--version"))
+        build = self.folder / "build"
+        run("cmake", "-S", HERE / "consumer", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
+        run("cmake", "--build", build)
+        self.assertEqual(run(build / "consumer"), "consumer 1 cached\n")
+        run(build / "values")
+        exported = "".join(file.read_text() for file in prefix.rglob("pipeline*.cmake"))
+        for private in (str(BUILD), str(HERE.parents[1])):
+            self.assertNotIn(private, exported, "the installed package names a folder of the build")
+
+    def test_debian_packages_name_what_they_need_and_the_command_runs_from_one(self):
+        run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder / "deb", cwd=self.folder)
+        packages = {file.name.split("_")[0]: file for file in (self.folder / "deb").glob("*.deb")}
+        self.assertEqual(set(packages), {"pipe", "pipe-dev"})
+        depends = run("dpkg-deb", "-f", packages["pipe"], "Depends")
+        for library in ("libc6", "libcurl", "libgit2", "libarchive"):
+            self.assertIn(library, depends)
+        root = self.folder / "root"
+        run("dpkg-deb", "-x", packages["pipe"], root)
+        self.assertIn("0.1.0", run(root / "usr/bin/pipe", "--version"))
+        self.assertTrue((root / "usr/share/pipeline/templates").is_dir())
+        needed = run("objdump", "-p", root / "usr/bin/pipe")
+        for lazy in ("libcurl", "libgit2", "libarchive", "libstdc++"):
+            self.assertNotIn(f"NEEDED               {lazy}", needed, "it is to be loaded on first use only")
+
+
+if __name__ == "__main__":
+    unittest.main()
