@@ -74,6 +74,12 @@ class Orchestrator {
   /// What the step would run in; no side effect. Equal for equal settings.
   virtual Task<Environment> environment(const StepSpec& step) = 0;
 
+  /// True if the step that once had an environment with this `recheck` would get an equal one now. May say no when in doubt.
+  virtual Task<bool> unchanged(std::string recheck) {
+    (void)recheck;
+    co_return false;
+  }
+
   /// Makes it ready: builds, pulls. Idempotent; equal environments are made once, different ones side by side. Throws BuildError or EnvironmentError;
   /// returns early with EnvironmentError when cancelled.
   virtual Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) = 0;
