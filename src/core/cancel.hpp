@@ -2,36 +2,47 @@
 /// Telling work in progress to stop: first gracefully, then at once.
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <list>
+#include <map>
 
 namespace pipeline {
 
 enum class StopLevel { none, graceful, immediate };
 
-/// Held by the one who may say stop. One thread.
+/// Held by the one who may say stop. One thread. Outlives its listeners.
 class CancelSource {
  public:
-  using Callbacks = std::list<std::function<void(StopLevel)>>;
+  CancelSource() = default;
+  CancelSource(const CancelSource&) = delete;
+  CancelSource& operator=(const CancelSource&) = delete;
+
   StopLevel level() const { return level_; }
-  /// Raises the level and tells all who listen; never lowers it.
+  /// Raises the level and tells all who listen, in the order in which they came; never lowers it. A callback may add listeners, remove itself or
+  /// others, and call stop(); it must not throw.
   void stop(StopLevel level);
+
   /// Listens until destroyed. Called at once if the level is above none already.
   class Listener {
    public:
     Listener(CancelSource& source, std::function<void(StopLevel)> callback);
-    ~Listener() { source_.callbacks_.erase(position_); }
+    ~Listener() { source_.entries_.erase(id_); }
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
 
    private:
     CancelSource& source_;
-    Callbacks::iterator position_;
+    std::uint64_t id_;
   };
 
  private:
+  struct Entry {
+    std::function<void(StopLevel)> callback;
+    StopLevel told;
+  };
   StopLevel level_ = StopLevel::none;
-  Callbacks callbacks_;
+  std::uint64_t next_id_ = 0;
+  std::map<std::uint64_t, Entry> entries_;
 };
 
 }  // namespace pipeline

@@ -30,11 +30,15 @@ struct Diagnostic {
   Severity severity = Severity::error;
 };
 
-/// `FILE:LINE:COLUMN: error: MESSAGE`, the source line with a caret under the span, notes and suggestion, one per line.
-/// `source` is the whole text of `file`; control characters in it are shown escaped.
+/// The text as it may be shown: control characters, bytes that are no UTF-8 and marks that turn the direction of writing become `\n`, `\x1b`, `\u202e`.
+std::string printable(std::string_view text);
+
+/// `FILE:LINE:COLUMN: error: MESSAGE`, the source line with a caret under the span, notes and suggestion, one per line, no end of line after the
+/// last. `source` is the whole text of `file`; all texts are made printable. Without a line: `FILE: error: MESSAGE`, without a file `error: MESSAGE`.
 std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source);
 
-/// The candidate that `word` most likely stands for (Damerau-Levenshtein distance, at most a third of the word's length), if any.
+/// The candidate that `word` most likely stands for, if any: by Damerau-Levenshtein distance, at most a third of the word's length, where `-`, `_`
+/// and the letters' case do not count; else the only candidate that begins with `word`, if that has three letters or more.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
 /// `did you mean 'X'?`, or empty.

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -15,7 +14,7 @@ using StepIndex = std::uint32_t;
 /// Edges go from a step to those that need it. Memory: two compressed adjacency arrays.
 class Graph {
  public:
-  /// @param needs for each step the steps that must have succeeded first; duplicates are allowed.
+  /// @param needs for each step the steps that must have succeeded first; duplicates are dropped. An index out of range: std::out_of_range.
   explicit Graph(const std::vector<std::vector<StepIndex>>& needs);
   std::size_t size() const { return first_need_.size() - 1; }
   std::span<const StepIndex> needs(StepIndex step) const;
@@ -34,28 +33,32 @@ class Graph {
 /// still behind it, then to the smaller index, so that the same run always makes the same choices.
 class Scheduler {
  public:
+  /// Refers to the graph, which has no cycle (else std::invalid_argument).
   explicit Scheduler(const Graph& graph);
   /// The best ready step, or nothing; it is not ready any more.
   std::optional<StepIndex> take();
-  bool has_ready() const { return !ready_.empty(); }
+  bool has_ready() const { return ready_count_ > 0; }
   /// The step ended well; what waited for it alone becomes ready.
   void succeeded(StepIndex step);
-  /// The step failed or was skipped: returns everything that can never run now, in topological order, and forgets it.
+  /// The step failed or was skipped: returns everything else that can never run now, in topological order, and forgets it.
   std::vector<StepIndex> failed(StepIndex step);
   /// No step is ready, none is running, none is waiting.
   bool done() const { return remaining_ == 0; }
   std::size_t running() const { return running_; }
 
  private:
-  struct ByUrgency {
-    const std::vector<std::uint32_t>* depth;
-    bool operator()(StepIndex a, StepIndex b) const { return (*depth)[a] != (*depth)[b] ? (*depth)[a] > (*depth)[b] : a < b; }
-  };
+  enum class State : std::uint8_t { waiting, ready, running, gone };
+  void make_ready(StepIndex step);
+  void leave(StepIndex step);
+
   const Graph& graph_;
-  std::vector<std::uint32_t> depth_, missing_;
-  std::vector<bool> gone_;
-  std::set<StepIndex, ByUrgency> ready_;
-  std::size_t remaining_, running_ = 0;
+  std::vector<std::uint32_t> urgency_;   ///< Of each step: its place among all by chain behind it, then index. Smaller goes first.
+  std::vector<StepIndex> by_urgency_;    ///< The inverse.
+  std::vector<std::uint32_t> position_;  ///< In topological order.
+  std::vector<std::uint32_t> missing_;   ///< How many of its needs have not succeeded.
+  std::vector<State> state_;
+  std::vector<std::uint32_t> heap_;      ///< Urgencies of the ready steps, smallest first; steps that left meanwhile are passed over.
+  std::size_t remaining_, ready_count_ = 0, running_ = 0;
 };
 
 }  // namespace pipeline

@@ -1,0 +1,245 @@
+#include "core/diagnostic.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+
+namespace pipeline {
+
+namespace {
+
+constexpr unsigned kTabWidth = 4;
+/// What is shown of a source line; a longer one is cut around the span.
+constexpr std::size_t kShownColumns = 120, kColumnsBefore = 40;
+
+struct CodePoint {
+  char32_t value = 0;
+  std::size_t length = 1;  ///< Bytes.
+  bool valid = false;
+};
+
+/// Decodes the first code point of a text that is not empty; overlong forms and surrogates are invalid (RFC 3629).
+CodePoint decode(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {first, 1, true};
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return {first, 1, false};
+  char32_t value = first & (0x7fU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {first, 1, false};
+    value = value << 6 | (byte(i) & 0x3f);
+  }
+  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
+  if (overlong || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {first, 1, false};
+  return {value, length, true};
+}
+
+/// Characters that a terminal obeys instead of showing, or that show text in another order than it has ("Trojan Source", CVE-2021-42574).
+bool is_hidden(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+/// Columns that a terminal gives to a character: two for East Asian wide ones and most emoji, none for combining marks.
+unsigned width(char32_t c) {
+  struct Range { char32_t first, last; };
+  static constexpr Range none[] = {{0x300, 0x36f}, {0x483, 0x489}, {0x591, 0x5bd}, {0x610, 0x61a}, {0x64b, 0x65f}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
+                                   {0x200b, 0x200d}, {0x20d0, 0x20f0}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
+  static constexpr Range wide[] = {{0x1100, 0x115f}, {0x231a, 0x231b}, {0x23e9, 0x23ec}, {0x2614, 0x2615}, {0x26a1, 0x26a1}, {0x2705, 0x2705}, {0x2728, 0x2728}, {0x274c, 0x274c},
+                                   {0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xa960, 0xa97f}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f}, {0xff00, 0xff60},
+                                   {0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x1fa70, 0x1faff}, {0x20000, 0x3fffd}};
+  const auto among = [c](const auto& ranges) { return std::any_of(std::begin(ranges), std::end(ranges), [c](Range r) { return c >= r.first && c <= r.last; }); };
+  return among(none) ? 0 : among(wide) ? 2 : 1;
+}
+
+std::string escape(CodePoint c) {
+  if (c.valid && c.value == '\n') return "\\n";
+  if (c.valid && c.value == '\t') return "\\t";
+  if (c.valid && c.value == '\r') return "\\r";
+  char text[16];
+  std::snprintf(text, sizeof text, c.valid && c.value >= 0x80 ? "\\u%04x" : "\\x%02x", static_cast<unsigned>(c.value));
+  return text;
+}
+
+/// One character of a source line as it is shown.
+struct Cell {
+  std::string text;
+  std::size_t column;  ///< Where it stands when the line is shown from its beginning, from 0.
+  std::size_t width;
+  std::size_t byte;  ///< Where it begins in the line, from 0.
+};
+
+std::vector<Cell> lay_out(std::string_view line) {
+  std::vector<Cell> cells;
+  std::size_t column = 0;
+  for (std::size_t byte = 0; byte < line.size();) {
+    const auto c = decode(line.substr(byte));
+    Cell cell{std::string(line.substr(byte, c.length)), column, 1, byte};
+    if (c.valid && c.value == '\t') {
+      cell.width = kTabWidth - column % kTabWidth;
+      cell.text.assign(cell.width, ' ');
+    } else if (!c.valid || is_hidden(c.value)) {
+      cell.text = escape(c);
+      cell.width = cell.text.size();
+    } else {
+      cell.width = width(c.value);
+    }
+    column += cell.width;
+    byte += c.length;
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+std::string_view line_of(std::string_view source, unsigned number) {
+  for (unsigned line = 1; line < number; ++line) {
+    const auto end = source.find('\n');
+    if (end == std::string_view::npos) return {};
+    source.remove_prefix(end + 1);
+  }
+  auto line = source.substr(0, source.find('\n'));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
+  return line;
+}
+
+/// The line and, under the span, a caret with tildes.
+std::string excerpt(std::string_view line, const Span& span) {
+  // What lies far behind is never shown, so a line of megabytes costs no more than a short one.
+  const std::size_t begin_byte = std::min<std::size_t>(span.column > 0 ? span.column - 1 : 0, line.size());
+  const std::size_t end_byte = std::min(begin_byte + std::max(span.length, 1U), line.size());
+  const auto cells = lay_out(line.substr(0, std::min(line.size(), begin_byte + 8 * kShownColumns)));
+  const auto column_of = [&](std::size_t byte) {
+    const auto cell = std::find_if(cells.begin(), cells.end(), [&](const Cell& c) { return c.byte >= byte; });
+    if (cell != cells.end()) return cell->column;
+    return cells.empty() ? 0 : cells.back().column + cells.back().width;
+  };
+  const auto begin = column_of(begin_byte), end = std::max(column_of(end_byte), begin + 1);
+  const auto total = cells.empty() ? 0 : cells.back().column + cells.back().width;
+  const auto first = begin > kShownColumns - kColumnsBefore && total > kShownColumns ? begin - kColumnsBefore : 0;
+  std::string text = first > 0 ? "    ..." : "    ";
+  const auto indent = text.size();
+  std::size_t shown_from = first, shown_to = first;
+  bool started = false, cut = cells.size() && cells.back().byte + 8 < line.size() && line.size() > begin_byte + 8 * kShownColumns;
+  for (const auto& cell : cells) {
+    if (cell.column < first) continue;
+    if (cell.column + cell.width > first + kShownColumns) {
+      cut = true;
+      break;
+    }
+    if (!started) shown_from = cell.column;
+    started = true;
+    text += cell.text;
+    shown_to = cell.column + cell.width;
+  }
+  if (cut) {
+    text += "...";
+  } else {
+    while (text.size() > indent && text.back() == ' ') text.pop_back();
+  }
+  text += '\n';
+  const auto mark = begin > shown_from ? begin - shown_from : 0;
+  const auto last = std::max(std::min(end, shown_to), begin + 1);
+  return text + std::string(indent + mark, ' ') + '^' + std::string(last - begin - 1, '~');
+}
+
+/// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last, last(b.size() + 1), current(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      current[j] = std::min({last[j] + 1, current[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) current[j] = std::min(current[j], before_last[j - 2] + 1);
+    }
+    before_last = last;
+    last = current;
+  }
+  return last[b.size()];
+}
+
+/// Without what people mix up: case, `-` and `_`.
+std::string folded(std::string_view word) {
+  std::string result(word);
+  for (auto& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '-') c = '_';
+  }
+  return result;
+}
+
+std::string render_all(const std::vector<Diagnostic>& diagnostics, std::string_view file, std::string_view source) {
+  std::string text;
+  for (const auto& diagnostic : diagnostics) {
+    if (!text.empty()) text += '\n';
+    text += render(diagnostic, file, source);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const auto c = decode(text.substr(i));
+    if (!c.valid || is_hidden(c.value)) {
+      result += escape(c);
+    } else {
+      result += text.substr(i, c.length);
+    }
+    i += c.length;
+  }
+  return result;
+}
+
+std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source) {
+  std::string text;
+  if (!file.empty()) text += printable(file) + ':';
+  if (diagnostic.span.line > 0) {
+    text += std::to_string(diagnostic.span.line) + ':';
+    if (diagnostic.span.column > 0) text += std::to_string(diagnostic.span.column) + ':';
+  }
+  if (!text.empty()) text += ' ';
+  text += (diagnostic.severity == Severity::error ? "error: " : "warning: ") + printable(diagnostic.message);
+  if (diagnostic.span.line > 0 && !source.empty()) text += '\n' + excerpt(line_of(source, diagnostic.span.line), diagnostic.span);
+  for (const auto& note : diagnostic.notes) text += "\n  note: " + printable(note);
+  if (!diagnostic.suggestion.empty()) text += "\n  " + printable(diagnostic.suggestion);
+  return text;
+}
+
+std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t longest = 256;  // nobody mistypes more, and the work grows with the square
+  if (word.size() > longest) return std::nullopt;
+  const auto wanted = folded(word);
+  const std::string* best = nullptr;
+  std::size_t best_distance = word.size() / 3 + 1;
+  for (const auto& candidate : candidates) {
+    if (candidate.size() > wanted.size() + best_distance || wanted.size() > candidate.size() + best_distance) continue;
+    if (const auto d = distance(wanted, folded(candidate)); d < best_distance) {
+      best = &candidate;
+      best_distance = d;
+    }
+  }
+  if (!best && word.size() >= 3) {
+    const auto begins = [&](const std::string& candidate) { return folded(candidate).starts_with(wanted); };
+    const auto found = std::find_if(candidates.begin(), candidates.end(), begins);
+    if (found != candidates.end() && std::none_of(found + 1, candidates.end(), begins)) best = &*found;
+  }
+  return best ? std::optional(*best) : std::nullopt;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const auto found = closest(word, candidates);
+  return found ? "did you mean '" + *found + "'?" : std::string();
+}
+
+InputError::InputError(std::vector<Diagnostic> diagnostics, std::string file, std::string source)
+    : diagnostics_(std::move(diagnostics)), file_(std::move(file)), source_(std::move(source)), rendered_(render_all(diagnostics_, file_, source_)) {}
+
+InputError::InputError(std::string message, std::string suggestion)
+    : InputError({Diagnostic{"input", std::move(message), {}, {}, std::move(suggestion)}}, {}, {}) {}
+
+}  // namespace pipeline

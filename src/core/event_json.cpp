@@ -1,0 +1,74 @@
+#include "core/event_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline {
+
+namespace {
+
+using nlohmann::json;
+
+void add_failure(json& object, const std::optional<Failure>& failure) {
+  if (failure) object["failure"] = to_json(*failure);
+}
+
+json convert(const event::RunStarted& e) {
+  return {{"event", "run_started"}, {"run", e.run}, {"pipeline", e.pipeline}, {"orchestrator", e.orchestrator}, {"steps", e.steps}};
+}
+
+json convert(const event::BuildStarted& e) { return {{"event", "build_started"}, {"image", e.image}, {"steps", e.steps}, {"reason", e.reason}}; }
+
+json convert(const event::BuildProgress& e) { return {{"event", "build_progress"}, {"image", e.image}, {"text", e.text}}; }
+
+json convert(const event::BuildFinished& e) {
+  json object = {{"event", "build_finished"}, {"image", e.image}, {"took_ms", e.took.count()}};
+  if (!e.id.empty()) object["id"] = e.id;
+  add_failure(object, e.failure);
+  return object;
+}
+
+json convert(const event::StepStarted& e) { return {{"event", "step_started"}, {"step", e.step}, {"attempt", e.attempt}, {"image", e.image}}; }
+
+json convert(const event::StepLog& e) {
+  return {{"event", "step_log"}, {"step", e.step}, {"attempt", e.attempt}, {"stream", e.stream == Stream::out ? "stdout" : "stderr"}, {"line", e.line}};
+}
+
+json convert(const event::StepRetried& e) {
+  return {{"event", "step_retried"}, {"step", e.step}, {"attempt", e.attempt}, {"failure", to_json(e.failure)}, {"delay_ms", e.delay.count()}};
+}
+
+json convert(const event::StepWaits& e) { return {{"event", "step_waits"}, {"step", e.step}, {"reason", e.reason}}; }
+
+json convert(const event::StepFinished& e) {
+  json object = {{"event", "step_finished"}, {"step", e.step}, {"status", to_string(e.status)}, {"attempts", e.attempts}, {"took_ms", e.took.count()}};
+  add_failure(object, e.failure);
+  if (!e.reused_from.empty()) object["reused_from"] = e.reused_from;
+  return object;
+}
+
+json convert(const event::Notice& e) {
+  json object = {{"event", "notice"}, {"text", e.text}};
+  if (!e.step.empty()) object["step"] = e.step;
+  return object;
+}
+
+json convert(const event::RunFinished& e) {
+  return {{"event", "run_finished"}, {"run", e.run}, {"status", to_string(e.status)}, {"took_ms", e.took.count()}};
+}
+
+}  // namespace
+
+json to_json(const Failure& failure) {
+  json object = {{"kind", to_string(failure.kind)}, {"message", failure.message}};
+  if (!failure.hints.empty()) object["hints"] = failure.hints;
+  if (!failure.details.empty()) object["details"] = failure.details;
+  return object;
+}
+
+json to_json(const Event& event) {
+  return std::visit([](const auto& e) { return convert(e); }, event);
+}
+
+std::string to_json_line(const Event& event) { return to_json(event).dump(-1, ' ', false, json::error_handler_t::replace); }
+
+}  // namespace pipeline

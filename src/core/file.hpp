@@ -1,0 +1,56 @@
+/// @file
+/// Whole files and folders: read, replaced, made, removed. Every failure is an EnvironmentError that names the path.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace pipeline {
+
+/// The whole content.
+std::string read_file(const std::filesystem::path& path);
+
+/// Whether a file must survive a power failure, or only a crash of the program.
+enum class Durability { process, power };
+
+/// Replaces or makes the file as a whole: whoever reads it sees the old content or the new, never a part. Its folder must be there.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content, Durability durability = Durability::process);
+
+/// Makes the folder and those above it that are missing.
+void make_folders(const std::filesystem::path& path);
+
+/// Removes a file or a folder with all that is in it, also below folders without write permission; follows no link. Nothing there: nothing done.
+void remove_tree(const std::filesystem::path& path);
+
+/// A new, empty folder for the caller alone, removed with all that is in it at destruction.
+class TemporaryFolder {
+ public:
+  /// @param parent where to make it; default: the system's folder for temporary files
+  explicit TemporaryFolder(const std::filesystem::path& parent = {}, std::string_view prefix = "pipe-");
+  ~TemporaryFolder();
+  TemporaryFolder(TemporaryFolder&& other) noexcept;
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  /// Leaves the folder to the caller: it is not removed at destruction.
+  std::filesystem::path release();
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A file descriptor, closed at destruction.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept : value_(other.value_) { other.value_ = -1; }
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  int get() const { return value_; }
+  explicit operator bool() const { return value_ >= 0; }
+
+ private:
+  int value_;
+};
+
+}  // namespace pipeline

@@ -1,0 +1,170 @@
+#include "core/graph.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <stdexcept>
+
+namespace pipeline {
+
+Graph::Graph(const std::vector<std::vector<StepIndex>>& needs) : first_need_{0}, first_needed_by_(needs.size() + 1, 0) {
+  first_need_.reserve(needs.size() + 1);
+  for (const auto& list : needs) {
+    const auto first = static_cast<std::ptrdiff_t>(needs_.size());
+    needs_.insert(needs_.end(), list.begin(), list.end());
+    std::sort(needs_.begin() + first, needs_.end());
+    needs_.erase(std::unique(needs_.begin() + first, needs_.end()), needs_.end());
+    first_need_.push_back(static_cast<std::uint32_t>(needs_.size()));
+  }
+  for (const auto need : needs_) {
+    if (need >= needs.size()) throw std::out_of_range("a step needs step " + std::to_string(need) + " of " + std::to_string(needs.size()));
+    ++first_needed_by_[need + 1];
+  }
+  std::partial_sum(first_needed_by_.begin(), first_needed_by_.end(), first_needed_by_.begin());
+  needed_by_.resize(needs_.size());
+  auto next = first_needed_by_;
+  for (StepIndex step = 0; step < size(); ++step) {
+    for (const auto need : this->needs(step)) needed_by_[next[need]++] = step;
+  }
+}
+
+std::span<const StepIndex> Graph::needs(StepIndex step) const {
+  return std::span(needs_).subspan(first_need_[step], first_need_[step + 1] - first_need_[step]);
+}
+
+std::span<const StepIndex> Graph::needed_by(StepIndex step) const {
+  return std::span(needed_by_).subspan(first_needed_by_[step], first_needed_by_[step + 1] - first_needed_by_[step]);
+}
+
+std::optional<std::vector<StepIndex>> Graph::topological_order() const {
+  std::vector<std::uint32_t> missing(size());
+  std::priority_queue<StepIndex, std::vector<StepIndex>, std::greater<>> ready;
+  for (StepIndex step = 0; step < size(); ++step) {
+    missing[step] = static_cast<std::uint32_t>(needs(step).size());
+    if (missing[step] == 0) ready.push(step);
+  }
+  std::vector<StepIndex> order;
+  order.reserve(size());
+  while (!ready.empty()) {
+    order.push_back(ready.top());
+    ready.pop();
+    for (const auto step : needed_by(order.back())) {
+      if (--missing[step] == 0) ready.push(step);
+    }
+  }
+  if (order.size() < size()) return std::nullopt;
+  return order;
+}
+
+std::vector<StepIndex> Graph::find_cycle() const {
+  enum class Mark : std::uint8_t { unseen, on_path, clear };
+  std::vector<Mark> marks(size(), Mark::unseen);
+  struct Place {
+    StepIndex step;
+    std::size_t next;  ///< Which of its needs is looked at next.
+  };
+  std::vector<Place> path;
+  for (StepIndex start = 0; start < size(); ++start) {
+    if (marks[start] != Mark::unseen) continue;
+    path.push_back({start, 0});
+    marks[start] = Mark::on_path;
+    while (!path.empty()) {
+      auto& place = path.back();
+      if (place.next == needs(place.step).size()) {
+        marks[place.step] = Mark::clear;
+        path.pop_back();
+        continue;
+      }
+      const auto need = needs(place.step)[place.next++];
+      if (marks[need] == Mark::on_path) {
+        std::vector<StepIndex> cycle;
+        for (const auto& p : path) cycle.push_back(p.step);
+        cycle.erase(cycle.begin(), std::find(cycle.begin(), cycle.end(), need));
+        // Named from its first step in the file, wherever the search came upon it.
+        std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
+        return cycle;
+      }
+      if (marks[need] == Mark::unseen) {
+        marks[need] = Mark::on_path;
+        path.push_back({need, 0});
+      }
+    }
+  }
+  return {};
+}
+
+Scheduler::Scheduler(const Graph& graph)
+    : graph_(graph), urgency_(graph.size()), by_urgency_(graph.size()), position_(graph.size()), missing_(graph.size()), state_(graph.size(), State::waiting),
+      remaining_(graph.size()) {
+  const auto order = graph.topological_order();
+  if (!order) throw std::invalid_argument("a graph with a cycle cannot be scheduled");
+  std::vector<std::uint32_t> behind(graph.size(), 0);
+  for (auto i = order->size(); i-- > 0;) {
+    const auto step = (*order)[i];
+    position_[step] = static_cast<std::uint32_t>(i);
+    for (const auto next : graph.needed_by(step)) behind[step] = std::max(behind[step], behind[next] + 1);
+  }
+  std::iota(by_urgency_.begin(), by_urgency_.end(), 0U);
+  std::stable_sort(by_urgency_.begin(), by_urgency_.end(), [&](StepIndex a, StepIndex b) { return behind[a] > behind[b]; });
+  for (std::uint32_t i = 0; i < by_urgency_.size(); ++i) urgency_[by_urgency_[i]] = i;
+  for (StepIndex step = 0; step < graph.size(); ++step) {
+    missing_[step] = static_cast<std::uint32_t>(graph.needs(step).size());
+    if (missing_[step] == 0) make_ready(step);
+  }
+}
+
+void Scheduler::make_ready(StepIndex step) {
+  state_[step] = State::ready;
+  ++ready_count_;
+  heap_.push_back(urgency_[step]);
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+std::optional<StepIndex> Scheduler::take() {
+  while (!heap_.empty()) {
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    const auto step = by_urgency_[heap_.back()];
+    heap_.pop_back();
+    if (state_[step] != State::ready) continue;
+    state_[step] = State::running;
+    --ready_count_;
+    ++running_;
+    return step;
+  }
+  return std::nullopt;
+}
+
+void Scheduler::leave(StepIndex step) {
+  if (state_[step] == State::ready) --ready_count_;
+  if (state_[step] == State::running) --running_;
+  state_[step] = State::gone;
+  --remaining_;
+}
+
+void Scheduler::succeeded(StepIndex step) {
+  if (state_[step] == State::gone) return;
+  leave(step);
+  for (const auto next : graph_.needed_by(step)) {
+    if (--missing_[next] == 0 && state_[next] == State::waiting) make_ready(next);
+  }
+}
+
+std::vector<StepIndex> Scheduler::failed(StepIndex step) {
+  if (state_[step] == State::gone) return {};
+  leave(step);
+  std::vector<StepIndex> lost;
+  const auto lose_dependents = [&](StepIndex of) {
+    for (const auto next : graph_.needed_by(of)) {
+      if (state_[next] == State::gone) continue;
+      leave(next);
+      lost.push_back(next);
+    }
+  };
+  lose_dependents(step);
+  for (std::size_t i = 0; i < lost.size(); ++i) lose_dependents(lost[i]);
+  std::sort(lost.begin(), lost.end(), [&](StepIndex a, StepIndex b) { return position_[a] < position_[b]; });
+  return lost;
+}
+
+}  // namespace pipeline
