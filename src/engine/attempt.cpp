@@ -18,11 +18,7 @@ class WorkFolder {
  public:
   explicit WorkFolder(fs::path path) : path_(std::move(path)) {
     remove_tree(path_);
-    for (const auto* name : {"outputs", "scratch"}) {
-      std::error_code error;
-      fs::create_directories(path_ / name, error);
-      if (error) throw system_error("cannot make the folder " + (path_ / name).string(), error.value());
-    }
+    for (const auto* name : {"outputs", "scratch"}) make_folders(path_ / name);
   }
   ~WorkFolder() {
     try {

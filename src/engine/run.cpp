@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <thread>
 #include <unordered_map>
 
@@ -11,16 +12,13 @@
 #include "core/file.hpp"
 #include "core/graph.hpp"
 #include "engine/attempt.hpp"
+#include "engine/clock.hpp"
 #include "engine/decision.hpp"
+#include "engine/memo.hpp"
 #include "engine/waiting.hpp"
 
 namespace pipeline::engine {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-WallTime wall_now() { return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()); }
-std::chrono::milliseconds since(Clock::time_point start) { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start); }
 
 /// What is on disk comes first: an event is seen by others only once it is stored.
 class Run {
@@ -33,6 +31,7 @@ class Run {
         slots_(options_.jobs ? options_.jobs : std::max(1u, std::thread::hardware_concurrency())), pool_(2) {
     for (StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
     record_.id = options_.run_id;
+    if (!options_.identity.empty() && options_.use_cache) memo_.emplace(options_.identity);
   }
 
   Task<RunSummary> execute();
@@ -55,6 +54,7 @@ class Run {
   store::StepRecord record_of(StepIndex i, StepStatus status, const std::string& key = {}) const;
 
   void check_secrets() const;
+  void note_sources();
   void begin();
   Task<> sweep();
   Task<> prefetch();
@@ -70,6 +70,7 @@ class Run {
   void fail(StepIndex i, Failure failure, const std::string& key, unsigned attempts, WallTime started, std::chrono::milliseconds took);
   void skip(StepIndex i, const std::string& reason, StepStatus status);
   void finish_rest();
+  void remember();
   RunSummary finish();
 
   const PipelineSpec& pipeline_;
@@ -97,6 +98,7 @@ class Run {
   std::size_t active_ = 0;
   std::exception_ptr fatal_;    ///< The store itself failed: nothing can be recorded any more.
   store::RunRecord record_;
+  std::optional<Memo> memo_;
   RunSummary summary_;
   Clock::time_point began_ = Clock::now();
 };
@@ -148,6 +150,7 @@ Task<RunSummary> Run::execute() {
   });
   const CancelSource::Listener builds(stop_, [this](StopLevel level) { building_.stop(level); });
   try {
+    note_sources();
     co_await sweep();
     co_await prefetch();
     while (active_ > 0 || (scheduler_.has_ready() && stop_.level() == StopLevel::none && stopped_by_.empty() && !fatal_)) {
@@ -168,7 +171,34 @@ Task<RunSummary> Run::execute() {
   if (fatal_) std::rethrow_exception(fatal_);
   finish_rest();
   stats_.save();
-  co_return finish();
+  auto summary = finish();
+  remember();
+  co_return summary;
+}
+
+/// What the spec was made from is remembered as it is at the beginning: a file that changes during the run is looked at again by the next one.
+void Run::note_sources() {
+  if (!memo_) return;
+  for (const auto& path : options_.sources) memo_->looked_at(path);
+  std::set<const void*> seen;
+  for (StepIndex i = 0; i < selected_.size(); ++i) {
+    const auto& files = code_.files(spec(i));
+    if (seen.insert(&files).second)
+      for (const auto& file : files) memo_->looked_at(file.source);
+    for (const auto& [name, value] : spec(i).environment)
+      if (!value) memo_->took_variable(name);
+    if (!spec(i).cache || !spec(i).secrets.empty()) memo_->spoil();  // runs each time, or may be missing a secret
+  }
+}
+
+void Run::remember() {
+  if (!memo_ || summary_.status != RunStatus::succeeded) return;
+  std::set<std::string> rechecks;
+  for (const auto& state : states_) {
+    if (rechecks.insert(state.environment.recheck).second) memo_->ran_in(state.environment.recheck);
+    for (const auto& output : state.outputs) memo_->made(output.digest);
+  }
+  memo_->save(runs_, record_.id, selected_.size());
 }
 
 /// Takes every step that is ready: reuses it at once, or starts it.
@@ -184,6 +214,7 @@ Task<> Run::sweep() {
       if (!environment.id.empty()) key = decisions_.key(spec(*i), environment.id, outputs_of());
       if (auto entry = key && options_.use_cache ? decisions_.reusable(spec(*i), key->key) : std::nullopt) {
         states_[*i].outputs = entry->outputs;
+        states_[*i].environment = std::move(environment);
         scheduler_.succeeded(*i);
         hits.push_back({*i, std::move(*entry)});
       } else {

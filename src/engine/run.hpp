@@ -31,6 +31,8 @@ struct RunOptions {
   std::string run_id;
   std::string git_commit;    ///< For the record; empty: no repository.
   bool git_dirty = false;
+  std::string identity;                        ///< What was asked for, for the memo (memo.hpp): file and options that matter; empty: none is kept.
+  std::vector<std::filesystem::path> sources;  ///< What the spec was made from, besides the steps' code.
 };
 
 struct RunSummary {

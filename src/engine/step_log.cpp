@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -12,8 +13,7 @@ constexpr std::size_t tail_lines = 50;
 
 StepLog::StepLog(const std::filesystem::path& file, std::vector<std::string> secrets, std::function<void(Stream, std::string)> on_line)
     : path_(file), masks_{SecretMask(secrets), SecretMask(secrets)}, on_line_(std::move(on_line)) {
-  std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
+  make_folders(file.parent_path());
   file_.reset(std::fopen(file.c_str(), "we"));
   if (!file_) throw system_error("cannot write the log " + file.string(), errno);
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);  // `pipe logs -f` reads along

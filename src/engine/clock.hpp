@@ -1,0 +1,16 @@
+/// @file
+/// Durations are measured by the monotonic clock; the wall clock only dates them.
+#pragma once
+
+#include <chrono>
+
+#include <pipeline/events.hpp>
+
+namespace pipeline::engine {
+
+using Clock = std::chrono::steady_clock;
+
+inline WallTime wall_now() { return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()); }
+inline std::chrono::milliseconds since(Clock::time_point start) { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start); }
+
+}  // namespace pipeline::engine
