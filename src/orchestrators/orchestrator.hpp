@@ -30,6 +30,7 @@ struct Environment {
   std::string description;  ///< For people: the image's reference or `Python 3.11.2, venv 1a2b3c`.
   bool ready = false;       ///< Nothing has to be built or pulled.
   std::string reason;       ///< If not ready: what will be made, and why (`new`, `parent image missing`, `requirements changed`).
+  std::string recheck;      ///< If ready: what unchanged() needs to see later, cheaply, that this environment is still the same. One line.
 };
 
 /// A step's input or output in this attempt.
