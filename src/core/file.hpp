@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace pipeline {
 
@@ -47,6 +48,8 @@ class Descriptor {
   Descriptor(Descriptor&& other) noexcept : value_(other.value_) { other.value_ = -1; }
   Descriptor& operator=(Descriptor&& other) noexcept;
   int get() const { return value_; }
+  /// Leaves it to the caller, who must close it.
+  int release() { return std::exchange(value_, -1); }
   explicit operator bool() const { return value_ >= 0; }
 
  private:

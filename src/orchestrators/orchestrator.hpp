@@ -31,6 +31,7 @@ struct Environment {
   bool ready = false;       ///< Nothing has to be built or pulled.
   std::string reason;       ///< If not ready: what will be made, and why (`new`, `parent image missing`, `requirements changed`).
   std::string recheck;      ///< If ready: what unchanged() needs to see later, cheaply, that this environment is still the same. One line.
+  std::vector<std::string> notices;  ///< What the user should know, such as settings that this place cannot honour; to be told once a run each.
 };
 
 /// A step's input or output in this attempt.
