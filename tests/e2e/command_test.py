@@ -1,0 +1,139 @@
+"""The other commands: what they print for people and for programs, and their exit codes."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+from support import NOWHERE, PIPE, PipeTest
+
+
+class Commands(PipeTest):
+    orchestrator = "local"
+
+    def environment(self, env):
+        return super().environment({"DOCKER_HOST": NOWHERE, **env})
+
+    def setUp(self):
+        super().setUp()
+        self.pipeline({
+            "make": {"command": "echo hello > ${outputs.text}; mkdir ${outputs.tree}; echo in > ${outputs.tree}/file; echo from make",
+                     "outputs": ["text", "tree"]},
+        })
+
+    def test_version_and_help(self):
+        self.assertRegex(self.pipe("--version").out, r"^pipe \d+\.\d+\.\d+")
+        self.assertIn("run", self.pipe("--help").out)
+        self.assertIn("--no-cache", self.pipe("run", "--help").out)
+
+    def test_everything_about_a_run(self):
+        run = self.run_pipe().events("run_started")[0]["run"]
+        self.assertIn(run, self.pipe("runs").out)
+        for name in (run, run[:-2], "latest"):
+            shown = self.pipe("show", name)
+            self.assertEqual(shown.code, 0, shown)
+            self.assertIn("make", shown.out)
+        self.assertIn("from make", self.pipe("logs", run, "make").out)
+        self.assertRegex(self.pipe("artifacts", run).out, r"make\.text")
+        self.assertEqual(self.artifact("make.text"), "hello\n")
+        tree = self.folder / "tree-copy"
+        self.assertEqual(self.pipe("artifacts", "latest", "make.tree", "--copy", tree).code, 0)
+        self.assertEqual((tree / "file").read_text(), "in\n")
+        (tree / "file").write_text("mine now")
+        again = self.pipe("artifacts", "latest", "make.text", "--copy", tree / "file")
+        self.assertNotEqual(again.code, 0, "what exists is not overwritten")
+        self.assertEqual((tree / "file").read_text(), "mine now")
+
+    def test_json_is_json_everywhere(self):
+        self.run_pipe()
+        for words in (["validate", "pipeline.yaml"], ["plan", "pipeline.yaml"], ["render", "pipeline.yaml"], ["runs"], ["show", "latest"],
+                      ["artifacts", "latest"], ["clean", "--dry-run", "--runs"], ["schema"], ["doctor"]):
+            result = self.pipe(*words, "--output", "json")
+            self.assertTrue([json.loads(line) for line in result.out.splitlines()] if words == ["doctor"] else json.loads(result.out), words)
+
+    def test_wrong_input_is_2(self):
+        for words in (["run", "nowhere.yaml"], ["rnu"], ["run", "pipeline.yaml", "--jbos", "2"], ["show", "no-such-run"], ["logs", "latest", "nobody"],
+                      ["run", "pipeline.yaml", "--param", "nothing"], ["run", "pipeline.yaml", "--orchestrator", "mainframe"]):
+            result = self.pipe(*words)
+            self.assertEqual(result.code, 2, (words, result))
+            self.assertTrue(result.err.strip(), words)
+        self.assertIn("run", self.pipe("rnu").err)
+        self.assertIn("--jobs", self.pipe("run", "pipeline.yaml", "--jbos", "2").err)
+
+    def test_a_broken_file_shows_every_error_in_its_place(self):
+        self.write("pipeline.yaml", "name: broken\nsteps:\n  one:\n    comand: [python3, -c, '']\n    timeout: soon\n")
+        result = self.pipe("validate", "pipeline.yaml")
+        self.assertEqual(result.code, 2, result)
+        self.assertRegex(result.err, r"pipeline\.yaml:4:5: error: .*comand")
+        self.assertIn("did you mean 'command'?", result.err)
+        self.assertRegex(result.err, r"pipeline\.yaml:5:\d+: error: ")
+        self.assertIn("    comand: [python3, -c, '']\n", result.err)
+        self.assertEqual(self.pipe("run", "pipeline.yaml").code, 2)
+
+    def test_init_writes_a_pipeline_that_runs(self):
+        done = self.pipe("init", "starter")
+        self.assertEqual(done.code, 0, done)
+        run = self.pipe("run", "starter/pipeline.yaml", "-o", "local")
+        self.assertEqual(run.code, 0, run)
+        self.assertNotEqual(self.pipe("init", "starter").code, 0, "nothing that exists is overwritten")
+
+    def test_schema_describes_every_key(self):
+        schema = json.loads(self.pipe("schema").out)
+
+        def walk(node, path):
+            if isinstance(node, dict):
+                for key, child in node.get("properties", {}).items():
+                    target = child
+                    while "$ref" in target and "description" not in target:
+                        target = schema
+                        for part in child["$ref"].removeprefix("#/").split("/"):
+                            target = target[part]
+                    self.assertTrue(target.get("description"), f"{path}.{key} has no description")
+                for key, child in node.items():
+                    walk(child, f"{path}.{key}")
+
+        walk(schema, "")
+        self.assertIn("steps", schema["properties"])
+
+    def test_completion_scripts_are_shell(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = self.pipe("completion", shell)
+            self.assertEqual(script.code, 0)
+            self.assertIn("pipe", script.out)
+        subprocess.run(["bash", "-n"], input=self.pipe("completion", "bash").out, text=True, check=True)
+
+    def test_clean_removes_old_runs_and_what_only_they_use(self):
+        self.run_pipe()
+        self.run_pipe("--no-cache")
+        self.assertEqual(len(json.loads(self.pipe("runs", "--output", "json").out)["runs"]), 2)
+        dry = self.pipe("clean", "--runs", "--keep", "1", "--dry-run")
+        self.assertEqual(dry.code, 0, dry)
+        self.assertEqual(len(json.loads(self.pipe("runs", "--output", "json").out)["runs"]), 2)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "1").code, 0)
+        self.assertEqual(len(json.loads(self.pipe("runs", "--output", "json").out)["runs"]), 1)
+        self.assertEqual(self.artifact("make.text"), "hello\n")
+
+    def test_commit_and_dirtiness_are_recorded(self):
+        git = ["git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.com"]
+        for words in (["init", "-q"], ["add", "pipeline.yaml"], ["commit", "-qm", "first"]):
+            subprocess.run([*git, *words], cwd=self.folder, check=True)
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        self.run_pipe()
+        self.assertIn(commit[:7], self.pipe("show", "latest").out)
+
+    def test_a_closed_pipe_is_no_crash(self):
+        done = subprocess.run(["sh", "-c", f"'{PIPE}' schema | head -c 10"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.stderr, "")
+
+    def test_a_file_in_another_folder_is_the_same_pipeline(self):
+        self.run_pipe()
+        done = subprocess.run([PIPE, "run", self.folder / "pipeline.yaml", "-o", "local", "--output", "json"], cwd="/", env=self.environment({}),
+                              stdout=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('"cached"', done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,201 @@
+"""What goes wrong, what the user sees of it, the exit code, and that nothing is left behind."""
+
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+from support import NOWHERE, PipeTest
+
+OK = {"command": ["python3", "-c", "print('fine')"]}
+
+
+def python(code: str, **more) -> dict:
+    return {"command": ["python3", "-c", code], **more}
+
+
+class Failures(PipeTest):
+    def test_a_failing_step_skips_what_needs_it_and_nothing_else(self):
+        self.pipeline({
+            "bad": python("import sys; print('to stdout'); print('to stderr', file=sys.stderr); sys.exit(7)"),
+            "after": OK | {"after": ["bad"]},
+            "later": OK | {"after": ["after"]},
+            "apart": OK,
+        })
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.steps(), {"bad": "failed", "after": "skipped", "later": "skipped", "apart": "succeeded"})
+        self.assertEqual(result.failure("bad")["kind"], "exit_code")
+        self.assertIn("7", result.failure("bad")["message"])
+        logs = self.pipe("logs", "latest", "bad")
+        self.assertEqual(sorted(logs.out.split("\n"))[-2:], ["to stderr", "to stdout"], logs)
+        shown = self.pipe("show", "latest")
+        self.assertIn("bad", shown.out)
+        self.assert_nothing_left()
+
+    def test_execution_modes(self):
+        steps = {"bad": python("raise SystemExit(1)"), "slow": python("import time; time.sleep(3)"), "next": OK | {"after": ["slow"]}}
+        self.pipeline(steps)
+        self.assertEqual(self.run_pipe("--jobs", "2", code=1).steps(), {"bad": "failed", "slow": "succeeded", "next": "succeeded"})
+        self.pipeline(steps, execution_mode="stop_on_failure")
+        stopped = self.run_pipe("--jobs", "2", "--no-cache", code=1).steps()
+        self.assertEqual((stopped["bad"], stopped["slow"]), ("failed", "succeeded"))
+        self.assertIn(stopped["next"], ("skipped", "cancelled"))
+        self.pipeline(steps, execution_mode="fail_fast")
+        fast = self.run_pipe("--jobs", "2", "--no-cache", code=1).steps()
+        self.assertEqual((fast["bad"], fast["slow"]), ("failed", "cancelled"))
+        self.assert_nothing_left()
+
+    def test_a_retry_is_a_new_attempt_with_its_own_log(self):
+        self.pipeline({"flaky": {
+            "command": "echo attempt ${env.N}$PIPE_ATTEMPT; test $PIPE_ATTEMPT = 3 && echo done > ${outputs.x}",
+            "environment": {"N": "number "}, "outputs": ["x"], "retry": {"max_retries": 2, "delay": "10ms", "backoff": 2},
+        }})
+        result = self.run_pipe()
+        self.assertEqual([event["attempt"] for event in result.events("step_started")], [1, 2, 3])
+        self.assertEqual([event["attempt"] for event in result.events("step_retried")], [1, 2])
+        self.assertEqual([event["delay_ms"] for event in result.events("step_retried")], [10, 20])
+        self.assertIn("attempt number 1", self.pipe("logs", "latest", "flaky", "--attempt", "1").out)
+        self.assertEqual(self.artifact("flaky.x"), "done\n")
+
+    def test_out_of_memory_is_told_from_other_kills(self):
+        self.pipeline({
+            "hungry": python("x = bytearray(400 << 20); print(len(x))", settings={"resources": {"memory": "64MiB"}}),
+            "killed": python("import os; os.kill(os.getpid(), 9)"),
+        })
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.failure("hungry")["kind"], "out_of_memory", result)
+        self.assertIn("64", result.failure("hungry")["message"] + " ".join(result.failure("hungry").get("hints", [])))
+        self.assertNotEqual(result.failure("killed")["kind"], "out_of_memory")
+        self.assert_nothing_left()
+
+    def test_a_timeout_stops_the_step(self):
+        self.pipeline({"slow": python("import time\nprint('begun', flush=True)\ntime.sleep(600)", timeout="2s")})
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.failure("slow")["kind"], "timed_out")
+        self.assertIn("2", result.failure("slow")["message"])
+        self.assertIn("begun", self.pipe("logs", "latest", "slow").out)
+        self.assert_nothing_left()
+
+    def test_a_missing_output_fails_the_step(self):
+        self.pipeline({"forgets": {"command": "echo only > ${outputs.one}", "outputs": ["one", "two"]}})
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.failure("forgets")["kind"], "missing_output")
+        self.assertIn("two", result.failure("forgets")["message"])
+        self.assertEqual(set(self.run_pipe(code=1).steps().values()), {"failed"}, "a failure is not reused")
+        self.assert_nothing_left()
+
+    def test_a_command_that_is_not_there(self):
+        self.pipeline({"typo": {"command": ["pythn", "x.py"]}})
+        result = self.run_pipe(code=1)
+        self.assertIn("pythn", result.failure("typo")["message"] + json.dumps(result.failure("typo")))
+        self.assert_nothing_left()
+
+    def test_the_text_for_people_names_the_step_and_its_last_lines(self):
+        self.pipeline({"bad": python("print('the reason'); raise SystemExit(3)")})
+        result = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator)
+        self.assertEqual(result.code, 1)
+        for word in ("bad", "the reason", "3"):
+            self.assertIn(word, result.text)
+        self.assertNotIn("\x1b", result.text, "no colours in a pipe")
+
+
+class FailuresLocally(Failures):
+    orchestrator = "local"
+    test_out_of_memory_is_told_from_other_kills = None  # a process has no memory limit of its own
+
+    def environment(self, env):
+        return super().environment({"DOCKER_HOST": NOWHERE, **env})
+
+
+class Builds(PipeTest):
+    def test_a_failing_build_shows_the_line_its_output_and_advice(self):
+        self.pipeline({"needs": OK, "apart": OK | {"settings": {"docker": {"requirements": []}}}},
+                      {"requirements": ["no-such-distribution-of-ours==1.0"], "environment": {"E2E": self.mark}})
+        result = self.pipe("run", "pipeline.yaml")
+        self.assertEqual(result.code, 4, result)
+        self.assertIn("no-such-distribution-of-ours", result.text)
+        self.assertRegex(result.text, "Dockerfile|RUN ")
+        events = self.run_pipe("--no-cache", code=4)
+        self.assertEqual(events.steps()["needs"], "failed")
+        self.assertEqual(events.failure("needs")["kind"], "build")
+        self.assertTrue(events.failure("needs")["details"])
+        self.assert_nothing_left()
+
+    def test_a_parent_that_nobody_has(self):
+        self.pipeline({"one": OK}, {"parent_image": "no-such-image-of-ours:1"})
+        result = self.run_pipe(code=None)
+        self.assertIn(result.code, (3, 4), result)
+        self.assertIn("no-such-image-of-ours:1", result.text)
+
+    def test_apt_packages_on_an_image_without_apt_say_so(self):
+        subprocess.run(["docker", "import", "-", f"{self.repository}:empty"], input=b"\0" * 10240, check=True, stdout=subprocess.DEVNULL)
+        self.pipeline({"one": OK}, {"parent_image": f"{self.repository}:empty", "apt_packages": ["curl"]})
+        result = self.run_pipe(code=4)
+        self.assertRegex(result.text, "apt|shell|/bin/sh")
+
+
+class NoEngine(PipeTest):
+    orchestrator = "local"
+
+    def test_no_engine_is_said_with_the_way_out(self):
+        self.pipeline({"one": OK})
+        result = self.pipe("run", "pipeline.yaml", DOCKER_HOST=NOWHERE)
+        self.assertEqual(result.code, 3, result)
+        for words in ("/nonexistent/engine.sock", "--orchestrator local"):
+            self.assertIn(words, result.err)
+        self.assertEqual(self.pipe("doctor", DOCKER_HOST=NOWHERE).code, 3)
+
+    def test_what_needs_no_engine_works_without_one(self):
+        self.pipeline({"one": OK}, {"requirements": ["six==1.16.0"]})
+        for words in (["validate", "pipeline.yaml"], ["render", "pipeline.yaml"], ["schema"], ["runs"], ["--version"], ["completion", "bash"]):
+            self.assertEqual(self.pipe(*words, DOCKER_HOST=NOWHERE).code, 0, words)
+
+
+@unittest.skipUnless(os.getuid() == 0, "mounting a small file system takes root")
+class FullDisk(PipeTest):
+    """The state is on a file system of a few megabytes."""
+
+    def setUp(self):
+        super().setUp()
+        self.state.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", self.state], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("this machine lets nobody mount a tmpfs")
+        self.addCleanup(lambda: subprocess.run(["umount", "-l", self.state], check=False))
+
+    def test_a_full_disk_is_an_environment_error_and_the_state_stays_whole(self):
+        self.pipeline({
+            "small": {"command": "echo small > ${outputs.x}", "outputs": ["x"]},
+            "big": {"command": ["python3", "-c", "import sys; open(sys.argv[1], 'wb').write(b'x' * (8 << 20))", "${outputs.x}"], "outputs": ["x"],
+                    "after": ["small"]},
+        })
+        result = self.run_pipe(code=None)
+        self.assertIn(result.code, (1, 3), result)
+        self.assertRegex(result.text, "[Nn]o space left on device|disk is full")
+        self.assert_nothing_left()
+        filler = self.state / "filler"
+        with open(filler, "wb") as file:
+            try:
+                while True:
+                    file.write(b"x" * 4096)
+                    file.flush()
+            except OSError:
+                pass
+        full = self.pipe("run", "pipeline.yaml", "--orchestrator", self.orchestrator)
+        self.assertEqual(full.code, 3, full)
+        self.assertRegex(full.text, "[Nn]o space left on device|disk.*full|full.*disk")
+        filler.unlink()
+        self.pipeline({"small": {"command": "echo small > ${outputs.x}", "outputs": ["x"]}})
+        self.assertEqual(self.run_pipe().steps()["small"], "cached", "what had succeeded before is still there")
+        self.assert_nothing_left()
+
+
+class FullDiskLocally(FullDisk):
+    orchestrator = "local"
+
+    def environment(self, env):
+        return super().environment({"DOCKER_HOST": NOWHERE, **env})
+
+
+if __name__ == "__main__":
+    unittest.main()

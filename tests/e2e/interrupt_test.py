@@ -1,0 +1,133 @@
+"""Ctrl-C once and twice, in a run and in a build; a driver that is killed; two runs at once."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+from support import NOWHERE, PipeTest, docker, wait_until
+
+# Says when it has begun (in an output's folder that the test sees), notes a SIGTERM, and does not end by itself.
+STUBBORN = """
+import os, signal, sys, time
+def stop(number, frame):
+    print('asked to stop', flush=True)
+    if sys.argv[1] == 'polite': sys.exit(1)
+signal.signal(signal.SIGTERM, stop)
+print('begun', flush=True)
+while True: time.sleep(0.1)
+"""
+
+
+class Interrupted(PipeTest):
+    def setUp(self):
+        super().setUp()
+        self.write("wait.py", STUBBORN)
+
+    def steps(self, manner: str) -> dict:
+        return {"wait": {"command": ["python3", "wait.py", manner], "outputs": ["never"]}, "next": {"command": ["python3", "-c", ""], "after": ["wait"]}}
+
+    def begin(self, manner: str) -> subprocess.Popen:
+        self.pipeline(self.steps(manner))
+        process = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
+        wait_until(lambda: "begun" in self.pipe("logs", "latest", "wait").out or process.poll() is not None, "a first line of the step")
+        self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
+        return process
+
+    def test_once_stops_gracefully(self):
+        process = self.begin("polite")
+        process.send_signal(signal.SIGINT)
+        result = self.finish(process)
+        self.assertEqual(result.code, 130, result)
+        self.assertEqual(result.steps()["wait"], "cancelled", result)
+        self.assertIn(result.steps()["next"], ("skipped", "cancelled"))
+        self.assertEqual(result.events("run_finished")[0]["status"], "interrupted")
+        self.assertIn("asked to stop", self.pipe("logs", "latest", "wait").out)
+        self.assert_nothing_left()
+
+    def test_twice_stops_at_once(self):
+        process = self.begin("stubborn")
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: "asked to stop" in self.pipe("logs", "latest", "wait").out, "the request to stop")
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        result = self.finish(process)
+        self.assertEqual(result.code, 130, result)
+        self.assert_nothing_left()
+
+    def test_terminate_is_as_good_as_ctrl_c(self):
+        process = self.begin("polite")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assert_nothing_left()
+
+    def test_cancel_stops_a_run_from_elsewhere(self):
+        process = self.begin("polite")
+        done = self.pipe("cancel", "latest")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assert_nothing_left()
+
+    def test_a_killed_driver_leaves_a_run_that_the_next_one_cleans_up(self):
+        process = self.begin("polite")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.pipeline({"next": {"command": ["python3", "-c", "print(1)"]}})
+        self.run_pipe()
+        wait_until(lambda: self.orchestrator == "local" or not self.containers(), "an end of the dead run's container")
+        self.assertIn("interrupted", self.pipe("runs").out)
+        self.assert_nothing_left()
+
+    def test_two_runs_at_once_both_finish(self):
+        self.pipeline({name: {"command": f"sleep 0.2; echo {name} > ${{outputs.x}}", "outputs": ["x"]} for name in "abcd"})
+        words = ("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json", "--no-cache")
+        runs = [self.finish(process) for process in [self.start(*words) for _ in range(3)]]
+        for result in runs:
+            self.assertEqual(result.code, 0, result)
+            self.assertEqual(set(result.steps().values()), {"succeeded"})
+        self.assertEqual(len({result.events("run_started")[0]["run"] for result in runs}), 3)
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+        self.assert_nothing_left()
+
+
+class InterruptedLocally(Interrupted):
+    orchestrator = "local"
+
+    def environment(self, env):
+        return super().environment({"DOCKER_HOST": NOWHERE, **env})
+
+
+class InterruptedBuild(PipeTest):
+    def begin(self) -> subprocess.Popen:
+        self.write("Dockerfile", f"FROM python:3.11-slim-bookworm\nENV E2E={self.mark}\nRUN echo building-{self.mark} && sleep 120\n")
+        self.pipeline({"one": {"command": ["python3", "-c", ""]}}, {"dockerfile": "Dockerfile", "parent_image": None})
+        text = (self.folder / "pipeline.yaml").read_text().replace('"parent_image": null,', "")
+        self.write("pipeline.yaml", text)
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+        wait_until(lambda: process.poll() is not None or self.sleeping(), "the build's sleep")
+        self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
+        return process
+
+    def sleeping(self) -> bool:
+        return subprocess.run(["pgrep", "-f", f"building-{self.mark}"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+    def test_once_ends_the_build(self):
+        process = self.begin()
+        process.send_signal(signal.SIGINT)
+        result = self.finish(process, timeout=60)
+        self.assertEqual(result.code, 130, result)
+        wait_until(lambda: not self.sleeping(), "an end of the build in the engine")
+        self.assertEqual(self.images(), [])
+        self.assert_nothing_left()
+
+    def test_twice_ends_it_too(self):
+        process = self.begin()
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process, timeout=60).code, 130)
+        wait_until(lambda: not self.sleeping(), "an end of the build in the engine")
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,131 @@
+"""A secret reaches its step and nothing else; what a build needs of the host reaches the build and no layer."""
+
+import http.server
+import os
+import pathlib
+import subprocess
+import tarfile
+import threading
+import unittest
+
+from support import NOWHERE, PipeTest, docker
+
+
+def holds(path: pathlib.Path, needle: bytes) -> bool:
+    return path.is_file() and needle in path.read_bytes()
+
+
+class Secrets(PipeTest):
+    def assert_nowhere(self, secret: str, *texts: str):
+        for text in texts:
+            self.assertNotIn(secret, text)
+        found = [str(path) for path in self.folder.rglob("*") if path.name != "secret.txt" and holds(path, secret.encode())]
+        self.assertEqual(found, [], "the secret is in these files")
+
+    def test_a_secret_reaches_the_step_and_is_kept_nowhere(self):
+        secret = f"canary-{self.mark}-token"
+        self.write("use.py", "import os\nprint('token is', os.environ['TOKEN'])\nprint('twice:', os.environ['TOKEN'] * 2)\n"
+                             "print('length', len(os.environ['TOKEN']))\nraise SystemExit(0 if os.environ['TOKEN'].startswith('canary') else 9)\n")
+        self.pipeline({"use": {"command": ["python3", "use.py"], "secrets": ["TOKEN"]}})
+        result = self.run_pipe(TOKEN=secret)
+        logs = self.pipe("logs", "latest", "use").out
+        self.assertIn(f"length {len(secret)}", logs)
+        self.assertIn("token is ***", logs)
+        text = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator, "--no-cache", TOKEN=secret)
+        shown = [self.pipe(*words, TOKEN=secret).text for words in (["show", "latest"], ["plan", "pipeline.yaml", "-v"], ["render", "pipeline.yaml"])]
+        self.assert_nowhere(secret, result.text, logs, text.text, *shown)
+
+    def test_its_value_is_no_part_of_the_key(self):
+        self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["TOKEN"]}})
+        self.run_pipe(TOKEN=f"first-{self.mark}")
+        self.assertEqual(self.run_pipe(TOKEN=f"second-{self.mark}").steps(), {"use": "cached"})
+        self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["OTHER"]}})
+        self.assertEqual(self.run_pipe(OTHER="x" * 12).steps(), {"use": "succeeded"}, "its name is")
+
+    def test_a_missing_secret_is_said_before_anything_runs(self):
+        self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["TOKEN_THAT_NOBODY_SETS"]}})
+        result = self.run_pipe(code=2)
+        self.assertIn("TOKEN_THAT_NOBODY_SETS", result.text)
+
+
+class SecretsLocally(Secrets):
+    orchestrator = "local"
+
+    def environment(self, env):
+        return super().environment({"DOCKER_HOST": NOWHERE, **env})
+
+
+class BuildSecrets(PipeTest):
+    """A package index that wants a password, and the host's CA bundle: used by the build, in no layer."""
+
+    def setUp(self):
+        super().setUp()
+        password = f"canary-{self.mark}"
+        seen = self.seen = []
+        simple = "<!doctype html><a href='../../six-1.16.0-py2.py3-none-any.whl'>six-1.16.0-py2.py3-none-any.whl</a>"
+        wheel = self.folder / "wheels"
+        subprocess.run(["python3", "-m", "pip", "download", "-q", "--no-deps", "-d", wheel, "six==1.16.0"], check=True)
+
+        class Index(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                seen.append((self.path, self.headers.get("Authorization", "")))
+                if not self.headers.get("Authorization"):
+                    self.send_response(401)
+                    self.send_header("WWW-Authenticate", 'Basic realm="index"')
+                    self.end_headers()
+                    return
+                body = next(wheel.iterdir()).read_bytes() if self.path.endswith(".whl") else simple.encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/octet-stream" if self.path.endswith(".whl") else "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        gateway = docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}") or "172.17.0.1"
+        self.server = http.server.ThreadingHTTPServer((gateway, 0), Index)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        self.host = f"{gateway}:{self.server.server_port}"
+        self.password = password
+        self.authority = f"# canary-ca-{self.mark}\n" + pathlib.Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt")).read_text()
+
+    def check(self, installer: str):
+        ca = self.write("ca.pem", self.authority)
+        self.pipeline({"use": {"command": ["python3", "-c", "import six; print(six.__version__)"]}},
+                      {"requirements": ["six==1.16.0"], "environment": {"E2E": self.mark}, "python_package_installer": installer})
+        index = f"http://user:{self.password}@{self.host}/simple"
+        result = self.run_pipe(PIP_INDEX_URL=index, UV_INDEX_URL=index, PIP_TRUSTED_HOST=self.host.split(":")[0], PIP_CERT=str(ca), SSL_CERT_FILE=str(ca),
+                               PIP_FIND_LINKS="", PIP_EXTRA_INDEX_URL="")
+        self.assertEqual(result.steps(), {"use": "succeeded"}, result)
+        self.assertTrue(any(path.endswith(".whl") for path, _ in self.seen), "the build used the index")
+        image = self.images()[0]
+        history = docker("history", "--no-trunc", "--format", "{{json .}}", image) + docker("image", "inspect", image)
+        for canary in (self.password, f"canary-ca-{self.mark}"):
+            self.assertNotIn(canary, history)
+            self.assertNotIn(canary, result.text)
+        saved = self.folder / "saved"
+        saved.mkdir()
+        docker("save", "-o", str(saved / "image.tar"), image)
+        with tarfile.open(saved / "image.tar") as archive:
+            archive.extractall(saved)
+        for layer in saved.rglob("layer.tar"):
+            for canary in (self.password, f"canary-ca-{self.mark}"):
+                self.assertFalse(holds(layer, canary.encode()), f"{canary} is in a layer of the image")
+        for path in self.state.rglob("*"):
+            self.assertFalse(holds(path, self.password.encode()), path)
+
+    def test_with_pip(self):
+        self.check("pip")
+
+    def test_with_uv(self):
+        self.check("uv")
+
+
+if __name__ == "__main__":
+    unittest.main()

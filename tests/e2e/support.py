@@ -1,0 +1,148 @@
+"""What the end-to-end tests share: a folder of their own with a pipeline and a state, the `pipe` command, and a look at what is left behind.
+
+PIPE names the command. Every container and image that a test makes carries its mark, so that tests can run side by side and clean up after themselves.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+
+PIPE = os.environ["PIPE"]
+PARENT = "python:3.11-slim-bookworm"
+NOWHERE = "unix:///nonexistent/engine.sock"
+
+
+class Result:
+    def __init__(self, code: int, out: str, err: str):
+        self.code, self.out, self.err = code, out, err
+        self.text = out + err
+
+    def events(self, kind: str = "") -> list[dict]:
+        """The events of `--output json`: every line is one."""
+        events = [json.loads(line) for line in self.out.splitlines()]
+        return [event for event in events if kind in ("", event["event"])]
+
+    def steps(self) -> dict[str, str]:
+        """How each step ended."""
+        return {event["step"]: event["status"] for event in self.events("step_finished")}
+
+    def failure(self, step: str) -> dict:
+        return next(event["failure"] for event in self.events("step_finished") if event["step"] == step)
+
+    def __repr__(self) -> str:
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def docker(*words: str) -> str:
+    return subprocess.run(["docker", *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.strip()
+
+
+def wait_until(condition, what: str, seconds: float = 60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"{seconds} s went by without {what}")
+
+
+class PipeTest(unittest.TestCase):
+    """A test with a folder, a state and an orchestrator of its own."""
+
+    orchestrator = "docker"
+    maxDiff = None
+
+    def setUp(self):
+        self.mark = uuid.uuid4().hex[:12]
+        self.repository = f"pipe-e2e-{self.mark}"
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-"))
+        self.state = self.folder / "state"
+        self.addCleanup(self.remove_everything)
+
+    def remove_everything(self):
+        if self.orchestrator == "docker":
+            with contextlib.suppress(subprocess.CalledProcessError, FileNotFoundError):
+                if left := self.containers():
+                    docker("rm", "-f", *left)
+                if images := docker("image", "ls", "-q", self.repository).split():
+                    docker("image", "rm", "-f", *dict.fromkeys(images))
+        for path in self.folder.rglob("*"):  # artifacts are read-only
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o700)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def write(self, path: str, text: str) -> pathlib.Path:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def pipeline(self, steps: dict, docker_settings: dict | None = None, **top) -> pathlib.Path:
+        """Writes pipeline.yaml (JSON is YAML), all of whose containers carry the mark."""
+        settings = {"parent_image": PARENT, "network": "none", "labels": {"e2e": self.mark}, "target_repository": self.repository}
+        settings.update(docker_settings or {})
+        document = {"name": "e2e", "settings": {"docker": settings}, "steps": steps, **top}
+        return self.write("pipeline.yaml", json.dumps(document, indent=2))
+
+    def environment(self, env: dict) -> dict:
+        return {**os.environ, "PIPE_HOME": str(self.state), "NO_COLOR": "1", **env}
+
+    def pipe(self, *words, timeout: float = 300, **env) -> Result:
+        done = subprocess.run([PIPE, *map(str, words)], cwd=self.folder, env=self.environment(env), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def run_pipe(self, *words, code: int | None = 0, **env) -> Result:
+        """`pipe run` with JSON events; `code` is the exit code that is expected."""
+        result = self.pipe("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json", *words, **env)
+        if code is not None:
+            self.assertEqual(result.code, code, result)
+        return result
+
+    def start(self, *words, **env) -> subprocess.Popen:
+        """A command in the background; it gets signals that are meant for it alone."""
+        process = subprocess.Popen([PIPE, *map(str, words)], cwd=self.folder, env=self.environment(env), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
+        return process
+
+    def finish(self, process: subprocess.Popen, timeout: float = 120) -> Result:
+        out, err = process.communicate(timeout=timeout)
+        return Result(process.returncode, out, err)
+
+    def containers(self) -> list[str]:
+        return docker("ps", "-aq", "--filter", f"label=e2e={self.mark}").split()
+
+    def images(self) -> list[str]:
+        return sorted(set(docker("image", "ls", "-q", "--no-trunc", self.repository).split()))
+
+    def plan(self, *words) -> dict[str, dict]:
+        result = self.pipe("plan", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json", *words)
+        self.assertEqual(result.code, 0, result)
+        return {step["step"]: step for step in json.loads(result.out)["steps"]}
+
+    def artifact(self, name: str, run: str = "latest") -> str:
+        """Content of STEP.OUTPUT, as `pipe artifacts` copies it out."""
+        target = self.folder / f"copy-{uuid.uuid4().hex[:8]}"
+        result = self.pipe("artifacts", run, name, "--copy", target)
+        self.assertEqual(result.code, 0, result)
+        return target.read_text()
+
+    def assert_nothing_left(self):
+        """No container, and in the state no folder of an attempt and no half artifact."""
+        if self.orchestrator == "docker":
+            self.assertEqual(self.containers(), [])
+        for name in ("attempts", "scratch", "work", "tmp"):
+            if (self.state / name).is_dir():
+                self.assertEqual(sorted(path.name for path in (self.state / name).iterdir()), [], f"left in {name}")
+        if (self.state / "artifacts").is_dir():
+            odd = [path.name for path in (self.state / "artifacts").iterdir() if not (path.is_dir() and len(path.name) == 2)]
+            self.assertEqual(odd, [], "left in artifacts")
