@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "core/utf8.hpp"
+
 namespace pipeline {
 
 namespace {
@@ -11,29 +13,6 @@ namespace {
 constexpr unsigned kTabWidth = 4;
 /// What is shown of a source line; a longer one is cut around the span.
 constexpr std::size_t kShownColumns = 120, kColumnsBefore = 40;
-
-struct CodePoint {
-  char32_t value = 0;
-  std::size_t length = 1;  ///< Bytes.
-  bool valid = false;
-};
-
-/// Decodes the first code point of a text that is not empty; overlong forms and surrogates are invalid (RFC 3629).
-CodePoint decode(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return {first, 1, true};
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return {first, 1, false};
-  char32_t value = first & (0x7fU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {first, 1, false};
-    value = value << 6 | (byte(i) & 0x3f);
-  }
-  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
-  if (overlong || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {first, 1, false};
-  return {value, length, true};
-}
 
 /// Characters that a terminal obeys instead of showing, or that show text in another order than it has ("Trojan Source", CVE-2021-42574).
 bool is_hidden(char32_t c) {
@@ -73,7 +52,7 @@ std::vector<Cell> lay_out(std::string_view line) {
   std::vector<Cell> cells;
   std::size_t column = 0;
   for (std::size_t byte = 0; byte < line.size();) {
-    const auto c = decode(line.substr(byte));
+    const auto c = decode_utf8(line.substr(byte));
     Cell cell{std::string(line.substr(byte, c.length)), column, 1, byte};
     if (c.valid && c.value == '\t') {
       cell.width = kTabWidth - column % kTabWidth;
@@ -184,7 +163,7 @@ std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
-    const auto c = decode(text.substr(i));
+    const auto c = decode_utf8(text.substr(i));
     if (!c.valid || is_hidden(c.value)) {
       result += escape(c);
     } else {

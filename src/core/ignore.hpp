@@ -6,19 +6,25 @@
 #include <string_view>
 #include <vector>
 
+#include "core/glob.hpp"
+
 namespace pipeline {
 
 /// Rules of one .dockerignore (github.com/moby/patternmatcher): patterns are rooted at the context, the last match wins, a match on any parent
 /// excludes what is below, `!` includes again.
 class DockerIgnore {
  public:
-  explicit DockerIgnore(std::string_view rules = {});
+  /// Throws InputError where docker would refuse the file: a lone `!`, a malformed class, a `\` at the end. @param file its name, for messages
+  explicit DockerIgnore(std::string_view rules = {}, std::string_view file = ".dockerignore");
   bool ignores(std::string_view relative_path) const;
   /// True if some rule begins with `!`: then an ignored folder may hold files that are not, and must be walked.
   bool has_exceptions() const { return has_exceptions_; }
 
  private:
-  struct Rule { std::vector<std::string> components; bool negated; };
+  struct Rule {
+    Glob glob;
+    bool negated;
+  };
   std::vector<Rule> rules_;
   bool has_exceptions_ = false;
 };
@@ -28,16 +34,18 @@ class GitIgnore {
  public:
   /// @param folder relative to the root, empty for the root itself
   void add(std::string_view folder, std::string_view rules);
+  /// Looks at the folders above the path, too: below an ignored one everything is ignored.
   bool ignores(std::string_view relative_path, bool is_directory) const;
 
  private:
-  struct Rule { std::string folder; std::vector<std::string> components; bool negated, directories_only, anchored; };
+  struct Rule {
+    std::string folder;  ///< With a `/` at its end, or empty.
+    std::string prefix;  ///< What stands before the first special character; git compares it apart from the rest.
+    Glob rest;
+    bool negated, directories_only, anchored;
+  };
   std::vector<Rule> rules_;
+  bool matches(const Rule& rule, std::string_view path, bool is_directory) const;
 };
-
-/// One component against a pattern with `*`, `?`, `[a-z]` and `\`; none of them crosses a `/`.
-bool matches_component(std::string_view pattern, std::string_view component);
-/// A relative path against a glob whose components may be `**`.
-bool matches_glob(std::string_view glob, std::string_view relative_path);
 
 }  // namespace pipeline

@@ -1,0 +1,160 @@
+#include "core/ignore.hpp"
+
+#include <algorithm>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline {
+
+namespace {
+
+std::string_view trim(std::string_view text) {
+  static constexpr std::string_view blank = " \t\n\v\f\r";
+  const auto first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+/// Calls `take(line, number)` for each line; a byte order mark at the beginning and a carriage return at a line's end do not count.
+template <class Take>
+void for_each_line(std::string_view text, const Take& take) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  for (unsigned number = 1; !text.empty(); ++number) {
+    const auto end = std::min(text.find('\n'), text.size());
+    auto line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    take(line, number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+/// Go's path/filepath.Clean: no empty or `.` components, `x/..` resolved.
+std::string clean(std::string_view path) {
+  const bool rooted = path.starts_with('/');
+  std::vector<std::string_view> kept;
+  while (!path.empty()) {
+    const auto end = std::min(path.find('/'), path.size());
+    const auto component = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (component.empty() || component == ".") continue;
+    if (component != "..") {
+      kept.push_back(component);
+    } else if (!kept.empty() && kept.back() != "..") {
+      kept.pop_back();
+    } else if (!rooted) {
+      kept.push_back(component);
+    }
+  }
+  std::string result = rooted ? "/" : "";
+  for (const auto component : kept) {
+    if (!result.empty() && result.back() != '/') result += '/';
+    result += component;
+  }
+  return result.empty() ? "." : result;
+}
+
+/// Trailing blanks, but not those behind a `\` (trim_trailing_spaces in git's dir.c).
+std::string_view trim_for_git(std::string_view line) {
+  auto end = line.size();
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == ' ') {
+      end = std::min(end, i);
+    } else {
+      if (line[i] == '\\' && ++i == line.size()) return line;
+      end = line.size();
+    }
+  }
+  return line.substr(0, end);
+}
+
+}  // namespace
+
+DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
+  std::vector<Diagnostic> errors;
+  for_each_line(rules, [&](std::string_view line, unsigned number) {
+    if (line.starts_with('#')) return;
+    auto text = trim(line);
+    if (text.empty()) return;
+    const bool negated = text.starts_with('!');
+    if (negated) text = trim(text.substr(1));
+    const auto refuse = [&](std::string message, std::string note) {
+      errors.push_back({"ignore-pattern", std::move(message), {number, 1, static_cast<unsigned>(std::max<std::size_t>(line.size(), 1))}, {std::move(note)}, {}});
+    };
+    if (text.empty()) {
+      refuse("a '!' without a pattern", "'!' in front of a pattern includes again what an earlier line has left out");
+      return;
+    }
+    auto pattern = clean(text);
+    if (pattern.size() > 1 && pattern.front() == '/') pattern.erase(0, 1);
+    auto glob = Glob::docker(pattern);
+    if (!glob) {
+      refuse("malformed pattern '" + std::string(text) + "'", "a class is closed, as in [a-z], and '\\' is followed by the character that it escapes");
+      return;
+    }
+    rules_.push_back({std::move(*glob), negated});
+    has_exceptions_ |= negated;
+  });
+  if (!errors.empty()) throw InputError(std::move(errors), std::string(file), std::string(rules));
+}
+
+bool DockerIgnore::ignores(std::string_view relative_path) const {
+  bool ignored = false;
+  for (const auto& rule : rules_) {
+    if (rule.negated != ignored) continue;
+    bool matched = rule.glob.matches(relative_path);
+    for (auto slash = relative_path.find('/'); !matched && slash != std::string_view::npos; slash = relative_path.find('/', slash + 1)) {
+      matched = rule.glob.matches(relative_path.substr(0, slash));
+    }
+    if (matched) ignored = !rule.negated;
+  }
+  return ignored;
+}
+
+void GitIgnore::add(std::string_view folder, std::string_view rules) {
+  for_each_line(rules, [&](std::string_view line, unsigned) {
+    line = line.substr(0, line.find('\0'));
+    if (line.starts_with('#')) return;
+    line = trim_for_git(line);
+    if (line.empty()) return;
+    Rule rule{};
+    if (line.starts_with('!')) {
+      rule.negated = true;
+      line.remove_prefix(1);
+    }
+    if (line.ends_with('/')) {
+      rule.directories_only = true;
+      line.remove_suffix(1);
+    }
+    rule.anchored = line.find('/') != std::string_view::npos;
+    if (line.starts_with('/')) line.remove_prefix(1);
+    if (line.empty()) return;
+    if (!folder.empty()) rule.folder = std::string(folder) + '/';
+    rule.prefix = std::string(line.substr(0, line.find_first_of("*?[\\")));
+    // Split only for paths: there it decides what `**` behind a name means. A name is matched as a whole.
+    if (!rule.anchored) rule.prefix.clear();
+    rule.rest = Glob::git(line.substr(rule.prefix.size()));
+    rules_.push_back(std::move(rule));
+  });
+}
+
+bool GitIgnore::matches(const Rule& rule, std::string_view path, bool is_directory) const {
+  if (rule.directories_only && !is_directory) return false;
+  if (!path.starts_with(rule.folder) || path.size() == rule.folder.size()) return false;
+  if (!rule.anchored) return rule.rest.matches(path.substr(path.rfind('/') + 1));
+  path.remove_prefix(rule.folder.size());
+  return path.starts_with(rule.prefix) && rule.rest.matches(path.substr(rule.prefix.size()));
+}
+
+bool GitIgnore::ignores(std::string_view relative_path, bool is_directory) const {
+  // The last match decides, for each folder on the way first.
+  for (std::size_t slash = 0; slash != std::string_view::npos;) {
+    slash = relative_path.find('/', slash + 1);
+    const auto path = relative_path.substr(0, slash);
+    const bool directory = slash != std::string_view::npos || is_directory;
+    const auto rule = std::find_if(rules_.rbegin(), rules_.rend(), [&](const Rule& r) { return matches(r, path, directory); });
+    if (rule != rules_.rend() && !rule->negated) return true;
+  }
+  return false;
+}
+
+}  // namespace pipeline
