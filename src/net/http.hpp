@@ -55,7 +55,7 @@ class TransportError : public EnvironmentError {
   int code_;
 };
 
-/// One per loop. Connections are kept and reused.
+/// One per loop. Connections are kept and reused. What is in progress when it is destroyed ends with TransportError.
 class HttpClient {
  public:
   explicit HttpClient(asio::io_context& loop);
@@ -69,7 +69,7 @@ class HttpClient {
 
  private:
   struct Implementation;
-  std::unique_ptr<Implementation> self_;
+  std::shared_ptr<Implementation> self_;  ///< Shared so that a send() in progress can tell that the client is gone.
 };
 
 }  // namespace pipeline::net

@@ -1,0 +1,286 @@
+#include "net/http.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/identifier.hpp"
+#include "net/event.hpp"
+#include "net/multi.hpp"
+
+namespace pipeline::net {
+
+std::string Response::header(const std::string& name) const {
+  auto found = headers.find(name);
+  return found == headers.end() ? std::string() : found->second;
+}
+
+struct HttpClient::Implementation {
+  explicit Implementation(asio::io_context& event_loop) : loop(event_loop) {}
+  Multi& multi() {
+    if (!multi_) multi_ = std::make_unique<Multi>(loop);
+    return *multi_;
+  }
+  asio::io_context& loop;
+
+ private:
+  std::unique_ptr<Multi> multi_;  ///< Made on the first use: it loads libcurl.
+};
+
+namespace {
+
+/// One exchange, in the frame of the coroutine that waits for it.
+class Exchange {
+ public:
+  Exchange(asio::io_context& loop, Request& request, std::function<void(std::string_view)>& on_body, std::function<void(const Response&)>& on_headers)
+      : request_(request), on_body_(on_body), on_headers_(on_headers), done_(loop.get_executor()) {}
+  ~Exchange() {
+    if (multi_) multi_->remove(easy_);
+    if (easy_) curl::easy_cleanup(easy_);
+    curl::slist_free_all(headers_);
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  void begin(Multi& multi);
+  /// Ends it as if curl had: `error` reaches the waiter.
+  void abort(CURLcode code) {
+    if (multi_) std::exchange(multi_, nullptr)->remove(easy_);
+    finish(code);
+  }
+  Task<> wait() { return done_.wait(); }
+  bool done() const { return done_.happened(); }
+  /// The engine's backlog of a unix socket is full: nothing has been sent yet, a second try is safe.
+  bool crowded() const { return crowded_; }
+  /// The answer; throws what a callback threw, or TransportError.
+  Response result();
+
+ private:
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    if (auto code = curl::easy_setopt(easy_, option, value); code != CURLE_OK)
+      throw TransportError(code, request_.method + " " + request_.url + ": " + curl::easy_strerror(code));
+  }
+  void set_body();
+  void add_header(const std::string& header);
+  void finish(CURLcode code) {
+    code_ = code;
+    done_.set();
+  }
+  /// Runs a callback of the user; what it throws ends the exchange and reaches the waiter.
+  template <class Work>
+  bool guarded(Work work) noexcept {
+    try {
+      work();
+      return true;
+    } catch (...) {
+      error_ = std::current_exception();
+      return false;
+    }
+  }
+  void take_header(std::string_view line);
+  std::string failure() const;
+
+  static std::size_t on_header(char* bytes, std::size_t size, std::size_t count, void* self);
+  static std::size_t on_write(char* bytes, std::size_t size, std::size_t count, void* self);
+  static std::size_t on_read(char* bytes, std::size_t size, std::size_t count, void* self);
+  static int on_seek(void* self, curl_off_t offset, int origin);
+  static curl_socket_t on_open(void* self, curlsocktype purpose, curl_sockaddr* address);
+  static int on_opened(void*, curl_socket_t, curlsocktype) { return CURL_SOCKOPT_ALREADY_CONNECTED; }
+
+  Request& request_;
+  std::function<void(std::string_view)>& on_body_;
+  std::function<void(const Response&)>& on_headers_;
+  Event done_;
+  Multi* multi_ = nullptr;  ///< While in progress there.
+  CURL* easy_ = nullptr;
+  curl_slist* headers_ = nullptr;
+  char words_[CURL_ERROR_SIZE] = {};  ///< curl's own account of an error.
+  Response response_;
+  std::exception_ptr error_;
+  CURLcode code_ = CURLE_OK;
+  int connect_error_ = 0;
+  bool crowded_ = false;
+};
+
+void Exchange::begin(Multi& multi) {
+  easy_ = curl::easy_init();
+  if (!easy_) throw TransportError(CURLE_OUT_OF_MEMORY, "libcurl gives no handle");
+  void* self = this;
+  std::size_t (*header)(char*, std::size_t, std::size_t, void*) = &Exchange::on_header;
+  std::size_t (*write)(char*, std::size_t, std::size_t, void*) = &Exchange::on_write;
+  set(CURLOPT_ERRORBUFFER, words_);
+  set(CURLOPT_URL, request_.url.c_str());
+  set(CURLOPT_PATH_AS_IS, 1L);
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout.count()));
+  set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
+  set(CURLOPT_HEADERFUNCTION, header);
+  set(CURLOPT_HEADERDATA, self);
+  set(CURLOPT_WRITEFUNCTION, write);
+  set(CURLOPT_WRITEDATA, self);
+  if (!request_.unix_socket.empty()) {
+    curl_socket_t (*open)(void*, curlsocktype, curl_sockaddr*) = &Exchange::on_open;
+    int (*opened)(void*, curl_socket_t, curlsocktype) = &Exchange::on_opened;
+    set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
+    set(CURLOPT_PROXY, "");  // the environment's is for the network
+    set(CURLOPT_OPENSOCKETFUNCTION, open);
+    set(CURLOPT_OPENSOCKETDATA, self);
+    set(CURLOPT_SOCKOPTFUNCTION, opened);
+  }
+  if (!request_.tls.ca_file.empty()) set(CURLOPT_CAINFO, request_.tls.ca_file.c_str());
+  if (!request_.tls.cert_file.empty()) set(CURLOPT_SSLCERT, request_.tls.cert_file.c_str());
+  if (!request_.tls.key_file.empty()) set(CURLOPT_SSLKEY, request_.tls.key_file.c_str());
+  set(CURLOPT_SSL_VERIFYPEER, request_.tls.verify ? 1L : 0L);
+  set(CURLOPT_SSL_VERIFYHOST, request_.tls.verify ? 2L : 0L);
+  set_body();
+  add_header("Expect:");  // no second of waiting for a `100 Continue`
+  for (const auto& line : request_.headers) add_header(line);
+  set(CURLOPT_HTTPHEADER, headers_);
+  multi_ = &multi;
+  try {
+    multi.add(easy_, [this](CURLcode code) {
+      multi_ = nullptr;
+      finish(code);
+    });
+  } catch (...) {
+    multi_ = nullptr;
+    throw;
+  }
+}
+
+void Exchange::set_body() {
+  if (request_.body_source) {
+    std::size_t (*read)(char*, std::size_t, std::size_t, void*) = &Exchange::on_read;
+    int (*seek)(void*, curl_off_t, int) = &Exchange::on_seek;
+    set(CURLOPT_POST, 1L);
+    set(CURLOPT_READFUNCTION, read);
+    set(CURLOPT_READDATA, static_cast<void*>(this));
+    set(CURLOPT_SEEKFUNCTION, seek);
+    set(CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
+    add_header("Transfer-Encoding: chunked");
+  } else if (!request_.body.empty() || request_.method == "POST") {
+    set(CURLOPT_POSTFIELDS, request_.body.c_str());
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  } else if (request_.method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
+  }
+  if (request_.method != "GET" && request_.method != "HEAD") set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+}
+
+void Exchange::add_header(const std::string& header) {
+  if (has_control_characters(header)) throw EnvironmentError("a header of " + request_.method + " " + request_.url + " holds control characters");
+  auto* longer = curl::slist_append(headers_, header.c_str());
+  if (!longer) throw TransportError(CURLE_OUT_OF_MEMORY, "libcurl cannot add a header");
+  headers_ = longer;
+}
+
+void Exchange::take_header(std::string_view line) {
+  while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
+  if (line.starts_with("HTTP/")) {  // also after a `100 Continue`: the later answer counts
+    response_.headers.clear();
+    const auto space = line.find(' ');
+    response_.status = space == line.npos ? 0 : std::atol(std::string(line.substr(space + 1, 3)).c_str());
+  } else if (line.empty()) {
+    if (response_.status >= 200 && on_headers_) on_headers_(response_);
+  } else if (const auto colon = line.find(':'); colon != line.npos) {
+    std::string name(line.substr(0, colon));
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    auto value = line.substr(colon + 1);
+    while (value.starts_with(' ') || value.starts_with('\t')) value.remove_prefix(1);
+    response_.headers.emplace(std::move(name), value);
+  }
+}
+
+std::size_t Exchange::on_header(char* bytes, std::size_t size, std::size_t count, void* self) {
+  auto& exchange = *static_cast<Exchange*>(self);
+  const std::string_view line(bytes, size * count);
+  return exchange.guarded([&] { exchange.take_header(line); }) ? line.size() : CURL_WRITEFUNC_ERROR;
+}
+
+std::size_t Exchange::on_write(char* bytes, std::size_t size, std::size_t count, void* self) {
+  auto& exchange = *static_cast<Exchange*>(self);
+  const std::string_view piece(bytes, size * count);
+  const bool ok = exchange.guarded([&] {
+    if (exchange.on_body_ && exchange.response_.status < 400) exchange.on_body_(piece);
+    else exchange.response_.body += piece;
+  });
+  return ok ? piece.size() : CURL_WRITEFUNC_ERROR;
+}
+
+std::size_t Exchange::on_read(char* bytes, std::size_t size, std::size_t count, void* self) {
+  auto& exchange = *static_cast<Exchange*>(self);
+  std::size_t written = 0;
+  return exchange.guarded([&] { written = exchange.request_.body_source(std::span<char>(bytes, size * count)); }) ? written : CURL_READFUNC_ABORT;
+}
+
+/// A source cannot be read twice, so a request with one is not repeated on another connection.
+int Exchange::on_seek(void*, curl_off_t, int) { return CURL_SEEKFUNC_FAIL; }
+
+/// Connects a unix socket here: a full backlog is EAGAIN at once, which curl would take for progress; and errno is better advice than curl's words.
+curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr* address) {
+  auto& exchange = *static_cast<Exchange*>(self);
+  const int descriptor = ::socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->protocol);
+  if (descriptor >= 0 && ::connect(descriptor, &address->addr, address->addrlen) == 0) return descriptor;
+  exchange.connect_error_ = errno;
+  exchange.crowded_ = errno == EAGAIN;
+  if (descriptor >= 0) ::close(descriptor);
+  return CURL_SOCKET_BAD;
+}
+
+std::string Exchange::failure() const {
+  const std::string where = request_.unix_socket.empty() ? request_.url : request_.unix_socket;
+  if (connect_error_) return "cannot connect to " + where + ": " + std::strerror(connect_error_);
+  if (code_ == CURLE_ABORTED_BY_CALLBACK) return request_.method + " " + request_.url + " was cancelled";
+  std::string text = words_[0] ? words_ : curl::easy_strerror(code_);
+  return request_.method + " " + request_.url + (request_.unix_socket.empty() ? "" : " on " + where) + ": " + text;
+}
+
+Response Exchange::result() {
+  if (error_) std::rethrow_exception(error_);
+  if (code_ != CURLE_OK) throw TransportError(code_, failure());
+  return std::move(response_);
+}
+
+}  // namespace
+
+HttpClient::HttpClient(asio::io_context& loop) : self_(std::make_shared<Implementation>(loop)) {}
+HttpClient::~HttpClient() = default;
+
+Task<Response> HttpClient::send(Request request, std::function<void(std::string_view)> on_body, CancelSource* cancel,
+                                std::function<void(const Response&)> on_headers) {
+  auto& loop = self_->loop;
+  const std::weak_ptr<Implementation> client = self_;
+  const auto give_up = std::chrono::steady_clock::now() + request.connect_timeout;
+  if (self_->multi().busy()) co_await asio::post(loop, asio::use_awaitable);
+  while (true) {
+    // Shared with a cancellation that is on its way while the exchange ends.
+    auto exchange = std::make_shared<Exchange>(loop, request, on_body, on_headers);
+    std::optional<CancelSource::Listener> listener;
+    if (cancel) {
+      listener.emplace(*cancel, [&loop, weak = std::weak_ptr<Exchange>(exchange)](StopLevel) {
+        asio::post(loop, [weak] {
+          if (auto still = weak.lock(); still && !still->done()) still->abort(CURLE_ABORTED_BY_CALLBACK);
+        });
+      });
+    }
+    if (const auto self = client.lock()) exchange->begin(self->multi());
+    else exchange->abort(CURLE_ABORTED_BY_CALLBACK);
+    co_await exchange->wait();
+    if (!exchange->crowded() || std::chrono::steady_clock::now() >= give_up) co_return exchange->result();
+    asio::steady_timer pause(loop, std::chrono::milliseconds(2));
+    co_await pause.async_wait(asio::use_awaitable);
+  }
+}
+
+}  // namespace pipeline::net
