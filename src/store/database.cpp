@@ -1,0 +1,101 @@
+#include "store/database.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::store {
+namespace {
+
+[[noreturn]] void fail(sqlite3* database, int code, const std::filesystem::path& file) {
+  const std::string what = "the run store " + file.string();
+  switch (code & 0xff) {
+    case SQLITE_FULL: throw system_error("cannot write " + what, ENOSPC);
+    case SQLITE_READONLY:
+    case SQLITE_PERM: throw system_error("cannot write " + what, EACCES);
+    case SQLITE_CANTOPEN: throw system_error("cannot open " + what, access(file.parent_path().c_str(), W_OK) != 0 ? errno : EIO);
+    case SQLITE_IOERR:
+      // SQLite tells a full disk as an I/O error where it has to grow a shared memory file.
+      if (const int reason = database ? sqlite3_system_errno(database) : 0) throw system_error("cannot write " + what, reason);
+      break;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      throw EnvironmentError(what + " is damaged: " + sqlite3_errstr(code),
+                             {"move " + file.string() + " aside; the next run makes a new one (artifacts are kept, but every step runs again)",
+                              "`sqlite3 " + file.string() + " .recover` saves what can be read"});
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      throw EnvironmentError(what + " has been locked by another process for half a minute", {"see which one: `fuser " + file.string() + "`"});
+    default: break;
+  }
+  throw EnvironmentError(what + " failed: " + (database ? sqlite3_errmsg(database) : sqlite3_errstr(code)));
+}
+
+}  // namespace
+
+bool Statement::step() {
+  switch (const int code = sqlite3_step(statement_)) {
+    case SQLITE_ROW: return true;
+    case SQLITE_DONE: return false;
+    default: fail(database_, sqlite3_extended_errcode(database_) ? sqlite3_extended_errcode(database_) : code, file_);
+  }
+}
+
+std::string Statement::text(int column) const {
+  const auto* text = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  return text ? std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))) : std::string();
+}
+
+Database::Database(std::filesystem::path file, int application_id, int version, const char* schema) : file_(std::move(file)) {
+  make_folders(file_.parent_path());
+  sqlite3* database = nullptr;
+  const int code = sqlite3_open_v2(file_.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  database_.reset(database);
+  if (code != SQLITE_OK) fail(database, code, file_);
+  sqlite3_extended_result_codes(database, 1);
+  sqlite3_busy_timeout(database, 30'000);
+  const auto found_version = [&] {
+    sqlite3_stmt* statement = nullptr;
+    if (const int failed = sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, nullptr); failed != SQLITE_OK) fail(database, failed, file_);
+    const std::unique_ptr<sqlite3_stmt, Finalize> owned(statement);
+    if (const int failed = sqlite3_step(statement); failed != SQLITE_ROW) fail(database, failed, file_);
+    return sqlite3_column_int(statement, 0);
+  };
+  int found = found_version();
+  if (found == 0) {
+    execute("PRAGMA journal_mode=WAL");
+    execute("BEGIN IMMEDIATE");
+    if (found_version() == 0) {  // no other process was faster
+      execute(schema);
+      execute(("PRAGMA application_id=" + std::to_string(application_id) + ";PRAGMA user_version=" + std::to_string(version)).c_str());
+    }
+    execute("COMMIT");
+    found = found_version();
+  }
+  if (found > version)
+    throw EnvironmentError("the run store " + file_.string() + " was made by a newer version of pipe (format " + std::to_string(found) + ", this one knows " +
+                               std::to_string(version) + ")",
+                           {"use the newer pipe, or another folder with --state"});
+  execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
+}
+
+void Database::execute(const char* sql) {
+  if (const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr); code != SQLITE_OK) fail(database_.get(), code, file_);
+}
+
+Statement Database::prepare(const char* sql) {
+  auto& kept = statements_[sql];
+  if (!kept) {
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(database_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    if (code != SQLITE_OK) fail(database_.get(), code, file_);
+    kept.reset(statement);
+  }
+  return Statement(database_.get(), kept.get(), file_);
+}
+
+}  // namespace pipeline::store

@@ -1,0 +1,79 @@
+/// @file
+/// SQLite's C interface with C++ lifetimes, and its errors in words.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace pipeline::store {
+
+/// A prepared statement in use; reset when it goes out of scope, and kept for the next time.
+class Statement {
+ public:
+  Statement(sqlite3* database, sqlite3_stmt* statement, const std::filesystem::path& file) : database_(database), statement_(statement), file_(file) {}
+  ~Statement() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  /// Binds the arguments to ?1, ?2, ...; texts must live until the statement has run.
+  template <class... Arguments>
+  Statement& bind(const Arguments&... arguments) {
+    int index = 0;
+    (bind_one(++index, arguments), ...);
+    return *this;
+  }
+  /// True if there is a row to read. Throws EnvironmentError.
+  bool step();
+  void run() {
+    while (step()) {
+    }
+  }
+
+  std::string text(int column) const;
+  std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+
+ private:
+  void bind_one(int index, std::string_view value) { sqlite3_bind_text64(statement_, index, value.data(), value.size(), SQLITE_STATIC, SQLITE_UTF8); }
+  void bind_one(int index, const std::string& value) { bind_one(index, std::string_view(value)); }
+  void bind_one(int index, const char* value) { bind_one(index, std::string_view(value)); }
+  template <class Integer>
+    requires std::is_integral_v<Integer>
+  void bind_one(int index, Integer value) {
+    sqlite3_bind_int64(statement_, index, static_cast<std::int64_t>(value));
+  }
+  void bind_one(int index, std::optional<int> value) { value ? bind_one(index, *value) : void(sqlite3_bind_null(statement_, index)); }
+
+  sqlite3* database_;
+  sqlite3_stmt* statement_;
+  const std::filesystem::path& file_;
+};
+
+/// One connection, in WAL mode. Waits up to half a minute for another process's commit.
+class Database {
+ public:
+  /// Opens or creates the file; `schema` is run once, in the transaction that sets its version.
+  /// Throws EnvironmentError: no permission, disk full, no database, damaged, made by a newer version of this program.
+  Database(std::filesystem::path file, int application_id, int version, const char* schema);
+  /// `sql` must be a string literal: statements are kept by its address.
+  Statement prepare(const char* sql);
+  void execute(const char* sql);
+
+ private:
+  struct Close { void operator()(sqlite3* database) const { sqlite3_close_v2(database); } };
+  struct Finalize { void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); } };
+  std::filesystem::path file_;
+  std::unique_ptr<sqlite3, Close> database_;
+  std::unordered_map<const char*, std::unique_ptr<sqlite3_stmt, Finalize>> statements_;
+};
+
+}  // namespace pipeline::store

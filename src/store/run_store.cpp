@@ -1,0 +1,330 @@
+#include "store/run_store.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "store/database.hpp"
+
+namespace pipeline::store {
+namespace {
+
+constexpr int application_id = 0x70697065;  // "pipe"
+constexpr int version = 1;
+constexpr auto schema = R"sql(
+CREATE TABLE runs (
+  id TEXT PRIMARY KEY, pipeline TEXT NOT NULL, orchestrator TEXT NOT NULL, file TEXT NOT NULL, parameters TEXT NOT NULL, git_commit TEXT NOT NULL,
+  git_dirty INTEGER NOT NULL, status INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, took INTEGER NOT NULL,
+  driver_pid INTEGER NOT NULL, driver_started TEXT NOT NULL, same_as TEXT NOT NULL, steps INTEGER NOT NULL, cached INTEGER NOT NULL, failed INTEGER NOT NULL);
+CREATE INDEX runs_by_status ON runs (status);
+CREATE TABLE steps (
+  id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, status INTEGER NOT NULL, key TEXT NOT NULL,
+  reused_from TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, took INTEGER NOT NULL, attempts INTEGER NOT NULL, image TEXT NOT NULL,
+  message TEXT NOT NULL, parameters TEXT NOT NULL, outputs TEXT NOT NULL, UNIQUE (run, name));
+CREATE TABLE attempts (
+  run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, number INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL,
+  took INTEGER NOT NULL, exit_code INTEGER, failure_kind TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL, PRIMARY KEY (run, step, number)) WITHOUT ROWID;
+CREATE TABLE cache (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, run TEXT NOT NULL, pipeline TEXT NOT NULL, step TEXT NOT NULL, outputs TEXT NOT NULL, parts TEXT NOT NULL);
+CREATE INDEX cache_by_step ON cache (pipeline, step);
+CREATE TABLE blobs (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
+)sql";
+
+#define RUN_COLUMNS "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, took, driver_pid, driver_started, same_as, steps, cached, failed"
+
+std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
+WallTime to_time(std::int64_t milliseconds) { return WallTime(std::chrono::milliseconds(milliseconds)); }
+
+RunRecord read_run(const Statement& row) {
+  RunRecord run{.id = row.text(0), .pipeline = row.text(1), .orchestrator = row.text(2), .file = row.text(3), .parameters = row.text(4), .git_commit = row.text(5)};
+  run.git_dirty = row.integer(6) != 0;
+  run.status = static_cast<RunStatus>(row.integer(7));
+  run.started = to_time(row.integer(8));
+  run.ended = to_time(row.integer(9));
+  run.took = std::chrono::milliseconds(row.integer(10));
+  run.driver = {row.integer(11), row.text(12)};
+  run.same_as = row.text(13);
+  run.steps = static_cast<std::size_t>(row.integer(14));
+  run.cached = static_cast<std::size_t>(row.integer(15));
+  run.failed = static_cast<std::size_t>(row.integer(16));
+  return run;
+}
+
+std::string write_outputs(const std::vector<OutputRecord>& outputs) {
+  auto list = nlohmann::json::array();
+  for (const auto& output : outputs) list.push_back({output.name, output.file_name, output.digest.hex(), output.is_directory, output.bytes});
+  return list.dump();
+}
+
+std::vector<OutputRecord> read_outputs(const std::string& text) try {
+  std::vector<OutputRecord> outputs;
+  for (const auto& row : nlohmann::json::parse(text))
+    outputs.push_back({row.at(0), row.at(1), Digest::from_hex(row.at(2).get<std::string>()), row.at(3), row.at(4)});
+  return outputs;
+} catch (const std::exception& error) {
+  throw EnvironmentError(std::string("the run store is damaged: a row's outputs cannot be read: ") + error.what());
+}
+
+std::string write_parts(const std::vector<KeyPart>& parts) {
+  auto list = nlohmann::json::array();
+  for (const auto& part : parts) list.push_back({part.name, part.value});
+  return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Field 22 of /proc/PID/stat, proc(5): when the process started, in ticks since the boot.
+std::string start_ticks(std::int64_t pid) try {
+  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  auto at = stat.rfind(')');  // the name in parentheses may hold spaces
+  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+} catch (const EnvironmentError&) {
+  return "";
+}
+
+std::string identity_of(std::int64_t pid) {
+  const auto ticks = start_ticks(pid);
+  return ticks.empty() ? "" : read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" + ticks;
+}
+
+}  // namespace
+
+ProcessId ProcessId::self() { return {getpid(), identity_of(getpid())}; }
+
+bool ProcessId::alive() const { return pid > 0 && !started.empty() && identity_of(pid) == started; }
+
+struct RunStore::Implementation {
+  std::filesystem::path folder;
+  Database database;
+  bool in_transaction = false;
+};
+
+RunStore::RunStore(const std::filesystem::path& folder)
+    : self_(new Implementation{folder, Database(folder / "pipe.db", application_id, version, schema)}) {}
+RunStore::~RunStore() = default;
+RunStore::RunStore(RunStore&&) noexcept = default;
+
+const std::filesystem::path& RunStore::folder() const { return self_->folder; }
+std::filesystem::path RunStore::log_file(const std::string& name) const { return self_->folder / "logs" / name; }
+
+void RunStore::transaction(const std::function<void()>& work) {
+  if (self_->in_transaction) return work();
+  self_->database.execute("BEGIN IMMEDIATE");
+  self_->in_transaction = true;
+  try {
+    work();
+    self_->database.execute("COMMIT");
+    self_->in_transaction = false;
+  } catch (...) {
+    self_->in_transaction = false;
+    try {
+      self_->database.execute("ROLLBACK");
+    } catch (const EnvironmentError&) {  // SQLite has rolled back by itself, as it does on a full disk
+    }
+    throw;
+  }
+}
+
+void RunStore::add_run(const RunRecord& run) {
+  self_->database.prepare("INSERT INTO runs (" RUN_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
+      .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit, run.git_dirty, static_cast<int>(run.status), to_integer(run.started),
+            to_integer(run.ended), run.took.count(), run.driver.pid, run.driver.started, run.same_as, run.steps, run.cached, run.failed)
+      .run();
+}
+
+void RunStore::finish_run(const RunRecord& run) {
+  self_->database.prepare("UPDATE runs SET status = ?2, ended = ?3, took = ?4, same_as = ?5, steps = ?6, cached = ?7, failed = ?8 WHERE id = ?1")
+      .bind(run.id, static_cast<int>(run.status), to_integer(run.ended), run.took.count(), run.same_as, run.steps, run.cached, run.failed)
+      .run();
+}
+
+void RunStore::put_step(const StepRecord& step) {
+  const auto outputs = write_outputs(step.outputs);
+  self_->database
+      .prepare("INSERT INTO steps (run, name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs)"
+               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+               " ON CONFLICT (run, name) DO UPDATE SET status = ?3, key = ?4, reused_from = ?5, started = ?6, ended = ?7, took = ?8, attempts = ?9, image = ?10,"
+               " message = ?11, parameters = ?12, outputs = ?13")
+      .bind(step.run, step.name, static_cast<int>(step.status), step.key, step.reused_from, to_integer(step.started), to_integer(step.ended), step.took.count(),
+            step.attempts, step.image, step.message, step.parameters, outputs)
+      .run();
+}
+
+void RunStore::put_attempt(const AttemptRecord& attempt) {
+  self_->database.prepare("INSERT OR REPLACE INTO attempts (run, step, number, started, ended, took, exit_code, failure_kind, message, log)"
+                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")
+      .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started), to_integer(attempt.ended), attempt.took.count(), attempt.exit_code,
+            attempt.failure_kind, attempt.message, attempt.log)
+      .run();
+}
+
+void RunStore::add_cache_entry(const CacheEntry& entry, const std::string& pipeline, const std::vector<KeyPart>& parts) {
+  const auto outputs = write_outputs(entry.outputs);
+  const auto list = write_parts(parts);
+  self_->database.prepare("INSERT OR REPLACE INTO cache (key, run, pipeline, step, outputs, parts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+      .bind(entry.key, entry.run, pipeline, entry.step, outputs, list)
+      .run();
+}
+
+std::optional<CacheEntry> RunStore::find_cached(const std::string& key) {
+  auto row = self_->database.prepare("SELECT run, step, outputs FROM cache WHERE key = ?1");
+  row.bind(key);
+  if (!row.step()) return std::nullopt;
+  return CacheEntry{key, row.text(0), row.text(1), read_outputs(row.text(2))};
+}
+
+void RunStore::remove_cached(const std::string& key) { self_->database.prepare("DELETE FROM cache WHERE key = ?1").bind(key).run(); }
+
+std::optional<std::pair<std::string, std::vector<KeyPart>>> RunStore::last_key_parts(const std::string& pipeline, const std::string& step) {
+  auto row = self_->database.prepare("SELECT run, parts FROM cache WHERE pipeline = ?1 AND step = ?2 ORDER BY id DESC LIMIT 1");
+  row.bind(pipeline, step);
+  if (!row.step()) return std::nullopt;
+  const auto list = nlohmann::json::parse(row.text(1), nullptr, false);
+  std::vector<KeyPart> parts;
+  if (list.is_array())
+    for (const auto& part : list)
+      if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_string()) parts.push_back({part[0], part[1]});
+  return std::pair{row.text(0), std::move(parts)};
+}
+
+std::vector<RunRecord> RunStore::runs(std::size_t limit, const std::string& pipeline) {
+  auto row = self_->database.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE ?1 = '' OR pipeline = ?1 ORDER BY rowid DESC LIMIT ?2");
+  row.bind(pipeline, limit ? static_cast<std::int64_t>(limit) : -1);
+  std::vector<RunRecord> found;
+  while (row.step()) found.push_back(read_run(row));
+  return found;
+}
+
+std::optional<RunRecord> RunStore::find_run(const std::string& id_or_prefix) {
+  if (id_or_prefix == "latest") {
+    auto newest = runs(1);
+    return newest.empty() ? std::nullopt : std::optional(std::move(newest.front()));
+  }
+  auto row = self_->database.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE substr(id, 1, length(?1)) = ?1 AND id >= ?1 ORDER BY id LIMIT 5");
+  row.bind(id_or_prefix);
+  std::vector<RunRecord> found;
+  while (row.step()) found.push_back(read_run(row));
+  if (found.empty()) return std::nullopt;
+  if (found.front().id == id_or_prefix || found.size() == 1) return found.front();
+  std::string names;
+  for (const auto& run : found) names += (names.empty() ? "" : ", ") + run.id;
+  throw InputError("'" + id_or_prefix + "' is the beginning of several runs: " + names, "write more of the identifier, or `latest`");
+}
+
+std::vector<StepRecord> RunStore::steps(const std::string& run) {
+  std::string shown_from;
+  {
+    auto row = self_->database.prepare("SELECT same_as FROM runs WHERE id = ?1");
+    row.bind(run);
+    if (row.step()) shown_from = row.text(0);
+  }
+  auto row = self_->database.prepare("SELECT name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs FROM steps WHERE run = ?1 ORDER BY id");
+  row.bind(shown_from.empty() ? run : shown_from);
+  std::vector<StepRecord> found;
+  while (row.step()) {
+    StepRecord step{.run = run, .name = row.text(0), .status = static_cast<StepStatus>(row.integer(1)), .key = row.text(2), .reused_from = row.text(3)};
+    step.image = row.text(8);
+    step.message = row.text(9);
+    step.parameters = row.text(10);
+    step.outputs = read_outputs(row.text(11));
+    if (shown_from.empty()) {
+      step.started = to_time(row.integer(4));
+      step.ended = to_time(row.integer(5));
+      step.took = std::chrono::milliseconds(row.integer(6));
+      step.attempts = static_cast<unsigned>(row.integer(7));
+    } else {
+      if (step.status == StepStatus::succeeded) step.reused_from = shown_from;
+      step.status = StepStatus::cached;
+    }
+    found.push_back(std::move(step));
+  }
+  return found;
+}
+
+std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std::string& step) {
+  auto row = self_->database.prepare("SELECT number, started, ended, took, exit_code, failure_kind, message, log FROM attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
+  row.bind(run, step);
+  std::vector<AttemptRecord> found;
+  while (row.step()) {
+    AttemptRecord attempt{.run = run, .step = step, .number = static_cast<unsigned>(row.integer(0))};
+    attempt.started = to_time(row.integer(1));
+    attempt.ended = to_time(row.integer(2));
+    attempt.took = std::chrono::milliseconds(row.integer(3));
+    if (!row.is_null(4)) attempt.exit_code = static_cast<int>(row.integer(4));
+    attempt.failure_kind = row.text(5);
+    attempt.message = row.text(6);
+    attempt.log = row.text(7);
+    found.push_back(std::move(attempt));
+  }
+  return found;
+}
+
+std::vector<RunRecord> RunStore::mark_dead_runs() {
+  std::vector<RunRecord> dead;
+  {
+    auto row = self_->database.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE status = ?1");
+    row.bind(static_cast<int>(RunStatus::running));
+    while (row.step())
+      if (auto run = read_run(row); !run.driver.alive()) dead.push_back(std::move(run));
+  }
+  if (dead.empty()) return dead;
+  transaction([&] {
+    for (auto& run : dead) {
+      run.status = RunStatus::interrupted;
+      self_->database.prepare("UPDATE runs SET status = ?2 WHERE id = ?1").bind(run.id, static_cast<int>(run.status)).run();
+      self_->database.prepare("UPDATE steps SET status = ?2, message = 'its run died' WHERE run = ?1 AND status IN (?3, ?4)")
+          .bind(run.id, static_cast<int>(StepStatus::cancelled), static_cast<int>(StepStatus::pending), static_cast<int>(StepStatus::running))
+          .run();
+    }
+  });
+  return dead;
+}
+
+void RunStore::remove_run(const std::string& run, bool keep_cache) {
+  transaction([&] {
+    // A run that reused all of this one's steps has no rows of its own: the first of them takes over the rows, the others follow it.
+    std::string heir;
+    {
+      auto row = self_->database.prepare("SELECT id FROM runs WHERE same_as = ?1 ORDER BY rowid LIMIT 1");
+      row.bind(run);
+      if (row.step()) heir = row.text(0);
+    }
+    if (!heir.empty()) {
+      const auto steps_of_heir = steps(heir);
+      self_->database.prepare("UPDATE runs SET same_as = '' WHERE id = ?1").bind(heir).run();
+      self_->database.prepare("UPDATE runs SET same_as = ?2 WHERE same_as = ?1").bind(run, heir).run();
+      for (const auto& step : steps_of_heir) put_step(step);
+    }
+    if (!keep_cache) self_->database.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
+    self_->database.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
+  });
+  remove_tree(log_file(run));
+}
+
+std::vector<Digest> RunStore::referenced_artifacts() {
+  std::set<Digest> digests;
+  auto row = self_->database.prepare("SELECT outputs FROM steps WHERE outputs <> '[]' UNION SELECT outputs FROM cache WHERE outputs <> '[]'");
+  while (row.step())
+    for (const auto& output : read_outputs(row.text(0))) digests.insert(output.digest);
+  return {digests.begin(), digests.end()};
+}
+
+void RunStore::put_blob(const std::string& kind, const std::string& key, std::string_view value) {
+  self_->database.prepare("INSERT OR REPLACE INTO blobs (kind, key, value) VALUES (?1, ?2, ?3)").bind(kind, key, value).run();
+}
+
+std::optional<std::string> RunStore::get_blob(const std::string& kind, const std::string& key) {
+  auto row = self_->database.prepare("SELECT value FROM blobs WHERE kind = ?1 AND key = ?2");
+  row.bind(kind, key);
+  return row.step() ? std::optional(row.text(0)) : std::nullopt;
+}
+
+void RunStore::remove_blob(const std::string& kind, const std::string& key) { self_->database.prepare("DELETE FROM blobs WHERE kind = ?1 AND key = ?2").bind(kind, key).run(); }
+
+}  // namespace pipeline::store

@@ -1,0 +1,96 @@
+#include "vcs/repository.hpp"
+
+#include <git2.h>
+
+#include <memory>
+
+#include "core/error.hpp"
+#include "core/lazy_library.hpp"
+
+namespace pipeline::vcs {
+namespace {
+
+#define GIT_FUNCTION(name) constinit const LazyFunction<decltype(::git_##name)> name(PIPELINE_GIT2_SONAME, "git_" #name)
+namespace git {
+GIT_FUNCTION(libgit2_init);
+GIT_FUNCTION(repository_open_ext);
+GIT_FUNCTION(repository_free);
+GIT_FUNCTION(repository_workdir);
+GIT_FUNCTION(reference_name_to_id);
+GIT_FUNCTION(oid_tostr);
+GIT_FUNCTION(status_list_new);
+GIT_FUNCTION(status_list_entrycount);
+GIT_FUNCTION(status_list_free);
+GIT_FUNCTION(remote_lookup);
+GIT_FUNCTION(remote_url);
+GIT_FUNCTION(remote_free);
+}  // namespace git
+#undef GIT_FUNCTION
+
+template <class T, const auto& free>
+struct Freed {
+  void operator()(T* object) const { free(object); }
+};
+using Repository = std::unique_ptr<git_repository, Freed<git_repository, git::repository_free>>;
+using StatusList = std::unique_ptr<git_status_list, Freed<git_status_list, git::status_list_free>>;
+using Remote = std::unique_ptr<git_remote, Freed<git_remote, git::remote_free>>;
+
+bool is_dirty(git_repository* repository, const std::string& below) {
+  git_status_options options = GIT_STATUS_OPTIONS_INIT;
+  options.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
+  options.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED | GIT_STATUS_OPT_EXCLUDE_SUBMODULES | GIT_STATUS_OPT_DISABLE_PATHSPEC_MATCH;
+  char* path = const_cast<char*>(below.c_str());  // libgit2's string arrays are not const; it does not write to them
+  if (!below.empty()) options.pathspec = {&path, 1};
+  git_status_list* list = nullptr;
+  if (git::status_list_new(&list, repository, &options) != 0) return true;
+  const StatusList owned(list);
+  return git::status_list_entrycount(list) > 0;
+}
+
+/// `https://user:token@host/x` -> `https://host/x`
+std::string without_credentials(std::string url) {
+  const auto scheme = url.find("://");
+  if (scheme == std::string::npos) return url;
+  const auto host = scheme + 3;
+  const auto at = url.find('@', host);
+  if (at != std::string::npos && at < url.find('/', host)) url.erase(host, at + 1 - host);
+  return url;
+}
+
+std::string origin_of(git_repository* repository) {
+  git_remote* remote = nullptr;
+  if (git::remote_lookup(&remote, repository, "origin") != 0) return {};
+  const Remote owned(remote);
+  const char* url = git::remote_url(remote);
+  return url ? without_credentials(url) : "";
+}
+
+}  // namespace
+
+std::optional<SourceState> source_state(const std::filesystem::path& folder) try {
+  static const int initialised = git::libgit2_init();
+  if (initialised < 0) return std::nullopt;
+  git_repository* repository = nullptr;
+  if (git::repository_open_ext(&repository, folder.c_str(), 0, nullptr) != 0) return std::nullopt;
+  const Repository owned(repository);
+
+  SourceState state;
+  git_oid head;
+  if (git::reference_name_to_id(&head, repository, "HEAD") == 0) {
+    char text[GIT_OID_HEXSZ + 1];
+    state.commit = git::oid_tostr(text, sizeof text, &head);
+  }
+  std::string below;
+  if (const char* root = git::repository_workdir(repository)) {
+    std::error_code error;
+    const auto relative = std::filesystem::relative(folder, root, error);
+    if (!error && relative != ".") below = relative.string();
+  }
+  state.dirty = is_dirty(repository, below);
+  state.remote_url = origin_of(repository);
+  return state;
+} catch (const EnvironmentError&) {  // libgit2 is not installed: a run without a commit in its record is better than no run
+  return std::nullopt;
+}
+
+}  // namespace pipeline::vcs

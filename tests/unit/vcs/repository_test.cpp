@@ -1,0 +1,64 @@
+#include "vcs/repository.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "core/file.hpp"
+
+namespace pipeline::vcs {
+namespace {
+
+class RepositoryTest : public ::testing::Test {
+ protected:
+  void git(const std::string& arguments) {
+    const auto command = "cd '" + root.path().string() + "' && git -c user.name=t -c user.email=t@example.org -c init.defaultBranch=main " + arguments + " >/dev/null 2>&1";
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  void write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories((root.path() / name).parent_path());
+    std::ofstream(root.path() / name) << text;
+  }
+  TemporaryFolder root;
+};
+
+TEST_F(RepositoryTest, folder_outside_of_a_repository_has_no_state) { EXPECT_FALSE(source_state(root.path())); }
+
+TEST_F(RepositoryTest, repository_without_commits_has_an_empty_commit) {
+  git("init");
+  const auto state = source_state(root.path());
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->commit, "");
+}
+
+TEST_F(RepositoryTest, commit_and_dirtiness_are_git_s) {
+  git("init");
+  write("pipeline/a.py", "1");
+  write(".gitignore", "*.log\n");
+  git("add . && git -c user.name=t -c user.email=t@example.org commit -m first");
+  auto state = source_state(root.path() / "pipeline");
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->commit.size(), 40u);
+  EXPECT_FALSE(state->dirty);
+
+  write("pipeline/x.log", "ignored");
+  EXPECT_FALSE(source_state(root.path() / "pipeline")->dirty);
+  write("elsewhere.py", "not below the folder");
+  EXPECT_FALSE(source_state(root.path() / "pipeline")->dirty);
+  EXPECT_TRUE(source_state(root.path())->dirty);
+  write("pipeline/new.py", "untracked");
+  EXPECT_TRUE(source_state(root.path() / "pipeline")->dirty);
+  std::filesystem::remove(root.path() / "pipeline/new.py");
+  write("pipeline/a.py", "2");
+  EXPECT_TRUE(source_state(root.path() / "pipeline")->dirty);
+}
+
+TEST_F(RepositoryTest, credentials_in_the_remote_are_left_out) {
+  git("init");
+  git("remote add origin https://someone:token@example.org/team/x.git");
+  EXPECT_EQ(source_state(root.path())->remote_url, "https://example.org/team/x.git");
+}
+
+}  // namespace
+}  // namespace pipeline::vcs
