@@ -1,0 +1,38 @@
+/// @file
+/// BuildKit's build trace (moby.buildkit.v1.StatusResponse in protobuf's wire format), as POST /build?version=2 sends it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeline::docker {
+
+/// One step of a build's graph. It is sent anew whenever something about it has changed.
+struct TraceVertex {
+  std::string digest, name, error;
+  bool cached = false, started = false, completed = false;
+};
+struct TraceStatus {
+  std::string vertex, id;
+  std::int64_t current = 0, total = 0;
+  bool completed = false;
+};
+struct TraceLog {
+  std::string vertex, text;
+  int stream = 0;  ///< 1: stdout, 2: stderr
+};
+struct TraceUpdate {
+  std::vector<TraceVertex> vertexes;
+  std::vector<TraceStatus> statuses;
+  std::vector<TraceLog> logs;
+};
+
+/// Nothing for bytes that are no such message; unknown fields are passed over.
+std::optional<TraceUpdate> decode_trace(std::string_view bytes);
+
+/// RFC 4648, with or without padding; nothing for other text.
+std::optional<std::string> decode_base64(std::string_view text);
+
+}  // namespace pipeline::docker

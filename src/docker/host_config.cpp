@@ -1,0 +1,169 @@
+#include "docker/host_config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <unistd.h>
+
+#include "core/identifier.hpp"
+
+namespace pipeline::docker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// What of pip's configuration says how packages are reached. The rest (target, user, cache-dir, ...) is about this machine.
+constexpr std::array pip_keys{"index-url", "extra-index-url", "trusted-host", "find-links", "timeout", "default-timeout", "retries", "proxy"};
+constexpr std::array uv_variables{"UV_INDEX_URL",  "UV_DEFAULT_INDEX",  "UV_INDEX",         "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS",
+                                  "UV_INSECURE_HOST", "UV_HTTP_TIMEOUT", "UV_INDEX_STRATEGY", "UV_NATIVE_TLS"};
+constexpr std::array proxy_variables{"http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy",
+                                     "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY"};
+constexpr std::array ca_variables{"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"};
+
+std::string trim(std::string_view text) {
+  auto begin = text.find_first_not_of(" \t\r\n");
+  if (begin == text.npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
+}
+
+/// Only what is reached by network is of use in a build; a folder of this machine is not there.
+std::string urls_of(const std::string& list) {
+  std::istringstream words(list);
+  std::string kept;
+  for (std::string word; words >> word;)
+    if (word.find("://") != word.npos && !word.starts_with("file:")) kept += (kept.empty() ? "" : " ") + word;
+  return kept;
+}
+
+std::string one_line(std::string text) {
+  std::istringstream words(text);
+  std::string joined;
+  for (std::string word; words >> word;) joined += (joined.empty() ? "" : " ") + word;
+  return joined;
+}
+
+bool has_certificates(const fs::path& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().extension() == ".crt") return true;
+  return false;
+}
+
+}  // namespace
+
+StringMap parse_pip_conf(std::string_view text) {
+  StringMap values;
+  std::istringstream stream{std::string(text)};
+  bool wanted = false;
+  std::string key;
+  for (std::string line; std::getline(stream, line);) {
+    auto content = trim(line);
+    if (content.empty() || content.starts_with('#') || content.starts_with(';')) continue;
+    if (content.front() == '[') {
+      auto section = content.substr(1, content.find(']') - 1);
+      wanted = section == "global" || section == "install";
+      key.clear();
+      continue;
+    }
+    if (!wanted) continue;
+    if (std::isspace(static_cast<unsigned char>(line.front())) && !key.empty()) {  // configparser: an indented line goes on with the value.
+      values[key] += (values[key].empty() ? "" : " ") + content;
+      continue;
+    }
+    auto separator = content.find_first_of("=:");
+    if (separator == content.npos) continue;
+    key = trim(content.substr(0, separator));
+    std::ranges::replace(key, '_', '-');
+    values[key] = trim(content.substr(separator + 1));
+  }
+  return values;
+}
+
+HostSources this_machine() {
+  HostSources sources;
+  sources.variable = [](const std::string& name) -> std::optional<std::string> {
+    auto* value = std::getenv(name.c_str());
+    return value && *value ? std::optional<std::string>(value) : std::nullopt;
+  };
+  for (char** entry = environ; entry && *entry; ++entry) {
+    std::string_view text = *entry;
+    sources.variable_names.emplace_back(text.substr(0, text.find('=')));
+  }
+  auto home = sources.variable("HOME");
+  auto config = sources.variable("PIP_CONFIG_FILE");
+  if (config == "/dev/null") return sources;  // pip's way to say "no configuration files".
+  sources.pip_files = {"/etc/xdg/pip/pip.conf", "/etc/pip.conf"};
+  if (home) sources.pip_files.insert(sources.pip_files.end(), {fs::path(*home) / ".pip/pip.conf", fs::path(*home) / ".config/pip/pip.conf"});
+  if (auto xdg = sources.variable("XDG_CONFIG_HOME")) sources.pip_files.push_back(fs::path(*xdg) / "pip/pip.conf");
+  if (auto venv = sources.variable("VIRTUAL_ENV")) sources.pip_files.push_back(fs::path(*venv) / "pip.conf");
+  if (config) sources.pip_files.emplace_back(*config);
+  return sources;
+}
+
+HostConfig read_host_config(const HostSources& sources) {
+  HostConfig config;
+  StringMap pip;
+  for (auto& file : sources.pip_files) {
+    std::ifstream stream(file);
+    if (!stream) continue;
+    for (auto& [key, value] : parse_pip_conf(std::string{std::istreambuf_iterator<char>(stream), {}})) pip[key] = value;
+  }
+  for (std::string key : pip_keys) {
+    auto name = variable_name("PIP_", key);
+    if (auto value = sources.variable(name)) pip[key] = *value;
+    auto found = pip.find(key);
+    if (found == pip.end()) continue;
+    auto value = key == "find-links" ? urls_of(found->second) : one_line(found->second);
+    if (!value.empty()) config.variables[name] = value;
+  }
+  // uv reads no pip configuration: the same in its own names.
+  auto translate = [&](const char* from, const char* to) {
+    if (auto found = config.variables.find(from); found != config.variables.end()) config.variables.emplace(to, found->second);
+  };
+  for (auto* name : uv_variables)
+    if (auto value = sources.variable(name)) {
+      auto kept = std::string_view(name) == "UV_FIND_LINKS" ? urls_of(*value) : one_line(*value);
+      if (!kept.empty()) config.variables[name] = kept;
+    }
+  for (auto& name : sources.variable_names)
+    if (name.starts_with("UV_INDEX_") && (name.ends_with("_USERNAME") || name.ends_with("_PASSWORD")))
+      if (auto value = sources.variable(name)) config.variables[name] = *value;
+  if (!config.variables.contains("UV_DEFAULT_INDEX")) translate("PIP_INDEX_URL", "UV_INDEX_URL");
+  if (!config.variables.contains("UV_INDEX")) translate("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL");
+  translate("PIP_TRUSTED_HOST", "UV_INSECURE_HOST");
+  translate("PIP_FIND_LINKS", "UV_FIND_LINKS");
+
+  for (auto* name : proxy_variables)
+    if (auto value = sources.variable(name)) config.proxies[name] = config.variables[name] = *value;
+
+  std::error_code error;
+  auto use = [&](const std::string& path) {
+    if (!config.ca && !path.empty() && fs::is_regular_file(path, error)) config.ca = fs::absolute(path);
+  };
+  for (auto* name : ca_variables)
+    if (auto value = sources.variable(name)) use(*value);
+  if (auto found = pip.find("cert"); found != pip.end()) use(found->second);
+  if (!config.ca && has_certificates(sources.own_certificates)) use(sources.system_bundle);
+  return config;
+}
+
+std::vector<ContextFile> host_files(const HostConfig& config) {
+  std::string script = "# How the caller's machine reaches package indexes.\n";
+  for (auto& [name, value] : config.variables)
+    if (is_variable_name(name) && !has_control_characters(value)) script += "export " + name + "=" + shell_quote(value) + "\n";
+  std::vector<ContextFile> files;
+  if (config.ca) {
+    std::error_code error;
+    files.push_back({.path = "host/ca.crt", .source = *config.ca, .bytes = fs::file_size(*config.ca, error)});
+  }
+  files.push_back({.path = "host/env.sh", .content = script, .bytes = script.size()});
+  return files;
+}
+
+}  // namespace pipeline::docker

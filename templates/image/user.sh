@@ -1,0 +1,43 @@
+# Usage: create.sh NAME|UID[:GROUP|:GID]. Adds to /etc/passwd and /etc/group what is not there: works without useradd and adduser.
+number() { case $1 in *[!0-9]*) return 1 ;; esac; }
+# The id of an entry found by name or number; both files have it in the third place.
+id_in() {
+  [ -e "$1" ] || : >"$1"
+  while IFS=: read -r name _ id _; do
+    if number "$2"; then [ "$id" != "$2" ] || { echo "$id"; return; }; else [ "$name" != "$2" ] || { echo "$id"; return; }; fi
+  done <"$1"
+  return 1
+}
+free_id() {
+  free=1000
+  while id_in /etc/passwd "$free" >/dev/null || id_in /etc/group "$free" >/dev/null; do free=$((free + 1)); done
+  echo "$free"
+}
+[ "$(id -u)" = 0 ] || fail "the user $1 can be created by root only, and the parent image runs as user $(id -u)"
+user=${1%%:*}
+group=
+case $1 in *:*) group=${1#*:} ;; esac
+
+known=$(id_in /etc/passwd "$user") || known=
+if [ -n "$group" ]; then
+  gid=$(id_in /etc/group "$group") || { gid=$group; number "$group" || gid=$(free_id); }
+  new_group=$group
+else
+  gid=$user
+  number "$user" || gid=$(free_id)
+  new_group=$user
+fi
+if [ -z "$known" ] || [ -n "$group" ]; then
+  if ! id_in /etc/group "$gid" >/dev/null; then
+    ! number "$new_group" || new_group=group$new_group
+    echo "$new_group:x:$gid:" >>/etc/group
+  fi
+fi
+[ -z "$known" ] || exit 0
+uid=$user
+name=$user
+if number "$user"; then name=user$user; else uid=$gid; ! id_in /etc/passwd "$uid" >/dev/null || uid=$(free_id); fi
+echo "$name:x:$uid:$gid::/home/$name:/bin/sh" >>/etc/passwd
+[ ! -e /etc/shadow ] || echo "$name:!::0:99999:7:::" >>/etc/shadow
+mkdir -p "/home/$name"
+chown "$uid:$gid" "/home/$name"
