@@ -1,0 +1,298 @@
+// The one file that knows CLI11, whose headers take seconds to compile.
+#include "cli/commands.hpp"
+
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+constexpr const char* version = PIPELINE_VERSION;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  const char* more;  ///< Below the options in its help; examples.
+  void (*add_options)(CLI::App& app, Options& options);
+  ExitCode (*run)(Context&);
+};
+
+void add_output(CLI::App& app, Options& options) {
+  app.add_option_function<std::string>("--output", [&options](const std::string& format) { options.json = format == "json"; }, "text, or json for programs")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT");
+}
+
+void add_state(CLI::App& app, Options& options) {
+  app.add_option("--state", options.state, "Where runs and artifacts are kept (default: $PIPE_HOME, or .pipe beside the pipeline file)")->type_name("DIR");
+  add_output(app, options);
+}
+
+void add_file(CLI::App& app, Options& options) {
+  app.add_option("FILE", options.file, "The pipeline file")->capture_default_str();
+  app.add_option_function<std::vector<std::string>>(
+         "-p,--param",
+         [&options](const std::vector<std::string>& given) {
+           for (const auto& parameter : given) {
+             const auto equals = parameter.find('=');
+             if (equals == parameter.npos || equals == 0) throw InputError("--param " + parameter + ": expected NAME=VALUE", "write --param NAME=VALUE");
+             options.parameters[parameter.substr(0, equals)] = parameter.substr(equals + 1);
+           }
+         },
+         "Set a parameter of the pipeline, or with STEP.NAME=VALUE of one step; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_orchestrator(CLI::App& app, Options& options) {
+  app.add_option("-o,--orchestrator", options.orchestrator, "Where steps run: docker, in containers; local, as processes of this machine")
+      ->check(CLI::IsMember({"docker", "local"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
+void add_step(CLI::App& app, Options& options, const char* help) { app.add_option("-s,--step", options.step, help)->type_name("STEP"); }
+
+void add_template_dir(CLI::App& app, Options& options) {
+  app.add_option("--template-dir", options.template_dir, "Folder with templates that override the built-in ones")->type_name("DIR")->check(CLI::ExistingDirectory);
+}
+
+void add_run(CLI::App& app, Options& options, bool required = false) {
+  auto* option = app.add_option("RUN", options.run, "A run: its identifier, a unique prefix of it, or 'latest'");
+  required ? option->required() : option->capture_default_str();
+}
+
+void add_run_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_step(app, o, "Run only this step and what it needs");
+  app.add_option("-j,--jobs", o.jobs, "Steps at a time (default: the number of CPUs)")->type_name("N")->check(CLI::Range(1u, 100'000u));
+  app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
+  app.add_option("--execution-mode", o.execution_mode, "What happens to other steps when one has failed (default: the file's, or continue_on_failure)")
+      ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
+      ->type_name("MODE");
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+const Command commands[] = {
+    {"run", "Build what is missing and run the pipeline",
+     "Examples:\n"
+     "  pipe run                              pipeline.yaml of this folder, in containers\n"
+     "  pipe run digits.yaml -o local         as processes, without a container engine\n"
+     "  pipe run -p test_size=0.3 -s train    another parameter; only train and what it needs\n"
+     "  pipe run --output json                events, one a line\n\n"
+     "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, twice at once.\n"
+     "Exit code: 0 all well, 1 a step failed, 2 wrong input, 3 the environment (no engine, no disk), 4 a build failed, 130 interrupted.",
+     add_run_options, run_command},
+    {"validate", "Check a pipeline file and say everything that is wrong with it", "Example:\n  pipe validate pipeline.yaml",
+     [](CLI::App& app, Options& o) {
+       add_file(app, o);
+       add_output(app, o);
+     },
+     validate_command},
+    {"plan", "Say what a run would do: run or reuse each step, of which run, and why",
+     "Examples:\n"
+     "  pipe plan\n"
+     "  pipe plan -v -s train     with its code files, why they belong to it, and all parts of its key",
+     [](CLI::App& app, Options& o) {
+       add_file(app, o);
+       add_orchestrator(app, o);
+       add_step(app, o, "Only this step and what it needs");
+       app.add_flag("--no-cache", o.no_cache, "Plan for a run with --no-cache");
+       app.add_flag("-v,--verbose", o.verbose, "List the code files with the reason of each, and the parts of the cache key");
+       add_template_dir(app, o);
+       add_state(app, o);
+     },
+     plan_command},
+    {"render", "Print the Dockerfile of each step and the files of its build context", "Example:\n  pipe render -s train",
+     [](CLI::App& app, Options& o) {
+       add_file(app, o);
+       add_step(app, o, "Only this step");
+       add_template_dir(app, o);
+       add_output(app, o);
+     },
+     render_command},
+    {"build", "Make the environments of all steps (images, or virtual environments), and run nothing", "Example:\n  pipe build -o local",
+     [](CLI::App& app, Options& o) {
+       add_file(app, o);
+       add_orchestrator(app, o);
+       add_step(app, o, "Only this step's");
+       add_template_dir(app, o);
+       add_state(app, o);
+     },
+     build_command},
+    {"runs", "List runs, the newest first", "Example:\n  pipe runs --pipeline digits -n 5",
+     [](CLI::App& app, Options& o) {
+       app.add_option("--pipeline", o.pipeline, "Only runs of this pipeline")->type_name("NAME");
+       app.add_option("-n,--limit", o.limit, "At most this many; 0: all")->type_name("N")->capture_default_str();
+       add_state(app, o);
+     },
+     runs_command},
+    {"show", "Show a run: its steps, attempts, times and failures", "Examples:\n  pipe show\n  pipe show 20261121-0815",
+     [](CLI::App& app, Options& o) {
+       add_run(app, o);
+       add_state(app, o);
+     },
+     show_command},
+    {"logs", "Print what a step printed", "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train --attempt 1 > train.log",
+     [](CLI::App& app, Options& o) {
+       add_run(app, o, true);
+       app.add_option("STEP", o.step, "A step of the run")->required();
+       app.add_flag("-f,--follow", o.follow, "Go on until the step ends");
+       app.add_option("--attempt", o.attempt, "Which attempt (default: the last one)")->type_name("N")->check(CLI::Range(1u, 1'000'000u));
+       add_state(app, o);
+     },
+     logs_command},
+    {"artifacts", "List the outputs of a run's steps, or copy one out",
+     "Examples:\n"
+     "  pipe artifacts                                     all of the latest run\n"
+     "  pipe artifacts latest train.model --copy model.pkl\n"
+     "  pipe artifacts latest report --copy results/",
+     [](CLI::App& app, Options& o) {
+       add_run(app, o);
+       app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it");
+       app.add_option("--copy", o.copy_to, "Copy to this file or folder; what exists is not overwritten")->type_name("DEST");
+       add_state(app, o);
+     },
+     artifacts_command},
+    {"cancel", "Stop a run that goes on", "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
+     [](CLI::App& app, Options& o) {
+       add_run(app, o, true);
+       app.add_flag("--now", o.now, "Kill its steps at once instead of asking them to end");
+       add_state(app, o);
+     },
+     cancel_command},
+    {"init", "Write a small pipeline to start from", "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that exists is overwritten.",
+     [](CLI::App& app, Options& o) {
+       app.add_option("DIR", o.folder, "Where to; made if it is not there")->capture_default_str();
+       add_output(app, o);
+     },
+     init_command},
+    {"doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state", "Exit code 3 if something that is needed fails.",
+     [](CLI::App& app, Options& o) { add_state(app, o); }, doctor_command},
+    {"clean", "Remove containers, images and old runs that pipe has left",
+     "Examples:\n"
+     "  pipe clean --dry-run --all      say what would go\n"
+     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only the others use\n"
+     "  pipe clean --images             images that pipe has built\n\n"
+     "What a run that goes on uses stays.",
+     [](CLI::App& app, Options& o) {
+       app.add_flag("--containers", o.containers, "Containers of runs that have died");
+       app.add_flag("--images", o.images, "Images that pipe has built");
+       app.add_flag("--runs", o.runs, "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
+       app.add_option("--keep", o.keep, "With --runs: keep the newest N")->type_name("N")->capture_default_str();
+       app.add_flag("--all", o.all, "All of these");
+       app.add_flag("-n,--dry-run", o.dry_run, "Remove nothing, only say what would be");
+       add_state(app, o);
+     },
+     clean_command},
+    {"schema", "Print the JSON Schema of pipeline files, for editors",
+     "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the YAML language server:\n  # yaml-language-server: $schema=pipeline.schema.json",
+     [](CLI::App& app, Options& o) { add_output(app, o); }, schema_command},
+    {"completion", "Print a script that completes commands and options in a shell",
+     "Examples:\n"
+     "  pipe completion bash > ~/.local/share/bash-completion/completions/pipe\n"
+     "  pipe completion zsh  > ~/.zfunc/_pipe\n"
+     "  pipe completion fish > ~/.config/fish/completions/pipe.fish",
+     [](CLI::App& app, Options& o) { app.add_option("SHELL", o.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"})); },
+     completion_command},
+    {"__complete", nullptr, "",
+     [](CLI::App& app, Options& o) {
+       app.add_option("WHAT", o.words)->required();
+       app.add_option("RUN", o.run);
+       app.add_option("--state", o.state);
+     },
+     complete_command},
+};
+
+const Command* find_command(std::string_view name) {
+  const auto* found = std::ranges::find(commands, name, &Command::name);
+  return found == std::end(commands) ? nullptr : found;
+}
+
+std::vector<std::string> shown_names() {
+  std::vector<std::string> names;
+  for (const auto& command : commands)
+    if (command.summary) names.emplace_back(command.name);
+  return names;
+}
+
+std::string overview() {
+  std::string text =
+      "pipe: machine-learning pipelines, each step in an environment of its own\n\n"
+      "Usage: pipe COMMAND [OPTIONS]\n\nCommands:\n";
+  for (const auto& command : commands) {
+    if (!command.summary) continue;
+    std::string name = command.name;
+    name.resize(12, ' ');
+    text += "  " + name + command.summary + "\n";
+  }
+  return text +
+         "\nBegin here:\n"
+         "  pipe init hello && pipe run hello/pipeline.yaml\n\n"
+         "`pipe COMMAND --help` tells all options and shows examples; `pipe --version` the version.\n"
+         "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
+}
+
+[[noreturn]] void unknown_command(const std::string& name) {
+  const auto names = shown_names();
+  throw InputError(name.starts_with('-') ? "unknown option '" + name + "'" : "unknown command '" + name + "'", [&] {
+    const auto hint = did_you_mean(name, names);
+    return hint.empty() ? "`pipe help` lists the commands" : hint;
+  }());
+}
+
+std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
+  auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "", std::string("pipe ") + command.name);
+  app->allow_extras();  // Reported by ourselves, with the option that was probably meant.
+  app->footer(command.more);
+  app->get_formatter()->column_width(30);
+  app->get_formatter()->label("REQUIRED", "");
+  command.add_options(*app, options);
+  return app;
+}
+
+[[noreturn]] void unknown_argument(const CLI::App& app, const std::string& argument) {
+  const std::string help = "`" + app.get_name() + " --help` lists the options";
+  if (!argument.starts_with('-')) throw InputError("unexpected argument '" + argument + "'", help);
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_snames()) names.push_back("-" + name);
+  }
+  const std::string given = argument.substr(0, argument.find('='));
+  const auto hint = did_you_mean(given, names);
+  throw InputError("unknown option '" + given + "' of `" + app.get_name() + "`", hint.empty() ? help : hint);
+}
+
+}  // namespace
+
+Invocation parse_arguments(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help") return {.text = overview()};
+  if (arguments[0] == "--version" || arguments[0] == "-V") return {.text = std::string("pipe ") + version + "\n"};
+  const bool wants_help = arguments[0] == "help";
+  if (wants_help && arguments.size() == 1) return {.text = overview()};
+  const std::string& name = arguments[wants_help ? 1 : 0];
+  const auto* command = find_command(name);
+  if (!command) unknown_command(name);
+
+  Invocation invocation{.command = command->run};
+  const auto app = make_app(*command, invocation.options);
+  if (wants_help) return {.text = app->help()};
+  std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);  // CLI11 wants them last first.
+  try {
+    app->parse(std::move(rest));
+  } catch (const CLI::CallForHelp&) {
+    return {.text = app->help()};
+  } catch (const CLI::ParseError& error) {
+    throw InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
+  }
+  if (const auto unknown = app->remaining(); !unknown.empty()) unknown_argument(*app, unknown.front());
+  return invocation;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,132 @@
+#include "cli/context.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* state_name = ".pipe";
+
+std::optional<fs::path> chosen_state(const Options& options) {
+  if (!options.state.empty()) return fs::absolute(options.state);
+  if (const char* home = std::getenv("PIPE_HOME"); home && *home) return fs::absolute(home);
+  return std::nullopt;
+}
+
+std::string suggest_file(const fs::path& missing) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  const fs::path folder = missing.parent_path();
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (const auto extension = entry.path().extension(); extension == ".yaml" || extension == ".yml") names.push_back(shown_path(entry.path()));
+  if (auto hint = did_you_mean(shown_path(missing), names); !hint.empty()) return hint;
+  if (names.size() == 1) return "did you mean '" + names.front() + "'?";
+  return "`pipe init` writes a pipeline to start from";
+}
+
+}  // namespace
+
+std::string shown_path(const fs::path& path) {
+  std::error_code error;
+  const auto here = fs::current_path(error);
+  if (error) return path.string();
+  const auto relative = path.lexically_relative(here);
+  return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
+}
+
+Context::Context(Options options) : options_(std::move(options)), out_(Terminal::of(STDOUT_FILENO)), paint_{out_.colours} {}
+Context::~Context() = default;
+
+void Context::print(std::string_view text) const {
+  if (const int error = write_all(STDOUT_FILENO, text)) throw system_error("cannot write the output", error);
+}
+
+void Context::print(const nlohmann::json& document) const { print(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"); }
+
+void Context::note(std::string_view text) const { write_all(STDERR_FILENO, std::string(text) + "\n"); }
+
+fs::path Context::pipeline_file() const {
+  auto file = fs::absolute(options_.file).lexically_normal();
+  std::error_code error;
+  if (fs::is_directory(file, error)) file = (file / "pipeline.yaml").lexically_normal();
+  if (!fs::exists(file, error)) throw InputError("there is no file " + shown_path(file), suggest_file(file));
+  return file;
+}
+
+PipelineSpec Context::load_pipeline() const {
+  auto pipeline = spec::load(pipeline_file(), {.parameters = options_.parameters});
+  if (options_.execution_mode == "fail_fast") pipeline.execution_mode = ExecutionMode::fail_fast;
+  if (options_.execution_mode == "stop_on_failure") pipeline.execution_mode = ExecutionMode::stop_on_failure;
+  if (options_.execution_mode == "continue_on_failure") pipeline.execution_mode = ExecutionMode::continue_on_failure;
+  return pipeline;
+}
+
+fs::path Context::state_beside(const fs::path& file) const { return chosen_state(options_).value_or(file.parent_path() / state_name); }
+
+std::optional<fs::path> Context::existing_state() const {
+  std::error_code error;
+  if (auto chosen = chosen_state(options_)) return fs::is_directory(*chosen, error) ? chosen : std::nullopt;
+  for (auto folder = fs::current_path(error); !error; folder = folder.parent_path()) {
+    if (fs::is_regular_file(folder / state_name / "pipe.db", error)) return folder / state_name;
+    if (folder == folder.root_path()) break;
+    error.clear();
+  }
+  return std::nullopt;
+}
+
+fs::path Context::required_state() const {
+  if (auto state = existing_state()) return *state;
+  if (const auto chosen = chosen_state(options_)) throw InputError("there is no state folder " + chosen->string(), "--state and $PIPE_HOME name the folder that `pipe run` has used");
+  throw InputError("no run has been made in this folder or above it: there is no .pipe", "go to the pipeline's folder, or name its state with --state DIR");
+}
+
+store::RunStore& Context::runs(const fs::path& state) {
+  if (!runs_) runs_ = std::make_unique<store::RunStore>(state);
+  return *runs_;
+}
+
+store::ArtifactStore& Context::artifacts() {
+  if (!artifacts_) artifacts_ = std::make_unique<store::ArtifactStore>(runs_->folder() / "artifacts");
+  return *artifacts_;
+}
+
+store::StatIndex& Context::stats() {
+  if (!stats_) stats_ = std::make_unique<store::StatIndex>(runs_->folder() / "stat-index");
+  return *stats_;
+}
+
+store::RunRecord Context::find_run(store::RunStore& runs) const {
+  if (auto run = runs.find_run(options_.run)) return *run;
+  throw InputError(options_.run == "latest" ? "there is no run yet in " + shown_path(runs.folder()) : "there is no run '" + options_.run + "' in " + shown_path(runs.folder()),
+                   "`pipe runs` lists them");
+}
+
+asio::io_context& Context::loop() {
+  if (!loop_) loop_ = std::make_unique<asio::io_context>(1);
+  return *loop_;
+}
+
+void Context::run_loop() {
+  loop().restart();
+  loop().run();
+}
+
+void Context::await(Task<> task) {
+  std::exception_ptr error;
+  asio::co_spawn(loop(), std::move(task), [&](std::exception_ptr failed) {
+    error = failed;
+    loop().stop();
+  });
+  run_loop();
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace pipeline::cli

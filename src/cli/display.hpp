@@ -1,0 +1,32 @@
+/// @file
+/// The progress display of a command that works for a while, and the signals that stop it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "cli/context.hpp"
+#include "cli/progress.hpp"
+#include "cli/signals.hpp"
+
+namespace pipeline::cli {
+
+/// Shows events on standard output, as the options and the terminal ask for, until it is closed or destroyed.
+class Display {
+ public:
+  explicit Display(Context& context);
+  ~Display();
+  Progress& progress() { return *progress_; }
+  CancelSource& cancel() { return cancel_; }
+  /// Leaves the terminal to others.
+  void close();
+
+ private:
+  void wait();
+  std::unique_ptr<Progress> progress_;
+  CancelSource cancel_;
+  std::optional<StopOnSignals> signals_;
+  asio::steady_timer timer_;
+};
+
+}  // namespace pipeline::cli

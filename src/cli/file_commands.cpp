@@ -1,0 +1,137 @@
+// Commands that read a pipeline file and ask no engine: validate, render, schema.
+#include <algorithm>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "core/diagnostic.hpp"
+#include "core/quantity.hpp"
+#include "docker/image_builder.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+/// What `pipeline` alone does not show: patterns of code that match nothing, files that an image needs. All of it at once.
+void check_files(const PipelineSpec& pipeline) {
+  spec::CodeResolver resolver(pipeline);
+  std::vector<Diagnostic> diagnostics;
+  std::set<std::string> seen;
+  std::string file, source;
+  const auto attempt = [&](const auto& work) {
+    try {
+      work();
+    } catch (const InputError& error) {
+      if (!error.file().empty()) file = error.file(), source = error.source();
+      for (const auto& diagnostic : error.diagnostics())
+        if (seen.insert(diagnostic.message + std::to_string(diagnostic.span.line)).second) diagnostics.push_back(diagnostic);
+    }
+  };
+  for (const auto& step : pipeline.steps) {
+    attempt([&] { resolver.code_of(step); });
+    attempt([&] { docker::plan_image(step, {.root = pipeline.root}); });
+  }
+  if (!diagnostics.empty()) throw InputError(std::move(diagnostics), file.empty() ? pipeline.file.string() : file, source);
+}
+
+std::string sizes(const std::vector<docker::ContextFile>& files, const std::string& title) {
+  if (files.empty()) return {};
+  std::uint64_t total = 0;
+  Table table;
+  table.add({title, ""});
+  for (const auto& file : files) {
+    total += file.bytes;
+    table.add({"#   " + for_terminal(file.path, false), format_bytes(file.bytes)});
+  }
+  auto text = table.render({});
+  const auto first_line = text.find('\n');
+  return text.substr(0, first_line) + ": " + counted(files.size(), "file") + ", " + format_bytes(total) + text.substr(first_line);
+}
+
+std::string text_of(const docker::ImagePlan& plan) {
+  std::string text;
+  if (plan.parent) text += "# first, from the Dockerfile of its own:\n" + text_of(*plan.parent) + "#\n";
+  if (!plan.build) return text + "# used as it is: " + plan.parent_image + "\n";
+  text += plan.dockerfile;
+  if (!text.ends_with('\n')) text += '\n';
+  return text + sizes(plan.context, "# context") + sizes(plan.host_only, "# only mounted during the build, in no layer");
+}
+
+json files_json(const std::vector<docker::ContextFile>& files) {
+  json list = json::array();
+  for (const auto& file : files) list.push_back({{"path", file.path}, {"bytes", file.bytes}, {"generated", file.content.has_value()}});
+  return list;
+}
+
+json to_json(const docker::ImagePlan& plan) {
+  json entry{{"build", plan.build}, {"parent_image", plan.parent_image}};
+  if (plan.build) {
+    entry["dockerfile"] = plan.dockerfile;
+    entry["context"] = files_json(plan.context);
+    entry["host_only"] = files_json(plan.host_only);
+  }
+  if (plan.parent) entry["parent"] = to_json(*plan.parent);
+  return entry;
+}
+
+}  // namespace
+
+ExitCode validate_command(Context& context) {
+  const auto pipeline = context.load_pipeline();
+  check_files(pipeline);
+  std::size_t outputs = 0;
+  for (const auto& step : pipeline.steps) outputs += step.outputs.size();
+  if (context.options().json) {
+    context.print(json{{"valid", true}, {"file", pipeline.file.string()}, {"pipeline", pipeline.name}, {"steps", pipeline.steps.size()}, {"outputs", outputs}});
+  } else {
+    context.print(shown_path(pipeline.file) + ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name + ", " + counted(pipeline.steps.size(), "step") + ", " +
+                  counted(outputs, "output") + "\n");
+  }
+  return ExitCode::ok;
+}
+
+ExitCode render_command(Context& context) {
+  const auto pipeline = context.load_pipeline();
+  const auto& only = context.options().step;
+  std::vector<std::string> names;
+  for (const auto& step : pipeline.steps) names.push_back(step.name);
+  if (!only.empty() && std::ranges::find(names, only) == names.end()) throw InputError("there is no step '" + only + "' in pipeline '" + pipeline.name + "'", did_you_mean(only, names));
+
+  // Steps with the same image are told together.
+  std::vector<std::pair<json, std::pair<std::vector<std::string>, std::string>>> images;
+  for (const auto& step : pipeline.steps) {
+    if (!only.empty() && step.name != only) continue;
+    const auto plan = docker::plan_image(step, {.root = pipeline.root, .template_dir = context.options().template_dir});
+    auto entry = to_json(plan);
+    const auto same = std::ranges::find(images, entry, [](const auto& image) -> const json& { return image.first; });
+    if (same != images.end()) {
+      same->second.first.push_back(step.name);
+    } else {
+      images.push_back({std::move(entry), {{step.name}, text_of(plan)}});
+    }
+  }
+  json list = json::array();
+  std::string text;
+  for (auto& [entry, told] : images) {
+    std::string steps;
+    for (const auto& step : told.first) steps += (steps.empty() ? "" : ", ") + step;
+    entry["steps"] = told.first;
+    list.push_back(std::move(entry));
+    text += (text.empty() ? "" : "\n") + context.paint()(Colour::bold, "# image of " + steps) + "\n" + told.second;
+  }
+  if (context.options().json) {
+    context.print(list);
+  } else {
+    context.print(text);
+  }
+  return ExitCode::ok;
+}
+
+ExitCode schema_command(Context& context) {
+  context.print(spec::schema());
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,195 @@
+// Commands that look at runs: runs, show, artifacts.
+#include <algorithm>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/summary.hpp"
+#include "core/diagnostic.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+json time_json(WallTime time) { return time == WallTime{} ? json() : json(format_time(time)); }
+
+json run_json(const store::RunRecord& run) {
+  json entry{{"id", run.id},
+             {"pipeline", run.pipeline},
+             {"orchestrator", run.orchestrator},
+             {"file", run.file},
+             {"status", to_string(run.status)},
+             {"started", time_json(run.started)},
+             {"ended", time_json(run.ended)},
+             {"took_ms", run.took.count()},
+             {"steps", run.steps},
+             {"reused", run.cached},
+             {"failed", run.failed},
+             {"parameters", json::parse(run.parameters, nullptr, false)}};
+  if (!run.git_commit.empty()) entry["git"] = {{"commit", run.git_commit}, {"dirty", run.git_dirty}};
+  return entry;
+}
+
+json output_json(store::ArtifactStore& artifacts, const std::string& step, const store::OutputRecord& output) {
+  return {{"output", step + "." + output.name}, {"file_name", output.file_name},   {"digest", output.digest.hex()},
+          {"directory", output.is_directory},   {"bytes", output.bytes},           {"path", artifacts.path(output.digest).string()}};
+}
+
+json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attempt) {
+  json entry{{"number", attempt.number}, {"started", time_json(attempt.started)}, {"ended", time_json(attempt.ended)}, {"took_ms", attempt.took.count()},
+             {"log", runs.log_file(attempt.log).string()}};
+  if (attempt.exit_code) entry["exit_code"] = *attempt.exit_code;
+  if (!attempt.failure_kind.empty()) entry["failure"] = {{"kind", attempt.failure_kind}, {"message", attempt.message}};
+  return entry;
+}
+
+json step_json(store::RunStore& runs, store::ArtifactStore& artifacts, const store::StepRecord& step) {
+  json entry{{"step", step.name},       {"status", to_string(step.status)}, {"started", time_json(step.started)}, {"ended", time_json(step.ended)}, {"took_ms", step.took.count()},
+             {"attempts", json::array()}, {"outputs", json::array()},        {"parameters", json::parse(step.parameters, nullptr, false)}};
+  if (!step.key.empty()) entry["key"] = step.key;
+  if (!step.image.empty()) entry["image"] = step.image;
+  if (!step.message.empty()) entry["message"] = step.message;
+  if (!step.reused_from.empty()) entry["reused_from"] = step.reused_from;
+  for (const auto& attempt : runs.attempts(step.run, step.name)) entry["attempts"].push_back(attempt_json(runs, attempt));
+  for (const auto& output : step.outputs) entry["outputs"].push_back(output_json(artifacts, step.name, output));
+  return entry;
+}
+
+/// What the record says, unless the process that made the run is gone without a word.
+std::string status_of(const store::RunRecord& run) {
+  return run.status == RunStatus::running && !run.driver.alive() ? "died" : std::string(to_string(run.status));
+}
+
+std::string took_of(const store::RunRecord& run) { return run.status == RunStatus::running ? "" : format_duration(run.took); }
+
+std::string show_text(store::RunStore& runs, const store::RunRecord& run, const Paint& paint) {
+  std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " + paint(colour_of(run.status), status_of(run));
+  if (run.status != RunStatus::running) text += " in " + format_duration(run.took);
+  text += "\n";
+  const auto line = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += std::string("  ") + name + for_terminal(value, false) + "\n";
+  };
+  line("file:         ", run.file);
+  line("orchestrator: ", run.orchestrator);
+  line("started:      ", format_time(run.started));
+  if (run.parameters != "{}") line("parameters:   ", run.parameters);
+  if (!run.git_commit.empty()) line("git commit:   ", run.git_commit + (run.git_dirty ? " and changes that are not committed" : ""));
+  text += "\n";
+
+  Table table;
+  table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", "IMAGE", ""});
+  for (const auto& step : runs.steps(run.id)) {
+    std::string remark = step.reused_from.empty() ? clip(step.message, 100) : "of run " + step.reused_from;
+    table.add({step.name, {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)}, step.attempts ? format_duration(step.took) : "",
+               step.attempts ? std::to_string(step.attempts) : "", clip(shorten_digests(step.image), 40), remark});
+  }
+  text += table.render(paint);
+
+  Table failures;
+  failures.add({"ATTEMPT", "TIME", "EXIT CODE", ""});
+  for (const auto& step : runs.steps(run.id)) {
+    if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
+    for (const auto& attempt : runs.attempts(step.run, step.name))
+      failures.add({step.name + " " + std::to_string(attempt.number), format_duration(attempt.took), attempt.exit_code ? std::to_string(*attempt.exit_code) : "",
+                    clip(attempt.message, 100)});
+  }
+  if (!failures.empty()) text += "\n" + failures.render(paint);
+  return text;
+}
+
+}  // namespace
+
+ExitCode runs_command(Context& context) {
+  auto& runs = context.existing_runs();
+  const auto& options = context.options();
+  const auto list = runs.runs(options.limit, options.pipeline);
+  if (options.json) {
+    json entries = json::array();
+    for (const auto& run : list) entries.push_back(run_json(run));
+    context.print(entries);
+    return ExitCode::ok;
+  }
+  Table table;
+  table.add({"RUN", "PIPELINE", "STATUS", "STARTED", "TIME", "STEPS", "REUSED", "FAILED"});
+  for (const auto& run : list)
+    table.add({run.id, run.pipeline, {status_of(run), colour_of(run.status)}, format_time(run.started), took_of(run), std::to_string(run.steps), std::to_string(run.cached),
+               std::to_string(run.failed)});
+  context.print(table.render(context.paint()));
+  return ExitCode::ok;
+}
+
+ExitCode show_command(Context& context) {
+  auto& runs = context.existing_runs();
+  const auto run = context.find_run(runs);
+  if (!context.options().json) {
+    context.print(show_text(runs, run, context.paint()));
+    return ExitCode::ok;
+  }
+  auto entry = run_json(run);
+  entry["steps"] = json::array();
+  for (const auto& step : runs.steps(run.id)) entry["steps"].push_back(step_json(runs, context.artifacts(), step));
+  context.print(entry);
+  return ExitCode::ok;
+}
+
+ExitCode artifacts_command(Context& context) {
+  auto& runs = context.existing_runs();
+  const auto run = context.find_run(runs);
+  const auto& options = context.options();
+  struct Found {
+    std::string name;
+    const store::OutputRecord* output;
+  };
+  const auto steps = runs.steps(run.id);
+  std::vector<Found> found;
+  std::vector<std::string> known;
+  for (const auto& step : steps) {
+    known.push_back(step.name);
+    for (const auto& output : step.outputs) {
+      const std::string name = step.name + "." + output.name;
+      known.push_back(name);
+      if (options.step.empty() || options.step == step.name || options.step == name) found.push_back({name, &output});
+    }
+  }
+  if (!options.step.empty() && std::ranges::find(known, options.step) == known.end())
+    throw InputError("run " + run.id + " has no step or output '" + options.step + "'", did_you_mean(options.step, known));
+
+  if (!options.copy_to.empty()) {
+    if (found.empty()) throw InputError(options.step.empty() ? "run " + run.id + " has no artifacts" : "'" + options.step + "' has no artifacts in run " + run.id);
+    const auto target = std::filesystem::absolute(options.copy_to);
+    std::error_code error;
+    const bool into_folder = found.size() > 1 || options.copy_to.string().ends_with('/') || std::filesystem::is_directory(target, error);
+    if (into_folder) {
+      std::filesystem::create_directories(target, error);
+      if (error) throw system_error("cannot make the folder " + target.string(), error.value());
+    }
+    json copied = json::array();
+    for (const auto& [name, output] : found) {
+      // Several at once may have the same file name: those go by their full names.
+      const auto file_name = found.size() > 1 ? name + std::filesystem::path(output->file_name).extension().string() : output->file_name;
+      const auto destination = into_folder ? target / file_name : target;
+      context.artifacts().copy_out(output->digest, destination);
+      copied.push_back({{"output", name}, {"copied_to", destination.string()}});
+      if (!options.json) context.print(name + " -> " + shown_path(destination) + "\n");
+    }
+    if (options.json) context.print(copied);
+    return ExitCode::ok;
+  }
+
+  json list = json::array();
+  Table table;
+  table.add({"ARTIFACT", "FILE", "SIZE", "PATH"});
+  for (const auto& [name, output] : found) {
+    list.push_back(output_json(context.artifacts(), name.substr(0, name.size() - output->name.size() - 1), *output));
+    table.add({name, output->file_name + (output->is_directory ? "/" : ""), format_bytes(output->bytes), shown_path(context.artifacts().path(output->digest))});
+  }
+  if (options.json) {
+    context.print(list);
+  } else {
+    context.print(table.render(context.paint()));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

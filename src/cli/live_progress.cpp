@@ -1,0 +1,105 @@
+// The lower lines of the terminal show what goes on; all else scrolls by above them. Each update is one write, so that nothing flickers.
+#include "cli/progress.hpp"
+
+#include <algorithm>
+
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+/// Whole seconds, so that a line changes once a second.
+std::string elapsed(SteadyTime since, SteadyTime now) {
+  return format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::floor<std::chrono::seconds>(now - since)));
+}
+
+class LiveProgress final : public Progress {
+ public:
+  explicit LiveProgress(ProgressIo io) : Progress(std::move(io)) {}
+
+  void say(std::string_view text) override {
+    above_ += std::string(text) + "\n";
+    tick();
+  }
+
+  void tick() override {
+    if (closed_) return;
+    auto lines = model_.finished ? std::vector<std::string>{} : live_lines();
+    if (above_.empty() && lines == shown_) return;
+    io_.write(erase() + std::exchange(above_, {}) + drawn(lines));
+    shown_ = std::move(lines);
+  }
+
+  void close() override {
+    if (closed_) return;
+    io_.write(erase() + std::exchange(above_, {}));
+    closed_ = true;
+  }
+
+ private:
+  void show(const Event& event) override {
+    above_ += event_lines(event, io_.paint, false);
+    if (above_.size() > 1 << 16) tick();  // A step that prints a lot: memory stays bounded, and so does the last line's delay.
+  }
+
+  std::string erase() const { return shown_.empty() ? "" : "\x1b[" + std::to_string(shown_.size()) + "A\x1b[J"; }
+  static std::string drawn(const std::vector<std::string>& lines) {
+    std::string text;
+    for (const auto& line : lines) text += line + "\n";
+    return text;
+  }
+
+  std::vector<std::string> live_lines() const {
+    const auto now = io_.now();
+    const auto size = io_.size();
+    std::vector<std::string> lines;
+    if (!model_.run.empty()) lines.push_back(heading(now, size.columns));
+    const std::size_t room = std::max(4u, size.rows / 2) - 1;
+    std::vector<std::string> below;
+    for (const auto& build : model_.builds) below.push_back(activity(Colour::blue, shorten_digests(build.image), build.text, build.since, now, size.columns));
+    for (const auto& step : model_.steps) {
+      if (step.status == StepStatus::running) {
+        const std::string attempt = step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
+        below.push_back(activity(Colour::cyan, step.name, attempt, step.since, now, size.columns));
+      } else if (step.status == StepStatus::pending && !step.waits_for.empty()) {
+        below.push_back("  " + clip(step.name + "  " + step.waits_for, size.columns - 3));
+      }
+    }
+    const std::size_t shown = below.size() > room ? room - 1 : below.size();
+    std::move(below.begin(), below.begin() + static_cast<std::ptrdiff_t>(shown), std::back_inserter(lines));
+    if (shown < below.size()) lines.push_back(io_.paint(Colour::dim, "  and " + std::to_string(below.size() - shown) + " more"));
+    return lines;
+  }
+
+  std::string heading(SteadyTime now, unsigned columns) const {
+    std::string text = model_.pipeline + "  " + std::to_string(model_.done()) + "/" + std::to_string(model_.total) + " done";
+    const auto add = [&](std::size_t count, const char* what) {
+      if (count) text += ", " + std::to_string(count) + " " + what;
+    };
+    add(model_.count(StepStatus::running), "running");
+    add(model_.builds.size(), "preparing");
+    add(model_.count(StepStatus::cached), "reused");
+    add(model_.count(StepStatus::failed), "failed");
+    return io_.paint(Colour::bold, clip(text + "  " + elapsed(model_.began, now), columns - 1));
+  }
+
+  /// `  NAME  TEXT      TIME`, with the time at the right edge.
+  std::string activity(Colour colour, std::string_view name, std::string_view text, SteadyTime since, SteadyTime now, unsigned columns) const {
+    const std::string time = elapsed(since, now);
+    const unsigned room = std::max(16u, columns - 1) - 4 - static_cast<unsigned>(time.size());
+    const std::string shown_name = clip(name, room / 2);
+    const unsigned rest = room - display_width(shown_name);
+    const std::string shown_text = rest > 3 ? clip(text, rest - 2) : "";
+    return "  " + io_.paint(colour, shown_name) + "  " + shown_text + std::string(rest - display_width(shown_text), ' ') + time;
+  }
+
+  std::string above_;
+  std::vector<std::string> shown_;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Progress> live_progress(ProgressIo io) { return std::make_unique<LiveProgress>(std::move(io)); }
+
+}  // namespace pipeline::cli

@@ -1,0 +1,163 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+/// Prints one log as it is, or for a terminal or as JSON line by line.
+class LogPrinter {
+ public:
+  LogPrinter(const Context& context, std::string step, unsigned attempt) : context_(context), step_(std::move(step)), attempt_(attempt) {}
+
+  void put(std::string_view bytes) {
+    if (!context_.options().json && !context_.out().live) return context_.print(bytes);
+    rest_ += bytes;
+    std::string text;
+    std::size_t begin = 0;
+    for (std::size_t end; (end = rest_.find('\n', begin)) != rest_.npos; begin = end + 1) text += line(std::string_view(rest_).substr(begin, end - begin));
+    rest_.erase(0, begin);
+    context_.print(text);
+  }
+  void finish() {
+    if (!rest_.empty()) context_.print(line(std::exchange(rest_, {})));
+  }
+
+ private:
+  std::string line(std::string_view text) const {
+    if (!context_.options().json) return for_terminal(text, context_.out().colours) + "\n";
+    return nlohmann::json{{"step", step_}, {"attempt", attempt_}, {"line", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  const Context& context_;
+  std::string step_;
+  unsigned attempt_;
+  std::string rest_;  ///< A line that has not ended yet.
+};
+
+/// Reads what a file has and what it gets.
+class GrowingFile {
+ public:
+  explicit GrowingFile(const std::filesystem::path& path)
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    if (!file_) throw system_error("cannot read the log " + path.string(), errno);
+    if (changes_) ::inotify_add_watch(changes_.get(), path.c_str(), IN_MODIFY);
+  }
+
+  /// All that is there by now.
+  void read(LogPrinter& printer) {
+    char buffer[64 * 1024];
+    for (;;) {
+      const auto count = ::read(file_.get(), buffer, sizeof buffer);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw system_error("cannot read the log " + path_.string(), errno);
+      if (count == 0) return;
+      printer.put({buffer, static_cast<std::size_t>(count)});
+    }
+  }
+
+  /// Returns when there may be more, or after a while: that the writer has ended is no change of the file.
+  void wait() {
+    pollfd waiting{changes_.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, 200) <= 0) return;
+    char ignored[4096];
+    while (::read(changes_.get(), ignored, sizeof ignored) > 0) {
+    }
+  }
+
+ private:
+  std::filesystem::path path_;
+  Descriptor file_, changes_;
+};
+
+store::StepRecord find_step(store::RunStore& runs, const store::RunRecord& run, const std::string& name) {
+  std::vector<std::string> names;
+  for (auto& step : runs.steps(run.id)) {
+    if (step.name == name) return step;
+    names.push_back(step.name);
+  }
+  throw InputError("run " + run.id + " has no step '" + name + "'", did_you_mean(name, names));
+}
+
+bool goes_on(store::RunStore& runs, const std::string& run_id) {
+  const auto run = runs.find_run(run_id);
+  return run && run->status == RunStatus::running && run->driver.alive();
+}
+
+bool has_ended(const store::StepRecord& step) { return step.status != StepStatus::pending && step.status != StepStatus::running; }
+
+/// Prints the log of an attempt, to the attempt's end if `follow`.
+void print_attempt(const Context& context, store::RunStore& runs, const store::AttemptRecord& attempt, bool follow) {
+  const auto path = runs.log_file(attempt.log);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return;  // An attempt that printed nothing, since it could not be started.
+  LogPrinter printer(context, attempt.step, attempt.number);
+  GrowingFile file(path);
+  const auto is_over = [&] {
+    if (!goes_on(runs, attempt.run)) return true;
+    const auto all = runs.attempts(attempt.run, attempt.step);
+    const auto now = std::ranges::find(all, attempt.number, &store::AttemptRecord::number);
+    return now == all.end() || now->ended != WallTime{};
+  };
+  for (bool over = !follow || is_over();; over = is_over()) {
+    file.read(printer);
+    if (over) break;
+    file.wait();
+  }
+  printer.finish();
+}
+
+/// One attempt after the other as they come, until the step has ended.
+void follow(const Context& context, store::RunStore& runs, const std::string& run, const std::string& name, unsigned number) {
+  for (;;) {
+    const bool over = !goes_on(runs, run) || has_ended(find_step(runs, *runs.find_run(run), name));
+    auto attempts = runs.attempts(run, name);
+    std::erase_if(attempts, [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
+    for (const auto& attempt : attempts) {
+      print_attempt(context, runs, attempt, true);
+      number = attempt.number + 1;
+    }
+    if (over) return;
+    if (attempts.empty()) ::poll(nullptr, 0, 200);  // Another process starts it.
+  }
+}
+
+}  // namespace
+
+ExitCode logs_command(Context& context) {
+  const auto& options = context.options();
+  auto& runs = context.existing_runs();
+  const auto run = context.find_run(runs);
+  auto step = find_step(runs, run, options.step);
+  std::string origin = step.run;
+  if (step.status == StepStatus::cached) {
+    origin = step.reused_from;
+    context.note("note: '" + step.name + "' was reused; this is what it printed in run " + origin);
+  }
+  if (options.follow && step.status != StepStatus::cached && options.attempt == 0) {
+    const auto attempts = runs.attempts(origin, step.name);
+    follow(context, runs, origin, step.name, attempts.empty() ? 1 : attempts.back().number);
+    return ExitCode::ok;
+  }
+  const auto attempts = runs.attempts(origin, step.name);
+  if (attempts.empty()) {
+    if (step.status == StepStatus::cached) throw InputError("the log of '" + step.name + "' is gone: run " + origin + ", which it was reused from, has been removed");
+    context.note("note: '" + step.name + "' has not been started" + (step.message.empty() ? "" : ": " + step.message));
+    return ExitCode::ok;
+  }
+  const auto wanted = options.attempt ? std::ranges::find(attempts, options.attempt, &store::AttemptRecord::number) : attempts.end() - 1;
+  if (wanted == attempts.end()) throw InputError("'" + step.name + "' has no attempt " + std::to_string(options.attempt) + " in run " + origin + ", only " + counted(attempts.size(), "attempt"));
+  print_attempt(context, runs, *wanted, options.follow);
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

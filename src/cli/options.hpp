@@ -1,0 +1,44 @@
+/// @file
+/// What the user asked for, as plain values: all that any command can be told.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace pipeline::cli {
+
+struct Options {
+  bool json = false;  ///< `--output json`
+
+  // Commands that read a pipeline file.
+  std::filesystem::path file = "pipeline.yaml";
+  std::map<std::string, std::string> parameters;
+  std::string orchestrator = "docker";
+  std::string step;            ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
+  std::string execution_mode;  ///< Empty: the file's.
+  unsigned jobs = 0;
+  bool no_cache = false;
+  bool verbose = false;
+  std::filesystem::path template_dir;
+
+  // Commands about runs.
+  std::filesystem::path state;  ///< Empty: PIPE_HOME, or `.pipe`.
+  std::string run = "latest";
+  std::string pipeline;
+  unsigned limit = 20;
+  bool follow = false;
+  unsigned attempt = 0;  ///< 0: the last one.
+  std::filesystem::path copy_to;
+  bool now = false;
+
+  // clean
+  bool containers = false, images = false, runs = false, all = false, dry_run = false;
+  unsigned keep = 0;
+
+  std::filesystem::path folder = ".";  ///< init
+  std::string shell;                   ///< completion
+  std::string words;                   ///< __complete: what is to be completed.
+};
+
+}  // namespace pipeline::cli

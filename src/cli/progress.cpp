@@ -1,0 +1,103 @@
+#include "cli/progress.hpp"
+
+#include "core/event_json.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+std::string tag(const Paint& paint, std::string_view name, Colour colour = Colour::cyan) { return paint(colour, "[" + for_terminal(name, false) + "]") + " "; }
+
+std::string joined(const std::vector<std::string>& names) {
+  constexpr std::size_t shown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), shown); ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > shown) text += " and " + counted(names.size() - shown, "more step");
+  return text;
+}
+
+std::string failure_lines(const Failure& failure, const Paint& paint) {
+  std::string text = for_terminal(failure.message, false) + "\n";
+  for (const auto& hint : failure.hints) text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
+  return text;
+}
+
+/// Builds the lines of one event.
+struct Lines {
+  const Paint& paint;
+  bool verbose;
+
+  std::string operator()(const event::RunStarted& e) const {
+    return paint(Colour::bold, e.pipeline) + ": run " + e.run + ", " + counted(e.steps, "step") + ", orchestrator " + e.orchestrator + "\n";
+  }
+  std::string operator()(const event::BuildStarted& e) const {
+    std::string text = tag(paint, shorten_digests(e.image), Colour::blue) + "preparing";
+    if (!e.steps.empty()) text += " for " + joined(e.steps);
+    if (!e.reason.empty()) text += ": " + for_terminal(e.reason, false);
+    return text + "\n";
+  }
+  std::string operator()(const event::BuildProgress& e) const {
+    return verbose ? tag(paint, shorten_digests(e.image), Colour::blue) + for_terminal(e.text, paint.on) + "\n" : "";
+  }
+  std::string operator()(const event::BuildFinished& e) const {
+    const std::string name = tag(paint, shorten_digests(e.image), Colour::blue);
+    if (e.failure) return name + paint(Colour::red, "failed") + " after " + format_duration(e.took) + ": " + failure_lines(*e.failure, paint);
+    return name + paint(Colour::green, "ready") + " after " + format_duration(e.took) + "\n";
+  }
+  std::string operator()(const event::StepStarted& e) const {
+    return tag(paint, e.step) + (e.attempt > 1 ? "started, attempt " + std::to_string(e.attempt) : "started") + "\n";
+  }
+  std::string operator()(const event::StepLog& e) const {
+    return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) + for_terminal(e.line, paint.on) + "\n";
+  }
+  std::string operator()(const event::StepRetried& e) const {
+    const std::string when = e.delay.count() ? "in " + format_duration(e.delay) : "at once";
+    return tag(paint, e.step) + paint(Colour::yellow, "attempt " + std::to_string(e.attempt) + " failed") + ", next one " + when + ": " +
+           failure_lines(e.failure, paint);
+  }
+  std::string operator()(const event::StepWaits& e) const { return verbose ? tag(paint, e.step) + "waits: " + for_terminal(e.reason, false) + "\n" : ""; }
+  std::string operator()(const event::StepFinished& e) const {
+    const std::string name = tag(paint, e.step);
+    const std::string after = e.attempts > 1 ? " after " + format_duration(e.took) + " and " + counted(e.attempts, "attempt") : " after " + format_duration(e.took);
+    switch (e.status) {
+      case StepStatus::succeeded: return name + paint(Colour::green, "succeeded") + after + "\n";
+      case StepStatus::cached: return name + "reused from run " + e.reused_from + "\n";
+      case StepStatus::skipped: return name + paint(Colour::yellow, "skipped") + (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");
+      case StepStatus::cancelled: return name + paint(Colour::yellow, "cancelled") + after + "\n";
+      default: return name + paint(Colour::red, "failed") + after + (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");
+    }
+  }
+  std::string operator()(const event::Notice& e) const {
+    return (e.step.empty() ? paint(Colour::yellow, "note: ") : tag(paint, e.step) + paint(Colour::yellow, "note: ")) + for_terminal(e.text, false) + "\n";
+  }
+  std::string operator()(const event::RunFinished&) const { return ""; }  // The summary says it.
+};
+
+class PlainProgress final : public Progress {
+ public:
+  explicit PlainProgress(ProgressIo io) : Progress(std::move(io)) {}
+  void say(std::string_view text) override { io_.write(std::string(text) + "\n"); }
+
+ private:
+  void show(const Event& event) override {
+    if (const auto text = event_lines(event, io_.paint, true); !text.empty()) io_.write(text);
+  }
+};
+
+class JsonProgress final : public Progress {
+ public:
+  explicit JsonProgress(ProgressIo io) : Progress(std::move(io), true) {}
+  void say(std::string_view) override {}
+
+ private:
+  void show(const Event& event) override { io_.write(to_json_line(event) + "\n"); }
+};
+
+}  // namespace
+
+std::string event_lines(const Event& event, const Paint& paint, bool verbose) { return std::visit(Lines{paint, verbose}, event); }
+
+std::unique_ptr<Progress> plain_progress(ProgressIo io) { return std::make_unique<PlainProgress>(std::move(io)); }
+std::unique_ptr<Progress> json_progress(ProgressIo io) { return std::make_unique<JsonProgress>(std::move(io)); }
+
+}  // namespace pipeline::cli

@@ -1,0 +1,31 @@
+/// @file
+/// The one place where exceptions become messages, JSON and exit codes.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/text.hpp"
+#include "core/error.hpp"
+
+namespace pipeline::cli {
+
+/// The user stopped the command by a signal; what there was to say has been said.
+class Interrupted : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+struct ErrorReport {
+  ExitCode code;
+  std::string text;  ///< For people, lines with their ends; may be empty.
+};
+
+ErrorReport report_error(const std::exception_ptr& error, const Paint& paint);
+
+/// `{"event":"error","kind":...,"message":...,"exit_code":...,"advice":[...],"details":[...],"diagnostics":[{file,line,column,code,severity,message,notes,suggestion}]}`
+nlohmann::json error_json(const std::exception_ptr& error);
+
+}  // namespace pipeline::cli

@@ -1,0 +1,38 @@
+#include "cli/signals.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include "core/error.hpp"
+
+namespace pipeline::cli {
+
+StopOnSignals::StopOnSignals(asio::io_context& loop, CancelSource& cancel, std::function<void(std::string_view)> say)
+    : signals_(loop, SIGINT, SIGTERM), cancel_(cancel), say_(std::move(say)) {
+  struct sigaction hang_up {};
+  if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) signals_.add(SIGHUP);  // nohup has set it to be ignored
+  wait();
+}
+
+void StopOnSignals::wait() {
+  signals_.async_wait([this](boost::system::error_code error, int) {
+    if (error) return;
+    switch (cancel_.level()) {
+      case StopLevel::none:
+        say_("stopping gracefully; press Ctrl-C again to stop at once");
+        cancel_.stop(StopLevel::graceful);
+        break;
+      case StopLevel::graceful:
+        say_("stopping at once");
+        cancel_.stop(StopLevel::immediate);
+        break;
+      case StopLevel::immediate:
+        say_("gave up; `pipe clean --containers` removes what may be left");
+        ::_exit(static_cast<int>(ExitCode::interrupted));
+    }
+    wait();
+  });
+}
+
+}  // namespace pipeline::cli

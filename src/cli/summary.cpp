@@ -1,0 +1,121 @@
+#include "cli/summary.hpp"
+
+#include <algorithm>
+
+#include "cli/progress.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+/// Steps that failed for the same reason, such as an image that two of them need.
+struct Trouble {
+  std::vector<std::string> steps;
+  const Failure* failure;
+};
+
+std::vector<Trouble> troubles_of(const RunModel& model) {
+  std::vector<Trouble> troubles;
+  for (const auto& step : model.steps) {
+    if (step.status != StepStatus::failed || !step.failure) continue;
+    const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) { return t.failure->message == step.failure->message && t.failure->details == step.failure->details; });
+    if (same != troubles.end() && (step.failure->kind == FailureKind::build || step.failure->kind == FailureKind::environment)) {
+      same->steps.push_back(step.name);
+    } else {
+      troubles.push_back({{step.name}, &*step.failure});
+    }
+  }
+  return troubles;
+}
+
+std::string render(const Trouble& trouble, const Paint& paint) {
+  std::string names;
+  for (const auto& step : trouble.steps) names += (names.empty() ? "" : ", ") + step;
+  std::string text = paint(Colour::red, names + " failed: ") + for_terminal(trouble.failure->message, false) + "\n";
+  for (const auto& line : trouble.failure->details) text += "  " + paint(Colour::dim, "| ") + for_terminal(line, paint.on) + "\n";
+  for (const auto& hint : trouble.failure->hints) text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
+  return text;
+}
+
+std::string steps_table(const RunModel& model, const Paint& paint) {
+  const bool is_large = model.total > many_steps;
+  Table table;
+  table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", ""});
+  std::size_t left_out = 0, shown = 0;
+  for (const auto& step : model.steps) {
+    if (is_large && (step.status == StepStatus::cached || shown == many_steps)) {
+      left_out += step.status != StepStatus::cached;
+      continue;
+    }
+    ++shown;
+    const bool ran = step.attempts > 0;
+    std::string remark;
+    if (!step.reused_from.empty()) remark = "reused from run " + step.reused_from;
+    if (step.status != StepStatus::failed && step.failure) remark = clip(step.failure->message, 100);
+    table.add({step.name, {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},
+               ran ? format_duration(step.took) : "", ran ? std::to_string(step.attempts) : "", remark});
+  }
+  std::string text = table.empty() ? "" : table.render(paint);
+  if (left_out) text += "and " + counted(left_out, "more step") + "\n";
+  return text;
+}
+
+}  // namespace
+
+Colour colour_of(StepStatus status) {
+  switch (status) {
+    case StepStatus::succeeded: return Colour::green;
+    case StepStatus::cached: return Colour::cyan;
+    case StepStatus::failed: return Colour::red;
+    case StepStatus::skipped:
+    case StepStatus::cancelled: return Colour::yellow;
+    default: return Colour::none;
+  }
+}
+
+Colour colour_of(RunStatus status) {
+  switch (status) {
+    case RunStatus::succeeded: return Colour::green;
+    case RunStatus::failed: return Colour::red;
+    case RunStatus::interrupted: return Colour::yellow;
+    default: return Colour::none;
+  }
+}
+
+ExitCode exit_code_of(const engine::RunSummary& outcome) {
+  if (outcome.status == RunStatus::interrupted) return ExitCode::interrupted;
+  if (outcome.status == RunStatus::succeeded) return ExitCode::ok;
+  if (outcome.build_failed) return ExitCode::build_failed;
+  return outcome.environment_failed ? ExitCode::environment : ExitCode::step_failed;
+}
+
+std::string render_summary(const Summary& summary, const Paint& paint) {
+  const auto& [model, outcome, results, copy_command] = summary;
+  std::string text = "\n" + steps_table(model, paint);
+  const auto troubles = troubles_of(model);
+  for (std::size_t i = 0; i < std::min(troubles.size(), many_steps); ++i) text += "\n" + render(troubles[i], paint);
+
+  std::string counts;
+  const auto add = [&](std::size_t count, const char* what) {
+    if (count) counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + what;
+  };
+  add(outcome.succeeded, "succeeded");
+  add(outcome.cached, "reused");
+  add(outcome.failed, "failed");
+  add(outcome.skipped, "skipped");
+  add(outcome.cancelled, "cancelled");
+  text += "\n" + paint(Colour::bold, model.pipeline) + " " + paint(colour_of(outcome.status), to_string(outcome.status));
+  if (model.finished) text += " in " + format_duration(model.finished->took);
+  text += ": " + counts + "  (run " + outcome.run + ")\n";
+
+  if (!results.empty()) {
+    Table table;
+    table.add({"RESULT", "SIZE", "PATH"});
+    for (const auto& result : results) table.add({result.name, format_bytes(result.bytes), result.path});
+    text += table.render(paint);
+  }
+  if (!copy_command.empty()) text += "Copy one out: " + copy_command + "\n";
+  return text;
+}
+
+}  // namespace pipeline::cli

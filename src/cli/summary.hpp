@@ -1,0 +1,37 @@
+/// @file
+/// What a run says at its end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/run_model.hpp"
+#include "cli/text.hpp"
+#include "core/error.hpp"
+#include "engine/run.hpp"
+
+namespace pipeline::cli {
+
+/// An output that no other step takes: what the run was made for.
+struct Result {
+  std::string name;  ///< `STEP.OUTPUT`
+  std::string path;  ///< In the artifact store, as shown to the user.
+  std::uint64_t bytes = 0;
+};
+
+struct Summary {
+  const RunModel& model;
+  engine::RunSummary outcome;
+  std::vector<Result> results;
+  std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty: there is nothing to copy.
+};
+
+/// Per step status, time, attempts and the run it was reused from; failures with details and hints, once each; the end; where the results are.
+std::string render_summary(const Summary& summary, const Paint& paint);
+
+ExitCode exit_code_of(const engine::RunSummary& outcome);
+
+Colour colour_of(StepStatus status);
+Colour colour_of(RunStatus status);
+
+}  // namespace pipeline::cli

@@ -1,0 +1,49 @@
+#include "cli/terminal.hpp"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace pipeline::cli {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value;
+}
+
+}  // namespace
+
+Terminal Terminal::of(int descriptor) {
+  const char* kind = std::getenv("TERM");
+  Terminal terminal;
+  terminal.live = ::isatty(descriptor) && kind && std::string_view(kind) != "dumb" && !is_set("CI");
+  terminal.colours = terminal.live && !is_set("NO_COLOR");
+  return terminal;
+}
+
+TerminalSize terminal_size(int descriptor) {
+  winsize size{};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  return {size.ws_col, size.ws_row};
+}
+
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(descriptor, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {  // Someone else has set the shared terminal to non-blocking.
+      pollfd waiting{descriptor, POLLOUT, 0};
+      ::poll(&waiting, 1, -1);
+    } else if (errno != EINTR) {
+      return errno == EPIPE ? 0 : errno;
+    }
+  }
+  return 0;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,211 @@
+#include "cli/text.hpp"
+
+#include <algorithm>
+#include <clocale>
+#include <cwchar>
+#include <ctime>
+
+namespace pipeline::cli {
+namespace {
+
+constexpr std::string_view replacement = "\xef\xbf\xbd";
+
+struct CodePoint {
+  char32_t value = 0;
+  std::size_t bytes = 1;
+  bool valid = false;
+};
+
+/// The first code point of `text` (RFC 3629: no overlong forms, no surrogates).
+CodePoint decode(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {first, 1, true};
+  const std::size_t length = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc2 && first < 0xe0 ? 2 : 1;
+  if (length == 1 || text.size() < length) return {};
+  char32_t value = first & (0xffu >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    value = value << 6 | (byte(i) & 0x3fu);
+  }
+  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (value < smallest[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {};
+  return {value, length, true};
+}
+
+/// Length of the escape sequence that `text` begins with (ECMA-48: CSI, strings such as OSC, and the short ones), and whether it sets a colour.
+std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
+  if (text.size() < 2) return {text.size(), false};
+  const char kind = text[1];
+  std::size_t at = 2;
+  if (kind == '[') {
+    while (at < text.size() && text[at] >= 0x20 && text[at] < 0x40) ++at;
+    if (at == text.size()) return {at, false};
+    const bool plain = std::all_of(text.begin() + 2, text.begin() + static_cast<std::ptrdiff_t>(at), [](char c) { return (c >= '0' && c <= '9') || c == ';' || c == ':'; });
+    return {at + 1, text[at] == 'm' && plain};
+  }
+  if (kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_') {
+    for (; at < text.size(); ++at) {
+      if (text[at] == '\a') return {at + 1, false};
+      if (text[at] == '\x1b') return {std::min(at + 2, text.size()), false};
+    }
+    return {at, false};
+  }
+  while (at < text.size() && text[at - 1] >= 0x20 && text[at - 1] < 0x30) ++at;
+  return {at, false};
+}
+
+/// Characters that show nothing but change how their neighbours are read: direction overrides and isolates, line and paragraph separators.
+bool is_deceptive(char32_t c) {
+  return (c >= 0x80 && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029 || c == 0xfeff;
+}
+
+unsigned columns(char32_t c) {
+  if (c < 0x7f) return 1;
+  static const bool utf8 = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;
+  const int width = utf8 ? ::wcwidth(static_cast<wchar_t>(c)) : 1;
+  return width < 0 ? 1 : static_cast<unsigned>(width);
+}
+
+}  // namespace
+
+std::string for_terminal(std::string_view line, bool keep_colours) {
+  while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
+  if (const auto overwritten = line.rfind('\r'); overwritten != line.npos) line.remove_prefix(overwritten + 1);
+  std::string safe;
+  safe.reserve(line.size());
+  bool coloured = false;
+  while (!line.empty()) {
+    std::size_t taken = 1;
+    const char c = line[0];
+    if (c == '\x1b') {
+      const auto [length, is_colour] = escape_sequence(line);
+      taken = length;
+      if (is_colour && keep_colours) {
+        safe += line.substr(0, length);
+        coloured = true;
+      }
+    } else if (c == '\t') {
+      safe.append(8 - display_width(safe) % 8, ' ');
+    } else if (const auto point = decode(line); !point.valid) {
+      safe += replacement;
+    } else if (taken = point.bytes; point.value >= 0x20 && point.value != 0x7f && !is_deceptive(point.value)) {
+      safe += line.substr(0, taken);
+    }
+    line.remove_prefix(taken);
+  }
+  if (coloured) safe += "\x1b[0m";
+  return safe;
+}
+
+unsigned display_width(std::string_view text) {
+  unsigned width = 0;
+  while (!text.empty()) {
+    std::size_t taken = 1;
+    if (text[0] == '\x1b') {
+      taken = escape_sequence(text).first;
+    } else {
+      const auto point = decode(text);
+      taken = point.bytes;
+      width += point.valid ? columns(point.value) : 1;
+    }
+    text.remove_prefix(taken);
+  }
+  return width;
+}
+
+std::string clip(std::string_view text, unsigned width) {
+  const std::string plain = for_terminal(text, false);
+  if (display_width(plain) <= width) return plain;
+  if (width == 0) return {};
+  std::string clipped;
+  unsigned used = 0;
+  for (std::string_view rest = plain; !rest.empty();) {
+    const auto point = decode(rest);
+    const unsigned next = point.valid ? columns(point.value) : 1;
+    if (used + next > width - 1) break;
+    used += next;
+    clipped += rest.substr(0, point.bytes);
+    rest.remove_prefix(point.bytes);
+  }
+  return clipped + "…";
+}
+
+std::string shorten_digests(std::string_view text) {
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = i;
+    while (end < text.size() && is_hex(text[end])) ++end;
+    const std::size_t length = end - i;
+    result += text.substr(i, length == 40 || length == 64 ? 12 : length);
+    if (end < text.size()) result += text[end++];
+    i = end;
+  }
+  return result;
+}
+
+std::string counted(std::size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
+std::string format_time(WallTime time) {
+  if (time == WallTime{}) return {};
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &parts));
+}
+
+std::string Paint::operator()(Colour colour, std::string_view text) const {
+  if (!on || colour == Colour::none || text.empty()) return std::string(text);
+  const char* code = "";
+  switch (colour) {
+    case Colour::none: break;
+    case Colour::bold: code = "1"; break;
+    case Colour::dim: code = "2"; break;
+    case Colour::red: code = "31"; break;
+    case Colour::green: code = "32"; break;
+    case Colour::yellow: code = "33"; break;
+    case Colour::blue: code = "34"; break;
+    case Colour::cyan: code = "36"; break;
+  }
+  return std::string("\x1b[") + code + "m" + std::string(text) + "\x1b[0m";
+}
+
+std::string Table::render(const Paint& paint) const {
+  std::vector<unsigned> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i].text));
+  }
+  std::string text;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    std::string line;
+    unsigned missing = 0;  // Spaces owed before the next cell that is not empty, so that no line ends in spaces.
+    for (std::size_t i = 0; i < rows_[r].size(); ++i) {
+      const auto& cell = rows_[r][i];
+      if (!cell.text.empty()) {
+        line.append(missing, ' ');
+        line += paint(r == 0 ? Colour::dim : cell.colour, cell.text);
+        missing = 0;
+      }
+      missing += widths[i] - display_width(cell.text) + 2;
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace pipeline::cli
