@@ -1,0 +1,159 @@
+#include "spec/pipeline_file.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "settings/decode.hpp"
+#include "spec/references.hpp"
+#include "spec/step_reader.hpp"
+#include "spec/yaml_document.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+void read_execution_mode(const Value& value, ExecutionMode& mode, Diagnostics& diagnostics) {
+  static const std::vector<std::pair<std::string, ExecutionMode>> modes{
+      {"fail_fast", ExecutionMode::fail_fast}, {"stop_on_failure", ExecutionMode::stop_on_failure}, {"continue_on_failure", ExecutionMode::continue_on_failure}};
+  std::vector<std::string> names;
+  for (const auto& [name, each] : modes) {
+    if (value.kind == Value::Kind::scalar && value.scalar == name) {
+      mode = each;
+      return;
+    }
+    names.push_back(name);
+  }
+  report_type(diagnostics, "execution_mode", "fail_fast, stop_on_failure or continue_on_failure", value);
+  diagnostics.back().suggestion = did_you_mean(value.scalar, names);
+}
+
+void read_header(const Value& root, PipelineSpec& pipeline, Diagnostics& diagnostics) {
+  constexpr Format name_format{"a name of letters, digits, `_`, `-` and `.` that begins with a letter or digit", is_name};
+  report_unknown_keys(root, kPipelineKeys, "the pipeline", diagnostics);
+  for (const auto& [key, value] : root.members) {
+    if (key.scalar == "name") pipeline.name = read_text("name", value, name_format, diagnostics).value_or("");
+    else if (key.scalar == "description") pipeline.description = read_text("description", value, formats::text, diagnostics).value_or("");
+    else if (key.scalar == "tags") pipeline.tags = read_texts("tags", value, formats::word, diagnostics).value_or(std::vector<std::string>{});
+    else if (key.scalar == "execution_mode") read_execution_mode(value, pipeline.execution_mode, diagnostics);
+  }
+  if (!root.find("name")) report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
+}
+
+/// Typed as the file's own value is: a text stays a text, whatever it looks like.
+std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text, const nlohmann::json& declared, Diagnostics& diagnostics) {
+  if (declared.is_string()) return text;
+  if (auto json = plain_to_json(text); json && !json->is_null()) return json;
+  report(diagnostics, "bad-option", "--param " + option + "=" + text + ": the value is empty, or a number that is too large", {});
+  return std::nullopt;
+}
+
+/// `--param k=v` for the pipeline's own parameters.
+void apply_pipeline_options(const LoadOptions& options, Defaults& defaults, Diagnostics& diagnostics) {
+  for (const auto& [name, text] : options.parameters) {
+    const auto declared = defaults.parameters.find(name);
+    if (declared == defaults.parameters.end()) continue;
+    if (auto value = read_option(name, text, declared->second, diagnostics)) declared->second = std::move(*value);
+  }
+}
+
+/// `--param STEP.k=v`; and complains of every option that names nothing.
+void apply_step_options(const LoadOptions& options, const Defaults& defaults, std::vector<ReadStep>& steps, Diagnostics& diagnostics) {
+  for (const auto& [name, text] : options.parameters) {
+    if (defaults.parameters.contains(name)) continue;
+    const auto dot = name.find('.');
+    const auto step = std::find_if(steps.begin(), steps.end(), [&](const ReadStep& each) { return each.spec.name == name.substr(0, dot); });
+    const auto key = dot == std::string::npos ? std::string() : name.substr(dot + 1);
+    if (step != steps.end() && step->spec.parameters.contains(key)) {
+      auto& declared = step->spec.parameters[key];
+      if (auto value = read_option(name, text, declared, diagnostics)) declared = std::move(*value);
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const auto& [parameter, value] : defaults.parameters) known.push_back(parameter);
+    std::string suggestion = did_you_mean(name, known);
+    for (const ReadStep& each : steps)
+      for (const auto& [parameter, value] : each.spec.parameters) {
+        if (defaults.parameters.contains(parameter)) continue;
+        known.push_back(each.spec.name + "." + parameter);
+        if (parameter == name && suggestion.empty()) suggestion = "did you mean '" + known.back() + "'?";
+      }
+    if (suggestion.empty()) suggestion = did_you_mean(name, known);
+    constexpr std::size_t kMostShown = 20;
+    std::string list = known.empty() ? "the pipeline has no parameters" : "it has: ";
+    for (std::size_t i = 0; i < std::min(known.size(), kMostShown); ++i) list += (i ? ", " : "") + known[i];
+    if (known.size() > kMostShown) list += ", ...";
+    report(diagnostics, "unknown-parameter", "--param " + name + ": there is no such parameter", {}, {std::move(list)}, std::move(suggestion));
+  }
+}
+
+PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs::path& file, const LoadOptions& options, Diagnostics& diagnostics) {
+  PipelineSpec pipeline;
+  pipeline.file = fs::absolute(file).lexically_normal();
+  pipeline.root = pipeline.file.parent_path();
+  if (!expect_map("the pipeline file", root, diagnostics)) return pipeline;
+  read_header(root, pipeline, diagnostics);
+  StepReader reader(pipeline.root, diagnostics);
+  Defaults defaults = reader.read_defaults(root);
+  apply_pipeline_options(options, defaults, diagnostics);
+
+  std::vector<ReadStep> steps;
+  if (const Value* list = root.find("steps"); !list) {
+    report(diagnostics, "missing-key", "the pipeline has no 'steps'", root.span, {"`pipe init` writes a pipeline to start from"});
+  } else if (list->kind != Value::Kind::map) {
+    report_type(diagnostics, "steps", "a map of names to steps", *list);
+  } else {
+    if (list->members.empty()) report(diagnostics, "missing-key", "'steps' is empty", list->span);
+    steps.reserve(list->members.size());
+    for (const auto& [key, body] : list->members) steps.push_back(reader.read_step(key, body, defaults));
+  }
+  apply_step_options(options, defaults, steps, diagnostics);
+  check_references(steps, diagnostics);
+  read_commands(steps, source, diagnostics);
+
+  pipeline.parameters = std::move(defaults.parameters);
+  pipeline.steps.reserve(steps.size());
+  for (ReadStep& step : steps) pipeline.steps.push_back(std::move(step.spec));
+  return pipeline;
+}
+
+/// In the file's order; and no more than anyone reads.
+[[noreturn]] void fail(Diagnostics diagnostics, const fs::path& file, std::string_view source) {
+  constexpr std::size_t kMostShown = 100;
+  std::stable_sort(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::pair(a.span.line, a.span.column) < std::pair(b.span.line, b.span.column);
+  });
+  if (diagnostics.size() > kMostShown) {
+    const auto more = diagnostics.size() - kMostShown;
+    diagnostics.resize(kMostShown);
+    report(diagnostics, "too-many-errors", "and " + std::to_string(more) + " further errors", {});
+  }
+  throw InputError(std::move(diagnostics), file.string(), std::string(source));
+}
+
+}  // namespace
+
+PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  Diagnostics diagnostics;
+  const auto root = parse_yaml(text, diagnostics);
+  PipelineSpec pipeline;
+  if (root) pipeline = read_pipeline(*root, text, file, options, diagnostics);
+  if (!diagnostics.empty()) fail(std::move(diagnostics), file, text);
+  return pipeline;
+}
+
+PipelineSpec load(const fs::path& file, const LoadOptions& options) {
+  std::error_code error;
+  if (fs::is_directory(file, error)) throw InputError("'" + file.string() + "' is a folder, not a pipeline file", fs::exists(file / "pipeline.yaml", error) ? "did you mean '" + (file / "pipeline.yaml").string() + "'?" : "");
+  if (!fs::exists(file, error)) throw InputError("there is no file '" + file.string() + "'", "`pipe init` writes a pipeline to start from");
+  return parse(read_file(file), file, options);
+}
+
+}  // namespace pipeline::spec

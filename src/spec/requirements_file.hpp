@@ -1,0 +1,18 @@
+/// @file
+/// A requirements file as pip reads it, flattened to a list.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "settings/settings.hpp"
+
+namespace pipeline::spec {
+
+/// The lines of the file with those of the files that it includes (`-r`, `-c`); comments, continuations and repetitions resolved. What is wrong is
+/// reported at `place`, the key that names the file, with file and line in the message. @param name as written, for messages
+std::vector<std::string> read_requirements(const std::filesystem::path& file, const std::string& name, Span place, Diagnostics& diagnostics);
+
+}  // namespace pipeline::spec

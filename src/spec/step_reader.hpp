@@ -1,0 +1,68 @@
+/// @file
+/// The keys of a pipeline file to values; what steps say of each other is checked afterwards (references.hpp).
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "settings/settings.hpp"
+
+namespace pipeline::spec {
+
+/// What both the pipeline and a step may say; the pipeline's is each step's default.
+struct Defaults {
+  std::map<std::string, nlohmann::json> parameters;
+  StepEnvironment environment;
+  std::vector<SecretSpec> secrets;
+  StringList code;
+  Settings settings;
+  RetrySettings retry;
+  std::optional<Duration> timeout;
+  std::optional<bool> cache;
+};
+
+/// A step with the places in the document that later checks point at. The values live as long as the document.
+struct ReadStep {
+  StepSpec spec;
+  const Value* key = nullptr;
+  const Value* body = nullptr;
+  const Value* command = nullptr;
+  std::vector<Span> input_spans;  ///< Of each input's `step.output`.
+  std::vector<Span> after_spans;
+};
+
+class StepReader {
+ public:
+  /// @param root the folder that relative paths are taken from
+  StepReader(std::filesystem::path root, Diagnostics& diagnostics);
+  ~StepReader();
+  Defaults read_defaults(const Value& map);
+  /// The step with `pipeline` merged in; its command is read later, when all names are known.
+  ReadStep read_step(const Value& key, const Value& body, const Defaults& pipeline);
+
+ private:
+  void read_settings(const Value& map, Settings& settings);
+  void check_file(const Value& settings, std::initializer_list<std::string_view> keys, bool folder);
+  void check_code(const Value& code, const std::vector<std::string>& patterns);
+  void read_parameters(const Value& map, Defaults& defaults);
+  void read_environment(const Value& value, Defaults& defaults);
+  void read_secrets(const Value& value, Defaults& defaults);
+  void read_inputs(const Value& value, ReadStep& step);
+  void read_outputs(const Value& value, StepSpec& step);
+  void check_variables(const ReadStep& step);
+
+  std::filesystem::path root_;
+  Diagnostics& diagnostics_;
+  struct Memory;
+  std::unique_ptr<Memory> memory_;
+};
+
+extern const std::vector<std::string> kPipelineKeys, kStepKeys;
+
+}  // namespace pipeline::spec

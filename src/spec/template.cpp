@@ -1,0 +1,102 @@
+#include "spec/template.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+struct Group {
+  const char* prefix;
+  Template::Hole hole;
+  std::vector<std::string> TemplateNames::*names;
+  const char* what;
+};
+
+constexpr std::array kGroups{
+    Group{"inputs", Template::Hole::input, &TemplateNames::inputs, "input"},
+    Group{"outputs", Template::Hole::output, &TemplateNames::outputs, "output"},
+    Group{"params", Template::Hole::parameter, &TemplateNames::parameters, "parameter"},
+    Group{"env", Template::Hole::environment, &TemplateNames::environment, "variable under `environment`"},
+};
+constexpr const char* kAllowed = "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}";
+
+/// Every reference that the step has, for suggestions.
+std::vector<std::string> all_names(const TemplateNames& names) {
+  std::vector<std::string> all{"run.id", "step.name"};
+  for (const Group& group : kGroups)
+    for (const auto& name : names.*group.names) all.push_back(std::string(group.prefix) + "." + name);
+  return all;
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+std::optional<Template::Reference> resolve(std::string_view expression, const TemplateNames& names, TemplateProblem& problem) {
+  if (expression == "run.id") return Template::Reference{Template::Hole::run_id, ""};
+  if (expression == "step.name") return Template::Reference{Template::Hole::step_name, ""};
+  const auto dot = expression.find('.');
+  const auto prefix = expression.substr(0, dot);
+  const auto name = dot == std::string_view::npos ? std::string_view{} : expression.substr(dot + 1);
+  for (const Group& group : kGroups) {
+    if (prefix != group.prefix || dot == std::string_view::npos) continue;
+    const auto& known = names.*group.names;
+    if (std::binary_search(known.begin(), known.end(), name)) return Template::Reference{group.hole, std::string(name)};
+    problem.message = "the step has no " + std::string(group.what) + " '" + std::string(name) + "'";
+    problem.suggestion = did_you_mean(name, known);
+    if (!known.empty()) problem.notes.push_back("it has: " + list_of(known));
+    if (known.empty()) problem.suggestion = did_you_mean(expression, all_names(names));
+    return std::nullopt;
+  }
+  problem.message = "unknown name '" + std::string(expression) + "' in ${...}";
+  problem.suggestion = did_you_mean(expression, all_names(names));
+  problem.notes.push_back(kAllowed);
+  if (is_variable_name(expression)) problem.notes.push_back("for a variable of the shell write $" + std::string(expression) + " or $${" + std::string(expression) + "}");
+  else problem.notes.push_back("for a literal `${` write `$${`");
+  return std::nullopt;
+}
+
+}  // namespace
+
+Template parse_template(std::string_view text, const TemplateNames& names, std::vector<TemplateProblem>& problems) {
+  Template result;
+  std::string literal;
+  const auto flush = [&] {
+    if (!literal.empty()) result.parts.emplace_back(std::exchange(literal, {}));
+  };
+  for (std::size_t i = 0; i < text.size();) {
+    const auto dollar = std::min(text.find('$', i), text.size());
+    literal += text.substr(i, dollar - i);
+    i = dollar;
+    const auto rest = text.substr(i);
+    if (rest.starts_with("$${")) {
+      literal += "${";
+      i += 3;
+    } else if (rest.starts_with("${")) {
+      const auto end = rest.find_first_of("}\n");
+      if (end == std::string_view::npos || rest[end] == '\n') {
+        problems.push_back({i, 2, "bad-template", "this `${` is not closed with `}`", {"for a literal `${` write `$${`"}, {}});
+        return result;
+      }
+      TemplateProblem problem{i, end + 1, "unknown-reference", {}, {}, {}};
+      flush();
+      if (auto reference = resolve(rest.substr(2, end - 2), names, problem)) result.parts.emplace_back(std::move(*reference));
+      else problems.push_back(std::move(problem));
+      i += end + 1;
+    } else if (!rest.empty()) {
+      literal += '$';
+      ++i;
+    }
+  }
+  flush();
+  return result;
+}
+
+}  // namespace pipeline::spec
