@@ -9,6 +9,19 @@ install(TARGETS pipe RUNTIME COMPONENT pipe)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates DESTINATION ${CMAKE_INSTALL_DATADIR}/pipeline COMPONENT pipe)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT pipe)
 
+# Completion scripts, as the command itself writes them.
+foreach(pair bash=bash-completion/completions/pipe zsh=zsh/vendor-completions/_pipe fish=fish/vendor_completions.d/pipe.fish)
+  string(REPLACE "=" ";" pair ${pair})
+  list(POP_FRONT pair shell path)
+  install(CODE "
+    set(script \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/${path}\")
+    message(STATUS \"Installing: \${script}\")
+    cmake_path(GET script PARENT_PATH folder)
+    file(MAKE_DIRECTORY \"\${folder}\")
+    execute_process(COMMAND \"$<TARGET_FILE:pipe>\" completion ${shell} OUTPUT_FILE \"\${script}\" COMMAND_ERROR_IS_FATAL ANY)
+  " COMPONENT pipe)
+endforeach()
+
 # The libraries.
 add_library(pipeline_headers INTERFACE)
 target_include_directories(pipeline_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

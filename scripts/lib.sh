@@ -34,8 +34,8 @@ ensure_packages() {
     return 0
   fi
   local missing log
-  missing=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | awk '$1 == "installed" {print $2}' | sort |
-    comm -13 - <(printf '%s\n' "$@" | sort))
+  missing=$({ dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; } | awk '$1 == "installed" {print $2}' |
+    sort -u | comm -13 - <(printf '%s\n' "$@" | sort -u))
   [ -n "$missing" ] || return 0
   # shellcheck disable=SC2086  # one word a package
   set -- $missing
@@ -101,7 +101,7 @@ ensure_engine() {
   say "no Docker Engine answers: installing and starting Debian's"
   log=$(mktemp)
   if ! as_root "$TESTBED/docker-engine" >"$log" 2>&1; then
-    ENGINE_PROBLEM="none answers, and Debian's could not be started: $(tail -n 3 "$log" | tr '\n' ' ')"
+    ENGINE_PROBLEM="none answers, and Debian's could not be started: $(tail -n 1 "$log" | cut -c 1-300)"
     rm -f "$log"
     return 1
   fi
