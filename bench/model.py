@@ -1,0 +1,74 @@
+"""The work that is measured, as values, and what a peer gives for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+IMAGE = "debian:bookworm-slim"
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Work:
+    """`kind` is what each step does: `container` runs `true` in IMAGE without a network, `process` runs `true` on this machine,
+    `copy` copies the file of the step that it needs (or `seed`) to a file of its own."""
+
+    kind: str
+    shape: str
+    steps: tuple[Step, ...]
+    jobs: int = 2
+
+
+@dataclass
+class Command:
+    argv: list[str]
+    cwd: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+class Absent(Exception):
+    """This peer cannot be had here; the message says why, for the report."""
+
+
+class Peer:
+    name: str
+
+    def version(self) -> str:
+        """Installs what is missing. Raises Absent."""
+        raise NotImplementedError
+
+    def version_command(self) -> list[str]:
+        """The shortest command that the program has."""
+        raise NotImplementedError
+
+    def project(self, work: Work, folder: Path) -> Command:
+        """Writes a project for `work` into an empty folder and returns the command that runs it all."""
+        raise NotImplementedError
+
+    def make_done(self, work: Work, folder: Path, run: Callable[[Command], object]) -> Command:
+        """A project in which all is done: by running it once."""
+        command = self.project(work, folder)
+        run(command)
+        return command
+
+    def clean_up(self) -> None:
+        """Removes what runs have left on the machine outside of their folders."""
+
+
+def chain(kind: str, count: int) -> Work:
+    return columns(kind, count, 1)
+
+
+def wide(kind: str, count: int) -> Work:
+    return columns(kind, count, count)
+
+
+def columns(kind: str, count: int, width: int) -> Work:
+    """`width` chains side by side."""
+    shape = "chain" if width == 1 else "wide" if width == count else f"{width} chains"
+    return Work(kind, shape, tuple(Step(f"s{i}", (f"s{i - width}",) if i >= width else ()) for i in range(count)))

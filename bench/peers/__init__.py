@@ -1,0 +1,1 @@
+"""What `pipe` is measured against; one file a peer."""

@@ -1,0 +1,27 @@
+"""ninja, driving `cp`, `true` or `docker run`."""
+
+from pathlib import Path
+
+from model import IMAGE, Command, Peer, Work
+from peers.venv import first_line
+
+COMMANDS = {"container": f"docker run --rm --network none {IMAGE} true", "process": "true", "copy": "cp $in $out"}
+
+
+class Ninja(Peer):
+    name = "ninja"
+
+    def version(self) -> str:
+        return first_line(self.version_command())
+
+    def version_command(self) -> list[str]:
+        return ["ninja", "--version"]
+
+    def project(self, work: Work, folder: Path) -> Command:
+        lines = ["rule step", f"  command = {COMMANDS[work.kind]}"]
+        (folder / "seed").write_text("seed\n")
+        for step in work.steps:
+            needs = step.needs or (("seed",) if work.kind == "copy" else ())
+            lines.append(f"build {step.name}: step {' '.join(needs)}")
+        (folder / "build.ninja").write_text("\n".join(lines) + "\n")
+        return Command(["ninja", "--quiet", "-j", str(work.jobs)], folder)

@@ -1,0 +1,78 @@
+"""The table."""
+
+from dataclasses import dataclass
+
+from measure import Samples, paired
+
+
+@dataclass
+class Section:
+    title: str
+    samples: dict[str, Samples]
+    unit: str = "ms"
+    steps: int = 0  # figures are also given for each of so many steps
+    floor: str = ""  # the contestant above which the others' cost is given
+    target: tuple[str, str, float] | None = None  # row, column (`wall`, `above floor`, `ratio`) and figure
+
+
+def markdown(about: dict[str, str], versions: dict[str, str], absent: dict[str, str], sections: list[Section]) -> str:
+    lines = ["# Benchmark", "", "Made by `scripts/bench`; what the columns mean: README.md.", "", "| machine | |", "|---|---|"]
+    lines += [f"| {key} | {value} |" for key, value in about.items()]
+    lines += ["", "| contestant | version |", "|---|---|"]
+    lines += [f"| {name} | {version} |" for name, version in versions.items()]
+    lines += [f"| {name} | absent: {cell(reason)} |" for name, reason in absent.items()]
+    for section in sections:
+        lines += ["", f"## {section.title}", "", *table(section)]
+    return "\n".join(lines) + "\n"
+
+
+def table(section: Section) -> list[str]:
+    columns = ["", "median ms", "least ms", "most ms"]
+    columns += ["ms a step"] if section.steps else []
+    columns += [f"ms a step above {section.floor}"] if section.floor else []
+    columns += ["times pipe", "CPU ms", "peak MiB", "target"]
+    lines = ["| " + " | ".join(columns) + " |", "|---" + "|---:" * (len(columns) - 2) + "|---|"]
+    for name in sorted(section.samples, key=lambda name: (bool(section.samples[name].absent), name != "pipe")):
+        samples = section.samples[name]
+        if samples.absent:
+            lines.append(f"| {name} | absent: {cell(samples.absent)} |" + " |" * (len(columns) - 2))
+            continue
+        above = paired(section.samples, name, section.floor, lambda own, floor: (own - floor) * 1000 / section.steps) if section.floor else None
+        ratio = paired(section.samples, name, "pipe", lambda own, pipe: own / pipe)
+        row = [name, ms(samples.median()), ms(min(samples.wall_s)), ms(max(samples.wall_s))]
+        row += [ms(samples.median() / section.steps)] if section.steps else []
+        row += [number(above)] if section.floor else []
+        row += [number(ratio), ms(middle(samples.cpu_s)), f"{middle(samples.max_rss_kib) / 1024:.0f}", verdict(section, name, samples.median() * 1000, above, ratio)]
+        lines.append("| " + " | ".join(row) + " |")
+    return lines
+
+
+def verdict(section: Section, name: str, wall_ms: float, above: float | None, ratio: float | None) -> str:
+    if not section.target or section.target[0] != name:
+        return ""
+    _, column, figure = section.target
+    if column == "ratio":
+        return f">= {figure:g} times: {judge(ratio is not None and ratio >= figure)}"
+    value = above if column == "above floor" else wall_ms
+    words = "above the floor" if column == "above floor" else "in all"
+    return f"<= {figure:g} ms {words}: {judge(value is not None and value <= figure)}"
+
+
+def judge(met: bool) -> str:
+    return "met" if met else "**missed**"
+
+
+def middle(values: list) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def ms(seconds: float) -> str:
+    return number(seconds * 1000)
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "/").replace("\n", " ")

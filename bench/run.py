@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Measures `pipe` beside its peers in one run and writes a table (Markdown) and every sample (JSON). See README.md; `scripts/bench` prepares all it needs."""
+
+import argparse
+import datetime
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+import machine
+import model
+from measure import Bench, Samples, fresh
+from model import Absent, Command, Peer
+from peers.make import Make
+from peers.ninja import Ninja
+from peers.pipe import Pipe
+from peers.raw_engine import RawEngine, body_like
+from peers.snakemake import Snakemake
+from peers.zenml import ZenML
+from report import Section, markdown
+
+SECTIONS = ("start", "processes", "noop", "containers", "zenml")
+
+
+class Runner:
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.bench = Bench(options.tools)
+        self.versions: dict[str, str] = {}
+        self.absent: dict[str, str] = {}
+        self.sections: list[Section] = []
+
+    def have(self, *peers: Peer) -> list[Peer]:
+        """Those of the peers that are here; of the others the reason is kept."""
+        for peer in peers:
+            if peer.name in self.versions or peer.name in self.absent:
+                continue
+            try:
+                self.versions[peer.name] = peer.version()
+            except Absent as reason:
+                self.absent[peer.name] = str(reason)
+        return [peer for peer in peers if peer.name in self.versions]
+
+    def section(self, title: str, samples: dict[str, Samples], wanted: list[Peer], **options) -> None:
+        for peer in wanted:
+            if peer.name not in samples:
+                samples[peer.name] = Samples(absent=self.absent.get(peer.name, "not run"))
+        self.sections.append(Section(title, samples, **options))
+
+    def start(self, peers: list[Peer]) -> None:
+        commands = {peer.name: Command(peer.version_command(), self.bench.root) for peer in self.have(*peers)}
+        commands["docker"] = Command(["docker", "--version"], self.bench.root)
+        samples = self.bench.alternate({name: lambda command=command: command for name, command in commands.items()}, 5 if self.options.quick else 21)
+        self.section("Start: `--version`", samples, peers, unit="ms", target=("pipe", "wall", 3.0))
+
+    def processes(self, peers: list[Peer]) -> None:
+        count = 200 if self.options.quick else 1000
+        for work in (model.wide("process", count), model.chain("process", count)):
+            contestants = {peer.name: fresh(self.bench, peer, work) for peer in self.have(*peers)}
+            samples = self.bench.alternate(contestants, 2 if self.options.quick else 5)
+            self.section(f"{count} processes `true`, {work.shape}, {work.jobs} at a time, fresh", samples, peers, steps=count, unit="ms")
+
+    def noop(self, peers: list[Peer]) -> None:
+        for count in (1000,) if self.options.quick else (1000, 10000):
+            work = model.columns("copy", count, count // 10)
+            commands, samples = {}, {}
+            for peer in self.have(*peers):
+                print(f"bench:   first run of {count} steps: {peer.name}", file=sys.stderr)
+                try:
+                    commands[peer.name] = peer.make_done(work, self.bench.folder(), self.bench.run)
+                except Absent as reason:
+                    samples[peer.name] = Samples(absent=str(reason))
+            time.sleep(3)  # a file changed in the last two seconds may rightly be looked at more closely
+            for command in commands.values():  # and what is written once after a first run is no part of the second's figures
+                self.bench.run(command)
+            samples |= self.bench.alternate({name: lambda command=command: command for name, command in commands.items()}, 5 if self.options.quick else 11)
+            target = ("pipe", "wall", 50.0) if count == 10000 else None
+            self.section(f"Nothing to do: second run of {count:,} steps that copy a file ({work.shape})", samples, peers, unit="ms", target=target)
+
+    def containers(self, peers: list[Peer], raw: RawEngine, pipe: Pipe) -> None:
+        count = 10 if self.options.quick else 50
+        floors = self.have(raw)
+        if floors and self.have(pipe):
+            try:
+                floors.append(RawEngine(self.options.tools, "raw API, same options", same_options(self.bench, pipe)))
+            except Absent as reason:
+                self.absent["raw API, same options"] = str(reason)
+        for work in (model.wide("container", count), model.chain("container", count)):
+            contestants = {peer.name: fresh(self.bench, peer, work) for peer in self.have(*peers[:1]) + floors + self.have(*peers[1:])}
+            samples = self.bench.alternate(contestants, 2 if self.options.quick else 5)
+            at_a_time = "one at a time" if work.shape == "chain" else f"{work.jobs} at a time"
+            floor = "raw API, same options" if floors[1:] else raw.name
+            self.section(f"{count} containers `true`, {work.shape}, {at_a_time}, network none", samples, [*peers, raw], steps=count, unit="ms", floor=floor,
+                         target=("pipe", "above floor", 5.0))
+
+    def zenml(self, pipe: Pipe, zenml: ZenML) -> None:
+        work = model.chain("container", 5)
+        contestants = {peer.name: fresh(self.bench, peer, work) for peer in self.have(pipe, zenml)}
+        samples = self.bench.alternate(contestants, 1 if self.options.quick else 3, between=zenml.clean_up)
+        zenml.clean_up()
+        self.section("5 container steps, chain, ready image: ZenML's local Docker orchestrator", samples, [pipe, zenml], steps=5, unit="ms",
+                     target=("zenml", "ratio", 10.0))
+
+
+def same_options(bench: Bench, pipe: Pipe) -> dict:
+    """The options of pipe's containers, read from one that is running."""
+    folder = bench.folder()
+    command = pipe.project(model.wide("container", 1), folder)
+    file = folder / "pipeline.yaml"
+    file.write_text(file.read_text().replace('["true"]', '[sleep, "30.125"]'))
+    before = set(container_ids())
+    process = subprocess.Popen(command.argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            found = set(container_ids("--filter", "status=running")) - before
+            for text in (subprocess.run(["docker", "inspect", one], capture_output=True, text=True).stdout for one in found):
+                inspected = json.loads(text or "[]")
+                if inspected and "30.125" in (inspected[0]["Config"]["Cmd"] or []):
+                    return body_like(inspected[0], bench.folder())
+            if process.poll() is not None:
+                break
+            time.sleep(0.1)
+        raise Absent("no running container of pipe's was seen")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def container_ids(*filters: str) -> list[str]:
+    return subprocess.run(["docker", "ps", "-q", "--no-trunc", *filters], capture_output=True, text=True).stdout.split()
+
+
+def main() -> int:
+    root = Path(__file__).resolve().parent
+    build = root.parent / "build/release"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small numbers, few rounds: does the harness work?")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="some of %(default)s")
+    parser.add_argument("--build", type=Path, default=build, help="the build folder, with pipe and the target bench_tools (default: build/release)")
+    parser.add_argument("--out", type=Path, default=root / "RESULTS.md", help="the table; the samples go beside it as .json")
+    options = parser.parse_args()
+    options.tools = options.build / "bin"
+    wanted = options.only.split(",")
+    if unknown := set(wanted) - set(SECTIONS):
+        parser.error(f"--only knows {', '.join(SECTIONS)}; not {', '.join(unknown)}")
+
+    pipe, ninja, make, snakemake, zenml, raw = Pipe(options.tools / "pipe", build_type(options.build)), Ninja(), Make(), Snakemake(), ZenML(), RawEngine(options.tools)
+    runner = Runner(options)
+    about = machine.describe()
+    measures = {
+        "start": lambda: runner.start([pipe, ninja, snakemake, zenml]),
+        "processes": lambda: runner.processes([pipe, ninja, make]),
+        "noop": lambda: runner.noop([pipe, ninja, snakemake]),
+        "containers": lambda: runner.containers([pipe, ninja, snakemake], raw, pipe),
+        "zenml": lambda: runner.zenml(pipe, zenml),
+    }
+    try:
+        for name in SECTIONS:
+            if name in wanted:
+                print(f"bench: {name}", file=sys.stderr)
+                measures[name]()
+    finally:
+        runner.bench.close()
+    about["taken"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC") + (" (--quick)" if options.quick else "")
+    options.out.write_text(markdown(about, runner.versions, runner.absent, runner.sections))
+    options.out.with_suffix(".json").write_text(
+        json.dumps({"machine": about, "versions": runner.versions, "absent": runner.absent, "sections": [asdict(section) for section in runner.sections]}, indent=1) + "\n")
+    print(options.out.read_text())
+    return 0 if pipe.name in runner.versions else 1
+
+
+def build_type(build: Path) -> str:
+    cache = build / "CMakeCache.txt"
+    lines = cache.read_text().splitlines() if cache.exists() else []
+    return next((line.split("=", 1)[1] for line in lines if line.startswith("CMAKE_BUILD_TYPE:")), "unknown")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
