@@ -117,6 +117,8 @@ PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs:
   check_references(steps, diagnostics);
   read_commands(steps, source, diagnostics);
 
+  pipeline.sources.assign(reader.sources().begin(), reader.sources().end());
+  pipeline.sources.push_back(pipeline.file);
   pipeline.parameters = std::move(defaults.parameters);
   pipeline.steps.reserve(steps.size());
   for (ReadStep& step : steps) pipeline.steps.push_back(std::move(step.spec));

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <set>
-#include <sstream>
+#include <optional>
 
 #include "settings/decode.hpp"
 
@@ -39,10 +38,11 @@ std::optional<std::string_view> argument_of(std::string_view line, std::string_v
 
 class Reader {
  public:
-  Reader(Span place, Diagnostics& diagnostics) : place_(place), diagnostics_(diagnostics) {}
+  Reader(Span place, Diagnostics& diagnostics, std::set<fs::path>& sources) : place_(place), diagnostics_(diagnostics), sources_(sources) {}
 
   void read(const fs::path& file, const std::string& name) {
     if (!seen_.insert(file.lexically_normal()).second) return;
+    sources_.insert(file.lexically_normal());
     std::ifstream stream(file, std::ios::binary);
     if (!fs::is_regular_file(file) || !stream) {
       report(diagnostics_, "missing-file", "the requirements file '" + name + "' " + (fs::exists(file) ? "is not a file that can be read" : "does not exist"), place_,
@@ -92,14 +92,15 @@ class Reader {
 
   Span place_;
   Diagnostics& diagnostics_;
+  std::set<fs::path>& sources_;
   std::set<fs::path> seen_;
   std::vector<std::string> lines_;
 };
 
 }  // namespace
 
-std::vector<std::string> read_requirements(const fs::path& file, const std::string& name, Span place, Diagnostics& diagnostics) {
-  Reader reader(place, diagnostics);
+std::vector<std::string> read_requirements(const fs::path& file, const std::string& name, Span place, Diagnostics& diagnostics, std::set<fs::path>& sources) {
+  Reader reader(place, diagnostics, sources);
   reader.read(file, name);
   return reader.take();
 }

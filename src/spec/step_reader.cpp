@@ -123,6 +123,7 @@ void StepReader::check_file(const Value& settings, std::initializer_list<std::st
   std::error_code error;
   const fs::path path = root_ / value->scalar;
   if (is_new) known->second = folder ? fs::is_directory(path, error) : fs::is_regular_file(path, error);
+  if (is_new) sources_.insert(path.lexically_normal());
   if (!known->second)
     report(diagnostics_, "missing-file", std::string("the ") + (folder ? "folder" : "file") + " '" + value->scalar + "' does not exist", value->span, {"looked for " + path.lexically_normal().string()});
 }
@@ -138,7 +139,7 @@ void StepReader::read_settings(const Value& map, Settings& settings) {
   const Value* requirements = docker->find("requirements");
   if (!requirements || requirements->kind != Value::Kind::scalar || !formats::path.accepts(requirements->scalar)) return;
   const auto [known, is_new] = memory_->requirements.try_emplace(requirements->scalar);
-  if (is_new) known->second = read_requirements(root_ / requirements->scalar, requirements->scalar, requirements->span, diagnostics_);
+  if (is_new) known->second = read_requirements(root_ / requirements->scalar, requirements->scalar, requirements->span, diagnostics_, sources_);
   settings.docker.requirements.emplace(known->second);
 }
 

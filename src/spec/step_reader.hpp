@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class StepReader {
   ~StepReader();
   Defaults read_defaults(const Value& map);
   /// The step with `pipeline` merged in; its command is read later, when all names are known.
+  /// The files that the settings name, and what those include.
+  const std::set<std::filesystem::path>& sources() const { return sources_; }
   ReadStep read_step(const Value& key, const Value& body, const Defaults& pipeline);
 
  private:
@@ -59,6 +62,7 @@ class StepReader {
 
   std::filesystem::path root_;
   Diagnostics& diagnostics_;
+  std::set<std::filesystem::path> sources_;
   struct Memory;
   std::unique_ptr<Memory> memory_;
 };

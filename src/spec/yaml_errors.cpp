@@ -64,14 +64,15 @@ std::optional<Diagnostic> find_unreadable_bytes(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
     if (c == '\n') {
-      line_begin = i + 1;
+      line_begin = ++i;
       brackets = 0;
+      continue;
     }
     // yaml-cpp keeps the tokens of a line until it knows whether they are a key: what a line can hold bounds its memory.
     brackets += (c == '[' || c == '{') - (c == ']' || c == '}');
     if (brackets > kMostOpenBrackets) return Diagnostic{"too-deep", "more than 1000 brackets are opened in this line and not closed", span_at(text, i), {}, {}};
     if (i - line_begin > kLongestLine) return Diagnostic{"too-large", "this line is longer than 1 MiB", span_at(text, line_begin), {}, {}};
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f) {
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\r' && c != '\t') || c == 0x7f) {
       constexpr std::string_view digits = "0123456789abcdef";
       const auto byte = static_cast<unsigned char>(c);
       return Diagnostic{"control-character", std::string("the control character 0x") + digits[byte >> 4] + digits[byte & 15] + " is not allowed in YAML", span_at(text, i), {}, {}};
