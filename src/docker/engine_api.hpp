@@ -40,7 +40,7 @@ class EngineError : public EnvironmentError {
 struct EngineInfo {
   std::string version, api_version, min_api_version, os, architecture;
   bool podman = false;
-  bool buildkit = false;
+  bool buildkit = false;  ///< BuildKit builds (`POST /build?version=2`); DOCKER_BUILDKIT=0 or 1 overrides the engine's own preference.
 };
 
 struct ContainerState {
@@ -52,7 +52,7 @@ struct ContainerState {
 
 class EngineApi {
  public:
-  /// Connects on the first call only. `loop` must outlive it.
+  /// Connects on the first call only. `loop` must outlive it. Beside what each call says, all throw EnvironmentError when the engine cannot be reached.
   EngineApi(asio::io_context& loop, Endpoint endpoint);
   ~EngineApi();
   const Endpoint& endpoint() const;
@@ -76,13 +76,16 @@ class EngineApi {
 
   Task<std::string> create_container(std::string name, nlohmann::json body, std::string platform = {});  ///< The identifier.
   Task<> start_container(std::string id);
+  /// The exit code. `condition`: not-running, next-exit (ask before the start) or removed; `on_listening` is called once the engine is waiting.
   Task<int> wait_container(std::string id, std::string condition = "not-running", std::function<void()> on_listening = {});
   Task<ContainerState> inspect_container(std::string id);
+  /// What the container writes from now on, to its end; for what runs without a TTY. `on_listening` is called once nothing can be missed: start it then.
+  Task<> attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening = {});
   /// Follows both streams from the start until the container ends; for what ran without a TTY.
   Task<> follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes);
-  Task<> stop_container(std::string id, int grace_seconds);
+  Task<> stop_container(std::string id, int grace_seconds);  ///< SIGTERM, then SIGKILL; fine for what does not run.
   Task<> kill_container(std::string id, std::string signal);
-  Task<> remove_container(std::string id);
+  Task<> remove_container(std::string id);  ///< Kills it first if it runs, with its anonymous volumes; fine for what is gone.
   /// Containers with all of these labels (`key` or `key=value`), also the ended ones.
   Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
 

@@ -1,0 +1,224 @@
+#include "docker/engine_api.hpp"
+
+#include <utility>
+
+#include "docker/engine_connection.hpp"
+#include "docker/engine_errors.hpp"
+#include "docker/json_lines.hpp"
+#include "docker/log_frames.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+/// An image's reference as a part of a path: `/` and `:` stand for themselves there.
+std::string image_path(const std::string& reference, const char* rest) { return "/images/" + url_encode(reference, "/:@") + rest; }
+
+std::string container_path(const std::string& id, const char* rest) { return "/containers/" + url_encode(id) + rest; }
+
+/// The name before the tag or digest, and those; the tag is `latest` where there is none.
+std::pair<std::string, std::string> split_reference(const std::string& reference) {
+  if (const auto at = reference.find('@'); at != reference.npos) return {reference.substr(0, at), reference.substr(at + 1)};
+  const auto slash = reference.rfind('/');
+  const auto colon = reference.find(':', slash == reference.npos ? 0 : slash);
+  if (colon == reference.npos) return {reference, "latest"};
+  return {reference.substr(0, colon), reference.substr(colon + 1)};
+}
+
+/// Follows the messages of a pull or push: what is worth a line, and the error that a status of 200 can hide.
+class TransferProgress {
+ public:
+  TransferProgress(std::string what, std::function<void(std::string_view)> on_line)
+      : what_(std::move(what)), on_line_(std::move(on_line)), lines_([this](const nlohmann::json& message) { take(message); }) {}
+  void feed(std::string_view bytes) { lines_.feed(bytes); }
+  void finish() {
+    lines_.finish();
+    if (!error_.empty()) throw EngineError(500, "cannot " + what_ + ": " + error_, advice_for(error_));
+  }
+
+ private:
+  void take(const nlohmann::json& message) {
+    if (!message.is_object()) return;
+    if (message.contains("error") && message["error"].is_string()) error_ = message["error"].get<std::string>();
+    if (!on_line_ || !message.contains("status") || !message["status"].is_string()) return;
+    const auto progress = message.find("progressDetail");
+    if (progress != message.end() && progress->is_object() && !progress->empty()) return;  // a bar's next state, ten times a second
+    const auto id = message.find("id");
+    const auto status = message["status"].get<std::string>();
+    on_line_(id != message.end() && id->is_string() ? id->get<std::string>() + ": " + status : status);
+  }
+
+  std::string what_, error_;
+  std::function<void(std::string_view)> on_line_;
+  JsonLines lines_;
+};
+
+std::string auth_header(const std::string& registry_auth) {
+  return "X-Registry-Auth: " + (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}
+}
+
+}  // namespace
+
+struct EngineApi::Implementation : EngineConnection {
+  using EngineConnection::EngineConnection;
+};
+
+EngineApi::EngineApi(asio::io_context& loop, Endpoint endpoint) : self_(std::make_unique<Implementation>(loop, std::move(endpoint))) {}
+EngineApi::~EngineApi() = default;
+const Endpoint& EngineApi::endpoint() const { return self_->endpoint(); }
+
+Task<const EngineInfo*> EngineApi::info() { return self_->info(); }
+
+Task<nlohmann::json> EngineApi::system_info() { return self_->send_json({.what = "ask the engine about itself", .path = "/info"}); }
+
+Task<nlohmann::json> EngineApi::disk_usage() { return self_->send_json({.what = "ask the engine about its disk", .path = "/system/df"}); }
+
+Task<nlohmann::json> EngineApi::call(std::string method, std::string path, nlohmann::json body) {
+  return self_->send_json({.what = method + " " + path, .method = method, .path = path, .body = std::move(body)});
+}
+
+Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string reference) {
+  try {
+    co_return co_await self_->send_json({.what = "look up the image " + reference, .path = image_path(reference, "/json")});
+  } catch (const EngineError& error) {
+    if (error.status() != 404) throw;
+  }
+  co_return std::nullopt;
+}
+
+Task<> EngineApi::pull_image(std::string reference, std::string platform, std::string registry_auth, std::function<void(std::string_view)> on_line,
+                             CancelSource& cancel) {
+  const auto [name, tag] = split_reference(reference);
+  TransferProgress progress("pull the image " + reference, std::move(on_line));
+  EngineCall call{.what = "pull the image " + reference, .method = "POST"};
+  call.path = "/images/create?fromImage=" + url_encode(name) + "&tag=" + url_encode(tag);
+  if (!platform.empty()) call.path += "&platform=" + url_encode(platform);
+  call.headers.push_back(auth_header(registry_auth));
+  call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
+  call.cancel = &cancel;
+  co_await self_->send(std::move(call));
+  progress.finish();
+}
+
+Task<> EngineApi::push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel) {
+  const auto [name, tag] = split_reference(reference);
+  TransferProgress progress("push the image " + reference, std::move(on_line));
+  EngineCall call{.what = "push the image " + reference, .method = "POST", .path = image_path(name, "/push?tag=") + url_encode(tag)};
+  call.headers.push_back(auth_header(registry_auth));
+  call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
+  call.cancel = &cancel;
+  co_await self_->send(std::move(call));
+  progress.finish();
+}
+
+Task<> EngineApi::tag_image(std::string reference, std::string repository, std::string tag) {
+  EngineCall call{.what = "tag the image " + reference + " as " + repository + ":" + tag, .method = "POST"};
+  call.path = image_path(reference, "/tag?repo=") + url_encode(repository) + "&tag=" + url_encode(tag);
+  co_await self_->send(std::move(call));
+}
+
+Task<> EngineApi::remove_image(std::string reference) {
+  co_await self_->send({.what = "remove the image " + reference, .method = "DELETE", .path = image_path(reference, "")});
+}
+
+Task<> EngineApi::build(std::string query, std::string registry_config, net::BodySource context, std::function<void(const nlohmann::json&)> on_message,
+                        CancelSource& cancel) {
+  JsonLines lines(std::move(on_message));
+  EngineCall call{.what = "build an image", .method = "POST", .path = "/build?" + query};
+  call.headers.push_back("Content-Type: application/x-tar");
+  if (!registry_config.empty()) call.headers.push_back("X-Registry-Config: " + registry_config);
+  call.source = std::move(context);
+  call.on_body = [&lines](std::string_view bytes) { lines.feed(bytes); };
+  call.cancel = &cancel;
+  co_await self_->send(std::move(call));
+  lines.finish();
+}
+
+Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body, std::string platform) {
+  EngineCall call{.what = "create the container " + name, .method = "POST", .path = "/containers/create?name=" + url_encode(name), .body = std::move(body)};
+  if (!platform.empty()) call.path += "&platform=" + url_encode(platform);
+  const auto answer = co_await self_->send_json(std::move(call));
+  if (!answer.is_object() || !answer.contains("Id")) throw EnvironmentError("cannot create the container " + name + ": the engine's answer has no Id");
+  co_return answer["Id"].get<std::string>();
+}
+
+Task<> EngineApi::start_container(std::string id) {
+  co_await self_->send({.what = "start the container " + id.substr(0, 12), .method = "POST", .path = container_path(id, "/start")});
+}
+
+Task<int> EngineApi::wait_container(std::string id, std::string condition, std::function<void()> on_listening) {
+  EngineCall call{.what = "wait for the container " + id.substr(0, 12), .method = "POST"};
+  call.path = container_path(id, "/wait?condition=") + url_encode(condition);
+  if (on_listening)
+    call.on_headers = [&on_listening](const net::Response& response) {
+      if (response.status < 300) on_listening();
+    };
+  const auto answer = co_await self_->send_json(std::move(call));
+  const auto code = nlohmann::json::json_pointer("/StatusCode");
+  if (!answer.is_object() || !answer.contains(code) || !answer[code].is_number_integer())
+    throw EnvironmentError("cannot wait for the container " + id.substr(0, 12) + ": the engine's answer has no StatusCode");
+  const auto error = nlohmann::json::json_pointer("/Error/Message");
+  if (answer.contains(error) && answer[error].is_string() && !answer[error].get<std::string>().empty())
+    throw EngineError(500, "cannot wait for the container " + id.substr(0, 12) + ": " + answer[error].get<std::string>());
+  co_return answer[code].get<int>();
+}
+
+Task<ContainerState> EngineApi::inspect_container(std::string id) {
+  const auto answer = co_await self_->send_json({.what = "look up the container " + id.substr(0, 12), .path = container_path(id, "/json")});
+  const auto state = answer.value("State", nlohmann::json::object());
+  co_return ContainerState{.running = state.value("Running", false),
+                           .exit_code = state.value("ExitCode", 0),
+                           .oom_killed = state.value("OOMKilled", false),
+                           .error = state.value("Error", std::string())};
+}
+
+Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening) {
+  LogFrames frames(std::move(on_bytes));
+  EngineCall call{.what = "attach to the container " + id.substr(0, 12), .method = "POST"};
+  call.path = container_path(id, "/attach?stream=1&stdout=1&stderr=1");
+  call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
+  if (on_listening)
+    call.on_headers = [&on_listening](const net::Response& response) {
+      if (response.status < 300) on_listening();
+    };
+  co_await self_->send(std::move(call));
+  frames.finish();
+}
+
+Task<> EngineApi::follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes) {
+  LogFrames frames(std::move(on_bytes));
+  EngineCall call{.what = "read the logs of the container " + id.substr(0, 12), .path = container_path(id, "/logs?follow=1&stdout=1&stderr=1")};
+  call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
+  co_await self_->send(std::move(call));
+  frames.finish();
+}
+
+Task<> EngineApi::stop_container(std::string id, int grace_seconds) {
+  EngineCall call{.what = "stop the container " + id.substr(0, 12), .method = "POST"};
+  call.path = container_path(id, "/stop?t=") + std::to_string(grace_seconds);
+  co_await self_->send(std::move(call));
+}
+
+Task<> EngineApi::kill_container(std::string id, std::string signal) {
+  EngineCall call{.what = "kill the container " + id.substr(0, 12), .method = "POST"};
+  call.path = container_path(id, "/kill?signal=") + url_encode(signal);
+  co_await self_->send(std::move(call));
+}
+
+Task<> EngineApi::remove_container(std::string id) {
+  try {
+    co_await self_->send({.what = "remove the container " + id.substr(0, 12), .method = "DELETE", .path = container_path(id, "?force=1&v=1")});
+  } catch (const EngineError& error) {
+    if (error.status() != 404 && error.status() != 409) throw;  // gone, or somebody else is removing it
+  }
+}
+
+Task<std::vector<nlohmann::json>> EngineApi::list_containers(std::vector<std::string> labels) {
+  nlohmann::json filters;
+  filters["label"] = std::move(labels);
+  const auto answer = co_await self_->send_json({.what = "list the containers", .path = "/containers/json?all=1&filters=" + url_encode(filters.dump())});
+  std::vector<nlohmann::json> containers;
+  for (const auto& container : answer) containers.push_back(container);
+  co_return containers;
+}
+
+}  // namespace pipeline::docker

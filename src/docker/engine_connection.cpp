@@ -1,0 +1,212 @@
+#include "docker/engine_connection.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "core/log.hpp"
+#include "docker/engine_errors.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+/// `1.41` as a pair that compares as versions do.
+using ApiVersion = std::pair<int, int>;
+constexpr ApiVersion newest_known{1, 47}, oldest_known{1, 40};
+
+ApiVersion parse_version(const std::string& text) {
+  ApiVersion version{0, 0};
+  const char* end = text.data() + text.size();
+  const auto major = std::from_chars(text.data(), end, version.first);
+  if (major.ec == std::errc() && major.ptr != end && *major.ptr == '.') std::from_chars(major.ptr + 1, end, version.second);
+  return version;
+}
+
+std::string to_text(ApiVersion version) { return std::to_string(version.first) + "." + std::to_string(version.second); }
+
+std::string text_at(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool is_podman(const nlohmann::json& version) {
+  const auto components = version.find("Components");
+  if (components == version.end() || !components->is_array()) return false;
+  return std::any_of(components->begin(), components->end(), [](const nlohmann::json& component) {
+    return component.is_object() && text_at(component, "Name").find("Podman") != std::string::npos;
+  });
+}
+
+/// The engine's own preference (a header of /_ping, "1" where an administrator has turned BuildKit off), unless DOCKER_BUILDKIT overrides it.
+bool has_buildkit(const EngineInfo& info, const std::string& preferred) {
+  if (info.podman || info.os != "linux") return false;
+  if (const char* wish = std::getenv("DOCKER_BUILDKIT"); wish && *wish) return std::string_view(wish) != "0" && std::string_view(wish) != "false";
+  return preferred != "1";
+}
+
+/// Podman's sockets for users and for root: an engine that may be there when none is where docker's would be.
+std::string podman_socket() {
+  std::vector<std::string> candidates{"/run/podman/podman.sock"};
+  if (const char* runtime = std::getenv("XDG_RUNTIME_DIR")) candidates.insert(candidates.begin(), std::string(runtime) + "/podman/podman.sock");
+  std::error_code error;
+  for (const auto& candidate : candidates)
+    if (std::filesystem::exists(candidate, error)) return candidate;
+  return {};
+}
+
+}  // namespace
+
+std::string url_encode(std::string_view text, std::string_view keep) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x80 && std::isalnum(byte)) || std::string_view("-._~").find(c) != std::string_view::npos || keep.find(c) != keep.npos) {
+      encoded += c;
+    } else {
+      encoded += '%';
+      encoded += digits[byte >> 4];
+      encoded += digits[byte & 15];
+    }
+  }
+  return encoded;
+}
+
+std::string message_of(std::string_view body) {
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  if (json.is_object())
+    if (auto message = text_at(json, "message"); !message.empty()) return message;
+  std::string text(body.substr(0, 500));
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  return text.empty() ? "no reason given" : text;
+}
+
+net::Request EngineConnection::request(const std::string& path) const {
+  net::Request request;
+  const auto& url = endpoint_.url;
+  if (url.starts_with("unix://")) {
+    request.unix_socket = url.substr(7);
+    request.url = "http://docker" + path;
+  } else if (url.starts_with("tcp://")) {
+    request.url = (endpoint_.use_tls ? "https://" : "http://") + url.substr(6) + path;
+  } else if (url.starts_with("http://") || url.starts_with("https://")) {
+    request.url = url + path;
+  } else {
+    std::vector<std::string> advice{"set DOCKER_HOST to unix:///PATH or tcp://HOST:PORT"};
+    if (url.starts_with("ssh://"))
+      advice = {"forward its socket and name that: `ssh -nNT -L /tmp/engine.sock:/var/run/docker.sock " + url.substr(6) +
+                " &` and `export DOCKER_HOST=unix:///tmp/engine.sock`; the steps' files must then be on that machine too"};
+    throw EnvironmentError("cannot reach an engine at " + url + " (" + endpoint_.origin + "): this kind of endpoint is not supported", std::move(advice));
+  }
+  request.tls = endpoint_.tls;
+  return request;
+}
+
+EnvironmentError EngineConnection::unreachable(const std::string& why) const {
+  std::vector<std::string> advice;
+  if (why.find("Permission denied") != std::string::npos) {
+    advice.push_back("your user may not use the socket: `sudo usermod -aG docker $USER`, then log in again");
+  } else if (endpoint_.url.starts_with("unix://")) {
+    advice.push_back("start it with `sudo systemctl start docker`, or install it with `sudo apt-get install docker.io`");
+    if (const auto podman = podman_socket(); !podman.empty()) advice.push_back("there is a Podman: `export DOCKER_HOST=unix://" + podman + "`");
+  } else {
+    advice.push_back("check that an engine listens there, and that this machine may reach it");
+  }
+  if (endpoint_.origin != "default") advice.push_back("the endpoint comes from " + endpoint_.origin + ": change that, if it is not the one that you mean");
+  advice.push_back("or run the steps as plain processes: `--orchestrator local`");
+  return EnvironmentError("no Docker Engine answers at " + endpoint_.url + " (" + endpoint_.origin + "): " + why, std::move(advice));
+}
+
+Task<EngineInfo> EngineConnection::negotiate() {
+  net::Response ping, answer;
+  try {
+    auto first = request("/_ping");
+    first.timeout = std::chrono::seconds(30);
+    ping = co_await http_.send(std::move(first));
+    auto second = request("/version");
+    second.timeout = std::chrono::seconds(30);
+    answer = co_await http_.send(std::move(second));
+  } catch (const net::TransportError& error) {
+    throw unreachable(error.what());
+  }
+  const auto version = nlohmann::json::parse(answer.body, nullptr, false);
+  if (answer.status != 200 || !version.is_object() || !version.contains("ApiVersion"))
+    throw unreachable("what answers is no Docker Engine: GET /version came back with status " + std::to_string(answer.status) + ", " + message_of(answer.body));
+  EngineInfo info;
+  info.version = text_at(version, "Version");
+  info.min_api_version = text_at(version, "MinAPIVersion");
+  info.os = text_at(version, "Os");
+  info.architecture = text_at(version, "Arch");
+  info.podman = is_podman(version);
+  const auto theirs = parse_version(text_at(version, "ApiVersion"));
+  const auto used = std::min(theirs, newest_known);
+  const std::string engine = std::string(info.podman ? "Podman " : "Docker Engine ") + info.version + " at " + endpoint_.url;
+  if (used < oldest_known)
+    throw EnvironmentError(engine + " is too old: it speaks API " + to_text(theirs) + ", and " + to_text(oldest_known) + " is needed",
+                           {"update to Docker Engine 19.03 or newer", "or run the steps as plain processes: `--orchestrator local`"});
+  if (parse_version(info.min_api_version) > used)
+    throw EnvironmentError(engine + " is too new: it wants API " + info.min_api_version + " or newer, and this program speaks " + to_text(newest_known),
+                           {"update this program", "or set `min-api-version` lower in the engine's daemon.json"});
+  info.api_version = to_text(used);
+  info.buildkit = has_buildkit(info, ping.header("builder-version"));
+  co_return info;
+}
+
+Task<const EngineInfo*> EngineConnection::info() {
+  if (info_) co_return &*info_;
+  if (const auto other = negotiation_) {
+    co_await other->done.wait();
+    if (other->error) std::rethrow_exception(other->error);
+    co_return &*info_;
+  }
+  const auto own = negotiation_ = std::make_shared<Negotiation>(loop_);
+  try {
+    info_ = co_await negotiate();
+  } catch (...) {
+    own->error = std::current_exception();
+  }
+  negotiation_.reset();
+  own->done.set();
+  if (own->error) std::rethrow_exception(own->error);
+  co_return &*info_;
+}
+
+Task<net::Response> EngineConnection::send(EngineCall call) {
+  const auto* engine = co_await info();
+  auto request = this->request("/v" + engine->api_version + call.path);
+  request.method = call.method;
+  request.headers = std::move(call.headers);
+  request.body_source = std::move(call.source);
+  if (!call.body.is_null()) {
+    try {
+      request.body = call.body.dump();
+    } catch (const nlohmann::json::type_error&) {
+      throw EnvironmentError("cannot " + call.what + ": an argument, a variable or a name in it is not UTF-8, and the engine takes nothing else");
+    }
+    request.headers.push_back("Content-Type: application/json");
+  }
+  if (log::debug_enabled()) log::debug("engine: " + call.method + " " + call.path);
+  net::Response response;
+  try {
+    response = co_await http_.send(std::move(request), std::move(call.on_body), call.cancel, std::move(call.on_headers));
+  } catch (const net::TransportError& error) {
+    throw net::TransportError(error.curl_code(), "cannot " + call.what + ": " + error.what());
+  }
+  if (response.status < 300 || response.status == 304) co_return response;  // 304: it is so already
+  const auto message = message_of(response.body);
+  throw EngineError(response.status, "cannot " + call.what + ": " + message, advice_for(message));
+}
+
+Task<nlohmann::json> EngineConnection::send_json(EngineCall call) {
+  const auto what = call.what;
+  const auto response = co_await send(std::move(call));
+  if (response.body.empty()) co_return nullptr;
+  auto json = nlohmann::json::parse(response.body, nullptr, false);
+  if (json.is_discarded()) throw EnvironmentError("cannot " + what + ": the engine's answer is no JSON: " + response.body.substr(0, 200));
+  co_return json;
+}
+
+}  // namespace pipeline::docker

@@ -1,0 +1,64 @@
+/// @file
+/// One engine to talk to: its version negotiated once, its errors put into words.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "docker/engine_api.hpp"
+#include "net/event.hpp"
+
+namespace pipeline::docker {
+
+/// One request; `path` is below the API version, its query encoded already.
+struct EngineCall {
+  std::string what;  ///< For messages, after "cannot ": `start the container x`.
+  std::string method = "GET";
+  std::string path;
+  nlohmann::json body = nullptr;
+  std::vector<std::string> headers;
+  net::BodySource source;
+  std::function<void(std::string_view)> on_body;
+  std::function<void(const net::Response&)> on_headers;
+  CancelSource* cancel = nullptr;
+};
+
+class EngineConnection {
+ public:
+  EngineConnection(asio::io_context& loop, Endpoint endpoint) : loop_(loop), endpoint_(std::move(endpoint)), http_(loop) {}
+  const Endpoint& endpoint() const { return endpoint_; }
+  asio::io_context& loop() { return loop_; }
+
+  Task<const EngineInfo*> info();
+  /// The answer, whose status is below 300, or 304. Throws EngineError for any other, EnvironmentError if the engine cannot be reached.
+  Task<net::Response> send(EngineCall call);
+  /// The same, as JSON; null for an empty answer.
+  Task<nlohmann::json> send_json(EngineCall call);
+
+ private:
+  struct Negotiation {
+    explicit Negotiation(asio::io_context& loop) : done(loop.get_executor()) {}
+    net::Event done;
+    std::exception_ptr error;
+  };
+  net::Request request(const std::string& path) const;
+  Task<EngineInfo> negotiate();
+  [[nodiscard]] EnvironmentError unreachable(const std::string& why) const;
+
+  asio::io_context& loop_;
+  Endpoint endpoint_;
+  net::HttpClient http_;
+  std::optional<EngineInfo> info_;
+  std::shared_ptr<Negotiation> negotiation_;  ///< Shared with those who wait for it.
+};
+
+/// The text for a URL's path or query: all but letters, digits and `-._~` as %XX; with `keep`, those characters too.
+std::string url_encode(std::string_view text, std::string_view keep = {});
+
+/// `{"message": ...}` of an engine's answer, or the text itself.
+std::string message_of(std::string_view body);
+
+}  // namespace pipeline::docker

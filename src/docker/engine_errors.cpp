@@ -1,0 +1,66 @@
+#include "docker/engine_errors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace pipeline::docker {
+namespace {
+
+struct Explanation {
+  std::string_view text;  ///< Lower case.
+  std::string_view advice;
+};
+
+/// The first that fits counts: the special ones come before the general.
+constexpr std::array explanations{
+    Explanation{"no space left on device", "the engine's disk is full: `docker system df` shows what takes it; `pipe clean` and `docker system prune` free it"},
+    Explanation{"could not select device driver", "the engine has no GPU support: install the NVIDIA Container Toolkit and run `nvidia-ctk runtime configure`"},
+    Explanation{"nvidia-container-cli", "the NVIDIA Container Toolkit refused: `nvidia-smi` must work on the engine's machine, and list the devices asked for"},
+    Explanation{"unknown runtime specified", "the engine does not know this runtime: `docker info` lists those that it knows"},
+    Explanation{"unknown or invalid runtime name", "the engine does not know this runtime: `docker info` lists those that it knows"},
+    Explanation{"toomanyrequests", "the registry limits anonymous pulls: `docker login`, wait, or name a mirror in the engine's configuration"},
+    Explanation{"no matching manifest for", "the image is not made for this platform: set `platform`, or take another parent image"},
+    Explanation{"no match for platform", "the image is not made for this platform: set `platform`, or take another parent image"},
+    Explanation{"exec format error", "the program is made for another kind of machine, or is a script without `#!` line: check `platform`"},
+    Explanation{"manifest unknown", "the repository is there but has no such tag: check the part after the `:`"},
+    Explanation{"manifest for", "the repository is there but has no such tag: check the part after the `:`"},
+    Explanation{"pull access denied", "check the image's name; if it is private, `docker login REGISTRY` with an account that may read it"},
+    Explanation{"unauthorized", "the registry wants to know who asks: `docker login REGISTRY`"},
+    Explanation{"no basic auth credentials", "the registry wants to know who asks: `docker login REGISTRY`"},
+    Explanation{"requested access to the resource is denied", "this account may not do that there: `docker login REGISTRY` with one that may"},
+    Explanation{"no such image", "check the image's name and tag; `docker pull` shows whether the engine can get it"},
+    Explanation{"invalid reference format", "an image's name is [REGISTRY/]NAME[:TAG][@DIGEST], in lower case"},
+    Explanation{"certificate signed by unknown authority",
+                "the engine does not trust the registry's certificate: put its CA at /etc/docker/certs.d/REGISTRY/ca.crt on the engine's machine"},
+    Explanation{"server gave http response to https client", "the registry has no TLS: list it under `insecure-registries` in the engine's daemon.json"},
+    Explanation{"no such host", "the engine cannot find that host: check the name, and the engine's own network and proxy (`docker info`)"},
+    Explanation{"client.timeout exceeded", "the engine cannot reach that host in time: check its network and proxy (`docker info`)"},
+    Explanation{"i/o timeout", "the engine cannot reach that host in time: check its network and proxy (`docker info`)"},
+    Explanation{"port is already allocated", "another container or program has that port: choose another, or stop it (`docker ps` shows who has it)"},
+    Explanation{"address already in use", "another container or program has that port: choose another, or stop it (`docker ps` shows who has it)"},
+    Explanation{"bind source path does not exist",
+                "the folder must be on the engine's own machine: an engine elsewhere (DOCKER_HOST, a VM) does not see this machine's files"},
+    Explanation{"mounts denied", "share this folder with the engine's virtual machine (Docker Desktop: Settings, Resources, File sharing)"},
+    Explanation{"minimum memory limit allowed", "raise `resources.memory`: the engine takes no less"},
+    Explanation{"range of cpus is from", "lower `resources.cpu_count`: the engine's machine has fewer CPUs"},
+    Explanation{"unable to find user", "the image has no such user: name one that it has, or a number (UID or UID:GID)"},
+    Explanation{"no matching entries in passwd file", "the image has no such user: name one that it has, or a number (UID or UID:GID)"},
+    Explanation{"error setting rlimit", "the engine's machine does not allow that limit: lower it under `run_args.ulimits`"},
+    Explanation{"is too new. maximum supported api version", "the engine is older than this program expects: update Docker Engine"},
+    Explanation{"is too old. minimum supported api version", "the engine is newer than this program: update it"},
+    Explanation{"permission denied while trying to connect", "your user may not use the engine: `sudo usermod -aG docker $USER`, then log in again"},
+};
+
+}  // namespace
+
+std::vector<std::string> advice_for(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const auto& [part, advice] : explanations)
+    if (lower.find(part) != lower.npos) return {std::string(advice)};
+  if (lower.starts_with("network ") && lower.find(" not found") != lower.npos) return {"`docker network ls` lists the networks, `docker network create NAME` makes one"};
+  return {};
+}
+
+}  // namespace pipeline::docker
