@@ -1,0 +1,87 @@
+#include "docker/build_reason.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::docker {
+
+namespace {
+
+constexpr std::size_t named_items = 4;
+
+PlanParts parts_of(const nlohmann::json& image) {
+  PlanParts parts;
+  auto labels = image.find("Labels");
+  if (labels == image.end() || !labels->is_object() || !labels->contains("pipe.parts")) return parts;
+  auto json = nlohmann::json::parse((*labels)["pipe.parts"].get<std::string>(), nullptr, false);
+  if (!json.is_object()) return parts;
+  for (auto& [name, items] : json.items())
+    for (auto& item : items)
+      if (item.is_string()) parts[name].push_back(item.get<std::string>());
+  return parts;
+}
+
+std::string list(const char* verb, const std::vector<std::string>& items) {
+  if (items.empty()) return {};
+  std::string text = verb;
+  for (std::size_t i = 0; i < std::min(items.size(), named_items); ++i) text += (i ? ", " : " ") + items[i];
+  if (items.size() > named_items) text += " and " + std::to_string(items.size() - named_items) + " more";
+  return text;
+}
+
+std::vector<std::string> only_in(const std::vector<std::string>& these, const std::vector<std::string>& others) {
+  std::vector<std::string> result;
+  for (auto& item : these)
+    if (std::ranges::find(others, item) == others.end()) result.push_back(item);
+  return result;
+}
+
+}  // namespace
+
+std::string parts_to_label(const PlanParts& parts) { return nlohmann::json(parts).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace); }
+
+std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
+  auto part = [](const PlanParts& of, const std::string& name) {
+    auto found = of.find(name);
+    return found == of.end() ? std::vector<std::string>{} : found->second;
+  };
+  std::set<std::string> names;
+  for (auto& [name, items] : parts) names.insert(name);
+  PlanParts nearest;
+  std::string nearest_name;
+  std::pair<int, std::int64_t> best{-1, 0};
+  for (auto& image : images) {
+    auto other = parts_of(image);
+    if (other.empty() || part(other, "parent_image") != part(parts, "parent_image")) continue;
+    int equal = 0;
+    for (auto& [name, items] : other) equal += part(parts, name) == items;
+    std::pair score{equal, image.value("Created", std::int64_t{0})};
+    if (score <= best) continue;
+    best = score;
+    nearest = other;
+    nearest_name.clear();
+    if (auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array() && !tags->empty()) nearest_name = (*tags)[0].get<std::string>();
+  }
+  if (nearest.empty()) return "new";
+  for (auto& [name, items] : nearest) names.insert(name);
+  std::string reason;
+  for (auto& name : names) {
+    auto now = part(parts, name), before = part(nearest, name);
+    if (now == before) continue;
+    reason += reason.empty() ? "" : "; ";
+    if (name == "parent_id") {
+      reason += "parent image changed";
+      continue;
+    }
+    auto added = list("added", only_in(now, before)), removed = list("removed", only_in(before, now));
+    reason += name + " changed";
+    if (!added.empty() || !removed.empty()) reason += " (" + added + (added.empty() || removed.empty() ? "" : ", ") + removed + ")";
+  }
+  if (reason.empty()) reason = "files or templates changed";
+  return reason + (nearest_name.empty() ? "" : ", compared with " + nearest_name);
+}
+
+}  // namespace pipeline::docker

@@ -1,0 +1,394 @@
+#include "docker/image_builder.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "core/digest.hpp"
+#include "docker/build_log.hpp"
+#include "docker/build_reason.hpp"
+#include "docker/context.hpp"
+#include "docker/credentials.hpp"
+#include "docker/dockerfile.hpp"
+#include "docker/engine_connection.hpp"
+#include "docker/host_config.hpp"
+#include "net/event.hpp"
+#include "settings/settings.hpp"
+
+namespace pipeline::docker {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What determines the plan of a step: equal keys, equal images.
+std::string key_of(const StepSpec& step) {
+  auto settings = step.settings.docker;
+  settings.runtime_environment.clear();
+  settings.volumes.reset();
+  settings.network.reset();
+  settings.labels.clear();
+  settings.run_args.clear();
+  auto key = to_json(settings).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (settings.local_project_install_command)
+    for (auto& pattern : step.code.items()) key += '\n' + pattern;
+  return key;
+}
+
+std::string user_of(const nlohmann::json& image) {
+  auto config = image.find("Config");
+  return config != image.end() && config->is_object() ? config->value("User", "") : "";
+}
+
+/// USER at the end of a Dockerfile's last stage, if it is said there.
+std::string last_user(const std::string& dockerfile) {
+  std::string user;
+  for (auto& instruction : instructions_of(dockerfile)) {
+    auto verb = instruction.text.substr(0, 5);
+    std::ranges::transform(verb, verb.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (verb == "from ") user.clear();
+    if (verb == "user ") user = instruction.text.substr(5);
+  }
+  return user.find('$') == user.npos ? user : "";
+}
+
+bool fits_platform(const nlohmann::json& image, const std::string& platform) {
+  if (platform.empty()) return true;
+  auto own = image.value("Os", "") + "/" + image.value("Architecture", "");
+  return platform == own || platform.starts_with(own + "/");
+}
+
+std::string short_id(const std::string& id) { return id.substr(id.find(':') + 1, 12); }
+
+Failure failure_of(const EnvironmentError& error) {
+  Failure failure{FailureKind::environment, error.what(), error.advice(), {}};
+  if (auto* build = dynamic_cast<const BuildError*>(&error)) {
+    failure.kind = FailureKind::build;
+    failure.details = build->details();
+  }
+  return failure;
+}
+
+/// Makes something once for all who ask for it. A failure that will come again (BuildError) is kept, one that may not is forgotten, and so is one
+/// that comes from the first asker's own cancellation: the next asker tries again.
+template <class Result>
+class Shared {
+ public:
+  explicit Shared(asio::io_context& loop) : loop_(loop) {}
+
+  Task<Result> get(std::string key, std::function<Task<Result>()> make, CancelSource* cancel) {
+    while (true) {
+      if (auto found = jobs_.find(key); found != jobs_.end()) {
+        auto job = found->second;  // The map may forget it while we wait.
+        co_await job->done.wait();
+        if (job->result) co_return *job->result;
+        if (job->cancelled && !(cancel && cancel->level() != StopLevel::none)) continue;
+        std::rethrow_exception(job->error);
+      }
+      auto job = std::make_shared<Job>(loop_.get_executor());
+      jobs_[key] = job;
+      bool keep = true;
+      try {
+        job->result = co_await make();
+      } catch (const BuildError&) {
+        job->error = std::current_exception();
+      } catch (...) {
+        job->error = std::current_exception();
+        keep = false;
+      }
+      job->cancelled = !job->result && cancel && cancel->level() != StopLevel::none;
+      if (!keep || job->cancelled) jobs_.erase(key);
+      job->done.set();
+      if (job->error) std::rethrow_exception(job->error);
+      co_return *job->result;
+    }
+  }
+  void forget(const std::string& key) { jobs_.erase(key); }
+
+ private:
+  struct Job {
+    explicit Job(const asio::any_io_executor& executor) : done(executor) {}
+    net::Event done;
+    std::optional<Result> result;
+    std::exception_ptr error;
+    bool cancelled = false;
+  };
+  asio::io_context& loop_;
+  std::map<std::string, std::shared_ptr<Job>> jobs_;
+};
+
+}  // namespace
+
+struct ImageBuilder::Implementation {
+  Implementation(asio::io_context& event_loop, EngineApi& api, BuilderOptions builder_options)
+      : loop(event_loop), engine(api), options(std::move(builder_options)), lookups(loop), made(loop), builds(loop), pulls(loop) {}
+
+  /// A plan, and what the engine says about it now.
+  struct Looked {
+    std::shared_ptr<ImagePlan> plan;  // Shared by the coroutines that look at it; immutable.
+    ImageStatus status;
+  };
+
+  Task<Looked> look(const StepSpec& step);
+  Task<ImageStatus> look_at(ImagePlan& plan);
+  Task<ImageStatus> make(const StepSpec& step, EventSink& events, CancelSource& cancel);
+  Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step, EventSink& events, CancelSource& cancel);
+  Task<ImageStatus> run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events, CancelSource& cancel);
+  Task<> pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step, EventSink& events, CancelSource& cancel);
+  Task<bool> run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step, EventSink& events,
+                      CancelSource& cancel);
+  std::string query(const ImagePlan& plan, const ImageStatus& status, bool buildkit) const;
+
+  asio::io_context& loop;
+  EngineApi& engine;
+  BuilderOptions options;
+  Shared<Looked> lookups;      // By key_of(step).
+  Shared<ImageStatus> made;    // By key_of(step).
+  Shared<ImageStatus> builds;  // By reference.
+  Shared<bool> pulls;          // By reference and platform.
+  std::set<std::string> told;  // Notices, each shown once.
+};
+
+ImageBuilder::ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOptions options)
+    : self_(std::make_unique<Implementation>(loop, engine, std::move(options))) {}
+ImageBuilder::~ImageBuilder() = default;
+
+Task<ImageStatus> ImageBuilder::status(const StepSpec& step) {
+  auto looked = co_await self_->lookups.get(key_of(step), [&]() { return self_->look(step); }, nullptr);
+  co_return looked.status;
+}
+
+Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& events, CancelSource& cancel) {
+  auto key = key_of(step);
+  auto status = co_await self_->made.get(key, [&]() { return self_->make(step, events, cancel); }, &cancel);
+  co_return status;
+}
+
+/// Fills in digest, reference and image_id as far as they can be known now; for a plan that does not build, those of the parent.
+Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
+  ImageStatus status;
+  if (!plan.build) {
+    status.reference = plan.parent_image;
+    auto image = co_await engine.inspect_image(plan.parent_image);
+    if (image && fits_platform(*image, plan.platform)) {
+      status.image_id = (*image)["Id"].get<std::string>();
+      status.digest = status.image_id.substr(status.image_id.find(':') + 1);
+    } else {
+      status.reason = "parent image " + plan.parent_image + " is missing: it will be pulled";
+    }
+    co_return status;
+  }
+  std::vector<std::string> ids;
+  std::string missing;
+  if (plan.parent) {
+    auto parent = co_await look_at(*plan.parent);
+    if (parent.digest.empty()) {
+      status.reason = parent.reason;
+      co_return status;
+    }
+    ids.push_back(parent.digest);
+    plan.parts["parent_image"] = {"dockerfile"};
+    plan.parts["parent_id"] = {parent.digest.substr(0, 12)};
+  }
+  for (auto& used : plan.images_used) {
+    auto image = co_await engine.inspect_image(used);
+    if (image && fits_platform(*image, plan.platform)) {
+      ids.push_back((*image)["Id"].get<std::string>());
+      plan.parts["parent_image"] = {used};
+      plan.parts["parent_id"] = {short_id(ids.back())};
+    } else {
+      missing += (missing.empty() ? "" : ", ") + used;
+    }
+  }
+  if (!missing.empty()) {
+    status.reason = "parent image " + missing + " is missing: it will be pulled, and the image built";
+    co_return status;
+  }
+  status.digest = plan_digest(plan, ids);
+  status.reference = plan.repository + (plan.own ? ":own-" : ":env-") + status.digest.substr(0, 16);
+  if (auto image = co_await engine.inspect_image(status.reference)) {
+    auto config = image->find("Config");
+    auto labels = config != image->end() && config->is_object() ? config->value("Labels", nlohmann::json()) : nlohmann::json();
+    if (labels.is_object() && labels.value("pipe.digest", "") == status.digest) status.image_id = (*image)["Id"].get<std::string>();
+  }
+  if (status.image_id.empty()) {
+    if (!plan.run_id.empty())
+      status.reason = "prevent_build_reuse is set";
+    else
+      status.reason = build_reason(plan.parts, co_await engine.call("GET", "/images/json?filters=" + url_encode(R"({"label":["pipe.parts"]})")));
+  }
+  co_return status;
+}
+
+Task<ImageBuilder::Implementation::Looked> ImageBuilder::Implementation::look(const StepSpec& step) {
+  Looked looked;
+  looked.plan = std::make_shared<ImagePlan>(plan_image(step, options));
+  // Whoever the parent runs as, installs need root, and that user comes back afterwards.
+  if (auto& plan = *looked.plan; plan.build && !plan.own) {
+    std::string user;
+    if (plan.parent) {
+      user = last_user(plan.parent->dockerfile);
+    } else if (auto image = co_await engine.inspect_image(plan.parent_image)) {
+      user = user_of(*image);
+    }
+    if (!user.empty() && user != "root" && user != "0") looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user));
+  }
+  looked.status = co_await look_at(*looked.plan);
+  co_return looked;
+}
+
+Task<> ImageBuilder::Implementation::pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step, EventSink& events,
+                                          CancelSource& cancel) {
+  std::string reason = "build_options.pull is set";
+  if (!newer) {
+    auto image = co_await engine.inspect_image(reference);
+    if (image && fits_platform(*image, platform)) co_return;
+    reason = image ? "the engine has it for another platform" : "the engine does not have it";
+  }
+  co_await pulls.get(reference + " " + platform, [&]() { return run_pull(reference, platform, reason, step, events, cancel); }, &cancel);
+}
+
+Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step,
+                                                  EventSink& events, CancelSource& cancel) {
+  auto began = Clock::now();
+  auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
+  events.emit(event::BuildStarted{reference, {step}, "pull: " + reason});
+  auto auth = co_await registry_auth(registry_of(reference));
+  if (!auth.notice.empty() && told.insert(auth.notice).second) events.emit(event::Notice{"", auth.notice});
+  try {
+    co_await engine.pull_image(
+        reference, platform, auth.header, [&](std::string_view line) { events.emit(event::BuildProgress{reference, std::string(line)}); }, cancel);
+  } catch (const EnvironmentError& failed) {
+    events.emit(event::BuildFinished{reference, "", took(), failure_of(failed)});
+    throw;
+  }
+  auto image = co_await engine.inspect_image(reference);
+  events.emit(event::BuildFinished{reference, image ? (*image)["Id"].get<std::string>() : "", took(), {}});
+  co_return true;
+}
+
+Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, EventSink& events, CancelSource& cancel) {
+  auto key = key_of(step);
+  auto looked = co_await lookups.get(key, [&]() { return look(step); }, &cancel);
+  auto tell = [&](const ImagePlan& plan) {
+    for (auto& notice : plan.notices)
+      if (told.insert(notice).second) events.emit(event::Notice{step.name, notice});
+  };
+  tell(*looked.plan);
+  if (looked.plan->parent) tell(*looked.plan->parent);
+
+  bool newer = looked.plan->options.pull.value_or(false) || (looked.plan->parent && looked.plan->parent->options.pull.value_or(false));
+  if (looked.status.image_id.empty() || newer) {
+    auto& plan = *looked.plan;
+    for (auto& used : plan.images_used) co_await pull(used, plan.platform, plan.options.pull.value_or(false), step.name, events, cancel);
+    if (plan.parent)
+      for (auto& used : plan.parent->images_used) co_await pull(used, plan.platform, plan.parent->options.pull.value_or(false), step.name, events, cancel);
+    if (looked.status.digest.empty() || newer) looked = co_await look(step);
+  }
+  auto& plan = *looked.plan;
+  auto status = looked.status;
+  if (plan.build) {
+    std::string from;
+    if (status.image_id.empty() && plan.parent) {
+      auto parent = co_await look_at(*plan.parent);
+      if (parent.image_id.empty()) parent = co_await build(*plan.parent, parent, "", step.name, events, cancel);
+      from = parent.reference;
+    }
+    if (status.image_id.empty()) status = co_await build(plan, status, from, step.name, events, cancel);
+    if (!plan.tag.empty()) {
+      auto tagged = co_await engine.inspect_image(plan.repository + ":" + plan.tag);
+      if (!tagged || (*tagged)["Id"] != status.image_id) co_await engine.tag_image(status.reference, plan.repository, plan.tag);
+    }
+  }
+  status.reason.clear();
+  looked.status = status;
+  lookups.forget(key);  // From now on it is there.
+  co_await lookups.get(key, [&]() -> Task<Looked> { co_return looked; }, nullptr);
+  co_return status;
+}
+
+Task<ImageStatus> ImageBuilder::Implementation::build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step, EventSink& events,
+                                                      CancelSource& cancel) {
+  co_return co_await builds.get(
+      status.reference,
+      [&]() -> Task<ImageStatus> {
+        auto began = Clock::now();
+        auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
+        events.emit(event::BuildStarted{status.reference, {step}, status.reason});
+        try {
+          auto made_status = co_await run_build(plan, status, from, events, cancel);
+          events.emit(event::BuildFinished{made_status.reference, made_status.image_id, took(), {}});
+          co_return made_status;
+        } catch (const EnvironmentError& error) {
+          events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error)});
+          throw;
+        }
+      },
+      &cancel);
+}
+
+std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const ImageStatus& status, bool buildkit) const {
+  auto& given = plan.options;
+  std::string text = std::string("version=") + (buildkit ? "2" : "1") + "&t=" + url_encode(status.reference);
+  auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += std::string("&") + name + "=" + url_encode(value);
+  };
+  nlohmann::json labels = given.labels;
+  if (labels.is_null()) labels = nlohmann::json::object();
+  labels["pipe.image"] = plan.own ? "own" : "environment";
+  labels["pipe.digest"] = status.digest;
+  labels["pipe.parts"] = parts_to_label(plan.parts);
+  if (!options.run_id.empty()) labels["pipe.run"] = options.run_id;
+  add("labels", labels.dump());
+  add("dockerfile", plan.own ? ".pipe.dockerfile" : "Dockerfile");
+  nlohmann::json arguments = nlohmann::json::object();
+  if (plan.own)
+    for (auto& [name, value] : read_host_config(this_machine()).proxies) arguments[name] = value;  // Predefined ones: docker keeps them out of the history.
+  for (auto& [name, value] : given.build_args) arguments[name] = value;
+  if (!arguments.empty()) add("buildargs", arguments.dump());
+  add("target", given.target.value_or(""));
+  add("platform", plan.platform);
+  add("networkmode", given.network.value_or(""));
+  for (auto& host : given.extra_hosts.items()) add("extrahosts", host);
+  if (given.cache_from.has_value()) add("cachefrom", nlohmann::json(given.cache_from.items()).dump());
+  if (given.shm_size) add("shmsize", std::to_string(*given.shm_size));
+  if (given.no_cache.value_or(false) || !plan.run_id.empty()) add("nocache", "1");
+  if (!buildkit) add("rm", given.rm.value_or(true) ? "1" : "0");
+  if (!buildkit && given.rm.value_or(true)) add("forcerm", "1");
+  return text;
+}
+
+Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events, CancelSource& cancel) {
+  auto* info = co_await engine.info();
+  auto dockerfile = info->buildkit || plan.classic_dockerfile.empty() ? plan.dockerfile : plan.classic_dockerfile;
+  constexpr std::string_view placeholder = "pipe:own-dockerfile";
+  if (!from.empty())
+    for (auto at = dockerfile.find(placeholder); at != dockerfile.npos; at = dockerfile.find(placeholder, at + from.size())) dockerfile.replace(at, placeholder.size(), from);
+
+  auto files = plan.context;
+  if (!plan.own) files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
+  for (auto& file : plan.host_only)
+    if (!info->buildkit || !file.path.starts_with("collect/")) files.push_back(file);
+
+  BuildLog log([&](const std::string& line) { events.emit(event::BuildProgress{status.reference, line}); });
+  std::optional<EngineError> refused;
+  try {
+    co_await engine.build(query(plan, status, info->buildkit), "", tar_stream(std::move(files)), [&](const nlohmann::json& message) { log.message(message); }, cancel);
+  } catch (const EngineError& error) {
+    refused = error;
+  }
+  if (refused && (refused->status() == 400 || log.failed())) throw build_failure(plan, dockerfile, log, refused->status() == 400 ? refused->what() : "");
+  if (refused) throw *refused;
+  if (log.failed()) throw build_failure(plan, dockerfile, log, "");
+  auto image = co_await engine.inspect_image(status.reference);
+  if (!image)
+    throw BuildError("the engine built " + status.reference + " without an error, but does not have it", {},
+                     {"if another program removes images at this moment (docker image prune), run again"});
+  status.image_id = (*image)["Id"].get<std::string>();
+  co_return status;
+}
+
+}  // namespace pipeline::docker
