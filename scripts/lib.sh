@@ -11,7 +11,7 @@ BUILD_PACKAGES=(cmake ninja-build g++ ccache pkg-config git curl ca-certificates
   libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
 TEST_PACKAGES=(libgtest-dev libgmock-dev binutils dpkg-dev file)
-LINT_PACKAGES=(clang-format clang-tidy shellcheck)
+LINT_PACKAGES=(clang-format clang-tidy-16 shellcheck) # clang 14 lacks what C++20 coroutines and ranges need
 
 say() { printf '%s: %s\n' "$PROGRAM" "$*" >&2; }
 fail() {

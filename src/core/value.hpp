@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/diagnostic.hpp"
@@ -16,10 +15,16 @@ struct Value {
   std::string scalar;  ///< As written, quotes and escapes resolved.
   bool quoted = false;  ///< Quoted scalars are strings, also `"5"` and `"true"`.
   std::vector<Value> items;                      ///< Of a list.
-  std::vector<std::pair<Value, Value>> members;  ///< Of a map, in the author's order; keys are scalars, unique.
+  struct Member;
+  std::vector<Member> members;  ///< Of a map, in the author's order; keys are scalars, unique.
   Span span;
   /// The member called `key`, or nothing.
   const Value* find(std::string_view key) const;
+};
+
+/// A key and its value. A struct of its own, for std::pair cannot be named while Value is incomplete.
+struct Value::Member {
+  Value first, second;
 };
 
 }  // namespace pipeline
