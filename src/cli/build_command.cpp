@@ -47,9 +47,10 @@ std::string message_of(const std::exception_ptr& error) {
 
 ExitCode build_command(Context& context) {
   Session session(context);
+  const auto steps = session.selected_steps();
   require_engine(context);
   Display display(context);
-  const auto all = context.await(prepare_all(session, display, session.selected_steps()));
+  const auto all = context.await(prepare_all(session, display, steps));
   display.close();
   if (display.cancel().level() != StopLevel::none) throw Interrupted();
 

@@ -39,7 +39,7 @@ ExitCode cancel_command(Context& context) {
   bury_dead_runs(context, runs);
   if (const auto now = runs.find_run(run.id)) run = *now;
   if (context.options().json) {
-    context.print(nlohmann::json{{"run", run.id}, {"status", to_string(run.status)}});
+    context.print_json(nlohmann::json{{"run", run.id}, {"status", to_string(run.status)}});
   } else {
     context.print("run " + run.id + ": " + std::string(to_string(run.status)) + " (" + how + ")\n");
   }

@@ -49,7 +49,7 @@ void Context::print(std::string_view text) const {
   if (const int error = write_all(STDOUT_FILENO, text)) throw system_error("cannot write the output", error);
 }
 
-void Context::print(const nlohmann::json& document) const { print(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"); }
+void Context::print_json(const nlohmann::json& document) const { print(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"); }
 
 void Context::note(std::string_view text) const { write_all(STDERR_FILENO, std::string(text) + "\n"); }
 

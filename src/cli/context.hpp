@@ -30,7 +30,7 @@ class Context {
   /// To standard output. Throws EnvironmentError when that cannot be written (a full disk).
   void print(std::string_view text) const;
   /// One JSON document, and nothing else of it, to standard output.
-  void print(const nlohmann::json& document) const;
+  void print_json(const nlohmann::json& document) const;
   /// To standard error.
   void note(std::string_view text) const;
 

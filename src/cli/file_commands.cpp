@@ -3,7 +3,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
-#include "cli/context.hpp"
+#include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
@@ -84,7 +84,7 @@ ExitCode validate_command(Context& context) {
   std::size_t outputs = 0;
   for (const auto& step : pipeline.steps) outputs += step.outputs.size();
   if (context.options().json) {
-    context.print(json{{"valid", true}, {"file", pipeline.file.string()}, {"pipeline", pipeline.name}, {"steps", pipeline.steps.size()}, {"outputs", outputs}});
+    context.print_json(json{{"valid", true}, {"file", pipeline.file.string()}, {"pipeline", pipeline.name}, {"steps", pipeline.steps.size()}, {"outputs", outputs}});
   } else {
     context.print(shown_path(pipeline.file) + ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name + ", " + counted(pipeline.steps.size(), "step") + ", " +
                   counted(outputs, "output") + "\n");
@@ -95,9 +95,7 @@ ExitCode validate_command(Context& context) {
 ExitCode render_command(Context& context) {
   const auto pipeline = context.load_pipeline();
   const auto& only = context.options().step;
-  std::vector<std::string> names;
-  for (const auto& step : pipeline.steps) names.push_back(step.name);
-  if (!only.empty() && std::ranges::find(names, only) == names.end()) throw InputError("there is no step '" + only + "' in pipeline '" + pipeline.name + "'", did_you_mean(only, names));
+  if (!only.empty()) find_step(pipeline, only);
 
   // Steps with the same image are told together.
   std::vector<std::pair<json, std::pair<std::vector<std::string>, std::string>>> images;
@@ -122,7 +120,7 @@ ExitCode render_command(Context& context) {
     text += (text.empty() ? "" : "\n") + context.paint()(Colour::bold, "# image of " + steps) + "\n" + told.second;
   }
   if (context.options().json) {
-    context.print(list);
+    context.print_json({{"images", list}});
   } else {
     context.print(text);
   }
@@ -130,7 +128,7 @@ ExitCode render_command(Context& context) {
 }
 
 ExitCode schema_command(Context& context) {
-  context.print(spec::schema());
+  context.print_json(spec::schema());
   return ExitCode::ok;
 }
 

@@ -154,7 +154,7 @@ ExitCode init_command(Context& context) {
     written.push_back(shown_path(folder / file.name));
   }
   if (context.options().json) {
-    context.print(nlohmann::json{{"folder", folder.string()}, {"files", written}});
+    context.print_json(nlohmann::json{{"folder", folder.string()}, {"files", written}});
     return ExitCode::ok;
   }
   for (const auto& path : written) context.print("wrote " + path + "\n");

@@ -101,21 +101,23 @@ std::string show_text(store::RunStore& runs, const store::RunRecord& run, const 
 }  // namespace
 
 ExitCode runs_command(Context& context) {
-  auto& runs = context.existing_runs();
   const auto& options = context.options();
-  const auto list = runs.runs(options.limit, options.pipeline);
+  const auto state = context.existing_state();
+  if (!state && !options.state.empty()) context.required_state();
+  const auto list = state ? context.runs(*state).runs(options.limit, options.pipeline) : std::vector<store::RunRecord>{};
   if (options.json) {
     json entries = json::array();
     for (const auto& run : list) entries.push_back(run_json(run));
-    context.print(entries);
+    context.print_json({{"runs", entries}});
     return ExitCode::ok;
   }
+  if (list.empty()) context.note("no run has been made yet");
   Table table;
   table.add({"RUN", "PIPELINE", "STATUS", "STARTED", "TIME", "STEPS", "REUSED", "FAILED"});
   for (const auto& run : list)
     table.add({run.id, run.pipeline, {status_of(run), colour_of(run.status)}, format_time(run.started), took_of(run), std::to_string(run.steps), std::to_string(run.cached),
                std::to_string(run.failed)});
-  context.print(table.render(context.paint()));
+  if (!table.empty()) context.print(table.render(context.paint()));
   return ExitCode::ok;
 }
 
@@ -129,7 +131,7 @@ ExitCode show_command(Context& context) {
   auto entry = run_json(run);
   entry["steps"] = json::array();
   for (const auto& step : runs.steps(run.id)) entry["steps"].push_back(step_json(runs, context.artifacts(), step));
-  context.print(entry);
+  context.print_json(entry);
   return ExitCode::ok;
 }
 
@@ -173,7 +175,7 @@ ExitCode artifacts_command(Context& context) {
       copied.push_back({{"output", name}, {"copied_to", destination.string()}});
       if (!options.json) context.print(name + " -> " + shown_path(destination) + "\n");
     }
-    if (options.json) context.print(copied);
+    if (options.json) context.print_json({{"run", run.id}, {"copied", copied}});
     return ExitCode::ok;
   }
 
@@ -185,7 +187,7 @@ ExitCode artifacts_command(Context& context) {
     table.add({name, output->file_name + (output->is_directory ? "/" : ""), format_bytes(output->bytes), shown_path(context.artifacts().path(output->digest))});
   }
   if (options.json) {
-    context.print(list);
+    context.print_json({{"run", run.id}, {"artifacts", list}});
   } else {
     context.print(table.render(context.paint()));
   }

@@ -65,23 +65,23 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   }
   if (session.context.options().verbose)
     for (const auto& plan : plans)
-      for (const auto& step : session.pipeline.steps)
-        if (step.name == plan.step) text += details(plan, session.resolver.code_of(step), paint);
-  text += "\n" + session.pipeline.name + ": " + std::to_string(counts[0]) + " to run, " + std::to_string(counts[1]) + " to reuse";
+      for (const auto& step : session.pipeline().steps)
+        if (step.name == plan.step) text += details(plan, session.resolver().code_of(step), paint);
+  text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " + std::to_string(counts[1]) + " to reuse";
   if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what those before give";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }
 
 nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
-  nlohmann::json json{{"pipeline", session.pipeline.name}, {"orchestrator", session.context.options().orchestrator}, {"steps", nlohmann::json::array()}};
+  nlohmann::json json{{"pipeline", session.pipeline().name}, {"orchestrator", session.context.options().orchestrator}, {"steps", nlohmann::json::array()}};
   for (const auto& plan : plans) {
     nlohmann::json entry{{"step", plan.step}, {"action", word_of(plan.action)}, {"changes", plan.changes}, {"environment", plan.environment}};
     if (!plan.reused_from.empty()) entry["reused_from"] = plan.reused_from;
     if (!plan.build.empty()) entry["build"] = plan.build;
     for (const auto& part : plan.key) entry["key"].push_back({{"name", part.name}, {"value", part.value}});
-    for (const auto& step : session.pipeline.steps)
+    for (const auto& step : session.pipeline().steps)
       if (step.name == plan.step)
-        for (const auto& file : session.resolver.code_of(step).files) entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
+        for (const auto& file : session.resolver().code_of(step).files) entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
     json["steps"].push_back(std::move(entry));
   }
   return json;
@@ -91,11 +91,12 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
 
 ExitCode plan_command(Context& context) {
   Session session(context);
+  session.pipeline();  // What is wrong with the file comes before what is wrong with the machine.
   require_engine(context);
   const engine::RunOptions options{.use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
-  const auto plans = context.await(engine::plan(session.pipeline, *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code, options));
+  const auto plans = context.await(engine::plan(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), options));
   if (context.options().json) {
-    context.print(to_json(session, plans));
+    context.print_json(to_json(session, plans));
   } else {
     context.print(render(session, plans));
   }

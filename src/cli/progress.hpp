@@ -20,6 +20,9 @@ struct ProgressIo {
   Paint paint;
 };
 
+/// In a run of more steps than this a step that is reused gets no line of its own.
+inline constexpr std::size_t many_steps = 50;
+
 class Progress : public EventSink {
  public:
   void emit(const Event& event) final {
@@ -53,8 +56,5 @@ std::unique_ptr<Progress> json_progress(ProgressIo io);
 /// failure the message and the hints: its details have been seen already, and come again in the summary.
 /// @param verbose also what a live display shows in its live lines
 std::string event_lines(const Event& event, const Paint& paint, bool verbose);
-
-/// In a run of more steps than this a step that is reused gets no line of its own.
-inline constexpr std::size_t many_steps = 50;
 
 }  // namespace pipeline::cli

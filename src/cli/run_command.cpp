@@ -7,6 +7,7 @@
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
+#include "engine/memo.hpp"
 #include "vcs/repository.hpp"
 
 namespace pipeline::cli {
@@ -17,9 +18,9 @@ std::vector<Result> results_of(Session& session) {
   constexpr std::size_t most = 12;
   std::set<std::pair<std::string_view, std::string_view>> taken;
   std::set<std::string_view> names;
-  for (const auto& step : session.pipeline.steps)
+  for (const auto& step : session.pipeline().steps)
     for (const auto& input : step.inputs) taken.emplace(input.step, input.output);
-  for (const auto& step : session.pipeline.steps)
+  for (const auto& step : session.pipeline().steps)
     for (const auto& output : step.outputs)
       if (!taken.contains({step.name, output.name})) names.insert(step.name);
   std::vector<Result> results;
@@ -51,32 +52,73 @@ nlohmann::json summary_json(const Summary& summary) {
   return json;
 }
 
+/// All that determines what a run does besides the content of files, variables and environments: what the memo of a run is found by.
+std::string identity_of(const Session& session) {
+  const auto& options = session.context.options();
+  return nlohmann::json{PIPELINE_VERSION, session.file.string(), options.orchestrator, options.parameters, options.step, options.execution_mode, options.template_dir.string()}.dump();
+}
+
+/// What the spec and the choice of the code files were made from.
+std::vector<std::filesystem::path> sources_of(Session& session) {
+  const auto& pipeline = session.pipeline();
+  std::set<std::filesystem::path> sources(pipeline.sources.begin(), pipeline.sources.end());
+  std::set<const spec::CodeSet*> seen;
+  for (const auto* step : session.selected_steps()) {
+    const auto& set = session.resolver().code_of(*step);
+    if (seen.insert(&set).second) sources.insert(set.looked_at.begin(), set.looked_at.end());
+  }
+  std::error_code ignored;
+  if (const auto& folder = session.context.options().template_dir; !folder.empty())
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) sources.insert(entry.path());
+  return {sources.begin(), sources.end()};
+}
+
+/// The run, if nothing has changed since an earlier one: found out without reading the pipeline.
+std::optional<engine::RunSummary> run_again(Session& session, Display& display, const engine::RunOptions& options) {
+  if (!options.use_cache) return std::nullopt;
+  // Steps of a large pipeline are counted, not listed; the last run tells how large it is.
+  const auto last = session.runs.find_run("latest");
+  const bool each_step = session.context.options().json || !last || last->steps <= many_steps;
+  try {
+    return session.context.await(engine::run_by_memo(options.identity, *session.orchestrator, session.runs, session.context.artifacts(), display.progress(), options, each_step));
+  } catch (const EnvironmentError&) {
+    return std::nullopt;  // Met again, and told, by the run proper.
+  }
+}
+
 }  // namespace
 
 ExitCode run_command(Context& context) {
   // The state of the source takes libgit2 some milliseconds: asked for beside the rest.
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] { return vcs::source_state(folder); });
   Session session(context);
-  require_engine(context);
   bury_dead_runs(context, session.runs);
-
   engine::RunOptions options{.jobs = context.options().jobs, .use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
+  options.identity = identity_of(session);
   if (const auto state = source.get()) {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
   }
+
   Display display(context);
-  const auto outcome = context.await(engine::run(session.pipeline, *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code,
-                                                 display.progress(), display.cancel(), options));
+  auto outcome = run_again(session, display, options);
+  if (!outcome) {
+    options.sources = sources_of(session);
+    require_engine(context);
+    outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), display.progress(),
+                                        display.cancel(), options));
+  }
   display.close();
-  Summary summary{display.progress().model(), outcome, results_of(session), {}};
+  const auto& model = display.progress().model();
+  Summary summary{model, *outcome, {}, {}};
+  if (model.total <= many_steps || outcome->succeeded > 0) summary.results = results_of(session);
   summary.copy_command = copy_command(session, summary.results);
   if (context.options().json) {
     context.print(summary_json(summary).dump() + "\n");
   } else {
     context.print(render_summary(summary, context.paint()));
   }
-  return exit_code_of(outcome);
+  return exit_code_of(*outcome);
 }
 
 }  // namespace pipeline::cli

@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <algorithm>
 #include <random>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "docker/engine_api.hpp"
+#include "engine/attempt.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -33,44 +33,54 @@ bool someone_listens(const std::string& path) {
 
 Session::Session(Context& c)
     : context(c),
+      file(c.pipeline_file()),
       run_id(new_run_id()),
-      pipeline(c.load_pipeline()),
-      runs(c.runs(c.state_beside(pipeline.file))),
-      resolver(pipeline),
-      code(make_code_provider()),
+      runs(c.runs(c.state_beside(file))),
       orchestrator(make_orchestrator(c, c.options().orchestrator,
-                                     {.root = pipeline.root, .state = runs.folder(), .template_dir = c.options().template_dir, .run_id = run_id})) {}
-
-engine::CodeProvider Session::make_code_provider() {
-  return {.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
-            const auto& set = resolver.code_of(step);
-            const auto [tree, is_new] = trees_.try_emplace(&set);
-            if (is_new)
-              for (const auto& file : set.files) tree->second.push_back({file.relative_path, file.source});
-            return tree->second;
-          },
-          .missing_file = [this](const StepSpec& step, std::string_view output) { return resolver.missing_file(step, output); }};
+                                     {.root = file.parent_path(), .state = runs.folder(), .template_dir = c.options().template_dir, .run_id = run_id})) {
+  code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
+    const auto& set = resolver().code_of(step);
+    const auto [tree, is_new] = trees_.try_emplace(&set);
+    if (is_new)
+      for (const auto& found : set.files) tree->second.push_back({found.relative_path, found.source});
+    return tree->second;
+  };
+  code_.missing_file = [this](const StepSpec& step, std::string_view output) { return resolver().missing_file(step, output); };
 }
 
-std::vector<const StepSpec*> Session::selected_steps() const {
-  const std::string& only = context.options().step;
-  std::set<std::string> wanted;
-  std::vector<std::string> names;
-  for (const auto& step : pipeline.steps) names.push_back(step.name);
-  if (!only.empty()) {
-    if (std::ranges::find(names, only) == names.end()) throw InputError("there is no step '" + only + "' in pipeline '" + pipeline.name + "'", did_you_mean(only, names));
-    for (std::vector<std::string> open{only}; !open.empty();) {
-      const auto step = std::ranges::find(pipeline.steps, open.back(), &StepSpec::name);
-      open.pop_back();
-      if (!wanted.insert(step->name).second) continue;
-      for (const auto& input : step->inputs) open.push_back(input.step);
-      open.insert(open.end(), step->after.begin(), step->after.end());
-    }
+const PipelineSpec& Session::pipeline() {
+  if (!pipeline_) pipeline_ = context.load_pipeline();
+  return *pipeline_;
+}
+
+spec::CodeResolver& Session::resolver() {
+  if (!resolver_) resolver_.emplace(pipeline());
+  return *resolver_;
+}
+
+std::vector<const StepSpec*> Session::selected_steps() {
+  std::set<std::string_view> wanted;
+  std::vector<const StepSpec*> open, selected;
+  if (!context.options().step.empty()) open.push_back(&find_step(pipeline(), context.options().step));
+  while (!open.empty()) {
+    const auto& step = *open.back();
+    open.pop_back();
+    if (!wanted.insert(step.name).second) continue;
+    for (const auto& input : step.inputs) open.push_back(&find_step(pipeline(), input.step));
+    for (const auto& name : step.after) open.push_back(&find_step(pipeline(), name));
   }
-  std::vector<const StepSpec*> selected;
-  for (const auto& step : pipeline.steps)
-    if (only.empty() || wanted.contains(step.name)) selected.push_back(&step);
+  for (const auto& step : pipeline().steps)
+    if (wanted.empty() || wanted.contains(step.name)) selected.push_back(&step);
   return selected;
+}
+
+const StepSpec& find_step(const PipelineSpec& pipeline, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& step : pipeline.steps) {
+    if (step.name == name) return step;
+    names.push_back(step.name);
+  }
+  throw InputError("there is no step '" + name + "' in pipeline '" + pipeline.name + "'", did_you_mean(name, names));
 }
 
 std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options) {

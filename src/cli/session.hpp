@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cli/context.hpp"
@@ -15,28 +16,35 @@ namespace pipeline::cli {
 
 class Session {
  public:
-  /// Reads the pipeline and opens its state.
+  /// Opens the state of the pipeline file that the options name. The file itself is read when it is asked for.
   explicit Session(Context& context);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   Context& context;
+  const std::filesystem::path file;
   const std::string run_id;
-  const PipelineSpec pipeline;
   store::RunStore& runs;
-  spec::CodeResolver resolver;
-  const engine::CodeProvider code;
   const std::unique_ptr<Orchestrator> orchestrator;
 
+  const PipelineSpec& pipeline();
+  spec::CodeResolver& resolver();
+  const engine::CodeProvider& code() const { return code_; }
+
   /// The steps that `--step` asks for, what they need included; all without it. Throws InputError for an unknown one.
-  std::vector<const StepSpec*> selected_steps() const;
+  std::vector<const StepSpec*> selected_steps();
 
  private:
-  std::map<const spec::CodeSet*, std::vector<store::TreeEntry>> trees_;  ///< As long-lived as `code`.
-  engine::CodeProvider make_code_provider();
+  std::optional<PipelineSpec> pipeline_;
+  std::optional<spec::CodeResolver> resolver_;
+  std::map<const spec::CodeSet*, std::vector<store::TreeEntry>> trees_;
+  engine::CodeProvider code_;
 };
 
-/// The orchestrator of this name, with its loop.
+/// The step of this name; throws InputError, with the likely one, if there is none.
+const StepSpec& find_step(const PipelineSpec& pipeline, const std::string& name);
+
+/// The orchestrator of this name, on the context's loop.
 std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options);
 
 /// Throws EnvironmentError, with the advice to go without one, if the docker orchestrator is wanted and no engine answers. Costs a connection to a socket.

@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/session.hpp"
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "core/quantity.hpp"
+#include "docker/engine_api.hpp"
+#include "docker/engine_connection.hpp"
+#include "engine/attempt.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* run_label = "pipe.run";
+constexpr const char* step_label = "pipe.step";  // Also on a container: an image hands its own labels down, also to containers that are not ours.
+constexpr const char* image_label = "pipe.digest";
+
+Bytes size_of(const fs::path& folder) {
+  Bytes bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_regular_file(ignored) && !entry->is_symlink(ignored)) bytes += entry->file_size(ignored);
+  }
+  return bytes;
+}
+
+class Cleaner {
+ public:
+  explicit Cleaner(Context& context) : context_(context), dry_run_(context.options().dry_run) {
+    if (const auto state = context.existing_state()) runs_ = &context.runs(*state);
+  }
+
+  void containers();
+  void images();
+  void runs();
+  void report() const;
+
+ private:
+  void removed(const char* kind, const std::string& name, Bytes bytes) {
+    items_.push_back({{"kind", kind}, {"name", name}, {"bytes", bytes}});
+    freed_ += bytes;
+  }
+  void kept(std::string why) {
+    if (!context_.options().json) context_.note("note: " + why);
+    kept_.push_back(std::move(why));
+  }
+  bool goes_on(const store::RunRecord& run) const { return run.status == RunStatus::running && run.driver.alive(); }
+  bool some_run_goes_on() const {
+    if (!runs_) return false;
+    const auto all = runs_->runs();
+    return std::ranges::any_of(all, [&](const auto& run) { return goes_on(run); });
+  }
+  docker::EngineApi& engine() {
+    if (!engine_) engine_ = std::make_unique<docker::EngineApi>(context_.loop(), docker::find_endpoint());
+    return *engine_;
+  }
+
+  Context& context_;
+  const bool dry_run_;
+  store::RunStore* runs_ = nullptr;
+  std::unique_ptr<docker::EngineApi> engine_;
+  json items_ = json::array(), kept_ = json::array();
+  Bytes freed_ = 0;
+};
+
+void Cleaner::containers() {
+  if (!runs_) return;
+  if (!dry_run_) bury_dead_runs(context_, *runs_);
+  std::size_t foreign = 0;
+  for (const auto& container : context_.await(engine().list_containers({run_label, step_label}))) {
+    const auto run_id = container.at("Labels").value(run_label, "");
+    const auto run = runs_->find_run(run_id);
+    if (!run || run->id != run_id) {
+      ++foreign;
+    } else if (!goes_on(*run)) {
+      const auto id = container.at("Id").get<std::string>();
+      if (!dry_run_) context_.await(engine().remove_container(id));
+      removed("container", id.substr(0, 12), Bytes{0});
+    }
+  }
+  if (foreign) kept(counted(foreign, "container") + " of runs in other state folders (name those with --state)");
+}
+
+void Cleaner::images() {
+  if (some_run_goes_on()) return kept("the images, since a run goes on");
+  const auto path = "/images/json?filters=" + docker::url_encode(json{{"label", {image_label}}}.dump());
+  for (const auto& image : context_.await(engine().call("GET", path))) {
+    const auto id = image.at("Id").get<std::string>();
+    std::vector<std::string> names;
+    if (const auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array())
+      for (const auto& tag : *tags)
+        if (tag != "<none>:<none>") names.push_back(tag.get<std::string>());
+    if (names.empty()) names.push_back(id);
+    bool is_gone = true;
+    for (const auto& name : names) {
+      try {
+        if (!dry_run_) context_.await(engine().remove_image(name));
+      } catch (const docker::EngineError& error) {
+        is_gone = false;
+        kept(name + ": " + error.what());
+      }
+    }
+    if (is_gone) removed("image", names.front(), image.value("Size", Bytes{0}));
+  }
+}
+
+void Cleaner::runs() {
+  if (!runs_) return;
+  if (!dry_run_) bury_dead_runs(context_, *runs_);
+  const auto all = runs_->runs();
+  const std::size_t keep = std::min<std::size_t>(context_.options().keep, all.size());
+  std::set<std::string> needed;  // Runs whose results those that stay have reused: they go, their results stay reusable.
+  std::set<Digest> used;
+  std::vector<const store::RunRecord*> old;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i >= keep && !goes_on(all[i])) {
+      old.push_back(&all[i]);
+      continue;
+    }
+    if (i >= keep) kept("run " + all[i].id + ", which goes on");
+    for (const auto& step : runs_->steps(all[i].id)) {
+      needed.insert(step.reused_from);
+      for (const auto& output : step.outputs) used.insert(output.digest);
+    }
+  }
+  Bytes artifact_bytes = 0;  // For a dry run, as recorded.
+  for (const auto* run : old) {
+    const auto logs = runs_->log_file(run->id);
+    const Bytes bytes = size_of(logs);
+    if (dry_run_) {
+      for (const auto& step : runs_->steps(run->id))
+        for (const auto& output : step.outputs)
+          if (used.insert(output.digest).second) artifact_bytes += output.bytes;
+    } else {
+      runs_->remove_run(run->id, needed.contains(run->id));
+      remove_tree(logs);
+      remove_tree(engine::work_folder(*runs_, run->id));
+    }
+    removed("run", run->id, bytes);
+  }
+  if (some_run_goes_on()) return kept("the artifacts, since a run goes on");
+  if (!dry_run_) {
+    const auto referenced = runs_->referenced_artifacts();
+    const std::set<Digest> in_use(referenced.begin(), referenced.end());
+    artifact_bytes = context_.artifacts().collect([&](const Digest& digest) { return in_use.contains(digest); });
+  }
+  if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
+}
+
+void Cleaner::report() const {
+  if (context_.options().json) return context_.print_json({{"dry_run", dry_run_}, {"removed", items_}, {"kept", kept_}, {"bytes", freed_}});
+  Table table;
+  table.add({"REMOVED", "", "SIZE"});
+  for (const auto& item : items_) {
+    const auto bytes = item["bytes"].get<Bytes>();
+    table.add({item["kind"].get<std::string>(), shorten_digests(item["name"].get<std::string>()), bytes ? format_bytes(bytes) : ""});
+  }
+  if (!table.empty()) context_.print(table.render(context_.paint()));
+  context_.print((dry_run_ ? "would free " : "freed ") + format_bytes(freed_) + "\n");
+}
+
+}  // namespace
+
+ExitCode clean_command(Context& context) {
+  const auto& options = context.options();
+  const bool runs = options.runs || options.keep > 0 || options.all;
+  if (!runs && !options.containers && !options.images)
+    throw InputError("nothing was named that is to be removed", "name --containers, --images, --runs or --all; with --dry-run nothing is removed yet");
+  if (!options.state.empty()) context.required_state();
+  Cleaner cleaner(context);
+  if (options.containers || options.all) cleaner.containers();
+  if (runs) cleaner.runs();
+  if (options.images || options.all) cleaner.images();
+  cleaner.report();
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

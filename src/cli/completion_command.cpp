@@ -1,0 +1,38 @@
+#include "cli/commands.hpp"
+#include "cli/completion_scripts.hpp"
+#include "cli/context.hpp"
+
+namespace pipeline::cli {
+
+ExitCode completion_command(Context& context) {
+  const auto& shell = context.options().shell;
+  context.print(shell == "bash" ? bash_completion : shell == "zsh" ? zsh_completion : fish_completion);
+  return ExitCode::ok;
+}
+
+/// What the scripts ask while the user types: identifiers of runs, the steps of one, its artifacts, the steps of a file. Silent about every error.
+ExitCode complete_command(Context& context) {
+  const auto& options = context.options();
+  try {
+    const auto state = context.existing_state();
+    if (!state) return ExitCode::ok;
+    auto& runs = context.runs(*state);
+    if (options.words == "runs") {
+      std::string names = "latest\n";
+      for (const auto& run : runs.runs(50)) names += run.id + "\n";
+      context.print(names);
+      return ExitCode::ok;
+    }
+    const auto run = runs.find_run(options.run);
+    if (!run) return ExitCode::ok;
+    for (const auto& step : runs.steps(run->id)) {
+      context.print(step.name + "\n");
+      if (options.words == "artifacts")
+        for (const auto& output : step.outputs) context.print(step.name + "." + output.name + "\n");
+    }
+  } catch (const std::exception&) {
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,140 @@
+/// @file
+/// The scripts that `pipe completion` prints. A test compares the commands and options in them with those of the command line.
+#pragma once
+
+#include <string_view>
+
+namespace pipeline::cli {
+
+inline constexpr std::string_view bash_completion = R"SH(# bash completion for pipe
+_pipe() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W "run validate plan render build runs show logs artifacts cancel init doctor clean schema completion help --help --version" -- "$cur"))
+    return
+  fi
+  case $prev in
+    --state | --template-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+    --copy) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    --orchestrator | -o) COMPREPLY=($(compgen -W "docker local" -- "$cur")); return ;;
+    --output) COMPREPLY=($(compgen -W "text json" -- "$cur")); return ;;
+    --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
+    --step | -s) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
+    --param | -p | --jobs | -j | --limit | --keep | --attempt | --pipeline) return ;;
+  esac
+  case $command in
+    run) words="--param --orchestrator --step --jobs --no-cache --execution-mode --template-dir --state --output" ;;
+    validate) words="--param --output" ;;
+    plan) words="--param --orchestrator --step --no-cache --verbose --template-dir --state --output" ;;
+    render) words="--param --step --template-dir --output" ;;
+    build) words="--param --orchestrator --step --template-dir --state --output" ;;
+    runs) words="--pipeline --limit --state --output" ;;
+    show) words="--state --output" ;;
+    logs) words="--follow --attempt --state --output" ;;
+    artifacts) words="--copy --state --output" ;;
+    cancel) words="--now --state --output" ;;
+    init) words="--output" ;;
+    doctor) words="--state --output" ;;
+    clean) words="--containers --images --runs --keep --all --dry-run --state --output" ;;
+    schema) words="--output" ;;
+    completion) words="bash zsh fish" ;;
+    help) words="run validate plan render build runs show logs artifacts cancel init doctor clean schema completion" ;;
+  esac
+  if [[ $cur != -* ]]; then
+    case $command in
+      run | validate | plan | render | build) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
+      init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+      show | cancel) words=$(pipe __complete runs 2>/dev/null) ;;
+      logs | artifacts)
+        if ((COMP_CWORD == 2)); then words=$(pipe __complete runs 2>/dev/null)
+        elif [[ $command == logs ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
+        else words=$(pipe __complete artifacts "${COMP_WORDS[2]}" 2>/dev/null); fi ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+shopt -s extglob
+complete -o filenames -F _pipe pipe
+)SH";
+
+inline constexpr std::string_view zsh_completion = R"SH(#compdef pipe
+# zsh completion for pipe
+_pipe_runs() { local -a runs; runs=(${(f)"$(pipe __complete runs 2>/dev/null)"}); compadd -a runs }
+_pipe_steps() { local -a steps; steps=(${(f)"$(pipe __complete steps ${words[2]:-latest} 2>/dev/null)"}); compadd -a steps }
+_pipe_all_steps() { local -a steps; steps=(${(f)"$(pipe __complete steps 2>/dev/null)"}); compadd -a steps }
+_pipe_artifacts() { local -a found; found=(${(f)"$(pipe __complete artifacts ${words[2]:-latest} 2>/dev/null)"}); compadd -a found }
+_pipe() {
+  local -a commands file orchestrator step template state output
+  commands=(
+    'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
+    'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
+    'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run' 'init:write a pipeline to start from'
+    'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
+    'completion:print a completion script' 'help:explain a command')
+  file=('*'{-p,--param}'[set a parameter]:NAME=VALUE: ' '::file:_files -g "*.y(a|)ml"')
+  orchestrator=({-o,--orchestrator}'[where steps run]:name:(docker local)')
+  step=({-s,--step}'[only this step]:step:_pipe_all_steps')
+  template=('--template-dir[templates of your own]:folder:_files -/')
+  state=('--state[state folder]:folder:_files -/')
+  output=('--output[format]:format:(text json)')
+  if ((CURRENT == 2)); then _describe command commands; return; fi
+  local command=${words[2]}
+  shift words; ((CURRENT--))
+  case $command in
+    run) _arguments $file $orchestrator $step $template $state $output {-j,--jobs}'[steps at a time]:N: ' '--no-cache[run every step]' \
+      '--execution-mode[when a step fails]:mode:(fail_fast stop_on_failure continue_on_failure)' ;;
+    validate) _arguments $file $output ;;
+    plan) _arguments $file $orchestrator $step $template $state $output '--no-cache[plan for --no-cache]' {-v,--verbose}'[list code files and key parts]' ;;
+    render) _arguments $file $step $template $output ;;
+    build) _arguments $file $orchestrator $step $template $state $output ;;
+    runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' {-n,--limit}'[at most]:N: ' ;;
+    show) _arguments $state $output ':run:_pipe_runs' ;;
+    logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
+    artifacts) _arguments $state $output '--copy[copy out]:destination:_files' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
+    cancel) _arguments $state $output '--now[kill at once]' ':run:_pipe_runs' ;;
+    init) _arguments $output ':folder:_files -/' ;;
+    doctor) _arguments $state $output ;;
+    clean) _arguments $state $output '--containers[of dead runs]' '--images[that pipe has built]' '--runs[with logs and artifacts]' '--keep[the newest]:N: ' \
+      '--all[all of these]' {-n,--dry-run}'[only say what]' ;;
+    schema) _arguments $output ;;
+    completion) _arguments ':shell:(bash zsh fish)' ;;
+    help) _describe command commands ;;
+  esac
+}
+_pipe "$@"
+)SH";
+
+inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
+set -l commands run validate plan render build runs show logs artifacts cancel init doctor clean schema completion help
+complete -c pipe -f
+complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
+complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build" -F
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build" -s p -l param -x -d "set a parameter"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build" -s o -l orchestrator -x -a "docker local"
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s s -l step -x -a "(pipe __complete steps 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l template-dir -r
+complete -c pipe -n "__fish_seen_subcommand_from run plan" -l no-cache -d "run every step"
+complete -c pipe -n "__fish_seen_subcommand_from run" -s j -l jobs -x -d "steps at a time"
+complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
+complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"
+complete -c pipe -n "__fish_seen_subcommand_from show logs artifacts cancel" -a "(pipe __complete runs 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from logs" -a "(pipe __complete steps 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
+complete -c pipe -n "__fish_seen_subcommand_from runs" -s n -l limit -x
+complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
+complete -c pipe -n "__fish_seen_subcommand_from logs" -l attempt -x
+complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l copy -r -F
+complete -c pipe -n "__fish_seen_subcommand_from cancel" -l now
+complete -c pipe -n "__fish_seen_subcommand_from init" -F
+complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l runs -l all
+complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
+complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
+complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show logs artifacts cancel doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build runs show logs artifacts cancel init doctor clean schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
+complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
+)SH";
+
+}  // namespace pipeline::cli

@@ -1,0 +1,233 @@
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/version.hpp"
+#include "core/quantity.hpp"
+#include "docker/config.hpp"
+#include "docker/credentials.hpp"
+#include "docker/engine_api.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+enum class Level { ok, warn, fail };
+
+struct Check {
+  const char* name;
+  Level level;
+  std::string found;
+  std::vector<std::string> mend;
+};
+
+constexpr Bytes gibibyte = Bytes{1} << 30;
+
+const char* word_of(Level level) { return level == Level::ok ? "ok" : level == Level::warn ? "warn" : "fail"; }
+
+/// The output of a fixed command, and whether it succeeded.
+std::pair<std::string, bool> output_of(const char* command) {
+  std::string output;
+  std::FILE* pipe = ::popen(command, "re");
+  if (!pipe) return {{}, false};
+  char buffer[256];
+  while (std::fgets(buffer, sizeof buffer, pipe)) output += buffer;
+  const int status = ::pclose(pipe);
+  while (!output.empty() && output.back() == '\n') output.pop_back();
+  return {output, WIFEXITED(status) && WEXITSTATUS(status) == 0};
+}
+
+class Doctor {
+ public:
+  explicit Doctor(Context& context) : context_(context) {}
+
+  std::vector<Check> examine() {
+    engine();
+    python();
+    state();
+    return std::move(checks_);
+  }
+
+ private:
+  void add(const char* name, Level level, std::string found, std::vector<std::string> mend = {}) { checks_.push_back({name, level, std::move(found), std::move(mend)}); }
+
+  void engine() {
+    docker::Endpoint endpoint;
+    try {
+      endpoint = docker::find_endpoint();
+      docker::EngineApi engine(context_.loop(), endpoint);
+      const auto& info = *context_.await(engine.info());
+      add("engine", Level::ok, std::string(info.podman ? "Podman " : "Docker Engine ") + info.version + " at " + endpoint.url + " (" + endpoint.origin + "), " + info.os + "/" + info.architecture);
+      add("API", Level::ok, "version " + info.api_version + " (the engine's oldest: " + info.min_api_version + ")");
+      if (info.buildkit) {
+        add("BuildKit", Level::ok, "builds with cache mounts");
+      } else {
+        add("BuildKit", Level::warn, "not there: images are built by the classic builder, which keeps no package cache",
+            {info.podman ? "nothing to do: Podman builds without it" : "use Docker Engine 18.09 or newer"});
+      }
+      const auto system = context_.await(engine.system_info());
+      engine_disk(system);
+      limits(system);
+      gpus(system);
+      runc(context_.await(engine.call("GET", "/version")));
+    } catch (const EnvironmentError& error) {
+      auto mend = error.advice();
+      mend.push_back("without an engine `pipe run --orchestrator local` runs the steps as processes");
+      add("engine", Level::fail, error.what(), std::move(mend));
+    }
+    credentials();
+  }
+
+  void disk(const char* name, const std::filesystem::path& folder, const char* mend) {
+    struct statvfs status {};
+    auto existing = folder;
+    while (::statvfs(existing.c_str(), &status) != 0) {
+      if (!existing.has_relative_path()) return;
+      existing = existing.parent_path();
+    }
+    const Bytes free = Bytes{status.f_bavail} * status.f_frsize;
+    const Level level = free < gibibyte / 2 ? Level::fail : free < 5 * gibibyte ? Level::warn : Level::ok;
+    add(name, level, format_bytes(free) + " free at " + folder.string(), level == Level::ok ? std::vector<std::string>{} : std::vector<std::string>{mend});
+  }
+
+  void engine_disk(const json& system) {
+    const auto root = system.value("DockerRootDir", "");
+    std::error_code error;
+    if (!root.empty() && std::filesystem::exists(root, error)) disk("engine's disk", root, "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
+  }
+
+  void limits(const json& system) {
+    std::string missing;
+    if (!system.value("MemoryLimit", true)) missing = "memory";
+    if (!system.value("CpuCfsQuota", true)) missing += missing.empty() ? "CPU" : " and CPU";
+    if (missing.empty()) {
+      add("limits", Level::ok, "memory and CPU limits are enforced");
+    } else {
+      add("limits", Level::warn, "the engine cannot enforce " + missing + " limits", {"enable the cgroup controllers in the kernel (cgroup_enable=memory), or give the rootless engine's user systemd delegation"});
+    }
+  }
+
+  void gpus(const json& system) {
+    std::error_code error;
+    const bool has_gpu = std::filesystem::exists("/dev/nvidia0", error);
+    const bool has_runtime = system.contains("Runtimes") && system["Runtimes"].is_object() && system["Runtimes"].contains("nvidia");
+    bool has_specification = false;
+    if (const auto folders = system.find("CDISpecDirs"); folders != system.end() && folders->is_array())
+      for (const auto& folder : *folders)
+        if (folder.is_string() && std::filesystem::is_directory(folder.get<std::string>(), error) && !std::filesystem::is_empty(folder.get<std::string>(), error)) has_specification = true;
+    if (has_runtime || has_specification) {
+      add("GPU toolkit", Level::ok, std::string("NVIDIA ") + (has_runtime ? "runtime" : "devices by CDI") + (has_gpu ? "" : ", but this machine shows no GPU"));
+    } else if (has_gpu) {
+      add("GPU toolkit", Level::warn, "this machine has an NVIDIA GPU, but the engine cannot give it to containers",
+          {"install the NVIDIA Container Toolkit, then: nvidia-ctk runtime configure --runtime=docker && systemctl restart docker"});
+    } else {
+      add("GPU toolkit", Level::ok, "none, and no NVIDIA GPU");
+    }
+  }
+
+  void runc(const json& version) {
+    for (const auto& component : version.value("Components", json::array())) {
+      if (component.value("Name", "") != "runc") continue;
+      const auto text = component.value("Version", "");
+      if (is_older(text, {1, 1, 12})) {
+        add("runc", Level::warn, text + " is older than 1.1.12: CVE-2024-21626 lets a container out, unless the distribution has mended its package",
+            {"on Debian 12: `apt list --installed runc` should show 1.1.5+ds1-1+deb12u1 or later; else update containerd.io or runc"});
+      } else {
+        add("runc", Level::ok, text);
+      }
+    }
+  }
+
+  void credentials() {
+    try {
+      const auto config = docker::config_file();
+      std::vector<std::string> registries;
+      for (const auto* key : {"credHelpers", "auths"})
+        if (const auto entries = config.find(key); entries != config.end() && entries->is_object())
+          for (const auto& [registry, ignored] : entries->items())
+            if (std::ranges::find(registries, registry) == registries.end()) registries.push_back(registry);
+      std::string names;
+      bool all_well = true;
+      for (const auto& registry : registries) {
+        const auto auth = context_.await(docker::registry_auth(registry));
+        if (!auth.notice.empty()) {
+          add("credentials", Level::warn, registry + ": " + auth.notice, {"`docker login " + registry + "`, or mend the helper that " + (docker::config_folder() / "config.json").string() + " names"});
+          all_well = false;
+        }
+        names += (names.empty() ? "" : ", ") + registry;
+      }
+      if (all_well) add("credentials", Level::ok, names.empty() ? "none stored; public images need none" : "for " + names);
+    } catch (const EnvironmentError& error) {
+      add("credentials", Level::warn, error.what(), error.advice());
+    }
+  }
+
+  void python() {
+    const auto [version, has_python] = output_of("python3 --version 2>&1");
+    if (!has_python) {
+      add("Python", Level::warn, "python3 is not there; only `--orchestrator local` needs it", {"on Debian: apt-get install python3 python3-venv"});
+    } else if (!output_of("python3 -c 'import venv, ensurepip' 2>&1").second) {
+      add("Python", Level::warn, version + " without venv; `--orchestrator local` needs it for steps with requirements, unless there is uv", {"on Debian: apt-get install python3-venv"});
+    } else {
+      add("Python", Level::ok, version + ", for `--orchestrator local`");
+    }
+    const auto [uv, has_uv] = output_of("uv --version 2>/dev/null");
+    add("uv", Level::ok, has_uv ? uv : "not there; `--orchestrator local` uses pip, which is slower");
+  }
+
+  void state() {
+    const auto state = context_.existing_state();
+    if (!state) {
+      add("state", Level::ok, "no runs here yet");
+      disk("disk", std::filesystem::current_path(), "free some space");
+      return;
+    }
+    try {
+      std::size_t dead = 0;
+      const auto runs = context_.runs(*state).runs();
+      for (const auto& run : runs) dead += run.status == RunStatus::running && !run.driver.alive();
+      if (dead) {
+        add("state", Level::warn, counted(dead, "run") + " died without an end, in " + shown_path(*state), {"the next `pipe run` there, or `pipe clean --containers`, removes what they left"});
+      } else {
+        add("state", Level::ok, counted(runs.size(), "run") + " in " + shown_path(*state));
+      }
+    } catch (const EnvironmentError& error) {
+      add("state", Level::fail, error.what(), error.advice());
+    }
+    disk("disk", *state, "`pipe clean --runs --keep 5` removes old runs and their artifacts");
+  }
+
+  Context& context_;
+  std::vector<Check> checks_;
+};
+
+}  // namespace
+
+ExitCode doctor_command(Context& context) {
+  const auto checks = Doctor(context).examine();
+  const bool all_well = std::ranges::none_of(checks, [](const Check& check) { return check.level == Level::fail; });
+  if (context.options().json) {
+    json list = json::array();
+    for (const auto& check : checks) list.push_back({{"name", check.name}, {"status", word_of(check.level)}, {"found", check.found}, {"mend", check.mend}});
+    context.print(json{{"ok", all_well}, {"version", PIPELINE_VERSION}, {"checks", list}}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  } else {
+    const auto& paint = context.paint();
+    std::string text;
+    for (const auto& [name, level, found, mend] : checks) {
+      std::string title = name;
+      title.resize(15, ' ');
+      text += paint(level == Level::ok ? Colour::green : level == Level::warn ? Colour::yellow : Colour::red, level == Level::ok ? "ok    " : level == Level::warn ? "warn  " : "FAIL  ") + title +
+              for_terminal(found, false) + "\n";
+      for (const auto& line : mend) text += "        " + paint(Colour::cyan, "to mend: ") + for_terminal(line, false) + "\n";
+    }
+    context.print(text);
+  }
+  return all_well ? ExitCode::ok : ExitCode::environment;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/completion_scripts.hpp"
+#include "core/diagnostic.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string error_of(const Words& words) {
+  try {
+    parse_arguments(words);
+  } catch (const InputError& error) {
+    std::string text;
+    for (const auto& diagnostic : error.diagnostics()) text += diagnostic.message + " | " + diagnostic.suggestion;
+    return text;
+  }
+  return "none";
+}
+
+TEST(Arguments, run_takes_all_its_options) {
+  const auto invocation = parse_arguments({"run", "digits.yaml", "--orchestrator", "local", "--param", "c=1.5", "-p", "train.k=a=b", "--step", "train", "--jobs", "3", "--no-cache",
+                                           "--state", "/s", "--output", "json", "--execution-mode", "fail_fast"});
+  const auto& options = invocation.options;
+  EXPECT_TRUE(invocation.command == run_command);
+  EXPECT_EQ(options.file, "digits.yaml");
+  EXPECT_EQ(options.orchestrator, "local");
+  EXPECT_EQ(options.parameters, (std::map<std::string, std::string>{{"c", "1.5"}, {"train.k", "a=b"}}));
+  EXPECT_EQ(options.step, "train");
+  EXPECT_EQ(options.jobs, 3u);
+  EXPECT_TRUE(options.no_cache);
+  EXPECT_EQ(options.state, "/s");
+  EXPECT_TRUE(options.json);
+  EXPECT_EQ(options.execution_mode, "fail_fast");
+}
+
+TEST(Arguments, options_have_their_defaults) {
+  const auto options = parse_arguments({"run"}).options;
+  EXPECT_EQ(options.file, "pipeline.yaml");
+  EXPECT_EQ(options.orchestrator, "docker");
+  EXPECT_EQ(options.jobs, 0u);
+  EXPECT_FALSE(options.json);
+  EXPECT_EQ(parse_arguments({"show"}).options.run, "latest");
+}
+
+TEST(Arguments, options_may_stand_before_the_file_and_a_parameter_does_not_swallow_it) {
+  EXPECT_EQ(parse_arguments({"run", "-p", "a=1", "other.yaml"}).options.file, "other.yaml");
+  EXPECT_EQ(parse_arguments({"run", "--param=a=1", "-p", "b=2", "-o", "local", "other.yaml"}).options.parameters.size(), 2u);
+  EXPECT_EQ(parse_arguments({"run", "-p", "a=", "-p", "b=-1"}).options.parameters, (std::map<std::string, std::string>{{"a", ""}, {"b", "-1"}}));
+  EXPECT_EQ(parse_arguments({"run", "-p", "list=[1, 2]"}).options.parameters.at("list"), "[1, 2]");
+}
+
+TEST(Arguments, an_unknown_command_or_option_names_the_likely_one) {
+  EXPECT_EQ(error_of({"rnu"}), "unknown command 'rnu' | did you mean 'run'?");
+  EXPECT_EQ(error_of({"valdate"}), "unknown command 'valdate' | did you mean 'validate'?");
+  EXPECT_EQ(error_of({"frobnicate"}), "unknown command 'frobnicate' | `pipe help` lists the commands");
+  EXPECT_EQ(error_of({"--verbose"}), "unknown option '--verbose' | `pipe help` lists the commands");
+  EXPECT_EQ(error_of({"run", "--jbos", "2"}), "unknown option '--jbos' of `pipe run` | did you mean '--jobs'?");
+  EXPECT_EQ(error_of({"run", "--orchestratr=local"}), "unknown option '--orchestratr' of `pipe run` | did you mean '--orchestrator'?");
+  EXPECT_EQ(error_of({"help", "rum"}), "unknown command 'rum' | did you mean 'run'?");
+  EXPECT_EQ(error_of({"__complet"}).find("__complete"), std::string::npos) << "what is hidden is not suggested";
+}
+
+TEST(Arguments, wrong_values_say_what_is_allowed) {
+  EXPECT_NE(error_of({"run", "-o", "mainframe"}).find("docker"), std::string::npos);
+  EXPECT_NE(error_of({"run", "--jobs", "many"}).find("--jobs"), std::string::npos);
+  EXPECT_NE(error_of({"run", "--jobs", "0"}).find("--jobs"), std::string::npos);
+  EXPECT_NE(error_of({"run", "--jobs", "-1"}).find("--jobs"), std::string::npos);
+  EXPECT_NE(error_of({"run", "--output", "xml"}).find("json"), std::string::npos);
+  EXPECT_EQ(error_of({"run", "--param", "nothing"}), "--param nothing: expected NAME=VALUE | write --param NAME=VALUE");
+  EXPECT_NE(error_of({"logs"}).find("RUN"), std::string::npos);
+  EXPECT_EQ(error_of({"show", "latest", "more"}), "unexpected argument 'more' | `pipe show --help` lists the options");
+}
+
+TEST(Arguments, help_is_a_text_of_its_own) {
+  for (const Words& words : {Words{}, Words{"help"}, Words{"-h"}, Words{"--help"}}) EXPECT_NE(parse_arguments(words).text.find("Usage: pipe COMMAND"), std::string::npos);
+  for (const Words& words : {Words{"help", "run"}, Words{"run", "-h"}, Words{"run", "file", "--help"}}) {
+    const auto text = parse_arguments(words).text;
+    EXPECT_NE(text.find("--no-cache"), std::string::npos);
+    EXPECT_NE(text.find("Examples:"), std::string::npos);
+  }
+  EXPECT_EQ(parse_arguments({"--help"}).text.find("__complete"), std::string::npos);
+}
+
+/// `--option`s and commands of the help texts, which are what the parser knows.
+std::set<std::string> options_in(const std::string& help) {
+  std::set<std::string> options;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  -")) continue;
+    for (auto at = line.find("--"); at != line.npos && at < 30; at = line.find("--", at + 2)) {
+      const auto end = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at + 2);
+      options.insert(line.substr(at, end - at));
+    }
+  }
+  return options;
+}
+
+TEST(Completion, knows_every_command_and_option) {
+  std::istringstream lines(parse_arguments({"help"}).text);
+  int commands = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  ") || line.starts_with("  pipe")) continue;
+    const auto name = line.substr(2, line.find(' ', 2) - 2);
+    ++commands;
+    for (const auto script : {bash_completion, zsh_completion, fish_completion}) EXPECT_NE(script.find(name), script.npos) << name;
+    for (const auto& option : options_in(parse_arguments({"help", name}).text)) {
+      if (option == "--help") continue;
+      EXPECT_NE(bash_completion.find(option), bash_completion.npos) << name << " " << option;
+      EXPECT_NE(zsh_completion.find(option), zsh_completion.npos) << name << " " << option;
+      EXPECT_NE(fish_completion.find("-l " + option.substr(2)), fish_completion.npos) << name << " " << option;
+    }
+  }
+  EXPECT_EQ(commands, 15);
+}
+
+}  // namespace
+}  // namespace pipeline::cli

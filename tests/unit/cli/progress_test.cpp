@@ -1,0 +1,231 @@
+#include "cli/progress.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/summary.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace event;
+
+/// What a display writes, with a clock and a window of the test's own.
+struct Screen {
+  std::string written;
+  SteadyTime now{};
+  TerminalSize size{60, 24};
+  bool colours = false;
+
+  ProgressIo io() {
+    return {.write = [this](std::string_view text) { written += text; }, .now = [this] { return now; }, .size = [this] { return size; }, .paint = Paint{colours}};
+  }
+  std::string take() { return std::exchange(written, {}); }
+};
+
+const Failure oom{FailureKind::out_of_memory, "killed for lack of memory (limit 64 MiB)", {"raise settings.resources.memory"}, {"loading", "fitting"}};
+
+TEST(PlainProgress, tells_a_run_line_by_line) {
+  Screen screen;
+  const auto progress = plain_progress(screen.io());
+  const std::string digest(64, 'e');
+  for (const Event& event : std::initializer_list<Event>{
+           RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 4},
+           BuildStarted{"pipe:env-" + digest, {"load", "train"}, "requirements changed"},
+           BuildProgress{"pipe:env-" + digest, "RUN pip install"},
+           BuildFinished{"pipe:env-" + digest, "sha256:1", 8200ms, {}},
+           StepFinished{"split", StepStatus::cached, 0, {}, {}, "20261120-000000-000000"},
+           StepStarted{"load", 1, "pipe"},
+           StepLog{"load", 1, Stream::out, "hello \x1b[31mred\x1b[0m \x1b[2J"},
+           StepLog{"load", 1, Stream::err, "a warning"},
+           StepRetried{"load", 1, oom, 1000ms},
+           StepStarted{"load", 2, "pipe"},
+           StepFinished{"load", StepStatus::succeeded, 2, 1200ms, {}, {}},
+           Notice{"", "the engine is old"},
+           StepFinished{"train", StepStatus::failed, 1, 300ms, oom, {}},
+           StepFinished{"report", StepStatus::skipped, 0, {}, Failure{FailureKind::cancelled, "needs 'train', which failed", {}, {}}, {}},
+           RunFinished{"20261121-081500-7f3a9c", RunStatus::failed, 12300ms}}) {
+    progress->emit(event);
+  }
+  EXPECT_EQ(screen.take(), R"(digits: run 20261121-081500-7f3a9c, 4 steps, orchestrator docker
+[pipe:env-eeeeeeeeeeee] preparing for load, train: requirements changed
+[pipe:env-eeeeeeeeeeee] RUN pip install
+[pipe:env-eeeeeeeeeeee] ready after 8.2s
+[split] reused from run 20261120-000000-000000
+[load] started
+[load] hello red 
+[load] a warning
+[load] attempt 1 failed, next one in 1s: killed for lack of memory (limit 64 MiB)
+  hint: raise settings.resources.memory
+[load] started, attempt 2
+[load] succeeded after 1.2s and 2 attempts
+note: the engine is old
+[train] failed after 300ms: killed for lack of memory (limit 64 MiB)
+  hint: raise settings.resources.memory
+[report] skipped: needs 'train', which failed
+)");
+}
+
+TEST(PlainProgress, reused_steps_of_a_large_pipeline_are_only_counted) {
+  Screen screen;
+  const auto progress = plain_progress(screen.io());
+  progress->emit(RunStarted{"r", "large", "docker", 1000});
+  screen.take();
+  for (int i = 0; i < 1000; ++i) progress->emit(StepFinished{"s" + std::to_string(i), StepStatus::cached, 0, {}, {}, "q"});
+  EXPECT_EQ(screen.take(), "");
+  EXPECT_EQ(progress->model().count(StepStatus::cached), 1000u);
+}
+
+TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
+  Screen screen;
+  const auto progress = live_progress(screen.io());
+  progress->emit(RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 3});
+  progress->emit(StepStarted{"load", 1, "pipe"});
+  EXPECT_EQ(screen.take(), "") << "nothing is written between ticks";
+  progress->tick();
+  EXPECT_EQ(screen.take(),
+            "digits: run 20261121-081500-7f3a9c, 3 steps, orchestrator docker\n"
+            "[load] started\n"
+            "digits  0/3 done, 1 running  0ms\n"
+            "  load  running                                          0ms\n");
+  progress->tick();
+  EXPECT_EQ(screen.take(), "") << "nothing has changed";
+
+  screen.now += 2500ms;
+  progress->emit(StepLog{"load", 1, Stream::out, "one line"});
+  progress->emit(BuildStarted{"venv", {"train"}, "new"});
+  progress->tick();
+  EXPECT_EQ(screen.take(),
+            "\x1b[2A\x1b[J"
+            "[load] one line\n"
+            "[venv] preparing for train: new\n"
+            "digits  0/3 done, 1 running, 1 preparing  2s\n"
+            "  venv  new                                              0ms\n"
+            "  load  running                                           2s\n");
+
+  progress->emit(BuildProgress{"venv", "installing a package with a name that is much too long for this window"});
+  progress->emit(StepFinished{"load", StepStatus::succeeded, 1, 2500ms, {}, {}});
+  progress->tick();
+  EXPECT_EQ(screen.take(),
+            "\x1b[3A\x1b[J"
+            "[load] succeeded after 2.5s\n"
+            "digits  1/3 done, 1 preparing  2s\n"
+            "  venv  installing a package with a name that is much … 0ms\n");
+
+  progress->emit(RunFinished{"20261121-081500-7f3a9c", RunStatus::succeeded, 3s});
+  progress->close();
+  EXPECT_EQ(screen.take(), "\x1b[2A\x1b[J");
+  progress->tick();
+  progress->close();
+  EXPECT_EQ(screen.take(), "");
+}
+
+TEST(LiveProgress, no_line_is_wider_than_the_window_nor_are_there_more_than_half_of_its_rows) {
+  Screen screen;
+  screen.size = {30, 12};
+  const auto progress = live_progress(screen.io());
+  progress->emit(RunStarted{"r", "a-pipeline-with-quite-a-long-name", "docker", 100});
+  for (int i = 0; i < 20; ++i) progress->emit(StepStarted{"a-step-with-a-long-name-日本語-" + std::to_string(i), 2, "pipe"});
+  progress->tick();
+  screen.take();
+  screen.now += 3s;
+  progress->tick();
+  auto text = screen.take();
+  text.erase(0, text.find("\x1b[J") + 3);
+  const auto lines = lines_of(text);
+  EXPECT_EQ(lines.size(), 6u);
+  for (const auto line : lines) EXPECT_LT(display_width(line), 30u) << line;
+  EXPECT_EQ(lines.back(), "  and 16 more");
+}
+
+TEST(LiveProgress, what_is_said_comes_at_once) {
+  Screen screen;
+  const auto progress = live_progress(screen.io());
+  progress->say("stopping gracefully; press Ctrl-C again to stop at once");
+  EXPECT_EQ(screen.take(), "stopping gracefully; press Ctrl-C again to stop at once\n");
+}
+
+TEST(LiveProgress, a_steps_colours_stay_where_colours_are_wanted) {
+  Screen screen;
+  screen.colours = true;
+  const auto progress = live_progress(screen.io());
+  progress->emit(StepLog{"load", 1, Stream::out, "\x1b[31mred\x1b[2K"});
+  progress->close();
+  EXPECT_EQ(screen.take(), "\x1b[36m[load]\x1b[0m \x1b[31mred\x1b[0m\n");
+}
+
+TEST(JsonProgress, is_one_event_a_line) {
+  Screen screen;
+  const auto progress = json_progress(screen.io());
+  progress->emit(StepLog{"load", 1, Stream::err, "bytes \xff and \n"});
+  progress->emit(RunFinished{"r", RunStatus::succeeded, 5ms});
+  progress->say("not JSON");
+  const auto text = screen.take();
+  const auto lines = lines_of(text);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(nlohmann::json::parse(lines[0])["stream"], "stderr");
+  EXPECT_EQ(nlohmann::json::parse(lines[1])["event"], "run_finished");
+}
+
+RunModel model_of(std::initializer_list<Event> events) {
+  RunModel model;
+  for (const auto& event : events) model.apply(event, {});
+  return model;
+}
+
+TEST(Summary, of_a_run_that_went_well) {
+  const auto model = model_of({RunStarted{"r2", "digits", "docker", 2}, StepFinished{"load", StepStatus::cached, 0, {}, {}, "r1"}, StepStarted{"train", 1, "x"},
+                               StepFinished{"train", StepStatus::succeeded, 1, 1200ms, {}, {}}, RunFinished{"r2", RunStatus::succeeded, 1300ms}});
+  const Summary summary{model, {.run = "r2", .status = RunStatus::succeeded, .succeeded = 1, .cached = 1}, {{"train.model", ".pipe/artifacts/ab/cd", 2048}}, "pipe artifacts r2 train.model --copy DEST"};
+  EXPECT_EQ(render_summary(summary, {}), R"(
+STEP   STATUS     TIME  ATTEMPTS
+load   reused                     reused from run r1
+train  succeeded  1.2s  1
+
+digits succeeded in 1.3s: 1 succeeded, 1 reused  (run r2)
+RESULT       SIZE     PATH
+train.model  2.0 KiB  .pipe/artifacts/ab/cd
+Copy one out: pipe artifacts r2 train.model --copy DEST
+)");
+}
+
+TEST(Summary, of_failures_says_each_reason_once_with_its_last_lines) {
+  const Failure build{FailureKind::build, "cannot build pipe:env", {"check the name"}, {"RUN pip install nothing", "ERROR: no such package"}};
+  const auto model = model_of({RunStarted{"r", "digits", "docker", 4}, StepFinished{"a", StepStatus::failed, 0, {}, build, {}}, StepFinished{"b", StepStatus::failed, 0, {}, build, {}},
+                               StepFinished{"c", StepStatus::failed, 3, 900ms, oom, {}},
+                               StepFinished{"d", StepStatus::skipped, 0, {}, Failure{FailureKind::cancelled, "needs 'c', which failed", {}, {}}, {}},
+                               RunFinished{"r", RunStatus::failed, 1000ms}});
+  EXPECT_EQ(render_summary({model, {.run = "r", .status = RunStatus::failed, .failed = 3, .skipped = 1}, {}, {}}, {}), R"(
+STEP  STATUS   TIME   ATTEMPTS
+a     failed
+b     failed
+c     failed   900ms  3
+d     skipped                   needs 'c', which failed
+
+a, b failed: cannot build pipe:env
+  | RUN pip install nothing
+  | ERROR: no such package
+  hint: check the name
+
+c failed: killed for lack of memory (limit 64 MiB)
+  | loading
+  | fitting
+  hint: raise settings.resources.memory
+
+digits failed in 1s: 3 failed, 1 skipped  (run r)
+)");
+}
+
+TEST(Summary, of_a_large_run_lists_only_what_was_not_reused) {
+  RunModel model;
+  model.apply(RunStarted{"r", "large", "docker", 1001}, {});
+  for (int i = 0; i < 1000; ++i) model.apply(StepFinished{"s" + std::to_string(i), StepStatus::cached, 0, {}, {}, "q"}, {});
+  model.apply(StepFinished{"last", StepStatus::succeeded, 1, 5ms, {}, {}}, {});
+  EXPECT_EQ(render_summary({model, {.run = "r", .status = RunStatus::succeeded, .succeeded = 1, .cached = 1000}, {}, {}}, {}),
+            "\nSTEP  STATUS     TIME  ATTEMPTS\nlast  succeeded  5ms   1\n\nlarge succeeded: 1 succeeded, 1000 reused  (run r)\n");
+}
+
+}  // namespace
+}  // namespace pipeline::cli
