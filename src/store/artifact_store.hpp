@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/digest.hpp"
+
+struct stat;
 
 namespace pipeline::store {
 
@@ -35,9 +37,20 @@ class StatIndex {
   void save();
 
  private:
-  struct Entry { std::uint64_t size; std::int64_t mtime_ns, ctime_ns; std::uint64_t inode, device; Digest digest; };
+  struct Stamp {
+    std::uint64_t size = 0;
+    std::int64_t mtime_ns = -1, ctime_ns = -1;
+    std::uint64_t inode = 0, device = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  struct Entry {
+    Stamp stamp;
+    Digest digest;
+    bool kept = false;  ///< May be written to the file.
+    bool used = false;  ///< Asked for since it was loaded.
+  };
   std::filesystem::path file_;
-  std::map<std::string, Entry> entries_;
+  std::unordered_map<std::string, Entry> entries_;
   bool loaded_ = false, changed_ = false;
   void load();
 };
@@ -59,14 +72,20 @@ class ArtifactStore {
   bool has(const Digest& digest) const;
   /// Reads it all and compares: false if it is missing or damaged. A damaged one is moved aside.
   bool verify(const Digest& digest);
-  /// Cheap check against a size and modification time remembered when it was taken; a mismatch falls back to verify().
+  /// Cheap check by size and modification time, which every artifact was given when it was taken; a mismatch falls back to verify().
   bool looks_whole(const Digest& digest);
   /// Copies it out to `target`, writable, never over something that exists.
   void copy_out(const Digest& digest, const std::filesystem::path& target) const;
-  /// Removes every artifact for which `is_used` says no; returns the bytes freed.
+  /// Removes every artifact for which `is_used` says no, damaged ones and what killed processes have left; returns the bytes freed.
   std::uint64_t collect(const std::function<bool(const Digest&)>& is_used);
 
  private:
+  StoredArtifact take_file(const std::filesystem::path& source, const struct stat& status);
+  StoredArtifact take_folder(const std::filesystem::path& source);
+  /// Gives what is ready its final name; an equal one may be there already.
+  void publish(const std::filesystem::path& staged, const Digest& digest);
+  void set_aside(const std::filesystem::path& target, const struct stat& status);
+
   std::filesystem::path folder_;
 };
 

@@ -1,0 +1,401 @@
+#include "store/artifact_store.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <optional>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "store/tree.hpp"
+
+namespace pipeline::store {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// All artifacts carry this time, and in its nanoseconds the mark by which looks_whole() knows them: whatever changes a file changes its time.
+constexpr std::time_t kArtifactTime = 1'000'000'000;
+
+std::optional<struct stat> status_of(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0) return status;
+  if (errno != ENOENT && errno != ENOTDIR) throw system_error("cannot look at " + path.string(), errno);
+  return std::nullopt;
+}
+
+/// The mark of one file, folder or link of an artifact: from its digest, its place and its size.
+long mark(const Digest& digest, std::string_view place, std::uint64_t bytes) {
+  std::uint64_t sum;
+  std::memcpy(&sum, digest.bytes.data(), sizeof sum);
+  sum ^= bytes * 0x9e3779b97f4a7c15ULL;
+  for (const char c : place) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return static_cast<long>(sum % 1'000'000'000);
+}
+
+void set_mark(const fs::path& path, long nanoseconds) {
+  const struct timespec times[2] = {{0, UTIME_OMIT}, {kArtifactTime, nanoseconds}};
+  if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) throw system_error("cannot set the time of " + path.string(), errno);
+}
+
+bool has_mark(const struct stat& status, long nanoseconds) { return status.st_mtim.tv_sec == kArtifactTime && status.st_mtim.tv_nsec == nanoseconds; }
+
+void set_mode(const fs::path& path, mode_t mode) {
+  if (::chmod(path.c_str(), mode) != 0) throw system_error("cannot make " + path.string() + " read-only", errno);
+}
+
+std::uint64_t size_of(const TreeNode& node) { return node.kind == TreeNode::Kind::file ? node.bytes : 0; }
+
+/// Read-only, and marked. Not the folder itself: only a writable one can be renamed.
+void seal_contents(const fs::path& root, const std::vector<TreeNode>& nodes, const Digest& digest) {
+  // From the end, so that nothing is done in a folder after it got its mark.
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    const auto path = root / node->path;
+    if (node->kind == TreeNode::Kind::file) set_mode(path, node->executable ? 0555 : 0444);
+    if (node->kind == TreeNode::Kind::directory) set_mode(path, 0555);
+    set_mark(path, mark(digest, node->path, size_of(*node)));
+  }
+}
+
+void seal_folder(const fs::path& root, const Digest& digest) {
+  set_mode(root, 0555);
+  set_mark(root, mark(digest, "", 0));
+}
+
+/// A folder inside the store where something is put together; while it is locked, its maker lives.
+class Staging {
+ public:
+  explicit Staging(const fs::path& store) : folder_((make_folders(store / "tmp"), store / "tmp"), "") {
+    lock_ = Descriptor(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (lock_) ::flock(lock_.get(), LOCK_SH);
+  }
+  fs::path content() const { return folder_.path() / "content"; }
+
+  /// Removes what killed processes have left. Young folders are passed over: their makers may not have locked them yet.
+  static void remove_abandoned(const fs::path& store) {
+    std::error_code error;
+    for (fs::directory_iterator entries(store / "tmp", error); !error && entries != fs::directory_iterator(); entries.increment(error)) {
+      const auto status = status_of(entries->path());
+      if (!status || status->st_ctim.tv_sec > ::time(nullptr) - 60) continue;
+      const Descriptor folder(::open(entries->path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) remove_tree(entries->path());
+    }
+  }
+
+ private:
+  TemporaryFolder folder_;
+  Descriptor lock_;
+};
+
+/// True if a file may become an artifact by rename: the caller's own, so that it can be made read-only, and under one name, so that nobody can
+/// write to it under another.
+bool is_ours_alone(const struct stat& status) { return status.st_uid == ::geteuid() && (S_ISDIR(status.st_mode) || status.st_nlink == 1); }
+
+bool is_ours_alone(const fs::path& root, const std::vector<TreeNode>& nodes) {
+  const auto ours = [](const fs::path& path) {
+    const auto status = status_of(path);
+    return status && is_ours_alone(*status);
+  };
+  return ours(root) && std::all_of(nodes.begin(), nodes.end(), [&](const TreeNode& node) { return ours(root / node.path); });
+}
+
+/// What was copied or is a duplicate goes away; if the rights do not reach so far, it stays where it is, and nothing is lost.
+void discard(const fs::path& path) {
+  try {
+    remove_tree(path);
+  } catch (const EnvironmentError&) {
+  }
+}
+
+void check_place(const std::string& path) {
+  const auto bad = [&] { throw EnvironmentError("cannot put a file at '" + path + "' of a folder: the path is absolute, leads out of it, or is not plain"); };
+  if (path.empty() || path.front() == '/' || path.back() == '/' || path.find('\0') != std::string::npos) bad();
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    const auto component = std::string_view(path).substr(begin, end - begin);
+    if (component.empty() || component == "." || component == "..") bad();
+    begin = end + 1;
+  }
+}
+
+/// The entries and the folders above them, sorted; each file's digest and executable bit from its source.
+std::vector<TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& index) {
+  std::map<std::string, TreeNode> nodes;
+  const auto clash = [](const std::string& path) { throw EnvironmentError("cannot put two files at '" + path + "' of one folder"); };
+  for (const auto& entry : entries) {
+    check_place(entry.relative_path);
+    struct stat status {};
+    if (::stat(entry.source.c_str(), &status) != 0) throw system_error("cannot read " + entry.source.string(), errno);
+    if (!S_ISREG(status.st_mode)) throw EnvironmentError("cannot read " + entry.source.string() + ": it is no file");
+    TreeNode node{entry.relative_path, TreeNode::Kind::file, (status.st_mode & S_IXUSR) != 0, index.digest(entry.source), {}, static_cast<std::uint64_t>(status.st_size)};
+    if (!nodes.emplace(entry.relative_path, std::move(node)).second) clash(entry.relative_path);
+    for (auto slash = entry.relative_path.find('/'); slash != std::string::npos; slash = entry.relative_path.find('/', slash + 1)) {
+      const auto folder = entry.relative_path.substr(0, slash);
+      const auto [place, added] = nodes.emplace(folder, TreeNode{folder, TreeNode::Kind::directory, false, {}, {}, 0});
+      if (!added && place->second.kind != TreeNode::Kind::directory) clash(folder);
+    }
+  }
+  std::vector<TreeNode> sorted;
+  sorted.reserve(nodes.size());
+  for (auto& [path, node] : nodes) sorted.push_back(std::move(node));
+  return sorted;
+}
+
+std::uint64_t total_bytes(const std::vector<TreeNode>& nodes) {
+  std::uint64_t total = 0;
+  for (const auto& node : nodes) total += node.bytes;
+  return total;
+}
+
+}  // namespace
+
+ArtifactStore::ArtifactStore(fs::path folder) : folder_(std::move(folder)) {}
+
+fs::path ArtifactStore::path(const Digest& digest) const {
+  const auto hex = digest.hex();
+  return folder_ / hex.substr(0, 2) / hex.substr(2);
+}
+
+bool ArtifactStore::has(const Digest& digest) const { return status_of(path(digest)).has_value(); }
+
+StoredArtifact ArtifactStore::take(const fs::path& source) {
+  const auto status = status_of(source);
+  if (!status) throw system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
+  if (S_ISREG(status->st_mode)) return take_file(source, *status);
+  if (S_ISDIR(status->st_mode)) return take_folder(source);
+  throw EnvironmentError("cannot keep " + source.string() + ": it is " + (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
+                         {"write a file or a folder there"});
+}
+
+StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status) {
+  StoredArtifact artifact{{}, false, static_cast<std::uint64_t>(status.st_size)};
+  const bool executable = (status.st_mode & S_IXUSR) != 0;
+  const Staging staging(folder_);
+  bool moved = false;
+  if (is_ours_alone(status)) {
+    artifact.digest = sha256_file(source);
+    // Into the staging folder first: there it is sealed before anybody can see it under its final name.
+    if (!looks_whole(artifact.digest)) {
+      moved = ::rename(source.c_str(), staging.content().c_str()) == 0;
+      if (!moved && errno != EXDEV) throw system_error("cannot move " + source.string() + " into the artifact store", errno);
+    } else {
+      if (executable) set_mode(path(artifact.digest), 0555);
+      discard(source);
+      return artifact;
+    }
+  }
+  if (!moved) artifact.digest = copy_file(source, staging.content(), 0600, &artifact.bytes);
+  // Two steps may make the same bytes, one of them executable: the content is one artifact, and whoever can run it may.
+  const auto there = status_of(path(artifact.digest));
+  set_mode(staging.content(), executable || (there && S_ISREG(there->st_mode) && (there->st_mode & S_IXUSR)) ? 0555 : 0444);
+  set_mark(staging.content(), mark(artifact.digest, "", artifact.bytes));
+  publish(staging.content(), artifact.digest);
+  if (!moved) discard(source);
+  return artifact;
+}
+
+StoredArtifact ArtifactStore::take_folder(const fs::path& source) {
+  auto nodes = scan_tree(source);
+  StoredArtifact artifact{{}, true, total_bytes(nodes)};
+  const Staging staging(folder_);
+  bool moved = false;
+  if (is_ours_alone(source, nodes)) {
+    hash_tree(source, nodes);
+    artifact.digest = tree_digest(nodes);
+    if (looks_whole(artifact.digest)) {
+      discard(source);
+      return artifact;
+    }
+    set_mode(source, 0755);  // a folder without write permission cannot be moved into another
+    moved = ::rename(source.c_str(), staging.content().c_str()) == 0;
+    if (!moved && errno != EXDEV) throw system_error("cannot move " + source.string() + " into the artifact store", errno);
+  }
+  if (!moved) {
+    make_folders(staging.content());
+    copy_tree(source, nodes, staging.content());
+    artifact.digest = tree_digest(nodes);
+    artifact.bytes = total_bytes(nodes);
+  }
+  seal_contents(staging.content(), nodes, artifact.digest);
+  publish(staging.content(), artifact.digest);
+  if (!moved) discard(source);
+  return artifact;
+}
+
+StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatIndex& index) {
+  auto nodes = nodes_of(entries, index);
+  StoredArtifact artifact{tree_digest(nodes), true, total_bytes(nodes)};
+  if (looks_whole(artifact.digest)) return artifact;
+  std::map<std::string_view, const fs::path*> sources;
+  for (const auto& entry : entries) sources[entry.relative_path] = &entry.source;
+  const Staging staging(folder_);
+  make_folders(staging.content());
+  for (auto& node : nodes) {
+    const auto to = staging.content() / node.path;
+    if (node.kind == TreeNode::Kind::directory) {
+      make_folders(to);
+    } else {
+      node.digest = copy_file(*sources.at(node.path), to, 0600, &node.bytes);
+    }
+  }
+  // A file may have changed since its digest was taken: what counts is what was copied.
+  artifact.digest = tree_digest(nodes);
+  artifact.bytes = total_bytes(nodes);
+  seal_contents(staging.content(), nodes, artifact.digest);
+  publish(staging.content(), artifact.digest);
+  return artifact;
+}
+
+void ArtifactStore::publish(const fs::path& staged, const Digest& digest) {
+  const auto target = path(digest);
+  make_folders(target.parent_path());
+  const bool is_directory = S_ISDIR(status_of(staged).value().st_mode);
+  for (int attempt = 0; ::rename(staged.c_str(), target.c_str()) != 0; ++attempt) {
+    // A file is replaced by an equal one. A folder is not: another process was faster, or what is there is damaged.
+    const int refused = errno;
+    const bool occupied = refused == ENOTEMPTY || refused == EEXIST || refused == EISDIR || refused == ENOTDIR;
+    if (!occupied || attempt == 3) throw system_error("cannot put " + target.string() + " into the artifact store", refused);
+    if (verify(digest)) return;
+  }
+  if (is_directory) seal_folder(target, digest);
+}
+
+bool ArtifactStore::looks_whole(const Digest& digest) {
+  const auto target = path(digest);
+  const auto status = status_of(target);
+  if (!status) return false;
+  if (S_ISREG(status->st_mode)) return has_mark(*status, mark(digest, "", static_cast<std::uint64_t>(status->st_size))) || verify(digest);
+  if (!S_ISDIR(status->st_mode) || !has_mark(*status, mark(digest, "", 0))) return verify(digest);
+  // A folder's own time tells what was added to it or removed, and the times of what is in it the rest.
+  std::vector<std::string> folders = {""};
+  while (!folders.empty()) {
+    const auto folder = std::move(folders.back());
+    folders.pop_back();
+    std::error_code error;
+    fs::directory_iterator entries(target / folder, error);
+    for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+      const auto place = folder.empty() ? entries->path().filename().string() : folder + '/' + entries->path().filename().string();
+      const auto inner = status_of(entries->path());
+      if (!inner || !has_mark(*inner, mark(digest, place, S_ISREG(inner->st_mode) ? static_cast<std::uint64_t>(inner->st_size) : 0))) return verify(digest);
+      if (S_ISDIR(inner->st_mode)) folders.push_back(place);
+    }
+    if (error) return verify(digest);
+  }
+  return true;
+}
+
+bool ArtifactStore::verify(const Digest& digest) {
+  const auto target = path(digest);
+  const auto status = status_of(target);
+  if (!status) return false;
+  try {
+    if (S_ISREG(status->st_mode) && sha256_file(target) == digest) {
+      set_mode(target, status->st_mode & S_IXUSR ? 0555 : 0444);
+      set_mark(target, mark(digest, "", static_cast<std::uint64_t>(status->st_size)));
+      return true;
+    }
+    if (S_ISDIR(status->st_mode)) {
+      auto nodes = scan_tree(target);
+      hash_tree(target, nodes);
+      if (tree_digest(nodes) == digest) {
+        seal_contents(target, nodes, digest);
+        seal_folder(target, digest);
+        return true;
+      }
+    }
+  } catch (const EnvironmentError&) {
+    // What cannot be read is not whole. If it cannot be moved either, that is reported below.
+    if (!status_of(target)) return false;
+  }
+  set_aside(target, *status);
+  return false;
+}
+
+void ArtifactStore::set_aside(const fs::path& target, const struct stat& status) {
+  static std::atomic<unsigned> counter = 0;
+  const auto folder = folder_ / "damaged";
+  make_folders(folder);
+  if (S_ISDIR(status.st_mode)) ::chmod(target.c_str(), 0755);
+  const auto name = target.parent_path().filename().string() + target.filename().string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter++);
+  if (::rename(target.c_str(), (folder / name).c_str()) != 0 && errno != ENOENT) throw system_error("cannot move the damaged artifact " + target.string() + " aside", errno);
+}
+
+void ArtifactStore::copy_out(const Digest& digest, const fs::path& target) const {
+  const auto source = path(digest);
+  const auto status = status_of(source);
+  if (!status) throw EnvironmentError("the artifact " + digest.hex() + " is not in the store", {"run the pipeline again: the step that makes it will run"});
+  if (status_of(target)) throw EnvironmentError("cannot copy to " + target.string() + ": it exists", {"choose another name, or remove it first"});
+  const auto parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const TemporaryFolder temporary(parent, ".pipe-copy-");
+  const auto content = temporary.path() / "content";
+  Digest copied;
+  if (S_ISDIR(status->st_mode)) {
+    if (::mkdir(content.c_str(), 0777) != 0) throw system_error("cannot make the folder " + content.string(), errno);
+    auto nodes = scan_tree(source);
+    copy_tree(source, nodes, content);
+    copied = tree_digest(nodes);
+  } else {
+    copied = copy_file(source, content, status->st_mode & S_IXUSR ? 0777 : 0666);
+  }
+  if (copied != digest) throw EnvironmentError("the artifact " + digest.hex() + " is damaged: " + source.string() + " has other content", {"run the pipeline again: the step that makes it will run"});
+  if (::renameat2(AT_FDCWD, content.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) return;
+  // Not every file system knows how not to replace.
+  if (errno != EINVAL || status_of(target)) throw system_error("cannot copy to " + target.string(), errno == EINVAL ? EEXIST : errno);
+  if (::rename(content.c_str(), target.c_str()) != 0) throw system_error("cannot copy to " + target.string(), errno);
+}
+
+std::uint64_t ArtifactStore::collect(const std::function<bool(const Digest&)>& is_used) {
+  std::uint64_t freed = 0;
+  const auto remove = [&](const fs::path& path) {
+    const auto status = status_of(path);
+    if (!status) return;
+    if (S_ISREG(status->st_mode)) freed += static_cast<std::uint64_t>(status->st_size);
+    if (S_ISDIR(status->st_mode)) {
+      std::error_code error;
+      for (fs::recursive_directory_iterator entries(path, error); !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+        if (entries->is_symlink(error) || !entries->is_regular_file(error)) continue;
+        const auto bytes = entries->file_size(error);
+        if (!error) freed += bytes;
+      }
+      // Out of sight at once: half of an artifact must not be found when this is interrupted.
+      ::chmod(path.c_str(), 0755);
+      const Staging staging(folder_);
+      if (::rename(path.c_str(), staging.content().c_str()) == 0) return;
+    }
+    remove_tree(path);
+  };
+  std::error_code error;
+  std::vector<fs::path> unused;
+  for (fs::directory_iterator shelves(folder_, error); !error && shelves != fs::directory_iterator(); shelves.increment(error)) {
+    const auto shelf = shelves->path().filename().string();
+    if (shelf.size() != 2) continue;
+    std::error_code inner;
+    for (fs::directory_iterator entries(shelves->path(), inner); !inner && entries != fs::directory_iterator(); entries.increment(inner)) {
+      try {
+        if (!is_used(Digest::from_hex(shelf + entries->path().filename().string()))) unused.push_back(entries->path());
+      } catch (const std::invalid_argument&) {
+        // Nothing of ours: left alone.
+      }
+    }
+  }
+  for (const auto& path : unused) {
+    remove(path);
+    ::rmdir(path.parent_path().c_str());  // succeeds when it is empty
+  }
+  std::error_code none;
+  for (fs::directory_iterator entries(folder_ / "damaged", none); !none && entries != fs::directory_iterator(); entries.increment(none)) remove(entries->path());
+  Staging::remove_abandoned(folder_);
+  return freed;
+}
+
+}  // namespace pipeline::store

@@ -1,0 +1,115 @@
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include <sys/stat.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "store/artifact_store.hpp"
+
+namespace pipeline::store {
+
+namespace {
+
+constexpr std::string_view kHeader = "pipe stat index 1\n";
+constexpr std::int64_t kSecond = 1'000'000'000;
+/// The clock that stamps files may be this coarse (FAT: 2 s); one with nanoseconds ticks with the kernel, every few milliseconds.
+constexpr std::int64_t kCoarse = 2 * kSecond, kFine = kSecond / 20;
+/// Entries that were not asked for are dropped when there are this many more of them than of the others.
+constexpr std::size_t kSpare = 20'000;
+
+std::int64_t nanoseconds(const struct timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
+
+std::int64_t wall_clock() {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return nanoseconds(now);
+}
+
+template <class Value>
+void append(std::string& bytes, const Value& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+template <class Value>
+bool read(std::string_view& bytes, Value& value) {
+  if (bytes.size() < sizeof value) return false;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes.remove_prefix(sizeof value);
+  return true;
+}
+
+}  // namespace
+
+StatIndex::StatIndex(std::filesystem::path file) : file_(std::move(file)) {}
+
+Digest StatIndex::digest(const std::filesystem::path& file) {
+  load();
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) throw system_error("cannot read " + file.string(), errno);
+  Stamp stamp{static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), status.st_ino, status.st_dev};
+  auto& entry = entries_[file.native()];
+  entry.used = true;
+  if (entry.stamp == stamp) return entry.digest;
+  const auto before = wall_clock();
+  entry.digest = sha256_file(file);
+  // What changed while it was read, or so shortly before that a further change may bear the same time, is read again the next time.
+  struct stat after {};
+  const bool steady = ::stat(file.c_str(), &after) == 0 && nanoseconds(after.st_mtim) == stamp.mtime_ns && nanoseconds(after.st_ctim) == stamp.ctime_ns;
+  const auto age = before - std::max(stamp.mtime_ns, stamp.ctime_ns);
+  const bool has_fine_clock = stamp.mtime_ns % 1'000'000 != 0;
+  entry.kept = steady && age > kCoarse;
+  entry.stamp = steady && (entry.kept || (has_fine_clock && age > kFine)) ? stamp : Stamp{};
+  changed_ |= entry.kept;
+  return entry.digest;
+}
+
+void StatIndex::save() {
+  if (!changed_) return;
+  std::size_t used = 0;
+  for (const auto& [path, entry] : entries_) used += entry.used;
+  const bool drop_unused = entries_.size() > 2 * used + kSpare;
+  std::string bytes(kHeader);
+  for (const auto& [path, entry] : entries_) {
+    if (!entry.kept || (drop_unused && !entry.used)) continue;
+    append(bytes, static_cast<std::uint32_t>(path.size()));
+    bytes += path;
+    append(bytes, entry.stamp);
+    append(bytes, entry.digest.bytes);
+  }
+  append(bytes, sha256(bytes).bytes);
+  write_file_atomically(file_, bytes);
+  changed_ = false;
+}
+
+void StatIndex::load() {
+  if (loaded_) return;
+  loaded_ = true;
+  std::string bytes;
+  try {
+    bytes = read_file(file_);
+  } catch (const EnvironmentError&) {
+    return;  // it only saves time
+  }
+  // Damaged, cut off or of another version: forgotten, and written anew.
+  Digest sum;
+  if (bytes.size() < kHeader.size() + sum.bytes.size() || !bytes.starts_with(kHeader)) return;
+  std::memcpy(sum.bytes.data(), bytes.data() + bytes.size() - sum.bytes.size(), sum.bytes.size());
+  std::string_view rest(bytes);
+  rest.remove_suffix(sum.bytes.size());
+  if (sha256(rest) != sum) return;
+  rest.remove_prefix(kHeader.size());
+  while (!rest.empty()) {
+    std::uint32_t length = 0;
+    if (!read(rest, length) || rest.size() < length) return;
+    const std::string path(rest.substr(0, length));
+    rest.remove_prefix(length);
+    Entry entry;
+    entry.kept = true;
+    if (!read(rest, entry.stamp) || !read(rest, entry.digest.bytes)) return;
+    entries_.emplace(path, entry);
+  }
+}
+
+}  // namespace pipeline::store

@@ -1,0 +1,162 @@
+#include "store/tree.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <memory>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::store {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kBufferSize = 1 << 20;
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::string& advice) {
+  throw EnvironmentError("cannot keep " + path.string() + ": " + what, {advice});
+}
+
+void add_components(std::deque<std::string>& components, const std::string& path) {
+  std::deque<std::string> added;
+  for (const auto& component : fs::path(path)) added.push_back(component.string());
+  components.insert(components.begin(), added.begin(), added.end());
+}
+
+/// Follows the link as the kernel would, counting each step out of `root`: a text like `a/../b` says nothing where `a` is a link itself.
+bool stays_inside(const fs::path& root, const std::string& link) {
+  std::deque<std::string> rest;
+  add_components(rest, link);
+  fs::path place;
+  for (int links = 0; !rest.empty();) {
+    const auto component = rest.front();
+    rest.pop_front();
+    if (component.empty() || component == ".") continue;
+    if (component == "..") {
+      if (place.empty()) return false;
+      place = place.parent_path();
+      continue;
+    }
+    std::error_code error;
+    const auto target = fs::read_symlink(root / place / component, error);
+    if (error) {
+      place /= component;
+    } else {
+      if (target.is_absolute() || ++links > 40) return false;
+      add_components(rest, target.string());
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<TreeNode> scan_tree(const fs::path& root) {
+  std::vector<TreeNode> nodes;
+  std::vector<std::string> folders = {""};
+  while (!folders.empty()) {
+    const auto folder = std::move(folders.back());
+    folders.pop_back();
+    std::error_code error;
+    fs::directory_iterator entries(root / folder, error);
+    for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+      TreeNode node;
+      node.path = (fs::path(folder) / entries->path().filename()).string();
+      struct stat status {};
+      if (::lstat(entries->path().c_str(), &status) != 0) throw system_error("cannot read " + entries->path().string(), errno);
+      if (S_ISDIR(status.st_mode)) {
+        node.kind = TreeNode::Kind::directory;
+        folders.push_back(node.path);
+      } else if (S_ISREG(status.st_mode)) {
+        node.executable = (status.st_mode & S_IXUSR) != 0;
+        node.bytes = static_cast<std::uint64_t>(status.st_size);
+      } else if (S_ISLNK(status.st_mode)) {
+        node.kind = TreeNode::Kind::link;
+        node.target = fs::read_symlink(entries->path()).string();
+        if (!stays_inside(root, node.path)) {
+          refuse(entries->path(), "it is a symbolic link to " + node.target + ", outside of the folder", "copy what it points to instead, e.g. with cp -L");
+        }
+      } else {
+        refuse(entries->path(), "it is a socket, a pipe or a device", "write files, folders and links only");
+      }
+      nodes.push_back(std::move(node));
+    }
+    if (error) throw system_error("cannot read the folder " + (root / folder).string(), error.value());
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const TreeNode& a, const TreeNode& b) { return a.path < b.path; });
+  return nodes;
+}
+
+Digest tree_digest(const std::vector<TreeNode>& nodes) {
+  Hasher hasher;
+  hasher.field("pipe tree 1");
+  for (const auto& node : nodes) {
+    const char kind[] = {static_cast<char>(node.kind), node.executable ? 'x' : '-'};
+    hasher.field(node.path).field({kind, sizeof kind});
+    if (node.kind == TreeNode::Kind::file) hasher.field({reinterpret_cast<const char*>(node.digest.bytes.data()), node.digest.bytes.size()});
+    if (node.kind == TreeNode::Kind::link) hasher.field(node.target);
+  }
+  auto digest = hasher.finish();
+  // A file with the very bytes hashed above would have the same SHA-256: turned over, it can be no file's that anyone could make.
+  for (auto& byte : digest.bytes) byte = static_cast<std::uint8_t>(~byte);
+  return digest;
+}
+
+void hash_tree(const fs::path& root, std::vector<TreeNode>& nodes) {
+  for (auto& node : nodes) {
+    if (node.kind == TreeNode::Kind::file) node.digest = sha256_file(root / node.path);
+  }
+}
+
+void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::path& target) {
+  for (auto& node : nodes) {
+    const auto to = target / node.path;
+    switch (node.kind) {
+      case TreeNode::Kind::directory:
+        if (::mkdir(to.c_str(), 0777) != 0) throw system_error("cannot make the folder " + to.string(), errno);
+        break;
+      case TreeNode::Kind::link:
+        if (::symlink(node.target.c_str(), to.c_str()) != 0) throw system_error("cannot make the link " + to.string(), errno);
+        break;
+      case TreeNode::Kind::file:
+        node.digest = copy_file(root / node.path, to, node.executable ? 0777 : 0666, &node.bytes);
+        break;
+    }
+  }
+}
+
+Digest copy_file(const fs::path& source, const fs::path& target, unsigned mode, std::uint64_t* bytes) {
+  const Descriptor from(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!from) throw system_error("cannot read " + source.string(), errno);
+  const Descriptor to(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!to) throw system_error("cannot write " + target.string(), errno);
+  Hasher hasher;
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kBufferSize);
+  std::uint64_t total = 0;
+  while (true) {
+    const ssize_t count = ::read(from.get(), buffer.get(), kBufferSize);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw system_error("cannot read " + source.string(), errno);
+    if (count == 0) break;
+    std::string_view rest(buffer.get(), static_cast<std::size_t>(count));
+    hasher.update(rest);
+    total += rest.size();
+    while (!rest.empty()) {
+      const ssize_t written = ::write(to.get(), rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) throw system_error("cannot write " + target.string(), errno);
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  if (bytes) *bytes = total;
+  return hasher.finish();
+}
+
+}  // namespace pipeline::store
