@@ -68,17 +68,20 @@ const Endpoint& EngineApi::endpoint() const { return self_->endpoint(); }
 
 Task<const EngineInfo*> EngineApi::info() { return self_->info(); }
 
-Task<nlohmann::json> EngineApi::system_info() { return self_->send_json({.what = "ask the engine about itself", .path = "/info"}); }
+Task<nlohmann::json> EngineApi::system_info() { return self_->send_json(EngineCall("ask the engine about itself", "GET", "/info")); }
 
-Task<nlohmann::json> EngineApi::disk_usage() { return self_->send_json({.what = "ask the engine about its disk", .path = "/system/df"}); }
+Task<nlohmann::json> EngineApi::disk_usage() { return self_->send_json(EngineCall("ask the engine about its disk", "GET", "/system/df")); }
 
 Task<nlohmann::json> EngineApi::call(std::string method, std::string path, nlohmann::json body) {
-  return self_->send_json({.what = method + " " + path, .method = method, .path = path, .body = std::move(body)});
+  EngineCall call(method + " " + path, method, path);
+  call.body = std::move(body);
+  return self_->send_json(std::move(call));
 }
 
 Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string reference) {
   try {
-    co_return co_await self_->send_json({.what = "look up the image " + reference, .path = image_path(reference, "/json")});
+    EngineCall call("look up the image " + reference, "GET", image_path(reference, "/json"));
+    co_return co_await self_->send_json(std::move(call));
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;
   }
@@ -89,8 +92,7 @@ Task<> EngineApi::pull_image(std::string reference, std::string platform, std::s
                              CancelSource& cancel) {
   const auto [name, tag] = split_reference(reference);
   TransferProgress progress("pull the image " + reference, std::move(on_line));
-  EngineCall call{.what = "pull the image " + reference, .method = "POST"};
-  call.path = "/images/create?fromImage=" + url_encode(name) + "&tag=" + url_encode(tag);
+  EngineCall call("pull the image " + reference, "POST", "/images/create?fromImage=" + url_encode(name) + "&tag=" + url_encode(tag));
   if (!platform.empty()) call.path += "&platform=" + url_encode(platform);
   call.headers.push_back(auth_header(registry_auth));
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
@@ -102,7 +104,7 @@ Task<> EngineApi::pull_image(std::string reference, std::string platform, std::s
 Task<> EngineApi::push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel) {
   const auto [name, tag] = split_reference(reference);
   TransferProgress progress("push the image " + reference, std::move(on_line));
-  EngineCall call{.what = "push the image " + reference, .method = "POST", .path = image_path(name, "/push?tag=") + url_encode(tag)};
+  EngineCall call("push the image " + reference, "POST", image_path(name, "/push?tag=") + url_encode(tag));
   call.headers.push_back(auth_header(registry_auth));
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
   call.cancel = &cancel;
@@ -111,19 +113,20 @@ Task<> EngineApi::push_image(std::string reference, std::string registry_auth, s
 }
 
 Task<> EngineApi::tag_image(std::string reference, std::string repository, std::string tag) {
-  EngineCall call{.what = "tag the image " + reference + " as " + repository + ":" + tag, .method = "POST"};
-  call.path = image_path(reference, "/tag?repo=") + url_encode(repository) + "&tag=" + url_encode(tag);
+  EngineCall call("tag the image " + reference + " as " + repository + ":" + tag, "POST",
+                  image_path(reference, "/tag?repo=") + url_encode(repository) + "&tag=" + url_encode(tag));
   co_await self_->send(std::move(call));
 }
 
 Task<> EngineApi::remove_image(std::string reference) {
-  co_await self_->send({.what = "remove the image " + reference, .method = "DELETE", .path = image_path(reference, "")});
+  EngineCall call("remove the image " + reference, "DELETE", image_path(reference, ""));
+  co_await self_->send(std::move(call));
 }
 
 Task<> EngineApi::build(std::string query, std::string registry_config, net::BodySource context, std::function<void(const nlohmann::json&)> on_message,
                         CancelSource& cancel) {
   JsonLines lines(std::move(on_message));
-  EngineCall call{.what = "build an image", .method = "POST", .path = "/build?" + query};
+  EngineCall call("build an image", "POST", "/build?" + query);
   call.headers.push_back("Content-Type: application/x-tar");
   if (!registry_config.empty()) call.headers.push_back("X-Registry-Config: " + registry_config);
   call.source = std::move(context);
@@ -134,7 +137,8 @@ Task<> EngineApi::build(std::string query, std::string registry_config, net::Bod
 }
 
 Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body, std::string platform) {
-  EngineCall call{.what = "create the container " + name, .method = "POST", .path = "/containers/create?name=" + url_encode(name), .body = std::move(body)};
+  EngineCall call("create the container " + name, "POST", "/containers/create?name=" + url_encode(name));
+  call.body = std::move(body);
   if (!platform.empty()) call.path += "&platform=" + url_encode(platform);
   const auto answer = co_await self_->send_json(std::move(call));
   if (!answer.is_object() || !answer.contains("Id")) throw EnvironmentError("cannot create the container " + name + ": the engine's answer has no Id");
@@ -142,12 +146,12 @@ Task<std::string> EngineApi::create_container(std::string name, nlohmann::json b
 }
 
 Task<> EngineApi::start_container(std::string id) {
-  co_await self_->send({.what = "start the container " + id.substr(0, 12), .method = "POST", .path = container_path(id, "/start")});
+  EngineCall call("start the container " + id.substr(0, 12), "POST", container_path(id, "/start"));
+  co_await self_->send(std::move(call));
 }
 
 Task<int> EngineApi::wait_container(std::string id, std::string condition, std::function<void()> on_listening) {
-  EngineCall call{.what = "wait for the container " + id.substr(0, 12), .method = "POST"};
-  call.path = container_path(id, "/wait?condition=") + url_encode(condition);
+  EngineCall call("wait for the container " + id.substr(0, 12), "POST", container_path(id, "/wait?condition=") + url_encode(condition));
   if (on_listening)
     call.on_headers = [&on_listening](const net::Response& response) {
       if (response.status < 300) on_listening();
@@ -163,7 +167,8 @@ Task<int> EngineApi::wait_container(std::string id, std::string condition, std::
 }
 
 Task<ContainerState> EngineApi::inspect_container(std::string id) {
-  const auto answer = co_await self_->send_json({.what = "look up the container " + id.substr(0, 12), .path = container_path(id, "/json")});
+  EngineCall call("look up the container " + id.substr(0, 12), "GET", container_path(id, "/json"));
+  const auto answer = co_await self_->send_json(std::move(call));
   const auto state = answer.value("State", nlohmann::json::object());
   co_return ContainerState{.running = state.value("Running", false),
                            .exit_code = state.value("ExitCode", 0),
@@ -173,8 +178,7 @@ Task<ContainerState> EngineApi::inspect_container(std::string id) {
 
 Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening) {
   LogFrames frames(std::move(on_bytes));
-  EngineCall call{.what = "attach to the container " + id.substr(0, 12), .method = "POST"};
-  call.path = container_path(id, "/attach?stream=1&stdout=1&stderr=1");
+  EngineCall call("attach to the container " + id.substr(0, 12), "POST", container_path(id, "/attach?stream=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
   if (on_listening)
     call.on_headers = [&on_listening](const net::Response& response) {
@@ -186,27 +190,26 @@ Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_st
 
 Task<> EngineApi::follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes) {
   LogFrames frames(std::move(on_bytes));
-  EngineCall call{.what = "read the logs of the container " + id.substr(0, 12), .path = container_path(id, "/logs?follow=1&stdout=1&stderr=1")};
+  EngineCall call("read the logs of the container " + id.substr(0, 12), "GET", container_path(id, "/logs?follow=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
   co_await self_->send(std::move(call));
   frames.finish();
 }
 
 Task<> EngineApi::stop_container(std::string id, int grace_seconds) {
-  EngineCall call{.what = "stop the container " + id.substr(0, 12), .method = "POST"};
-  call.path = container_path(id, "/stop?t=") + std::to_string(grace_seconds);
+  EngineCall call("stop the container " + id.substr(0, 12), "POST", container_path(id, "/stop?t=") + std::to_string(grace_seconds));
   co_await self_->send(std::move(call));
 }
 
 Task<> EngineApi::kill_container(std::string id, std::string signal) {
-  EngineCall call{.what = "kill the container " + id.substr(0, 12), .method = "POST"};
-  call.path = container_path(id, "/kill?signal=") + url_encode(signal);
+  EngineCall call("kill the container " + id.substr(0, 12), "POST", container_path(id, "/kill?signal=") + url_encode(signal));
   co_await self_->send(std::move(call));
 }
 
 Task<> EngineApi::remove_container(std::string id) {
   try {
-    co_await self_->send({.what = "remove the container " + id.substr(0, 12), .method = "DELETE", .path = container_path(id, "?force=1&v=1")});
+    EngineCall call("remove the container " + id.substr(0, 12), "DELETE", container_path(id, "?force=1&v=1"));
+    co_await self_->send(std::move(call));
   } catch (const EngineError& error) {
     if (error.status() != 404 && error.status() != 409) throw;  // gone, or somebody else is removing it
   }
@@ -215,7 +218,8 @@ Task<> EngineApi::remove_container(std::string id) {
 Task<std::vector<nlohmann::json>> EngineApi::list_containers(std::vector<std::string> labels) {
   nlohmann::json filters;
   filters["label"] = std::move(labels);
-  const auto answer = co_await self_->send_json({.what = "list the containers", .path = "/containers/json?all=1&filters=" + url_encode(filters.dump())});
+  EngineCall call("list the containers", "GET", "/containers/json?all=1&filters=" + url_encode(filters.dump()));
+  const auto answer = co_await self_->send_json(std::move(call));
   std::vector<nlohmann::json> containers;
   for (const auto& container : answer) containers.push_back(container);
   co_return containers;

@@ -15,8 +15,11 @@ namespace pipeline::docker {
 
 /// One request; `path` is below the API version, its query encoded already.
 struct EngineCall {
+  // No aggregate: g++ 12 destroys a brace-initialised temporary twice in a co_await expression.
+  EngineCall(std::string what_is_tried, std::string http_method, std::string path_and_query)
+      : what(std::move(what_is_tried)), method(std::move(http_method)), path(std::move(path_and_query)) {}
   std::string what;  ///< For messages, after "cannot ": `start the container x`.
-  std::string method = "GET";
+  std::string method;
   std::string path;
   nlohmann::json body = nullptr;
   std::vector<std::string> headers;

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <utility>
-
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "core/identifier.hpp"
 #include "net/event.hpp"
@@ -58,8 +54,9 @@ class Exchange {
   }
   Task<> wait() { return done_.wait(); }
   bool done() const { return done_.happened(); }
-  /// The engine's backlog of a unix socket is full: nothing has been sent yet, a second try is safe.
-  bool crowded() const { return crowded_; }
+  /// The backlog of a unix socket is full: connect() says EAGAIN, which curl takes for progress, and fails when it sends. Nothing has reached the
+  /// other end, so that a second try is safe.
+  bool crowded() const { return code_ == CURLE_SEND_ERROR && os_error_ == ENOTCONN && !request_.unix_socket.empty(); }
   /// The answer; throws what a callback threw, or TransportError.
   Response result();
 
@@ -73,6 +70,7 @@ class Exchange {
   void add_header(const std::string& header);
   void finish(CURLcode code) {
     code_ = code;
+    if (easy_) curl::easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_error_);
     done_.set();
   }
   /// Runs a callback of the user; what it throws ends the exchange and reaches the waiter.
@@ -93,8 +91,6 @@ class Exchange {
   static std::size_t on_write(char* bytes, std::size_t size, std::size_t count, void* self);
   static std::size_t on_read(char* bytes, std::size_t size, std::size_t count, void* self);
   static int on_seek(void* self, curl_off_t offset, int origin);
-  static curl_socket_t on_open(void* self, curlsocktype purpose, curl_sockaddr* address);
-  static int on_opened(void*, curl_socket_t, curlsocktype) { return CURL_SOCKOPT_ALREADY_CONNECTED; }
 
   Request& request_;
   std::function<void(std::string_view)>& on_body_;
@@ -107,8 +103,7 @@ class Exchange {
   Response response_;
   std::exception_ptr error_;
   CURLcode code_ = CURLE_OK;
-  int connect_error_ = 0;
-  bool crowded_ = false;
+  long os_error_ = 0;
 };
 
 void Exchange::begin(Multi& multi) {
@@ -130,13 +125,8 @@ void Exchange::begin(Multi& multi) {
   set(CURLOPT_WRITEFUNCTION, write);
   set(CURLOPT_WRITEDATA, self);
   if (!request_.unix_socket.empty()) {
-    curl_socket_t (*open)(void*, curlsocktype, curl_sockaddr*) = &Exchange::on_open;
-    int (*opened)(void*, curl_socket_t, curlsocktype) = &Exchange::on_opened;
     set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
     set(CURLOPT_PROXY, "");  // the environment's is for the network
-    set(CURLOPT_OPENSOCKETFUNCTION, open);
-    set(CURLOPT_OPENSOCKETDATA, self);
-    set(CURLOPT_SOCKOPTFUNCTION, opened);
   }
   if (!request_.tls.ca_file.empty()) set(CURLOPT_CAINFO, request_.tls.ca_file.c_str());
   if (!request_.tls.cert_file.empty()) set(CURLOPT_SSLCERT, request_.tls.cert_file.c_str());
@@ -227,20 +217,9 @@ std::size_t Exchange::on_read(char* bytes, std::size_t size, std::size_t count, 
 /// A source cannot be read twice, so a request with one is not repeated on another connection.
 int Exchange::on_seek(void*, curl_off_t, int) { return CURL_SEEKFUNC_FAIL; }
 
-/// Connects a unix socket here: a full backlog is EAGAIN at once, which curl would take for progress; and errno is better advice than curl's words.
-curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr* address) {
-  auto& exchange = *static_cast<Exchange*>(self);
-  const int descriptor = ::socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->protocol);
-  if (descriptor >= 0 && ::connect(descriptor, &address->addr, address->addrlen) == 0) return descriptor;
-  exchange.connect_error_ = errno;
-  exchange.crowded_ = errno == EAGAIN;
-  if (descriptor >= 0) ::close(descriptor);
-  return CURL_SOCKET_BAD;
-}
-
 std::string Exchange::failure() const {
   const std::string where = request_.unix_socket.empty() ? request_.url : request_.unix_socket;
-  if (connect_error_) return "cannot connect to " + where + ": " + std::strerror(connect_error_);
+  if (code_ == CURLE_COULDNT_CONNECT && os_error_) return "cannot connect to " + where + ": " + std::strerror(static_cast<int>(os_error_));
   if (code_ == CURLE_ABORTED_BY_CALLBACK) return request_.method + " " + request_.url + " was cancelled";
   std::string text = words_[0] ? words_ : curl::easy_strerror(code_);
   return request_.method + " " + request_.url + (request_.unix_socket.empty() ? "" : " on " + where) + ": " + text;
