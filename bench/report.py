@@ -9,7 +9,6 @@ from measure import Samples, paired
 class Section:
     title: str
     samples: dict[str, Samples]
-    unit: str = "ms"
     steps: int = 0  # figures are also given for each of so many steps
     floor: str = ""  # the contestant above which the others' cost is given
     target: tuple[str, str, float] | None = None  # row, column (`wall`, `above floor`, `ratio`) and figure

@@ -23,7 +23,7 @@ from peers.snakemake import Snakemake
 from peers.zenml import ZenML
 from report import Section, markdown
 
-SECTIONS = ("start", "processes", "noop", "containers", "zenml")
+SECTIONS = ("start", "processes", "noop", "containers", "zenml", "images")
 
 
 class Runner:
@@ -55,14 +55,14 @@ class Runner:
         commands = {peer.name: Command(peer.version_command(), self.bench.root) for peer in self.have(*peers)}
         commands["docker"] = Command(["docker", "--version"], self.bench.root)
         samples = self.bench.alternate({name: lambda command=command: command for name, command in commands.items()}, 5 if self.options.quick else 21)
-        self.section("Start: `--version`", samples, peers, unit="ms", target=("pipe", "wall", 3.0))
+        self.section("Start: `--version`", samples, peers, target=("pipe", "wall", 3.0))
 
     def processes(self, peers: list[Peer]) -> None:
         count = 200 if self.options.quick else 1000
         for work in (model.wide("process", count), model.chain("process", count)):
             contestants = {peer.name: fresh(self.bench, peer, work) for peer in self.have(*peers)}
             samples = self.bench.alternate(contestants, 2 if self.options.quick else 5)
-            self.section(f"{count} processes `true`, {work.shape}, {work.jobs} at a time, fresh", samples, peers, steps=count, unit="ms")
+            self.section(f"{count} processes `true`, {work.shape}, {work.jobs} at a time, fresh", samples, peers, steps=count)
 
     def noop(self, peers: list[Peer]) -> None:
         for count in (1000,) if self.options.quick else (1000, 10000):
@@ -79,7 +79,7 @@ class Runner:
                 self.bench.run(command)
             samples |= self.bench.alternate({name: lambda command=command: command for name, command in commands.items()}, 5 if self.options.quick else 11)
             target = ("pipe", "wall", 50.0) if count == 10000 else None
-            self.section(f"Nothing to do: second run of {count:,} steps that copy a file ({work.shape})", samples, peers, unit="ms", target=target)
+            self.section(f"Nothing to do: second run of {count:,} steps that copy a file ({work.shape})", samples, peers, target=target)
 
     def containers(self, peers: list[Peer], raw: RawEngine, pipe: Pipe) -> None:
         count = 10 if self.options.quick else 50
@@ -94,7 +94,7 @@ class Runner:
             samples = self.bench.alternate(contestants, 2 if self.options.quick else 5)
             at_a_time = "one at a time" if work.shape == "chain" else f"{work.jobs} at a time"
             floor = "raw API, same options" if floors[1:] else raw.name
-            self.section(f"{count} containers `true`, {work.shape}, {at_a_time}, network none", samples, [*peers, raw], steps=count, unit="ms", floor=floor,
+            self.section(f"{count} containers `true`, {work.shape}, {at_a_time}, network none", samples, [*peers, raw], steps=count, floor=floor,
                          target=("pipe", "above floor", 5.0))
 
     def zenml(self, pipe: Pipe, zenml: ZenML) -> None:
@@ -102,8 +102,19 @@ class Runner:
         contestants = {peer.name: fresh(self.bench, peer, work) for peer in self.have(pipe, zenml)}
         samples = self.bench.alternate(contestants, 1 if self.options.quick else 3, between=zenml.clean_up)
         zenml.clean_up()
-        self.section("5 container steps, chain, ready image: ZenML's local Docker orchestrator", samples, [pipe, zenml], steps=5, unit="ms",
+        self.section("5 container steps, chain, ready image: ZenML's local Docker orchestrator", samples, [pipe, zenml], steps=5,
                      target=("zenml", "ratio", 10.0))
+
+    def images(self, pipe: Pipe, zenml: ZenML) -> None:
+        base, peers = ["numpy==1.26.4", "pandas==2.2.2", "scipy==1.13.1", "scikit-learn==1.5.2"], self.have(pipe, zenml)
+        folders = {peer: self.bench.folder() for peer in peers}
+        mark = str(time.time_ns())
+        for title, requirements in (("first", base), ("one requirement more", [*base, "tabulate==0.9.0"]), ("unchanged", [*base, "tabulate==0.9.0"])):
+            contestants = {peer.name: lambda peer=peer, wanted=requirements: peer.image_project(folders[peer], wanted, mark) for peer in peers}
+            samples = self.bench.alternate(contestants, 3 if title == "unchanged" and not self.options.quick else 1)
+            self.section(f"Image with numpy, pandas, scipy and scikit-learn, and one trivial step in it: {title}", samples, [pipe, zenml])
+        for peer in peers:
+            peer.clean_up()
 
 
 def same_options(bench: Bench, pipe: Pipe) -> dict:
@@ -157,6 +168,7 @@ def main() -> int:
         "noop": lambda: runner.noop([pipe, ninja, snakemake]),
         "containers": lambda: runner.containers([pipe, ninja, snakemake], raw, pipe),
         "zenml": lambda: runner.zenml(pipe, zenml),
+        "images": lambda: runner.images(pipe, zenml),
     }
     try:
         for name in SECTIONS:

@@ -1,10 +1,13 @@
 """`pipe` itself."""
 
+import json
+import subprocess
 from pathlib import Path
 
 from model import IMAGE, Command, Peer, Step, Work
 from peers.venv import first_line
 
+REPOSITORY = "pipe-bench"  # of the images that it builds here
 HEADERS = {
     "container": f"name: bench\nsettings: {{docker: {{parent_image: '{IMAGE}', network: none}}}}\nsteps:\n",
     "process": "name: bench\nsteps:\n",
@@ -32,6 +35,28 @@ class Pipe(Peer):
         place = "docker" if work.kind == "container" else "local"
         cache = [] if work.kind == "copy" else ["--no-cache"]
         return Command([self.program, "run", "pipeline.yaml", "--orchestrator", place, "--jobs", str(work.jobs), "--state", ".pipe", *cache], folder)
+
+    def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
+        """One trivial step in an image with these requirements; `mark` tells the environment from every earlier one. Without the package cache, as ZenML."""
+        (folder / "pipeline.yaml").write_text(f"""name: bench
+settings:
+  docker:
+    parent_image: python:3.11-slim-bookworm
+    target_repository: {REPOSITORY}
+    python_package_installer_args: {{no-cache: true}}
+    environment: {{BENCH_MARK: "{mark}"}}
+    requirements: {json.dumps(requirements)}
+steps:
+  trivial:
+    command: ["true"]
+""")
+        return Command([self.program, "run", "pipeline.yaml", "--orchestrator", "docker", "--state", ".pipe", "--no-cache"], folder)
+
+    def clean_up(self) -> None:
+        """The images of image_project."""
+        images = subprocess.run(["docker", "images", "-q", REPOSITORY], capture_output=True, text=True).stdout.split()
+        if images:
+            subprocess.run(["docker", "rmi", "-f", *images], capture_output=True)
 
 
 def true_entry(step: Step) -> str:

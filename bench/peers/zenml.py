@@ -29,6 +29,24 @@ def bench():
 if __name__ == "__main__":
     bench()
 '''
+IMAGE_PIPELINE = '''import json, os
+from zenml import pipeline, step
+from zenml.config import DockerSettings
+
+SETTINGS = DockerSettings(parent_image=os.environ.get("BENCH_IMAGE", "none"), requirements=json.loads(os.environ.get("BENCH_REQUIREMENTS", "[]")),
+                          environment=json.loads(os.environ.get("BENCH_ENVIRONMENT", "{}")))
+
+@step(enable_cache=False)
+def trivial() -> None:
+    pass
+
+@pipeline(enable_cache=False, settings={"docker": SETTINGS})
+def bench_environment():
+    trivial()
+
+if __name__ == "__main__":
+    bench_environment()
+'''
 
 
 class ZenML(Peer):
@@ -52,6 +70,13 @@ class ZenML(Peer):
         steps = json.dumps([[step.name, step.needs] for step in work.steps])
         return Command([str(self.bin / "python"), "bench_pipeline.py"], folder, {**self.environment, "BENCH_STEPS": steps, "BENCH_IMAGE": ensure_image()})
 
+    def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
+        """One trivial step in an image with these requirements; `mark` tells the environment from every earlier one."""
+        self.ensure_stack()
+        (folder / "bench_images.py").write_text(IMAGE_PIPELINE)
+        settings = {"BENCH_IMAGE": ensure_image(with_ca=True), "BENCH_REQUIREMENTS": json.dumps(requirements), "BENCH_ENVIRONMENT": json.dumps({"BENCH_MARK": mark})}
+        return Command([str(self.bin / "python"), "bench_images.py"], folder, {**self.environment, **settings})
+
     def ensure_stack(self) -> None:
         """A stack with the local Docker orchestrator, registered once and active from then on."""
         registered = Path(self.environment["ZENML_CONFIG_PATH"]) / "bench-stack"
@@ -65,33 +90,48 @@ class ZenML(Peer):
         registered.touch()
 
     def clean_up(self) -> None:
-        """It leaves its containers behind."""
-        ids = subprocess.run(["docker", "ps", "-aq", "--filter", f"ancestor={image_name()}"], capture_output=True, text=True).stdout.split()
-        if ids:
-            subprocess.run(["docker", "rm", "-f", *ids], capture_output=True)
+        """It leaves its containers and images behind."""
+        images = [name for name in listed("images", "--format", "{{.Repository}}:{{.Tag}}") if name.startswith("zenml:bench_environment")]
+        ids = {one for name in [*images, image_name(False), image_name(True)] for one in listed("ps", "-aq", "--filter", f"ancestor={name}")}
+        for command in (["rm", "-f", *ids] if ids else []), (["rmi", "-f", *images] if images else []):
+            if command:
+                docker(*command, check=False)
 
 
-def image_name() -> str:
-    return "pipe-bench-zenml:" + hashlib.sha256((REQUIREMENT + PARENT).encode()).hexdigest()[:12]
+def image_name(with_ca: bool) -> str:
+    return "pipe-bench-zenml:" + hashlib.sha256((REQUIREMENT + PARENT).encode()).hexdigest()[:12] + ("-ca" if with_ca else "")
 
 
-def ensure_image() -> str:
+def ensure_image(with_ca: bool = False) -> str:
     """Installs ZenML in a container and commits that: the same with every engine, BuildKit or not. (ZenML uploads the pipeline's module to its artifact
-    store.) The host's CA is mounted for pip, and pip's settings are given to its process alone, so neither stays in the image."""
-    name = image_name()
+    store.) The host's CA is mounted for pip, and pip's settings are given to its process alone, so neither stays in the image; an image that ZenML is to
+    build upon has them inside, as it has no other way to hand them to its build."""
+    name = image_name(with_ca)
     if docker("image", "inspect", name, check=False).returncode == 0:
         return name
     settings = [f"{key}={value}" for key, value in os.environ.items() if key in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "HTTPS_PROXY", "https_proxy")]
-    ca = ["--volume", f"{HOST_CA}:/tmp/ca.crt:ro"] if HOST_CA.exists() else []
-    settings += ["PIP_CERT=/tmp/ca.crt"] if ca else []
-    container = docker("create", "--workdir", "/app", *ca, PARENT, "env", *settings, "PIP_BREAK_SYSTEM_PACKAGES=1", "pip", "install", "--quiet", "--no-cache-dir",
-                       REQUIREMENT).stdout.strip()
+    settings += ["PIP_BREAK_SYSTEM_PACKAGES=1", "UV_BREAK_SYSTEM_PACKAGES=1", "UV_SYSTEM_PYTHON=1"]  # as in ZenML's own images
+    if with_ca:
+        settings += [f"{key}={HOST_CA}" for key in ("PIP_CERT", "SSL_CERT_FILE") if HOST_CA.exists()]
+        container = docker("create", ensure_image()).stdout.strip()
+    else:
+        ca = ["--volume", f"{HOST_CA}:/tmp/ca.crt:ro"] if HOST_CA.exists() else []
+        trust = ["PIP_CERT=/tmp/ca.crt"] if ca else []
+        container = docker("create", "--workdir", "/app", *ca, PARENT, "env", *settings, *trust, "pip", "install", "--quiet", "--no-cache-dir", REQUIREMENT).stdout.strip()
     try:
-        docker("start", "--attach", container)
-        docker("commit", "--change", 'CMD ["python"]', container, name)
+        if not with_ca:
+            docker("start", "--attach", container)
+        elif HOST_CA.exists():
+            docker("cp", "--follow-link", str(HOST_CA), f"{container}:{HOST_CA}")
+        changes = [word for setting in (settings if with_ca else []) for word in ("--change", f"ENV {setting}")]
+        docker("commit", "--change", 'CMD ["python"]', *changes, container, name)
     finally:
         docker("rm", "-f", container)
     return name
+
+
+def listed(*arguments: str) -> list[str]:
+    return docker(*arguments, check=False).stdout.split()
 
 
 def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess:
