@@ -1,5 +1,7 @@
 #include "store/database.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,9 +9,16 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "store/checked_vfs.hpp"
 
 namespace pipeline::store {
 namespace {
+
+[[noreturn]] void damaged(const std::string& what, const std::string& how, const std::filesystem::path& file) {
+  throw EnvironmentError(what + " is damaged, or another program has changed it: " + how,
+                         {"move " + file.string() + " aside; the next run makes a new one (artifacts are kept, but every step runs again)",
+                          "`sqlite3 " + file.string() + " .recover` saves what can be read"});
+}
 
 [[noreturn]] void fail(sqlite3* database, int code, const std::filesystem::path& file) {
   const std::string what = "the run store " + file.string();
@@ -19,14 +28,12 @@ namespace {
     case SQLITE_PERM: throw system_error("cannot write " + what, EACCES);
     case SQLITE_CANTOPEN: throw system_error("cannot open " + what, access(file.parent_path().c_str(), W_OK) != 0 ? errno : EIO);
     case SQLITE_IOERR:
+      if (code == SQLITE_IOERR_DATA) damaged(what, "a page does not fit its checksum", file);
       // SQLite tells a full disk as an I/O error where it has to grow a shared memory file.
       if (const int reason = database ? sqlite3_system_errno(database) : 0) throw system_error("cannot write " + what, reason);
       break;
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-      throw EnvironmentError(what + " is damaged: " + sqlite3_errstr(code),
-                             {"move " + file.string() + " aside; the next run makes a new one (artifacts are kept, but every step runs again)",
-                              "`sqlite3 " + file.string() + " .recover` saves what can be read"});
+    case SQLITE_NOTADB: damaged(what, sqlite3_errstr(code), file);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       throw EnvironmentError(what + " has been locked by another process for half a minute", {"see which one: `fuser " + file.string() + "`"});
@@ -53,29 +60,39 @@ std::string Statement::text(int column) const {
 Database::Database(std::filesystem::path file, int application_id, int version, const char* schema) : file_(std::move(file)) {
   make_folders(file_.parent_path());
   sqlite3* database = nullptr;
-  const int code = sqlite3_open_v2(file_.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(file_.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, checked_vfs());
   database_.reset(database);
   if (code != SQLITE_OK) fail(database, code, file_);
   sqlite3_extended_result_codes(database, 1);
   sqlite3_busy_timeout(database, 30'000);
-  const auto found_version = [&] {
+  // Takes effect in a database that is about to be made: room for the checksums of its pages.
+  int reserved = kReservedBytes;
+  sqlite3_file_control(database, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
+  // A file that may not be written is opened read-only without a word.
+  if (sqlite3_db_readonly(database, "main") == 1) throw system_error("cannot write the run store " + file_.string(), EACCES);
+  const auto pragma = [&](const char* sql) {
     sqlite3_stmt* statement = nullptr;
-    if (const int failed = sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, nullptr); failed != SQLITE_OK) fail(database, failed, file_);
+    if (const int failed = sqlite3_prepare_v2(database, sql, -1, &statement, nullptr); failed != SQLITE_OK) fail(database, failed, file_);
     const std::unique_ptr<sqlite3_stmt, Finalize> owned(statement);
     if (const int failed = sqlite3_step(statement); failed != SQLITE_ROW) fail(database, failed, file_);
     return sqlite3_column_int(statement, 0);
   };
-  int found = found_version();
+  int found = pragma("PRAGMA user_version");
   if (found == 0) {
-    execute("PRAGMA journal_mode=WAL");
-    execute("BEGIN IMMEDIATE");
-    if (found_version() == 0) {  // no other process was faster
+    // One process at a time: for the change to a write-ahead log SQLite lets nobody wait.
+    const Descriptor folder(::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {}
+    if (pragma("PRAGMA schema_version") == 0) {
+      execute("PRAGMA journal_mode=WAL");
+      execute("BEGIN IMMEDIATE");
       execute(schema);
       execute(("PRAGMA application_id=" + std::to_string(application_id) + ";PRAGMA user_version=" + std::to_string(version)).c_str());
+      execute("COMMIT");
     }
-    execute("COMMIT");
-    found = found_version();
+    found = pragma("PRAGMA user_version");
   }
+  if (pragma("PRAGMA application_id") != application_id)
+    throw EnvironmentError("the run store " + file_.string() + " is a database of another program", {"move it away, or choose another folder with --state"});
   if (found > version)
     throw EnvironmentError("the run store " + file_.string() + " was made by a newer version of pipe (format " + std::to_string(found) + ", this one knows " +
                                std::to_string(version) + ")",

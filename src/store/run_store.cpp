@@ -78,26 +78,35 @@ std::string write_parts(const std::vector<KeyPart>& parts) {
   return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Field 22 of /proc/PID/stat, proc(5): when the process started, in ticks since the boot.
+/// When the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5). Empty if there is none, or only its zombie.
 std::string start_ticks(std::int64_t pid) try {
   const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
   auto at = stat.rfind(')');  // the name in parentheses may hold spaces
+  if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' || stat[at + 2] == 'X') return "";
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
   return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
 } catch (const EnvironmentError&) {
   return "";
 }
 
-std::string identity_of(std::int64_t pid) {
-  const auto ticks = start_ticks(pid);
-  return ticks.empty() ? "" : read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" + ticks;
+/// This boot of the machine, and the place where process identifiers mean what they mean here: a container has identifiers of its own.
+std::string boot() {
+  std::error_code error;
+  return read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" + std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
 }
 
 }  // namespace
 
-ProcessId ProcessId::self() { return {getpid(), identity_of(getpid())}; }
+ProcessId ProcessId::self() { return {getpid(), boot() + ":" + start_ticks(getpid())}; }
 
-bool ProcessId::alive() const { return pid > 0 && !started.empty() && identity_of(pid) == started; }
+bool ProcessId::alive() const {
+  if (pid <= 0 || started.empty()) return false;
+  const auto here = boot();
+  const auto there = started.substr(0, started.rfind(':'));
+  // In another container on this machine: nothing can be said from here, and a run that goes on must not be called dead.
+  if (there != here) return there.substr(0, 36) == here.substr(0, 36);
+  return started == here + ":" + start_ticks(pid);
+}
 
 struct RunStore::Implementation {
   std::filesystem::path folder;
@@ -111,7 +120,12 @@ RunStore::~RunStore() = default;
 RunStore::RunStore(RunStore&&) noexcept = default;
 
 const std::filesystem::path& RunStore::folder() const { return self_->folder; }
-std::filesystem::path RunStore::log_file(const std::string& name) const { return self_->folder / "logs" / name; }
+std::filesystem::path RunStore::log_file(const std::string& name) const {
+  const std::filesystem::path relative(name);
+  // Names come from the database, and a path that leads out of the folder would be removed or shown.
+  if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end()) throw EnvironmentError("'" + name + "' is no name of a log");
+  return self_->folder / "logs" / relative;
+}
 
 void RunStore::transaction(const std::function<void()>& work) {
   if (self_->in_transaction) return work();
@@ -277,7 +291,9 @@ std::vector<RunRecord> RunStore::mark_dead_runs() {
   transaction([&] {
     for (auto& run : dead) {
       run.status = RunStatus::interrupted;
-      self_->database.prepare("UPDATE runs SET status = ?2 WHERE id = ?1").bind(run.id, static_cast<int>(run.status)).run();
+      self_->database.prepare("UPDATE runs SET status = ?2 WHERE id = ?1 AND status = ?3")
+          .bind(run.id, static_cast<int>(run.status), static_cast<int>(RunStatus::running))
+          .run();
       self_->database.prepare("UPDATE steps SET status = ?2, message = 'its run died' WHERE run = ?1 AND status IN (?3, ?4)")
           .bind(run.id, static_cast<int>(StepStatus::cancelled), static_cast<int>(StepStatus::pending), static_cast<int>(StepStatus::running))
           .run();

@@ -21,7 +21,7 @@ namespace pipeline::store {
 /// Identity of a process that outlives pid reuse.
 struct ProcessId {
   std::int64_t pid = 0;
-  std::string started;  ///< Boot id and start time in ticks.
+  std::string started;  ///< Boot id, namespace of process identifiers, and start time in ticks.
   static ProcessId self();
   bool alive() const;
 };

@@ -1,0 +1,489 @@
+#include "store/artifact_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <set>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ArtifactStoreTest : public ::testing::Test {
+ protected:
+  fs::path write(const std::string& name, const std::string& text) {
+    const auto path = folder.path() / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+    return path;
+  }
+  /// A folder with files, an empty folder, an executable and links.
+  fs::path write_tree(const std::string& name) {
+    write(name + "/a.txt", "alpha");
+    write(name + "/sub/b.txt", "beta");
+    write(name + "/sub-more/c", "gamma");
+    fs::create_directories(folder.path() / name / "empty");
+    fs::permissions(folder.path() / name / "sub/b.txt", fs::perms(0755));
+    fs::create_symlink("sub/b.txt", folder.path() / name / "link");
+    fs::create_symlink("../a.txt", folder.path() / name / "sub/up");
+    return folder.path() / name;
+  }
+  static mode_t mode(const fs::path& path) {
+    struct stat status {};
+    EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
+    return status.st_mode & 07777;
+  }
+  std::size_t leftovers() const {
+    std::error_code error;
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder.path() / "store/tmp", error), fs::directory_iterator()));
+  }
+  /// Runs in a child that is nobody in particular, for root may do everything.
+  static int as_nobody(const std::function<int()>& work) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(99);
+      int result = 98;
+      try {
+        result = work();
+      } catch (const std::exception&) {
+      }
+      ::_exit(result);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 97;
+  }
+
+  TemporaryFolder folder;
+  ArtifactStore store{folder.path() / "store"};
+};
+
+TEST_F(ArtifactStoreTest, file_is_kept_under_the_sha256_of_its_content) {
+  const auto taken = store.take(write("out", "hello\n"));
+  EXPECT_EQ(taken.digest.hex(), "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03");
+  EXPECT_FALSE(taken.is_directory);
+  EXPECT_EQ(taken.bytes, 6u);
+  EXPECT_EQ(read_file(store.path(taken.digest)), "hello\n");
+  EXPECT_EQ(mode(store.path(taken.digest)), 0444u);
+  EXPECT_FALSE(fs::exists(folder.path() / "out"));
+  EXPECT_TRUE(store.has(taken.digest));
+  EXPECT_TRUE(store.looks_whole(taken.digest));
+  EXPECT_TRUE(store.verify(taken.digest));
+  EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(ArtifactStoreTest, equal_content_is_kept_once_and_stays_executable_if_it_ever_was) {
+  const auto first = store.take(write("one", "#!/bin/sh\n"));
+  const auto second_path = write("two", "#!/bin/sh\n");
+  fs::permissions(second_path, fs::perms(0755));
+  EXPECT_EQ(store.take(second_path).digest, first.digest);
+  EXPECT_FALSE(fs::exists(second_path));
+  EXPECT_EQ(mode(store.path(first.digest)), 0555u);
+  EXPECT_TRUE(store.looks_whole(first.digest));
+  EXPECT_EQ(store.take(write("three", "#!/bin/sh\n")).digest, first.digest);
+  EXPECT_EQ(mode(store.path(first.digest)), 0555u);
+}
+
+TEST_F(ArtifactStoreTest, folder_is_kept_with_its_links_empty_folders_and_executable_bits) {
+  const auto taken = store.take(write_tree("tree"));
+  const auto path = store.path(taken.digest);
+  EXPECT_TRUE(taken.is_directory);
+  EXPECT_EQ(taken.bytes, 14u);
+  EXPECT_FALSE(fs::exists(folder.path() / "tree"));
+  EXPECT_EQ(read_file(path / "link"), "beta");
+  EXPECT_EQ(read_file(path / "sub/up"), "alpha");
+  EXPECT_TRUE(fs::is_directory(path / "empty"));
+  EXPECT_EQ(mode(path), 0555u);
+  EXPECT_EQ(mode(path / "sub"), 0555u);
+  EXPECT_EQ(mode(path / "sub/b.txt"), 0555u);
+  EXPECT_EQ(mode(path / "a.txt"), 0444u);
+  EXPECT_TRUE(store.looks_whole(taken.digest));
+  EXPECT_TRUE(store.verify(taken.digest));
+  EXPECT_EQ(store.take(write_tree("again")).digest, taken.digest);
+  EXPECT_FALSE(fs::exists(folder.path() / "again"));
+  EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(ArtifactStoreTest, digest_of_a_folder_tells_names_bits_and_empty_folders) {
+  std::set<std::string> digests;
+  const auto take_changed = [&](const std::string& name, const std::function<void(const fs::path&)>& change) {
+    const auto tree = write_tree(name);
+    change(tree);
+    EXPECT_TRUE(digests.insert(store.take(tree).digest.hex()).second) << name;
+  };
+  take_changed("same", [](const fs::path&) {});
+  take_changed("renamed", [](const fs::path& tree) { fs::rename(tree / "a.txt", tree / "b.txt"); });
+  take_changed("bit", [](const fs::path& tree) { fs::permissions(tree / "a.txt", fs::perms(0755)); });
+  take_changed("empty", [](const fs::path& tree) { fs::create_directory(tree / "more"); });
+  take_changed("target", [](const fs::path& tree) {
+    fs::remove(tree / "link");
+    fs::create_symlink("a.txt", tree / "link");
+  });
+  take_changed("content", [](const fs::path& tree) { std::ofstream(tree / "a.txt") << "alphb"; });
+}
+
+TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their_way) {
+  const auto refused = [&](const std::string& name, const std::function<void(const fs::path&)>& make) {
+    const auto tree = folder.path() / name;
+    fs::create_directories(tree / "p/q");
+    write(name + "/p/q/file", "x");
+    make(tree);
+    try {
+      store.take(tree);
+      ADD_FAILURE() << name;
+    } catch (const EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find("outside of the folder"), std::string::npos) << error.what();
+    }
+    EXPECT_TRUE(fs::exists(tree)) << name;
+  };
+  refused("absolute", [](const fs::path& t) { fs::create_symlink("/etc/passwd", t / "l"); });
+  refused("upwards", [](const fs::path& t) { fs::create_symlink("../x", t / "l"); });
+  refused("deep", [](const fs::path& t) { fs::create_symlink("../../../x", t / "p/q/l"); });
+  refused("through_another", [](const fs::path& t) {
+    fs::create_symlink("../..", t / "p/q/root");
+    fs::create_symlink("p/q/root/../secret", t / "l");  // as a text it stays inside
+  });
+  refused("out_and_in", [](const fs::path& t) { fs::create_symlink("../out_and_in/p", t / "l"); });
+  refused("circle", [](const fs::path& t) {
+    fs::create_symlink("m", t / "l");
+    fs::create_symlink("l", t / "m");
+  });
+  EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(ArtifactStoreTest, what_is_no_file_or_folder_is_refused) {
+  const auto link = folder.path() / "link";
+  fs::create_symlink("/etc/passwd", link);
+  EXPECT_THROW(store.take(link), EnvironmentError);
+  EXPECT_THROW(store.take(folder.path() / "missing"), EnvironmentError);
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(store.take(pipe), EnvironmentError);
+  fs::create_directory(folder.path() / "with_pipe");
+  ASSERT_EQ(::mkfifo((folder.path() / "with_pipe/p").c_str(), 0600), 0);
+  EXPECT_THROW(store.take(folder.path() / "with_pipe"), EnvironmentError);
+}
+
+TEST_F(ArtifactStoreTest, no_file_has_the_digest_of_a_folder) {
+  Hasher hasher;
+  const auto empty_tree = store.take([&] {
+    fs::create_directory(folder.path() / "empty");
+    return folder.path() / "empty";
+  }());
+  EXPECT_NE(hasher.field("pipe tree 1").finish(), empty_tree.digest);
+}
+
+TEST_F(ArtifactStoreTest, file_under_a_second_name_is_copied_so_that_no_writer_reaches_the_store) {
+  const auto mine = write("mine", "v1");
+  fs::create_hard_link(mine, folder.path() / "out");
+  const auto taken = store.take(folder.path() / "out");
+  EXPECT_FALSE(fs::exists(folder.path() / "out"));
+  std::ofstream(mine) << "v2";
+  EXPECT_EQ(read_file(store.path(taken.digest)), "v1");
+  EXPECT_TRUE(store.verify(taken.digest));
+}
+
+TEST_F(ArtifactStoreTest, output_on_another_file_system_is_copied) {
+  struct stat here {}, there {};
+  ASSERT_EQ(::stat(folder.path().c_str(), &here), 0);
+  if (::stat("/dev/shm", &there) != 0 || here.st_dev == there.st_dev) GTEST_SKIP() << "/dev/shm is no file system of its own";
+  const TemporaryFolder elsewhere("/dev/shm");
+  std::ofstream(elsewhere.path() / "file") << "content";
+  fs::create_directories(elsewhere.path() / "tree/sub");
+  std::ofstream(elsewhere.path() / "tree/sub/x") << "x";
+  const auto file = store.take(elsewhere.path() / "file"), tree = store.take(elsewhere.path() / "tree");
+  EXPECT_TRUE(store.verify(file.digest));
+  EXPECT_TRUE(store.verify(tree.digest));
+  EXPECT_TRUE(fs::is_empty(elsewhere.path()));
+  EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(ArtifactStoreTest, files_of_another_user_are_copied) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const auto file = write("file", "of another");
+  const auto tree = write_tree("tree");
+  ASSERT_EQ(::chown(file.c_str(), 12345, 12345), 0);
+  ASSERT_EQ(::chown((tree / "a.txt").c_str(), 12345, 12345), 0);
+  const auto taken = store.take(file);
+  EXPECT_TRUE(store.verify(taken.digest));
+  EXPECT_TRUE(store.verify(store.take(tree).digest));
+  struct stat status {};
+  ASSERT_EQ(::stat(store.path(taken.digest).c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, ::geteuid());
+}
+
+TEST_F(ArtifactStoreTest, folder_that_cannot_be_read_is_an_error_that_names_it) {
+  fs::permissions(folder.path(), fs::perms(0777));
+  EXPECT_EQ(as_nobody([&] {
+              const auto mine = folder.path() / "nobody";
+              fs::create_directories(mine / "tree/locked");
+              fs::permissions(mine / "tree/locked", fs::perms(0));
+              ArtifactStore own(mine / "store");
+              try {
+                own.take(mine / "tree");
+              } catch (const EnvironmentError& error) {
+                return std::string(error.what()).find("tree/locked: Permission denied") != std::string::npos && !error.advice().empty() ? 0 : 1;
+              }
+              return 2;
+            }),
+            0);
+}
+
+TEST_F(ArtifactStoreTest, works_for_a_user_without_privileges) {
+  fs::permissions(folder.path(), fs::perms(0777));
+  EXPECT_EQ(as_nobody([&] {
+              const auto mine = folder.path() / "nobody";
+              ArtifactStore own(mine / "store");
+              for (int round = 0; round < 2; ++round) {
+                fs::create_directories(mine / "tree/sub");
+                std::ofstream(mine / "tree/sub/x") << "x";
+                ::chmod((mine / "tree/sub").c_str(), 0555);
+                const auto taken = own.take(mine / "tree");
+                if (!own.looks_whole(taken.digest) || !own.verify(taken.digest) || fs::exists(mine / "tree")) return 1;
+                if (round == 1 && (own.collect([](const Digest&) { return false; }) != 1 || own.has(taken.digest))) return 2;
+              }
+              return 0;
+            }),
+            0);
+}
+
+TEST_F(ArtifactStoreTest, flipped_bits_are_always_noticed_by_verify) {
+  std::mt19937 random(7);
+  std::string content(5000, '\0');
+  for (auto& c : content) c = static_cast<char>(random());
+  for (int round = 0; round < 100; ++round) {
+    const auto taken = store.take(write("out", content));
+    const auto path = store.path(taken.digest);
+    ASSERT_TRUE(store.verify(taken.digest));
+    ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+    auto flipped = content;
+    const auto bit = random() % (content.size() * 8);
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    std::ofstream(path) << flipped;
+    if (round % 2) {
+      ASSERT_FALSE(store.looks_whole(taken.digest)) << "bit " << bit;
+    } else {
+      ASSERT_FALSE(store.verify(taken.digest)) << "bit " << bit;
+    }
+    ASSERT_FALSE(store.has(taken.digest)) << "a damaged artifact is moved aside";
+  }
+}
+
+TEST_F(ArtifactStoreTest, any_change_inside_of_a_folder_is_noticed) {
+  const std::pair<const char*, std::function<void(const fs::path&)>> changes[] = {
+      {"content", [](const fs::path& t) { std::ofstream(t / "a.txt") << "alphA"; }},
+      {"removed", [](const fs::path& t) { fs::remove(t / "sub/b.txt"); }},
+      {"added", [](const fs::path& t) { std::ofstream(t / "sub/new") << "n"; }},
+      {"empty folder removed", [](const fs::path& t) { fs::remove(t / "empty"); }},
+      {"renamed", [](const fs::path& t) { fs::rename(t / "sub-more/c", t / "sub-more/d"); }},
+      {"emptied", [](const fs::path& t) { fs::resize_file(t / "a.txt", 0); }},
+  };
+  for (const auto& [name, change] : changes) {
+    const auto taken = store.take(write_tree("tree"));
+    const auto path = store.path(taken.digest);
+    ASSERT_TRUE(store.looks_whole(taken.digest)) << name;
+    for (const auto& place : {"", "sub", "sub-more", "a.txt", "sub/b.txt"}) fs::permissions(path / place, fs::perms(0755));
+    change(path);
+    EXPECT_FALSE(store.looks_whole(taken.digest)) << name;
+    EXPECT_FALSE(store.has(taken.digest)) << name;
+  }
+  EXPECT_GT(store.collect([](const Digest&) { return true; }), 0u) << "damaged ones are removed";
+}
+
+TEST_F(ArtifactStoreTest, lost_time_stamps_are_mended_by_reading) {
+  const auto taken = store.take(write_tree("tree"));
+  fs::last_write_time(store.path(taken.digest) / "a.txt", fs::file_time_type::clock::now());
+  EXPECT_TRUE(store.looks_whole(taken.digest));
+  EXPECT_TRUE(store.looks_whole(taken.digest));
+  EXPECT_EQ(mode(store.path(taken.digest)), 0555u);
+}
+
+TEST_F(ArtifactStoreTest, damaged_artifact_is_replaced_by_the_next_equal_one) {
+  for (const bool tree : {false, true}) {
+    const auto make = [&] { return tree ? write_tree("out") : write("out", "content"); };
+    const auto first = store.take(make());
+    const auto inner = tree ? store.path(first.digest) / "a.txt" : store.path(first.digest);
+    fs::permissions(inner, fs::perms(0644));
+    std::ofstream(inner) << "damaged";
+    EXPECT_EQ(store.take(make()).digest, first.digest);
+    EXPECT_TRUE(store.verify(first.digest)) << tree;
+  }
+}
+
+TEST_F(ArtifactStoreTest, tree_from_files_has_the_digest_of_an_equal_folder) {
+  write("src/a.py", "a");
+  write("src/lib/b.py", "b");
+  fs::permissions(folder.path() / "src/lib/b.py", fs::perms(0755));
+  StatIndex index(folder.path() / "index");
+  const std::vector<TreeEntry> entries = {{"lib/b.py", folder.path() / "src/lib/b.py"}, {"a.py", folder.path() / "src/a.py"}};
+  const auto put = store.put_tree(entries, index);
+  EXPECT_TRUE(store.verify(put.digest));
+  EXPECT_TRUE(fs::exists(folder.path() / "src/a.py")) << "put_tree copies";
+  EXPECT_EQ(store.put_tree(entries, index).digest, put.digest);
+  EXPECT_EQ(store.take(folder.path() / "src").digest, put.digest);
+  EXPECT_EQ(put.bytes, 2u);
+}
+
+TEST_F(ArtifactStoreTest, tree_from_files_refuses_places_outside) {
+  const auto source = write("x", "x");
+  StatIndex index(folder.path() / "index");
+  for (const std::string place : {"", "/etc/x", "../x", "a/../../x", "a//b", "./x", "a/", "..", "a/."}) {
+    const TreeEntry entry{place, source};
+    EXPECT_THROW(store.put_tree({&entry, 1}, index), EnvironmentError) << place;
+  }
+  const TreeEntry twice[] = {{"a", source}, {"a", source}}, both[] = {{"a", source}, {"a/b", source}};
+  EXPECT_THROW(store.put_tree(twice, index), EnvironmentError);
+  EXPECT_THROW(store.put_tree(both, index), EnvironmentError);
+}
+
+TEST_F(ArtifactStoreTest, copying_out_gives_writable_files_and_replaces_nothing) {
+  const auto tree = store.take(write_tree("tree"));
+  store.copy_out(tree.digest, folder.path() / "copy");
+  EXPECT_EQ(read_file(folder.path() / "copy/link"), "beta");
+  EXPECT_NE(mode(folder.path() / "copy/a.txt") & 0200, 0u);
+  EXPECT_NE(mode(folder.path() / "copy/sub") & 0200, 0u);
+  EXPECT_NE(mode(folder.path() / "copy/sub/b.txt") & 0100, 0u);
+  EXPECT_THROW(store.copy_out(tree.digest, folder.path() / "copy"), EnvironmentError);
+  const auto file = store.take(write("out", "x"));
+  EXPECT_THROW(store.copy_out(file.digest, write("there", "mine")), EnvironmentError);
+  EXPECT_EQ(read_file(folder.path() / "there"), "mine");
+  EXPECT_THROW(store.copy_out(sha256("nothing"), folder.path() / "nothing"), EnvironmentError);
+  fs::permissions(store.path(file.digest), fs::perms(0644));
+  std::ofstream(store.path(file.digest)) << "y";
+  EXPECT_THROW(store.copy_out(file.digest, folder.path() / "damaged"), EnvironmentError);
+  EXPECT_FALSE(fs::exists(folder.path() / "damaged"));
+}
+
+TEST_F(ArtifactStoreTest, collecting_removes_what_is_not_used_and_nothing_else) {
+  const auto kept = store.take(write("kept", "kept"));
+  const auto file = store.take(write("file", "12345"));
+  const auto tree = store.take(write_tree("tree"));
+  write("store/README", "not ours");
+  EXPECT_EQ(store.collect([&](const Digest& digest) { return digest == kept.digest; }), 19u);
+  EXPECT_TRUE(store.verify(kept.digest));
+  EXPECT_FALSE(store.has(file.digest));
+  EXPECT_FALSE(store.has(tree.digest));
+  EXPECT_TRUE(fs::exists(folder.path() / "store/README"));
+  EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(ArtifactStoreTest, many_processes_may_take_equal_things_at_once) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      int result = 1;
+      try {
+        for (int round = 0; round < 40; ++round) {
+          const auto name = std::to_string(i) + "-" + std::to_string(round);
+          store.take(write(name, "content " + std::to_string(round)));
+          const auto tree = write_tree(name + "-tree");
+          write(name + "-tree/round", std::to_string(round));
+          store.take(tree);
+        }
+        result = 0;
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+      }
+      ::_exit(result);
+    }
+    children.push_back(child);
+  }
+  for (const auto child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  std::size_t count = 0;
+  store.collect([&](const Digest& digest) {
+    ++count;
+    EXPECT_TRUE(store.verify(digest));
+    return true;
+  });
+  EXPECT_EQ(count, 80u);
+  EXPECT_FALSE(fs::exists(folder.path() / "store/damaged"));
+  EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(ArtifactStoreTest, killed_process_leaves_no_half_artifact) {
+  for (int round = 0; round < 25; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      try {
+        for (int i = 0;; ++i) {
+          const auto name = "k" + std::to_string(round) + "-" + std::to_string(i);
+          write_tree(name);
+          write(name + "/big", std::string(200'000, static_cast<char>('a' + i % 26)) + name);
+          store.take(folder.path() / name);
+        }
+      } catch (const std::exception&) {
+      }
+      ::_exit(1);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(3 + round));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  store.collect([&](const Digest& digest) {
+    EXPECT_TRUE(store.looks_whole(digest));
+    EXPECT_TRUE(store.verify(digest));
+    return true;
+  });
+}
+
+TEST_F(ArtifactStoreTest, full_disk_is_a_clear_error_and_leaves_nothing) {
+  const auto disk = folder.path() / "disk";
+  fs::create_directory(disk);
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);
+  {
+    ArtifactStore small(disk / "store");
+    const auto fits = small.take(write("small", std::string(1000, 'x')));
+    const auto source = write("big", std::string(3'000'000, 'x'));
+    write("tree/a", std::string(100'000, 'y'));
+    write("tree/big", std::string(3'000'000, 'x'));
+    for (const auto& path : {source, folder.path() / "tree"}) {
+      try {
+        small.take(path);
+        ADD_FAILURE() << "there is no room for it";
+      } catch (const EnvironmentError& error) {
+        EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos) << error.what();
+        EXPECT_FALSE(error.advice().empty());
+      }
+      EXPECT_TRUE(fs::exists(path)) << "what could not be taken stays";
+    }
+    EXPECT_TRUE(fs::is_empty(disk / "store/tmp"));
+    std::size_t count = 0;
+    small.collect([&](const Digest&) { return ++count; });
+    EXPECT_EQ(count, 1u);
+    EXPECT_TRUE(small.verify(fits.digest));
+  }
+  ::umount(disk.c_str());
+}
+
+TEST_F(ArtifactStoreTest, cheap_check_reads_no_content) {
+  const auto taken = store.take(write("out", std::string(1000, 'x')));
+  fs::permissions(store.path(taken.digest), fs::perms(0));
+  fs::permissions(folder.path(), fs::perms(0755));
+  EXPECT_EQ(as_nobody([&] { return store.looks_whole(taken.digest) ? 0 : 1; }), 0);
+}
+
+}  // namespace
+}  // namespace pipeline::store
