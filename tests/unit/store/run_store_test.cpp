@@ -1,0 +1,521 @@
+#include "store/run_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include <sqlite3.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+RunRecord run_record(const std::string& id, const std::string& pipeline = "digits") {
+  RunRecord run{.id = id, .pipeline = pipeline, .orchestrator = "docker", .file = "/x/pipeline.yaml", .parameters = R"({"c":1.0})", .git_commit = "abc"};
+  run.git_dirty = true;
+  run.started = WallTime(std::chrono::milliseconds(1'700'000'000'123));
+  run.driver = ProcessId::self();
+  run.steps = 2;
+  return run;
+}
+
+StepRecord step_record(const std::string& run, const std::string& name, StepStatus status = StepStatus::succeeded) {
+  StepRecord step{.run = run, .name = name, .status = status, .key = "k-" + name};
+  step.started = WallTime(std::chrono::milliseconds(10));
+  step.ended = WallTime(std::chrono::milliseconds(35));
+  step.took = std::chrono::milliseconds(25);
+  step.attempts = 2;
+  step.image = "sha256:1";
+  step.message = "müde";
+  step.parameters = "{}";
+  step.outputs = {{"data", "data.csv", sha256(name), false, 12}, {"model", "model", sha256("m" + name), true, 34}};
+  return step;
+}
+
+std::string sql_of(const fs::path& file, const std::string& sql) {
+  sqlite3* database = nullptr;
+  std::string result;
+  sqlite3_open(file.c_str(), &database);
+  char* error = nullptr;
+  sqlite3_exec(
+      database, sql.c_str(),
+      [](void* to, int, char** values, char**) {
+        *static_cast<std::string*>(to) += values[0] ? values[0] : "";
+        return 0;
+      },
+      &result, &error);
+  if (error) result = error;
+  sqlite3_free(error);
+  sqlite3_close(database);
+  return result;
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+class RunStoreTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder;
+  fs::path state = folder.path() / "state";
+  fs::path database = state / "pipe.db";
+};
+
+TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
+  const auto attempt = [] {
+    AttemptRecord a{.run = "r1", .step = "train", .number = 1};
+    a.exit_code = 137;
+    a.failure_kind = "out_of_memory";
+    a.message = "killed";
+    a.log = "r1/train.1.log";
+    return a;
+  }();
+  {
+    RunStore store(state);
+    store.add_run(run_record("r1"));
+    store.put_step(step_record("r1", "zeta", StepStatus::pending));
+    store.put_step(step_record("r1", "alpha", StepStatus::pending));
+    store.put_step(step_record("r1", "zeta"));
+    store.put_attempt(attempt);
+    store.put_attempt({.run = "r1", .step = "train", .number = 2});
+    auto run = run_record("r1");
+    run.status = RunStatus::failed;
+    run.took = std::chrono::milliseconds(77);
+    run.failed = 1;
+    store.finish_run(run);
+    store.put_blob("plan", "x", std::string("a\0b", 3));
+  }
+  RunStore store(state);
+  const auto run = store.find_run("r1");
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->status, RunStatus::failed);
+  EXPECT_EQ(run->parameters, R"({"c":1.0})");
+  EXPECT_TRUE(run->git_dirty);
+  EXPECT_EQ(run->took.count(), 77);
+  EXPECT_EQ(run->failed, 1u);
+  EXPECT_EQ(run->driver.started, ProcessId::self().started);
+  const auto steps = store.steps("r1");
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].name, "zeta") << "in the order in which they were first put";
+  EXPECT_EQ(steps[0].status, StepStatus::succeeded);
+  EXPECT_EQ(steps[0].message, "müde");
+  EXPECT_EQ(steps[0].attempts, 2u);
+  ASSERT_EQ(steps[0].outputs.size(), 2u);
+  EXPECT_EQ(steps[0].outputs[1].digest, sha256("mzeta"));
+  EXPECT_TRUE(steps[0].outputs[1].is_directory);
+  EXPECT_EQ(steps[0].outputs[1].bytes, 34u);
+  const auto attempts = store.attempts("r1", "train");
+  ASSERT_EQ(attempts.size(), 2u);
+  EXPECT_EQ(attempts[0].exit_code, 137);
+  EXPECT_EQ(attempts[0].log, "r1/train.1.log");
+  EXPECT_FALSE(attempts[1].exit_code);
+  EXPECT_EQ(store.get_blob("plan", "x"), std::string("a\0b", 3));
+  store.remove_blob("plan", "x");
+  EXPECT_FALSE(store.get_blob("plan", "x"));
+}
+
+TEST_F(RunStoreTest, run_is_found_by_identifier_prefix_and_latest) {
+  RunStore store(state);
+  EXPECT_FALSE(store.find_run("latest"));
+  for (const auto* id : {"20261121-081500-7f3a9c", "20261121-081501-aaaaaa", "20261120-000000-000000"}) store.add_run(run_record(id));
+  store.add_run(run_record("20261121-081500", "exactly a prefix"));
+  EXPECT_EQ(store.find_run("20261121-081501")->id, "20261121-081501-aaaaaa");
+  EXPECT_EQ(store.find_run("20261121-081500")->pipeline, "exactly a prefix") << "the whole identifier wins over a prefix";
+  EXPECT_EQ(store.find_run("latest")->id, "20261121-081500") << "by the order of their coming, not by name";
+  EXPECT_FALSE(store.find_run("2027"));
+  EXPECT_FALSE(store.find_run("%"));
+  EXPECT_FALSE(store.find_run("_0261120-000000-000000"));
+  try {
+    store.find_run("20261121");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("20261121-081501-aaaaaa"), std::string::npos);
+  }
+  EXPECT_EQ(store.runs().size(), 4u);
+  EXPECT_EQ(store.runs(1).front().id, "20261121-081500");
+  EXPECT_EQ(store.runs(0, "exactly a prefix").size(), 1u);
+}
+
+TEST_F(RunStoreTest, cache_gives_the_entry_of_a_key_and_the_newest_parts_of_a_step) {
+  RunStore store(state);
+  EXPECT_FALSE(store.find_cached("k1"));
+  EXPECT_FALSE(store.last_key_parts("digits", "train"));
+  store.add_cache_entry({"k1", "r1", "train", {{"m", "m", sha256("1"), false, 1}}}, "digits", {{"command", "a"}, {"image", "x"}});
+  store.add_cache_entry({"k2", "r2", "train", {}}, "digits", {{"command", "b"}});
+  store.add_cache_entry({"k3", "r3", "train", {}}, "other", {{"command", "c"}});
+  EXPECT_EQ(store.find_cached("k1")->run, "r1");
+  EXPECT_EQ(store.find_cached("k1")->outputs.at(0).digest, sha256("1"));
+  EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r2");
+  EXPECT_EQ(store.last_key_parts("digits", "train")->second.at(0).value, "b");
+  store.add_cache_entry({"k1", "r4", "train", {}}, "digits", {{"command", "a"}});
+  EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r4") << "a key that succeeded again is the newest";
+  store.remove_cached("k1");
+  EXPECT_FALSE(store.find_cached("k1"));
+  EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r2");
+}
+
+TEST_F(RunStoreTest, transaction_is_all_or_nothing) {
+  RunStore store(state);
+  EXPECT_THROW(store.transaction([&] {
+    store.add_run(run_record("r1"));
+    store.transaction([&] { store.put_step(step_record("r1", "a")); });
+    throw std::runtime_error("half-way");
+  }),
+               std::runtime_error);
+  EXPECT_FALSE(store.find_run("r1"));
+  store.transaction([&] { store.add_run(run_record("r2")); });
+  EXPECT_TRUE(RunStore(state).find_run("r2"));
+}
+
+TEST_F(RunStoreTest, run_that_reused_everything_shows_the_other_ones_steps_and_inherits_them) {
+  RunStore store(state);
+  store.add_run(run_record("r1"));
+  store.put_step(step_record("r1", "a"));
+  for (const auto* id : {"r2", "r3"}) {
+    auto run = run_record(id);
+    store.add_run(run);
+    run.same_as = "r1";
+    store.finish_run(run);
+  }
+  const auto check = [&](const std::string& run) {
+    const auto steps = store.steps(run);
+    ASSERT_EQ(steps.size(), 1u);
+    EXPECT_EQ(steps[0].run, run);
+    EXPECT_EQ(steps[0].status, StepStatus::cached);
+    EXPECT_EQ(steps[0].reused_from, "r1");
+    EXPECT_EQ(steps[0].outputs.size(), 2u);
+  };
+  check("r2");
+  store.remove_run("r1", true);
+  check("r2");
+  check("r3");
+  store.remove_run("r2", true);
+  check("r3");
+}
+
+TEST_F(RunStoreTest, removed_run_takes_its_steps_logs_and_cache_entries_along) {
+  RunStore store(state);
+  for (const auto* id : {"r1", "r2"}) {
+    store.add_run(run_record(id));
+    store.put_step(step_record(id, std::string("a") + id));
+    store.put_attempt({.run = id, .step = "a"});
+    store.add_cache_entry({std::string("key") + id, id, "a", {{"o", "o", sha256(id), false, 1}}}, "digits", {});
+    fs::create_directories(state / "logs" / id);
+    std::ofstream(store.log_file(std::string(id) + "/a.log")) << "text";
+  }
+  EXPECT_EQ(store.referenced_artifacts().size(), 6u);
+  store.remove_run("r1", false);
+  EXPECT_FALSE(store.find_run("r1"));
+  EXPECT_TRUE(store.steps("r1").empty());
+  EXPECT_TRUE(store.attempts("r1", "a").empty());
+  EXPECT_FALSE(store.find_cached("keyr1"));
+  EXPECT_FALSE(fs::exists(state / "logs/r1"));
+  EXPECT_TRUE(fs::exists(state / "logs/r2/a.log"));
+  EXPECT_EQ(store.referenced_artifacts().size(), 3u);
+  store.remove_run("r2", true);
+  EXPECT_TRUE(store.find_cached("keyr2"));
+  EXPECT_EQ(store.referenced_artifacts().size(), 1u);
+}
+
+TEST_F(RunStoreTest, log_stays_below_its_folder) {
+  RunStore store(state);
+  for (const auto* name : {"", "/etc/passwd", "../pipe.db", "a/../../pipe.db", ".."}) EXPECT_THROW(store.log_file(name), EnvironmentError) << name;
+  EXPECT_EQ(store.log_file("r1/train.1.log"), state / "logs/r1/train.1.log");
+}
+
+TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      RunStore store(state);
+      store.add_run(run_record("dead"));
+      store.put_step(step_record("dead", "a", StepStatus::running));
+      store.put_step(step_record("dead", "b", StepStatus::succeeded));
+    } catch (const std::exception&) {
+    }
+    if (::write(ready[1], "x", 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  char byte;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  RunStore store(state);
+  store.add_run(run_record("mine"));
+  EXPECT_TRUE(store.mark_dead_runs().empty());
+  ::kill(child, SIGKILL);
+  // Until it is waited for it is a zombie, which is dead, too.
+  std::vector<RunRecord> dead;
+  for (int i = 0; i < 500 && dead.empty(); ++i) {
+    dead = store.mark_dead_runs();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  wait_for(child);
+  ASSERT_EQ(dead.size(), 1u);
+  EXPECT_EQ(dead[0].id, "dead");
+  EXPECT_EQ(store.find_run("dead")->status, RunStatus::interrupted);
+  EXPECT_EQ(store.steps("dead")[0].status, StepStatus::cancelled);
+  EXPECT_EQ(store.steps("dead")[1].status, StepStatus::succeeded);
+  EXPECT_EQ(store.find_run("mine")->status, RunStatus::running);
+}
+
+TEST_F(RunStoreTest, process_is_known_after_its_number_was_given_again) {
+  auto self = ProcessId::self();
+  EXPECT_TRUE(self.alive());
+  self.started.back() = self.started.back() == '0' ? '1' : '0';
+  EXPECT_FALSE(self.alive());
+  EXPECT_FALSE(ProcessId{}.alive());
+  auto rebooted = ProcessId::self();
+  rebooted.started[0] = rebooted.started[0] == '0' ? '1' : '0';
+  EXPECT_FALSE(rebooted.alive());
+}
+
+TEST_F(RunStoreTest, processes_that_create_and_write_at_once_never_see_a_lock) {
+  constexpr int processes = 6, rounds = 60;
+  std::vector<pid_t> children;
+  for (int i = 0; i < processes; ++i) {
+    children.push_back(::fork());
+    if (children.back() == 0) {
+      int result = 1;
+      try {
+        for (int round = 0; round < rounds; ++round) {
+          RunStore store(state);  // opened, migrated, checkpointed and closed all the time
+          const auto id = std::to_string(i) + "-" + std::to_string(round);
+          store.transaction([&] {
+            store.add_run(run_record(id));
+            store.put_step(step_record(id, "a"));
+          });
+          store.put_step(step_record(id, "b"));
+          store.put_blob("k", "shared", id);
+          if (store.steps(id).size() != 2) throw std::runtime_error("lost");
+        }
+        result = 0;
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+      }
+      ::_exit(result);
+    }
+  }
+  for (const auto child : children) EXPECT_EQ(wait_for(child), 0);
+  EXPECT_EQ(RunStore(state).runs().size(), std::size_t{processes * rounds});
+  EXPECT_EQ(sql_of(database, "PRAGMA integrity_check"), "ok");
+}
+
+TEST_F(RunStoreTest, killed_writer_loses_nothing_that_was_committed) {
+  for (int round = 0; round < 30; ++round) {
+    int committed[2];
+    ASSERT_EQ(::pipe(committed), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      try {
+        RunStore store(state);
+        for (int i = 0;; ++i) {
+          const auto id = std::to_string(round) + "-" + std::to_string(i);
+          store.transaction([&] {
+            store.add_run(run_record(id));
+            for (int step = 0; step < 20; ++step) store.put_step(step_record(id, "s" + std::to_string(step)));
+          });
+          if (::write(committed[1], &i, sizeof i) != sizeof i) break;
+        }
+      } catch (const std::exception&) {
+      }
+      ::_exit(1);
+    }
+    ::close(committed[1]);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 + 2 * round));
+    ::kill(child, SIGKILL);
+    wait_for(child);
+    int last = -1;
+    for (int i = 0; ::read(committed[0], &i, sizeof i) == sizeof i;) last = i;
+    ::close(committed[0]);
+    RunStore store(state);
+    for (int i = 0; i <= last; ++i) ASSERT_EQ(store.steps(std::to_string(round) + "-" + std::to_string(i)).size(), 20u) << round;
+    for (const auto& run : store.runs(3)) ASSERT_EQ(store.steps(run.id).size(), 20u) << "a transaction is whole";
+  }
+  EXPECT_EQ(sql_of(database, "PRAGMA integrity_check"), "ok");
+}
+
+/// Everything that can be read, as one text.
+std::string content_of(RunStore& store) {
+  std::string text;
+  for (const auto& run : store.runs()) {
+    text += run.id + run.pipeline + run.parameters + std::to_string(run.took.count());
+    for (const auto& step : store.steps(run.id)) {
+      text += step.name + step.key + step.message;
+      for (const auto& output : step.outputs) text += output.name + output.digest.hex();
+      for (const auto& attempt : store.attempts(run.id, step.name)) text += attempt.log;
+      if (const auto entry = store.find_cached(step.key)) text += entry->run + entry->outputs.at(0).digest.hex();
+      if (const auto parts = store.last_key_parts("digits", step.name)) text += parts->second.at(0).value;
+    }
+  }
+  return text + store.get_blob("plan", "x").value_or("none");
+}
+
+TEST_F(RunStoreTest, flipped_bits_are_an_error_or_change_nothing) {
+  std::string expected;
+  {
+    RunStore store(state);
+    for (int r = 0; r < 3; ++r) {
+      const auto id = "r" + std::to_string(r);
+      store.add_run(run_record(id));
+      for (int s = 0; s < 8; ++s) {
+        const auto name = "step" + std::to_string(s);
+        store.put_step(step_record(id, name));
+        store.put_attempt({.run = id, .step = name, .log = id + "/" + name});
+        store.add_cache_entry({"k-" + name, id, name, {{"o", "o", sha256(id), false, 1}}}, "digits", {{"command", id}});
+      }
+    }
+    store.put_blob("plan", "x", std::string(20'000, 'p'));
+    expected = content_of(store);
+  }
+  ASSERT_FALSE(fs::exists(database.string() + "-wal")) << "the last one out writes everything into the database";
+  const auto good = read_file(database);
+  std::mt19937 random(20261121);
+  int noticed = 0;
+  constexpr int rounds = 500;
+  for (int round = 0; round < rounds; ++round) {
+    auto damaged = good;
+    const auto bit = round < 300 ? static_cast<std::size_t>(round) * 800 / 300 : random() % (good.size() * 8);  // the header thoroughly
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    fs::remove(database.string() + "-wal");
+    fs::remove(database.string() + "-shm");
+    write_file_atomically(database, damaged);
+    try {
+      RunStore store(state);
+      EXPECT_EQ(content_of(store), expected) << "bit " << bit;
+    } catch (const EnvironmentError& error) {
+      ++noticed;
+      EXPECT_NE(std::string(error.what()).find(database.string()), std::string::npos) << error.what();
+      EXPECT_FALSE(error.advice().empty()) << "bit " << bit << ": " << error.what();
+    }
+  }
+  EXPECT_GT(noticed, rounds / 2);
+}
+
+TEST_F(RunStoreTest, database_that_is_cut_off_or_no_database_is_an_error_with_advice) {
+  {
+    RunStore store(state);
+    for (int i = 0; i < 200; ++i) store.add_run(run_record("r" + std::to_string(i)));
+  }
+  const auto good = read_file(database);
+  for (const auto& content : {good.substr(0, good.size() / 2), good.substr(0, 100), std::string("no database at all, but some text that is long enough") + std::string(5000, 'x')}) {
+    write_file_atomically(database, content);
+    try {
+      RunStore store(state);
+      store.runs();
+      ADD_FAILURE() << content.size();
+    } catch (const EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find("damaged"), std::string::npos) << error.what();
+      EXPECT_FALSE(error.advice().empty());
+    }
+  }
+}
+
+TEST_F(RunStoreTest, other_programs_may_read_it_even_after_a_crash) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    RunStore store(state);
+    for (int i = 0; i < 100; ++i) store.add_run(run_record("r" + std::to_string(i)));
+    ::kill(::getpid(), SIGKILL);
+  }
+  wait_for(child);
+  EXPECT_EQ(sql_of(database, "SELECT count(*) FROM runs"), "100");
+  RunStore store(state);
+  EXPECT_EQ(store.runs().size(), 100u);
+}
+
+TEST_F(RunStoreTest, newer_and_foreign_databases_are_left_alone) {
+  fs::create_directory(state);
+  const auto expect = [&](const std::string& text) {
+    try {
+      RunStore store(state);
+      ADD_FAILURE() << text;
+    } catch (const EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+      EXPECT_FALSE(error.advice().empty());
+    }
+  };
+  {
+    RunStore store(state);
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(handle, "PRAGMA user_version = 99", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(handle);
+  }
+  expect("newer version");
+  fs::remove(database);
+  sql_of(database, "CREATE TABLE theirs (x)");
+  expect("another program");
+  EXPECT_EQ(sql_of(database, "SELECT group_concat(name) FROM sqlite_master"), "theirs");
+}
+
+TEST_F(RunStoreTest, folder_without_permission_is_an_error_with_advice) {
+  { RunStore store(state); }
+  const auto check = [&] {
+    try {
+      RunStore store(state);
+      store.add_run(run_record("r"));
+      return 1;
+    } catch (const EnvironmentError& error) {
+      return error.advice().empty() ? 2 : std::string(error.what()).find("ermission denied") == std::string::npos ? 3 : 0;
+    }
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(9);
+    ::_exit(check());
+  }
+  if (::geteuid() == 0) {
+    fs::permissions(folder.path(), fs::perms(0755));
+    EXPECT_EQ(wait_for(child), 0);
+  } else {
+    wait_for(child);
+  }
+  std::ofstream(folder.path() / "file") << "x";
+  EXPECT_THROW(RunStore(folder.path() / "file" / "state"), EnvironmentError);
+}
+
+TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
+  fs::create_directory(state);
+  if (::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);
+  std::size_t committed = 0;
+  try {
+    RunStore store(state);
+    for (;; ++committed) {
+      store.transaction([&] {
+        store.add_run(run_record("r" + std::to_string(committed)));
+        for (int i = 0; i < 10; ++i) store.put_step(step_record("r" + std::to_string(committed), "step" + std::to_string(i)));
+      });
+    }
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos) << error.what();
+    EXPECT_FALSE(error.advice().empty());
+  }
+  EXPECT_GT(committed, 5u);
+  ASSERT_EQ(::mount("tmpfs", state.c_str(), "tmpfs", MS_REMOUNT, "size=8m"), 0);
+  {
+    RunStore store(state);
+    EXPECT_EQ(store.runs().size(), committed);
+    EXPECT_EQ(store.steps("r0").size(), 10u);
+    store.add_run(run_record("after"));
+  }
+  ::umount(state.c_str());
+}
+
+}  // namespace
+}  // namespace pipeline::store
