@@ -1,0 +1,49 @@
+/// @file
+/// Fills one virtual environment, with uv or pip.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/file.hpp"
+#include "orchestrators/local/virtual_environment.hpp"
+
+namespace pipeline::local {
+
+class Installer {
+ public:
+  /// @param target the environment's folder, which is not there yet
+  Installer(const EnvironmentPlan& plan, std::filesystem::path target, std::filesystem::path cache, std::filesystem::path root, Guardian& guardian,
+            CancelSource& cancel, std::function<void(std::string)> on_line);
+  /// Throws BuildError with the last lines of the tool that failed, EnvironmentError when cancelled.
+  Task<> install();
+
+ private:
+  Task<bool> run(std::vector<std::string> command, const std::filesystem::path& folder);  ///< True for exit code 0.
+  Task<> require(std::vector<std::string> command, const std::filesystem::path& folder, const std::string& what);
+  Task<std::filesystem::path> find_uv();
+  Task<> make_with_uv(const std::filesystem::path& uv);
+  Task<> make_with_pip();
+  Task<> install_project();
+  [[noreturn]] void fail(const std::string& what) const;
+
+  const EnvironmentPlan& plan_;
+  std::filesystem::path target_, cache_, root_;
+  Guardian& guardian_;
+  CancelSource& cancel_;
+  std::function<void(std::string)> on_line_;
+  StringMap variables_;
+  std::deque<std::string> last_lines_;
+  std::string last_command_;
+};
+
+/// Holds the lock file until destroyed. Whoever else holds it, in this process or another, is waited for; `on_wait` is called once before.
+Task<Descriptor> take_lock(std::filesystem::path file, std::function<void()> on_wait, CancelSource& cancel);
+
+/// What to try, judged by what the installer printed.
+std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python, const std::filesystem::path& root);
+
+}  // namespace pipeline::local

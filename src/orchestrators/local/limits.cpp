@@ -1,0 +1,141 @@
+#include "orchestrators/local/limits.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "core/error.hpp"
+
+namespace pipeline::local {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// As kernel files are: small, and read or missing.
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  std::istringstream in(text);
+  for (std::string each; in >> each;)
+    if (each == word) return true;
+  return false;
+}
+
+/// The number after `name` in a file of `NAME NUMBER` lines.
+std::optional<std::uint64_t> counter(const fs::path& file, const std::string& name) {
+  std::ifstream in(file);
+  std::uint64_t value;
+  for (std::string each; in >> each >> value;)
+    if (each == name) return value;
+  return {};
+}
+
+void set(const fs::path& file, const std::string& value) {
+  Descriptor out(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!out || write(out.get(), value.data(), value.size()) < 0) throw system_error("cannot write " + value + " to " + file.string(), errno);
+}
+
+void set_if_there(const fs::path& file, const std::string& value) {
+  if (access(file.c_str(), W_OK) == 0) set(file, value);
+}
+
+bool may_make_groups(const fs::path& folder) { return access(folder.c_str(), W_OK) == 0 && access((folder / "cgroup.procs").c_str(), W_OK) == 0; }
+
+}  // namespace
+
+ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) {
+  ControlGroups found;
+  std::ifstream in(proc);
+  for (std::string line; std::getline(in, line);) {  // ID:CONTROLLERS:PATH
+    auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    auto controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    auto own = fs::path(line.substr(second + 1)).relative_path();
+    if (controllers == ",,") {
+      // A group with processes of its own has no groups with limits below it: a sibling is made, where the parent hands the controllers down.
+      for (auto path = mounts / own; path.native().size() >= mounts.native().size(); path = path.parent_path()) {
+        auto handed_down = text_of(path / "cgroup.subtree_control");
+        if (!has_word(handed_down, "memory") || !may_make_groups(path)) continue;
+        found = {true, path, has_word(handed_down, "cpu") ? path : fs::path()};
+        return found;
+      }
+    }
+    for (auto [name, target] : {std::pair{"memory", &found.memory}, std::pair{"cpu", &found.cpu}})
+      if (controllers.find(std::string(",") + name + ",") != controllers.npos)
+        for (auto& path : {mounts / name / own, mounts / name})
+          if (target->empty() && may_make_groups(path)) *target = path;
+  }
+  return found;
+}
+
+LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name, std::optional<Bytes> memory, std::optional<double> cpus) : unified_(where.unified) {
+  auto make = [&](const fs::path& parent) {
+    auto folder = parent / name;
+    if (!folders_.empty() && folders_.back() == folder) return folder;
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw system_error("cannot make the control group " + folder.string(), errno);
+    folders_.push_back(folder);
+    members_.emplace_back(open((folder / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!members_.back()) throw system_error("cannot join the control group " + folder.string(), errno);
+    return folder;
+  };
+  try {
+    if (memory && !where.memory.empty()) {
+      memory_ = make(where.memory);
+      auto bytes = std::to_string(*memory);
+      if (unified_) {
+        set(memory_ / "memory.max", bytes);
+        set_if_there(memory_ / "memory.swap.max", "0");
+        set_if_there(memory_ / "memory.oom.group", "1");
+      } else {
+        set(memory_ / "memory.limit_in_bytes", bytes);
+        set_if_there(memory_ / "memory.memsw.limit_in_bytes", bytes);
+      }
+    }
+    if (cpus && !where.cpu.empty()) {
+      constexpr int period = 100'000;  // microseconds, the kernel's default
+      auto folder = make(where.cpu);
+      auto quota = std::to_string(std::max(1000L, std::lround(*cpus * period)));
+      if (unified_) set(folder / "cpu.max", quota + " " + std::to_string(period));
+      else set(folder / "cpu.cfs_quota_us", quota);
+    }
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+LimitGroup::~LimitGroup() { remove(); }
+
+void LimitGroup::remove() {
+  members_.clear();
+  for (auto& folder : folders_)
+    for (int tries = 0; rmdir(folder.c_str()) != 0 && errno == EBUSY && tries < 100; ++tries) {
+      std::ifstream in(folder / "cgroup.procs");
+      for (pid_t pid; in >> pid;) kill(pid, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(tries < 10 ? 1 : 10));  // until the killed are gone
+    }
+  folders_.clear();
+}
+
+std::vector<int> LimitGroup::members() const {
+  std::vector<int> files;
+  for (auto& file : members_) files.push_back(file.get());
+  return files;
+}
+
+bool LimitGroup::out_of_memory() const {
+  return !memory_.empty() && counter(memory_ / (unified_ ? "memory.events" : "memory.oom_control"), "oom_kill").value_or(0) > 0;
+}
+
+std::optional<std::uint64_t> out_of_memory_kills() { return counter("/proc/vmstat", "oom_kill"); }
+
+}  // namespace pipeline::local

@@ -1,0 +1,260 @@
+#include "orchestrators/local/process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <exception>
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/redirect_error.hpp>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::local {
+namespace {
+
+using namespace asio::experimental::awaitable_operators;
+
+/// All that the child needs, made before it is: between vfork and exec nothing may be allocated.
+struct Launch {
+  const char* program;
+  char* const* arguments;
+  char* const* shell_arguments;
+  char* const* environment;
+  const char* folder;
+  const std::vector<int>* control_groups;
+  int null, out, err;
+  pid_t parent;
+  volatile int error;
+};
+
+/// The child's side, in the parent's memory: the parent stands still until exec.
+[[noreturn]] void launch(Launch& with) {
+  setsid();
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) {
+      action.sa_handler = SIG_DFL;
+      action.sa_flags = 0;
+      sigaction(signal, &action, nullptr);
+    }
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != with.parent) _exit(127);
+  dup2(with.null, 0);
+  dup2(with.out, 1);
+  dup2(with.err, 2);
+  for (int file : *with.control_groups)
+    if (write(file, "0", 1) < 0) with.error = errno;
+  if (!with.error && chdir(with.folder) != 0) with.error = errno;
+  if (with.error) _exit(127);
+  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(with.program, with.arguments, with.environment);
+  if (errno == ENOEXEC) execve("/bin/sh", with.shell_arguments, with.environment);  // a script without `#!`, as execvp(3)
+  with.error = errno;
+  _exit(127);
+}
+
+[[gnu::noinline]] pid_t start(Launch& with) {
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);  // no handler of ours may run in the child
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  pid_t pid = vfork();
+#pragma GCC diagnostic pop
+  if (pid == 0) launch(with);
+  int error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) with.error = error;
+  return pid;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (auto& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+/// A process that has been started, until it has been waited for.
+class Running {
+ public:
+  Running(asio::any_io_executor executor, pid_t pid, int out, int err, OutputCallback& output, CancelSource& cancel, std::chrono::milliseconds grace)
+      : pid_(pid), out_(executor, out), err_(executor, err), exit_(executor), wake_(executor), never_(executor), output_(output), cancel_(cancel), grace_(grace) {
+    wake_.expires_at(asio::steady_timer::time_point::max());
+    never_.expires_at(asio::steady_timer::time_point::max());
+    if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
+  }
+
+  /// Also when the coroutine is destroyed half-way: nothing is left running.
+  ~Running() {
+    if (pid_ <= 0) return;
+    kill(-pid_, SIGKILL);
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED);
+  }
+
+  Task<ProcessEnd> end() {
+    CancelSource::Listener listener(cancel_, [this](StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
+    co_await (ended() || (read(out_, Stream::out) && read(err_, Stream::err) && stopper() && never_.async_wait(asio::use_awaitable)));
+    // The process is a zombie still, so its group's number cannot belong to anybody else.
+    kill(-pid_, SIGKILL);
+    ProcessEnd end;
+    siginfo_t info{};
+    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
+    }
+    pid_ = 0;
+    end.exited = info.si_code == CLD_EXITED;
+    end.code = info.si_status;
+    end.stopped = stopped_;
+    end.pipe_held = !drain(out_, Stream::out);
+    end.pipe_held |= !drain(err_, Stream::err);
+    if (error_) std::rethrow_exception(error_);
+    co_return end;
+  }
+
+ private:
+  Task<> ended() {
+    if (exit_.is_open()) {
+      co_await exit_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
+      co_return;
+    }
+    asio::steady_timer pause(exit_.get_executor());  // a kernel without pidfd_open
+    for (siginfo_t info{}; waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;) {
+      pause.expires_after(std::chrono::milliseconds(5));
+      co_await pause.async_wait(asio::use_awaitable);
+    }
+  }
+
+  enum class Left { more, nothing_now, closed };
+
+  /// Reads once. An exception of the callback ends the process; it is kept, and what still comes is dropped.
+  Left take(asio::posix::stream_descriptor& pipe, Stream stream) {
+    std::array<char, 65536> buffer;
+    auto got = ::read(pipe.native_handle(), buffer.data(), buffer.size());
+    if (got == 0) return Left::closed;
+    if (got < 0) return errno == EINTR ? Left::more : errno == EAGAIN ? Left::nothing_now : Left::closed;
+    if (error_) return Left::more;
+    try {
+      output_(stream, {buffer.data(), static_cast<std::size_t>(got)});
+    } catch (...) {
+      error_ = std::current_exception();
+      if (pid_ > 0) kill(-pid_, SIGKILL);
+    }
+    return Left::more;
+  }
+
+  Task<> read(asio::posix::stream_descriptor& pipe, Stream stream) {
+    do co_await pipe.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
+    while (take(pipe, stream) != Left::closed);
+  }
+
+  /// What is in the pipe when all who wrote are dead. False if it is open still: somebody has left the group and lives.
+  bool drain(asio::posix::stream_descriptor& pipe, Stream stream) {
+    Left left = Left::more;
+    for (int rounds = 0; rounds < 256 && left == Left::more; ++rounds) left = take(pipe, stream);
+    return left == Left::closed;
+  }
+
+  Task<> stopper() {
+    boost::system::error_code ignored;
+    for (;;) {
+      co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      auto now = std::chrono::steady_clock::now();
+      if (cancel_.level() == StopLevel::immediate || (stopped_ && now >= deadline_)) {
+        stopped_ = true;
+        kill(-pid_, SIGKILL);
+        wake_.expires_at(asio::steady_timer::time_point::max());
+      } else if (cancel_.level() == StopLevel::graceful) {
+        if (!std::exchange(stopped_, true)) {
+          kill(-pid_, SIGTERM);
+          deadline_ = now + grace_;
+        }
+        wake_.expires_at(deadline_);
+      }
+    }
+  }
+
+  pid_t pid_;
+  asio::posix::stream_descriptor out_, err_, exit_;
+  asio::steady_timer wake_, never_;
+  OutputCallback& output_;
+  CancelSource& cancel_;
+  std::chrono::milliseconds grace_;
+  std::chrono::steady_clock::time_point deadline_{};
+  std::exception_ptr error_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, CancelSource& cancel, OutputCallback output) {
+  auto arguments = options.arguments;
+  std::vector<std::string> shell_arguments{"/bin/sh", options.program.string()};
+  shell_arguments.insert(shell_arguments.end(), arguments.begin() + 1, arguments.end());
+  std::vector<std::string> environment;
+  for (auto& [name, value] : options.environment) environment.push_back(name + "=" + value);
+  auto argument_pointers = pointers(arguments), shell_pointers = pointers(shell_arguments), environment_pointers = pointers(environment);
+
+  int out[2], err[2];
+  if (pipe2(out, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
+  Descriptor out_read(out[0]), out_write(out[1]);
+  if (pipe2(err, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
+  Descriptor err_read(err[0]), err_write(err[1]), null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (int file : {out[0], err[0]}) fcntl(file, F_SETFL, O_NONBLOCK);
+
+  Launch with{options.program.c_str(), argument_pointers.data(), shell_pointers.data(), environment_pointers.data(), options.folder.c_str(),
+              &options.control_groups, null.get(), out[1], err[1], getpid(), 0};
+  pid_t pid = start(with);
+  ProcessEnd end;
+  end.start_error = with.error;
+  if (with.error) {
+    while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    co_return end;
+  }
+  out_write = Descriptor();
+  err_write = Descriptor();
+  guardian.watch(pid);
+  struct Forget {
+    Guardian& guardian;
+    pid_t pid;
+    ~Forget() { guardian.forget(pid); }
+  } forget{guardian, pid};
+  Running running(co_await asio::this_coro::executor, pid, out_read.release(), err_read.release(), output, cancel, options.grace);
+  end = co_await running.end();
+  co_return end;
+}
+
+std::filesystem::path find_program(const std::string& name, std::string_view path, const std::filesystem::path& folder) {
+  auto executable = [](const std::filesystem::path& file) {
+    struct stat info;
+    return stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(file.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != name.npos) {
+    auto file = folder / name;
+    return executable(file) ? file : std::filesystem::path();
+  }
+  if (name.empty()) return {};
+  for (std::size_t from = 0; from <= path.size();) {
+    auto to = std::min(path.find(':', from), path.size());
+    auto file = (to == from ? folder : std::filesystem::path(path.substr(from, to - from))) / name;
+    if (executable(file)) return file;
+    from = to + 1;
+  }
+  return {};
+}
+
+}  // namespace pipeline::local

@@ -1,0 +1,49 @@
+/// @file
+/// One process in a session of its own, on the event loop.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipeline/events.hpp>
+#include <pipeline/settings.hpp>
+
+#include "core/cancel.hpp"
+#include "net/asio.hpp"
+#include "orchestrators/local/guardian.hpp"
+
+namespace pipeline::local {
+
+struct ProcessOptions {
+  std::filesystem::path program;       ///< An executable file.
+  std::vector<std::string> arguments;  ///< With the name that it is called by as the first.
+  StringMap environment;               ///< All of it.
+  std::filesystem::path folder;        ///< Its working directory.
+  std::vector<int> control_groups;     ///< Open `cgroup.procs` files that the process joins.
+  std::chrono::milliseconds grace{10'000};  ///< From SIGTERM to SIGKILL.
+};
+
+struct ProcessEnd {
+  bool exited = false;    ///< Else a signal ended it.
+  int code = 0;           ///< Exit code, or the signal's number.
+  int start_error = 0;    ///< errno, if it could not be started.
+  bool stopped = false;   ///< Because `cancel` said so.
+  bool pipe_held = false; ///< Someone who left the process group still has its stdout or stderr.
+};
+
+using OutputCallback = std::function<void(Stream, std::string_view)>;
+
+/// Runs it to its end; stdin is empty. Stopping it means SIGTERM to the group, after `grace` SIGKILL; at once for StopLevel::immediate. When the process has
+/// ended, what else is in its group is killed, and nothing waits for a pipe that somebody else still holds open. An exception of `output` kills the group
+/// and is thrown on. Must run on a thread that lives as long as the process: its death kills it (PR_SET_PDEATHSIG).
+Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, CancelSource& cancel, OutputCallback output);
+
+/// The first file called `name` on `path` (as PATH) that may be executed; a name with `/` is taken below `folder`. Empty if there is none.
+std::filesystem::path find_program(const std::string& name, std::string_view path, const std::filesystem::path& folder = {});
+
+}  // namespace pipeline::local
