@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/log.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/engine_errors.hpp"
 #include "docker/json_lines.hpp"
@@ -141,6 +142,8 @@ Task<std::string> EngineApi::create_container(std::string name, nlohmann::json b
   call.body = std::move(body);
   if (!platform.empty()) call.path += "&platform=" + url_encode(platform);
   const auto answer = co_await self_->send_json(std::move(call));
+  if (answer.is_object() && answer.contains("Warnings") && answer["Warnings"].is_array())
+    for (const auto& warning : answer["Warnings"]) log::info("engine: " + name + ": " + warning.dump());
   if (!answer.is_object() || !answer.contains("Id")) throw EnvironmentError("cannot create the container " + name + ": the engine's answer has no Id");
   co_return answer["Id"].get<std::string>();
 }
@@ -150,8 +153,9 @@ Task<> EngineApi::start_container(std::string id) {
   co_await self_->send(std::move(call));
 }
 
-Task<int> EngineApi::wait_container(std::string id, std::string condition, std::function<void()> on_listening) {
+Task<int> EngineApi::wait_container(std::string id, std::string condition, std::function<void()> on_listening, CancelSource* cancel) {
   EngineCall call("wait for the container " + id.substr(0, 12), "POST", container_path(id, "/wait?condition=") + url_encode(condition));
+  call.cancel = cancel;
   if (on_listening)
     call.on_headers = [&on_listening](const net::Response& response) {
       if (response.status < 300) on_listening();
@@ -176,10 +180,12 @@ Task<ContainerState> EngineApi::inspect_container(std::string id) {
                            .error = state.value("Error", std::string())};
 }
 
-Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening) {
+Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening,
+                                   CancelSource* cancel) {
   LogFrames frames(std::move(on_bytes));
   EngineCall call("attach to the container " + id.substr(0, 12), "POST", container_path(id, "/attach?stream=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
+  call.cancel = cancel;
   if (on_listening)
     call.on_headers = [&on_listening](const net::Response& response) {
       if (response.status < 300) on_listening();
@@ -188,10 +194,11 @@ Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_st
   frames.finish();
 }
 
-Task<> EngineApi::follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes) {
+Task<> EngineApi::follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, CancelSource* cancel) {
   LogFrames frames(std::move(on_bytes));
   EngineCall call("read the logs of the container " + id.substr(0, 12), "GET", container_path(id, "/logs?follow=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
+  call.cancel = cancel;
   co_await self_->send(std::move(call));
   frames.finish();
 }

@@ -77,12 +77,13 @@ class EngineApi {
   Task<std::string> create_container(std::string name, nlohmann::json body, std::string platform = {});  ///< The identifier.
   Task<> start_container(std::string id);
   /// The exit code. `condition`: not-running, next-exit (ask before the start) or removed; `on_listening` is called once the engine is waiting.
-  Task<int> wait_container(std::string id, std::string condition = "not-running", std::function<void()> on_listening = {});
+  Task<int> wait_container(std::string id, std::string condition = "not-running", std::function<void()> on_listening = {}, CancelSource* cancel = nullptr);
   Task<ContainerState> inspect_container(std::string id);
   /// What the container writes from now on, to its end; for what runs without a TTY. `on_listening` is called once nothing can be missed: start it then.
-  Task<> attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening = {});
+  Task<> attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening = {},
+                          CancelSource* cancel = nullptr);
   /// Follows both streams from the start until the container ends; for what ran without a TTY.
-  Task<> follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes);
+  Task<> follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, CancelSource* cancel = nullptr);
   Task<> stop_container(std::string id, int grace_seconds);  ///< SIGTERM, then SIGKILL; fine for what does not run.
   Task<> kill_container(std::string id, std::string signal);
   Task<> remove_container(std::string id);  ///< Kills it first if it runs, with its anonymous volumes; fine for what is gone.

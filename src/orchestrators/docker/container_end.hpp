@@ -1,0 +1,25 @@
+/// @file
+/// What became of a container, in words that its step's author can act on. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "docker/engine_api.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline {
+
+struct ContainerEnd {
+  int exit_code = 0;
+  bool oom_killed = false;      ///< The kernel killed something in it for memory; not necessarily what ended it.
+  std::string first_errors;     ///< The beginning of what it wrote to stderr.
+};
+
+/// Nothing for an exit code of 0.
+std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt, const std::string& image);
+/// The engine would not make or start the container.
+Failure start_failure(const docker::EngineError& error, const Attempt& attempt, const std::string& image);
+
+}  // namespace pipeline

@@ -1,0 +1,15 @@
+/// @file
+/// One container from its making to its removal.
+#pragma once
+
+#include "docker/engine_api.hpp"
+#include "orchestrators/docker/container_spec.hpp"
+
+namespace pipeline {
+
+/// Runs the attempt in a container of its own, or joins the one that an earlier driver of the same attempt has left. The container is gone afterwards,
+/// whatever happens. Throws what the log throws, and EnvironmentError when the engine is lost.
+/// @param image for messages: the image's name
+Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt, const ContainerPlace& place, const std::string& image);
+
+}  // namespace pipeline

@@ -1,0 +1,175 @@
+#include "orchestrators/docker/container_spec.hpp"
+
+#include <array>
+#include <cmath>
+
+namespace pipeline {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr const char* scratch = "/pipe/scratch";
+
+/// A member of `run_args` (docker's SDK) and where the API has the same value.
+struct Member {
+  const char* argument;
+  const char* name;
+};
+constexpr std::array host_members{
+    Member{"cap_add", "CapAdd"},
+    Member{"cap_drop", "CapDrop"},
+    Member{"device_cgroup_rules", "DeviceCgroupRules"},
+    Member{"dns", "Dns"},
+    Member{"dns_search", "DnsSearch"},
+    Member{"extra_hosts", "ExtraHosts"},
+    Member{"group_add", "GroupAdd"},
+    Member{"init", "Init"},
+    Member{"ipc_mode", "IpcMode"},
+    Member{"mem_swappiness", "MemorySwappiness"},
+    Member{"memswap_limit", "MemorySwap"},
+    Member{"oom_score_adj", "OomScoreAdj"},
+    Member{"pid_mode", "PidMode"},
+    Member{"pids_limit", "PidsLimit"},
+    Member{"privileged", "Privileged"},
+    Member{"read_only", "ReadonlyRootfs"},
+    Member{"security_opt", "SecurityOpt"},
+    Member{"shm_size", "ShmSize"},
+    Member{"storage_opt", "StorageOpt"},
+    Member{"sysctls", "Sysctls"},
+    Member{"tmpfs", "Tmpfs"},
+    Member{"userns_mode", "UsernsMode"},
+    Member{"uts_mode", "UTSMode"},
+};
+constexpr std::array config_members{Member{"domainname", "Domainname"}, Member{"hostname", "Hostname"}};
+
+/// `/dev/fuse` or `/dev/host:/dev/container:rwm`.
+json device(const std::string& text) {
+  const auto first = text.find(':');
+  const auto second = first == text.npos ? text.npos : text.find(':', first + 1);
+  json result;
+  result["PathOnHost"] = text.substr(0, first);
+  result["PathInContainer"] = first == text.npos ? text : text.substr(first + 1, second == text.npos ? text.npos : second - first - 1);
+  result["CgroupPermissions"] = second == text.npos ? "rwm" : text.substr(second + 1);
+  return result;
+}
+
+void apply_run_args(const std::map<std::string, json>& arguments, json& config, json& host) {
+  for (const auto& [argument, name] : host_members)
+    if (auto found = arguments.find(argument); found != arguments.end()) host[name] = found->second;
+  for (const auto& [argument, name] : config_members)
+    if (auto found = arguments.find(argument); found != arguments.end()) config[name] = found->second;
+  if (auto devices = arguments.find("devices"); devices != arguments.end())
+    for (const auto& text : devices->second) host["Devices"].push_back(device(text.get<std::string>()));
+  if (auto limits = arguments.find("ulimits"); limits != arguments.end()) {
+    for (const auto& [name, limit] : limits->second.items()) {
+      json entry;
+      entry["Name"] = name;
+      entry["Soft"] = limit["soft"];
+      entry["Hard"] = limit["hard"];
+      host["Ulimits"].push_back(std::move(entry));
+    }
+  }
+}
+
+/// Mounts, unlike binds, fail on a source that is missing, where a bind would make a folder of root's.
+json mount(const char* type, const std::string& source, const std::string& target, bool read_only) {
+  json result;
+  result["Type"] = type;
+  result["Source"] = source;
+  result["Target"] = target;
+  result["ReadOnly"] = read_only;
+  return result;
+}
+
+/// `SOURCE:TARGET[:ro|rw]`
+json volume(const std::string& text, const ContainerPlace& place) {
+  const auto first = text.find(':');
+  const auto second = text.find(':', first + 1);
+  const auto source = text.substr(0, first);
+  const auto target = text.substr(first + 1, second == text.npos ? text.npos : second - first - 1);
+  const bool read_only = second != text.npos && text.substr(second + 1) == "ro";
+  if (source == "~" || source.starts_with("~/")) return mount("bind", (place.home / source.substr(std::min<std::size_t>(2, source.size()))).lexically_normal(), target, read_only);
+  if (source.starts_with('/') || source.starts_with('.')) return mount("bind", (place.root / source).lexically_normal(), target, read_only);
+  return mount("volume", source, target, read_only);
+}
+
+json mounts(const Attempt& attempt, const ContainerPlace& place) {
+  const auto& layout = container_layout();
+  json all = json::array();
+  all.push_back(mount("bind", attempt.code, layout.code, true));
+  for (const auto& input : attempt.inputs) all.push_back(mount("bind", input.path, path_of(input, layout), true));
+  all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
+  all.push_back(mount("bind", attempt.scratch, scratch, false));
+  for (const auto& text : attempt.step.settings.docker.volumes.items()) all.push_back(volume(text, place));
+  return all;
+}
+
+json environment(const Attempt& attempt) {
+  auto variables = variables_of(attempt, container_layout());
+  const auto& image = attempt.step.settings.docker.environment;
+  // A folder that is the caller's and can be written, whoever the step runs as; and none of Python's caches beside the code, which is read-only.
+  for (const auto& [name, value] : {std::pair("HOME", scratch), std::pair("TMPDIR", scratch), std::pair("PYTHONDONTWRITEBYTECODE", "1")})
+    if (!image.contains(name)) variables.try_emplace(name, value);
+  json list = json::array();
+  for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
+  return list;
+}
+
+}  // namespace
+
+const Layout& container_layout() {
+  static const Layout layout{"/pipe/code", "/pipe/inputs", "/pipe/outputs"};
+  return layout;
+}
+
+std::string container_name(const Attempt& attempt) { return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number); }
+
+StringMap container_labels(const Attempt& attempt, const ContainerPlace& place) {
+  return {{"pipe.run", attempt.run_id},
+          {"pipe.step", attempt.step.name},
+          {"pipe.attempt", std::to_string(attempt.number)},
+          {"pipe.pipeline", attempt.pipeline},
+          {"pipe.state", place.owner}};
+}
+
+json container_body(const Attempt& attempt, const ContainerPlace& place) {
+  const auto& docker = attempt.step.settings.docker;
+  const auto& resources = attempt.step.settings.resources;
+  auto labels = docker.labels;
+  for (const auto& [name, value] : container_labels(attempt, place)) labels[name] = value;
+
+  json config;
+  config["Image"] = place.image;
+  config["Entrypoint"] = command_of(attempt, container_layout());  // the image's own, and its command, are replaced
+  config["WorkingDir"] = container_layout().code;
+  config["Env"] = environment(attempt);
+  config["User"] = docker.user.value_or(place.user);
+  config["Labels"] = labels;
+  config["StopSignal"] = "SIGTERM";
+  config["Healthcheck"]["Test"] = {"NONE"};
+
+  json host;
+  host["Mounts"] = mounts(attempt, place);
+  host["Init"] = true;  // passes SIGTERM on, and reaps what a step leaves
+  if (docker.network) host["NetworkMode"] = *docker.network;
+  if (resources.memory) host["Memory"] = host["MemorySwap"] = *resources.memory;
+  if (resources.cpu_count) host["NanoCpus"] = std::llround(*resources.cpu_count * 1e9);
+  if (resources.shm_size) host["ShmSize"] = *resources.shm_size;
+  apply_run_args(docker.run_args, config, host);
+  config["HostConfig"] = std::move(host);
+  return config;
+}
+
+std::string runtime_part(const DockerSettings& settings) {
+  json part;
+  part["runtime_environment"] = settings.runtime_environment;
+  part["user"] = settings.user.value_or("");
+  part["platform"] = settings.platform.value_or("");
+  part["network"] = settings.network.value_or("");
+  part["volumes"] = settings.volumes.items();
+  part["run_args"] = settings.run_args;
+  return part.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace pipeline

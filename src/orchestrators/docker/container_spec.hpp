@@ -1,0 +1,34 @@
+/// @file
+/// The container of an attempt, as the engine wants it described. Pure: nothing is asked, nothing is done.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline {
+
+/// What a container is like besides the attempt that runs in it.
+struct ContainerPlace {
+  std::string image;                ///< Reference or identifier.
+  std::filesystem::path root;       ///< Folder that relative volumes are taken from.
+  std::filesystem::path home;       ///< What `~` in a volume stands for.
+  std::string user;                 ///< UID:GID of the caller, for a step that names no user.
+  std::string owner;                ///< Whose containers these are: value of the label pipe.state.
+};
+
+/// Where a step finds its files in its container.
+const Layout& container_layout();
+/// `pipe-RUN-STEP-ATTEMPT`
+std::string container_name(const Attempt& attempt);
+/// What tells this attempt's container from all others.
+StringMap container_labels(const Attempt& attempt, const ContainerPlace& place);
+/// Body of POST /containers/create. Holds the secrets' values: not to be shown.
+nlohmann::json container_body(const Attempt& attempt, const ContainerPlace& place);
+/// The part of the settings that changes what a step does in an equal image, as one text for a digest.
+std::string runtime_part(const DockerSettings& settings);
+
+}  // namespace pipeline

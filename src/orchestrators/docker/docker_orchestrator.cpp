@@ -1,0 +1,177 @@
+#include <cstdlib>
+#include <fstream>
+#include <list>
+#include <optional>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "docker/image_builder.hpp"
+#include "net/companion.hpp"
+#include "orchestrators/docker/container_run.hpp"
+#include "orchestrators/factory.hpp"
+
+namespace pipeline {
+namespace {
+
+using docker::EngineError;
+using nlohmann::json;
+
+/// Tells this user's containers of this state folder from those of others on the same engine, which may be another machine's too.
+std::string owner_of(const std::filesystem::path& state) {
+  std::string machine;
+  std::ifstream("/etc/machine-id") >> machine;
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  Hasher hasher;
+  hasher.field(machine).field(host).field(std::to_string(geteuid())).field(std::filesystem::weakly_canonical(state).string());
+  return hasher.finish().hex().substr(0, 16);
+}
+
+std::filesystem::path home_folder() {
+  const char* home = std::getenv("HOME");
+  return home ? home : "/";
+}
+
+/// What decides an image besides the engine's images themselves is in the settings; where files of the pipeline's folder or the machine's own Python do
+/// too, a look at the images is not enough.
+bool images_decide(const DockerSettings& settings) {
+  return settings.parent_image && !settings.dockerfile && !settings.pyproject_path && !settings.local_project_install_command &&
+         !settings.replicate_local_python_environment.value_or(false) && !settings.prevent_build_reuse.value_or(false);
+}
+
+class DockerOrchestrator : public Orchestrator {
+ public:
+  DockerOrchestrator(asio::io_context& loop, OrchestratorOptions options)
+      : loop_(loop), options_(std::move(options)), engine_(loop, docker::find_endpoint()),
+        builder_(loop, engine_, {.root = options_.root, .template_dir = options_.template_dir, .run_id = options_.run_id}) {
+    capabilities_.name = "docker";
+    capabilities_.memory_limits = capabilities_.cpu_limits = true;
+  }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Task<Environment> environment(const StepSpec& step) override {
+    const auto status = co_await builder_.status(step);
+    co_return co_await environment_of(step, status);
+  }
+
+  Task<bool> unchanged(std::string recheck) override {
+    const auto images = json::parse(recheck, nullptr, false);
+    if (!images.is_object() || images.empty()) co_return false;
+    for (const auto& [reference, id] : images.items()) {
+      const auto now = co_await engine_.inspect_image(reference);
+      if (!now || !now->contains("Id") || now->at("Id") != id) co_return false;
+    }
+    co_return true;
+  }
+
+  Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+    const auto status = co_await builder_.ensure(step, events, cancel);
+    co_return co_await environment_of(step, status);
+  }
+
+  Task<AttemptResult> run(const Attempt& attempt) override {
+    const auto image = co_await builder_.status(attempt.step);
+    if (image.image_id.empty())
+      throw EnvironmentError("cannot run the step '" + attempt.step.name + "': its image " + image.reference + " is not on the engine: " + image.reason);
+    ContainerPlace place;
+    place.image = image.image_id;
+    place.root = options_.root;
+    place.home = home_folder();
+    place.owner = owner();
+    place.user = co_await caller();
+    if (attempt.step.settings.docker.user) open_to_all(attempt);
+    auto result = co_await run_container(engine_, attempt, place, image.reference);
+    result.image = image.image_id;
+    co_return result;
+  }
+
+  Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
+    std::vector<std::string> labels;
+    labels.push_back("pipe.run");
+    labels.push_back("pipe.state=" + owner());
+    const auto containers = co_await engine_.list_containers(labels);
+    std::list<net::Companion> removals;
+    for (const auto& container : containers) {
+      const auto run = container.value(json::json_pointer("/Labels/pipe.run"), std::string());
+      if (is_alive(run)) continue;
+      removals.emplace_back(loop_.get_executor(), engine_.remove_container(container.at("Id").get<std::string>()));
+    }
+    std::exception_ptr error;
+    for (auto& removal : removals) {
+      co_await removal.join();
+      if (removal.error()) error = removal.error();
+    }
+    if (error) std::rethrow_exception(error);
+  }
+
+ private:
+  Task<Environment> environment_of(const StepSpec& step, docker::ImageStatus status) {
+    Environment environment;
+    environment.description = status.reference;
+    environment.reason = status.reason;
+    environment.ready = !status.image_id.empty();
+    if (!status.digest.empty()) environment.id = Hasher().field(status.digest).field(runtime_part(step.settings.docker)).finish().hex();
+    if (environment.ready && images_decide(step.settings.docker)) environment.recheck = co_await recheck_of(*step.settings.docker.parent_image, status);
+    co_return environment;
+  }
+
+  /// The image, and the parent that decides which one it is, by their identifiers.
+  Task<std::string> recheck_of(std::string parent, docker::ImageStatus status) {
+    json images;
+    images[status.reference] = status.image_id;
+    if (parent != status.reference) {
+      if (!parent_ids_.contains(parent)) {
+        const auto image = co_await engine_.inspect_image(parent);
+        parent_ids_[parent] = image && image->contains("Id") ? image->at("Id").get<std::string>() : std::string();
+      }
+      if (parent_ids_[parent].empty()) co_return std::string();
+      images[parent] = parent_ids_[parent];
+    }
+    co_return images.dump();
+  }
+
+  const std::string& owner() {
+    if (owner_.empty()) owner_ = owner_of(options_.state);
+    return owner_;
+  }
+
+  /// Who owns what a container writes when it should be the caller: in a rootless engine that is its root.
+  Task<std::string> caller() {
+    if (caller_.empty()) {
+      std::string user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
+      if (geteuid() != 0) {
+        const auto info = co_await engine_.system_info();
+        for (const auto& option : info.value("SecurityOptions", json::array()))
+          if (option.is_string() && option.get<std::string>().find("rootless") != std::string::npos) user = "0:0";
+      }
+      caller_ = user;
+    }
+    co_return caller_;
+  }
+
+  /// A user that only the image knows must be able to write where the caller lets it.
+  static void open_to_all(const Attempt& attempt) {
+    for (const auto* folder : {&attempt.outputs, &attempt.scratch})
+      if (chmod(folder->c_str(), 0777) != 0) throw system_error("cannot open " + folder->string() + " to the step's user", errno);
+  }
+
+  asio::io_context& loop_;
+  OrchestratorOptions options_;
+  docker::EngineApi engine_;
+  docker::ImageBuilder builder_;
+  Capabilities capabilities_;
+  std::string owner_, caller_;
+  StringMap parent_ids_;
+};
+
+}  // namespace
+
+std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop, OrchestratorOptions options) {
+  return std::make_unique<DockerOrchestrator>(loop, std::move(options));
+}
+
+}  // namespace pipeline
