@@ -129,6 +129,10 @@ std::optional<bool> read_bool(std::string_view key, const Value& value, Diagnost
   if (value.kind == Value::Kind::scalar && !value.quoted)
     if (const auto json = plain_to_json(value.scalar); json && json->is_boolean()) return json->get<bool>();
   report_type(diagnostics, key, "true or false", value);
+  // YAML 1.1 took these for booleans, and most people's memory still does.
+  for (const auto& [meant, words] : {std::pair{"true", "|true|True|yes|Yes|on|On|y|"}, std::pair{"false", "|false|False|no|No|off|Off|n|"}})
+    if (value.kind == Value::Kind::scalar && std::string_view(words).find("|" + value.scalar + "|") != std::string_view::npos)
+      diagnostics.back().suggestion = "did you mean `" + std::string(key) + ": " + meant + "`?";
   return std::nullopt;
 }
 

@@ -53,23 +53,23 @@ constexpr std::array kArguments{
 /// Names of the SDK that a setting of its own, or pipe itself, covers.
 struct Elsewhere {
   const char* name;
-  const char* where;
+  const char* note;
 };
 constexpr std::array kElsewhere{
-    Elsewhere{"environment", "`environment` of the step, or `docker.runtime_environment`"},
-    Elsewhere{"working_dir", "nothing: the working directory of a step is its code"},
-    Elsewhere{"volumes", "`docker.volumes`"},
-    Elsewhere{"mounts", "`docker.volumes`"},
-    Elsewhere{"network", "`docker.network`"},
-    Elsewhere{"network_mode", "`docker.network`"},
-    Elsewhere{"user", "`docker.user`"},
-    Elsewhere{"platform", "`docker.platform`"},
-    Elsewhere{"labels", "`docker.labels`"},
-    Elsewhere{"mem_limit", "`resources.memory`"},
-    Elsewhere{"nano_cpus", "`resources.cpu_count`"},
-    Elsewhere{"cpu_count", "`resources.cpu_count`"},
-    Elsewhere{"device_requests", "`resources.gpu_count`"},
-    Elsewhere{"command", "`command` of the step"},
+    Elsewhere{"environment", "use `environment` of the step, or `docker.runtime_environment`"},
+    Elsewhere{"working_dir", "the working directory of a step is its code"},
+    Elsewhere{"volumes", "use `docker.volumes`"},
+    Elsewhere{"mounts", "use `docker.volumes`"},
+    Elsewhere{"network", "use `docker.network`"},
+    Elsewhere{"network_mode", "use `docker.network`"},
+    Elsewhere{"user", "use `docker.user`"},
+    Elsewhere{"platform", "use `docker.platform`"},
+    Elsewhere{"labels", "use `docker.labels`"},
+    Elsewhere{"mem_limit", "use `resources.memory`"},
+    Elsewhere{"nano_cpus", "use `resources.cpu_count`"},
+    Elsewhere{"cpu_count", "use `resources.cpu_count`"},
+    Elsewhere{"device_requests", "use `resources.gpu_count`"},
+    Elsewhere{"command", "use `command` of the step"},
 };
 
 std::optional<json> read_whole(const std::string& key, const Value& value, std::int64_t minimum, std::int64_t maximum, Diagnostics& diagnostics) {
@@ -168,7 +168,7 @@ std::map<std::string, json> decode_run_args(const Value& value, Diagnostics& dia
     if (argument != kArguments.end()) {
       if (auto json_value = decode_argument(*argument, member, diagnostics)) decoded.emplace(key.scalar, std::move(*json_value));
     } else if (elsewhere != kElsewhere.end()) {
-      report(diagnostics, "unknown-key", "'" + key.scalar + "' is not allowed in 'run_args'", key.span, {std::string("use ") + elsewhere->where});
+      report(diagnostics, "unknown-key", "'" + key.scalar + "' is not allowed in 'run_args'", key.span, {elsewhere->note});
     } else {
       Value only;
       only.kind = Value::Kind::map;

@@ -43,7 +43,7 @@ void read_header(const Value& root, PipelineSpec& pipeline, Diagnostics& diagnos
     else if (key.scalar == "tags") pipeline.tags = read_texts("tags", value, formats::word, diagnostics).value_or(std::vector<std::string>{});
     else if (key.scalar == "execution_mode") read_execution_mode(value, pipeline.execution_mode, diagnostics);
   }
-  if (!root.find("name")) report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
+  if (!root.find("name") && !has_misspelt(root, "name")) report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
 }
 
 /// Typed as the file's own value is: a text stays a text, whatever it looks like.
@@ -97,7 +97,10 @@ PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs:
   PipelineSpec pipeline;
   pipeline.file = fs::absolute(file).lexically_normal();
   pipeline.root = pipeline.file.parent_path();
-  if (!expect_map("the pipeline file", root, diagnostics)) return pipeline;
+  if (root.kind != Value::Kind::map) {
+    report(diagnostics, "wrong-type", "a pipeline file must be a map with `name` and `steps`, not " + describe(root), root.span);
+    return pipeline;
+  }
   read_header(root, pipeline, diagnostics);
   StepReader reader(pipeline.root, diagnostics);
   Defaults defaults = reader.read_defaults(root);
@@ -105,9 +108,10 @@ PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs:
 
   std::vector<ReadStep> steps;
   if (const Value* list = root.find("steps"); !list) {
-    report(diagnostics, "missing-key", "the pipeline has no 'steps'", root.span, {"`pipe init` writes a pipeline to start from"});
+    if (!has_misspelt(root, "steps")) report(diagnostics, "missing-key", "the pipeline has no 'steps'", root.span, {"`pipe init` writes a pipeline to start from"});
   } else if (list->kind != Value::Kind::map) {
     report_type(diagnostics, "steps", "a map of names to steps", *list);
+    diagnostics.back().notes.push_back("as in `train: {command: [python, train.py]}`");
   } else {
     if (list->members.empty()) report(diagnostics, "missing-key", "'steps' is empty", list->span);
     steps.reserve(list->members.size());

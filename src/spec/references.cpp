@@ -152,7 +152,7 @@ void read_command(ReadStep& step, ScalarPlaces& places, Diagnostics& diagnostics
   if (value.kind == Value::Kind::list) {
     if (value.items.empty()) report(diagnostics, "empty-command", "the command of step '" + spec.name + "' is empty", value.span);
     for (const Value& item : value.items) {
-      if (item.kind != Value::Kind::scalar) report_type(diagnostics, "command", "a list of texts", item);
+      if (item.kind != Value::Kind::scalar) report(diagnostics, "wrong-type", "each of 'command' must be a text, not " + describe(item), item.span);
       else if (!formats::text.accepts(item.scalar)) report(diagnostics, "control-character", "a command must be free of control characters", item.span);
       else read(item);
     }

@@ -53,7 +53,10 @@ class Lexer {
       read_expansion();
     } else if (c == '#' && !in_word_) {
       at_ = std::min(script_.find('\n', at_), script_.size());
-    } else if (c == '<' && peek(1) == '<' && peek(2) != '<') {
+    } else if (script_.substr(at_).starts_with("<<<")) {  // the next word is data, not a delimiter
+      finish();
+      at_ += 3;
+    } else if (c == '<' && peek(1) == '<') {
       finish();
       at_ += 2;
       if (peek() == '-') ++at_;

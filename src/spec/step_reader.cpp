@@ -33,6 +33,10 @@ bool is_reserved(std::string_view name) {
 const Strings kPipelineKeys{"name", "description", "tags", "parameters", "environment", "secrets", "code", "settings", "retry", "timeout", "cache", "execution_mode", "steps"};
 const Strings kStepKeys{"description", "command", "parameters", "inputs", "outputs", "after", "code", "environment", "secrets", "settings", "retry", "timeout", "cache"};
 
+bool has_misspelt(const Value& map, const std::string& key) {
+  return std::any_of(map.members.begin(), map.members.end(), [&](const auto& member) { return closest(member.first.scalar, std::span(&key, 1)).has_value(); });
+}
+
 /// What was found out about files, so that ten thousand steps with equal settings ask once.
 struct StepReader::Memory {
   std::unordered_map<std::string, Strings> requirements;
@@ -48,7 +52,10 @@ Defaults StepReader::read_defaults(const Value& map) {
     if (key.scalar == "parameters") read_parameters(value, defaults);
     else if (key.scalar == "environment") read_environment(value, defaults);
     else if (key.scalar == "secrets") read_secrets(value, defaults);
-    else if (key.scalar == "retry") defaults.retry = decode_retry(value, diagnostics_);
+    else if (key.scalar == "retry") {
+      defaults.retry = decode_retry(value, diagnostics_);
+      if (value.kind == Value::Kind::scalar) diagnostics_.back().suggestion = "did you mean `retry: {max_retries: " + value.scalar + "}`?";
+    }
     else if (key.scalar == "cache") defaults.cache = read_bool("cache", value, diagnostics_);
     else if (key.scalar == "timeout") {
       defaults.timeout = read_duration("timeout", value, diagnostics_);
@@ -78,7 +85,10 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
   if (!is_name(spec.name) || spec.name.find('.') != std::string::npos)
     report(diagnostics_, "bad-name", "'" + spec.name.substr(0, 60) + "' cannot be a step's name", key.span,
            {"a name has letters, digits, `_` and `-`, begins with a letter or digit, and has at most 128 characters"});
-  if (!expect_map(spec.name, body, diagnostics_)) return step;
+  if (body.kind != Value::Kind::map) {
+    report(diagnostics_, "wrong-type", "step '" + spec.name + "' must be a map with a `command`, not " + describe(body), body.span);
+    return step;
+  }
   report_unknown_keys(body, kStepKeys, "step '" + spec.name + "'", diagnostics_);
 
   Defaults own = read_defaults(body);
@@ -96,7 +106,7 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
       check_against_pipeline(pipeline.settings, own.settings, value, diagnostics_);
     }
   }
-  if (!step.command) report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'", key.span, {"a list is executed as it stands, a text by `sh -c`"});
+  if (!step.command && !has_misspelt(body, "command")) report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'", key.span, {"a list is executed as it stands, a text by `sh -c`"});
 
   spec.parameters = std::move(own.parameters);
   spec.parameters.insert(pipeline.parameters.begin(), pipeline.parameters.end());
@@ -156,7 +166,7 @@ void StepReader::check_code(const Value& code, const Strings& patterns) {
     const auto [known, is_new] = memory_->exists.emplace("code:" + patterns[i], false);
     std::error_code error;
     if (is_new) known->second = fs::exists(root_ / literal, error);
-    if (!known->second) report(diagnostics_, "missing-file", "the code '" + patterns[i] + "' does not exist", place.span, {"looked for " + (root_ / literal).lexically_normal().string()});
+    if (!known->second) report(diagnostics_, "missing-file", "the code '" + patterns[i] + "' does not exist", place.span, {"looked for " + (root_ / literal / "").parent_path().string()});
   }
 }
 

@@ -67,6 +67,9 @@ class StepReader {
   std::unique_ptr<Memory> memory_;
 };
 
+/// True if the map has a key that is taken for a misspelt `key`: then that error says it all.
+bool has_misspelt(const Value& map, const std::string& key);
+
 extern const std::vector<std::string> kPipelineKeys, kStepKeys;
 
 }  // namespace pipeline::spec

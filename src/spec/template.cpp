@@ -21,7 +21,7 @@ constexpr std::array kGroups{
     Group{"inputs", Template::Hole::input, &TemplateNames::inputs, "input"},
     Group{"outputs", Template::Hole::output, &TemplateNames::outputs, "output"},
     Group{"params", Template::Hole::parameter, &TemplateNames::parameters, "parameter"},
-    Group{"env", Template::Hole::environment, &TemplateNames::environment, "variable under `environment`"},
+    Group{"env", Template::Hole::environment, &TemplateNames::environment, "declared variable"},
 };
 constexpr const char* kAllowed = "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}";
 
@@ -52,7 +52,10 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
     problem.message = "the step has no " + std::string(group.what) + " '" + std::string(name) + "'";
     problem.suggestion = did_you_mean(name, known);
     if (!known.empty()) problem.notes.push_back("it has: " + list_of(known));
-    if (known.empty()) problem.suggestion = did_you_mean(expression, all_names(names));
+    if (group.hole == Template::Hole::environment) problem.notes.push_back("`environment: [" + std::string(name) + "]` declares it, with the caller's value");
+    for (const Group& other : kGroups)
+      if (problem.suggestion.empty() && std::binary_search((names.*other.names).begin(), (names.*other.names).end(), name))
+        problem.suggestion = "did you mean '" + std::string(other.prefix) + "." + std::string(name) + "'?";
     return std::nullopt;
   }
   problem.message = "unknown name '" + std::string(expression) + "' in ${...}";

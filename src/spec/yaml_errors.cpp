@@ -50,6 +50,20 @@ std::optional<Span> find_tab(std::string_view text, unsigned last_line) {
   return std::nullopt;
 }
 
+/// The line before, if it looks like a key without its colon.
+std::optional<Span> find_incomplete_line(std::string_view text, unsigned line) {
+  while (--line > 0) {
+    std::string_view before = line_of(text, line);
+    before = before.substr(0, before.find_last_not_of(" \r") + 1);
+    const auto first = before.find_first_not_of(' ');
+    if (first == std::string_view::npos || before[first] == '#') continue;
+    before.remove_prefix(first);
+    if (before.find_first_of(":-[]{}\"' ") != std::string_view::npos) return std::nullopt;
+    return Span{line, static_cast<unsigned>(first + 1), static_cast<unsigned>(before.size())};
+  }
+  return std::nullopt;
+}
+
 Diagnostic invalid(std::string message, Span span, std::vector<std::string> notes = {}) { return {"invalid-yaml", std::move(message), span, std::move(notes), {}}; }
 
 }  // namespace
@@ -77,6 +91,10 @@ std::optional<Diagnostic> find_unreadable_bytes(std::string_view text) {
       const auto byte = static_cast<unsigned char>(c);
       return Diagnostic{"control-character", std::string("the control character 0x") + digits[byte >> 4] + digits[byte & 15] + " is not allowed in YAML", span_at(text, i), {}, {}};
     }
+    if (static_cast<unsigned char>(c) < 0x80) {
+      ++i;
+      continue;
+    }
     const auto character = decode_utf8(text.substr(i));
     if (!character.valid) return Diagnostic{"not-utf8", "these bytes are not valid UTF-8", span_at(text, i), {"save the file as UTF-8"}, {}};
     i += character.length;
@@ -100,7 +118,8 @@ Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigne
   }
   if (message == msg::FLOW_END) return invalid("this bracket closes nothing, or not what was opened last", here);
   if (message == msg::MAP_VALUE) {
-    if (contains(before, ": ")) return invalid("a `:` within a value: put the value in quotes", here, {"`key: \"a: b\"`"});
+    if (contains(before, ": ")) return invalid("a `:` within a value: put the value in quotes", here, {"as in `key: \"a: b\"`"});
+    if (const auto incomplete = find_incomplete_line(text, line)) return invalid("this line is no key: it lacks the colon at its end", *incomplete);
     return invalid("this `:` follows nothing that could be a key here", here, {"is the line above complete (`key:`, with a space or a line end after the colon), and this line indented like its siblings?"});
   }
   if (message == msg::END_OF_MAP) {
