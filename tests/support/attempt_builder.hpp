@@ -1,0 +1,98 @@
+/// @file
+/// Attempts for tests of orchestrators: a step, its folders, and what it prints.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/file.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::test {
+
+namespace fs = std::filesystem;
+
+inline Template text(std::string literal) { return {{std::move(literal)}}; }
+inline Template hole(Template::Hole kind, std::string name = {}) { return {{Template::Reference{kind, std::move(name)}}}; }
+inline Template operator+(Template left, const Template& right) {
+  left.parts.insert(left.parts.end(), right.parts.begin(), right.parts.end());
+  return left;
+}
+inline Command shell(Template line) { return {{std::move(line)}, true}; }
+inline Command shell(std::string line) { return shell(text(std::move(line))); }
+inline Command program(const std::vector<std::string>& words) {
+  Command command;
+  for (auto& word : words) command.arguments.push_back(text(word));
+  return command;
+}
+
+inline void write(const fs::path& file, std::string_view content) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << content;
+}
+
+class Log : public LogSink {
+ public:
+  void write(Stream stream, std::string_view bytes) override {
+    (stream == Stream::out ? out : err) += bytes;
+    if (on_write) on_write(*this);
+  }
+  std::string out, err;
+  std::function<void(const Log&)> on_write;
+};
+
+/// One attempt with folders of its own; everything public, to be changed before attempt() is called.
+struct AttemptBuilder {
+  explicit AttemptBuilder(Command command) {
+    step.name = "step";
+    step.command = std::move(command);
+    for (auto* name : {"code", "artifacts", "outputs", "scratch"}) fs::create_directories(folder.path() / name);
+  }
+
+  AttemptBuilder& code(const std::string& name, std::string_view content) {
+    write(folder.path() / "code" / name, content);
+    return *this;
+  }
+  AttemptBuilder& input(const std::string& name, const std::string& file_name, std::string_view content) {
+    write(folder.path() / "artifacts" / file_name, content);
+    fs::permissions(folder.path() / "artifacts" / file_name, fs::perms(0444));
+    inputs.push_back({name, file_name, folder.path() / "artifacts" / file_name});
+    return *this;
+  }
+  AttemptBuilder& output(const std::string& name, const std::string& file_name) {
+    outputs.push_back({name, file_name});
+    return *this;
+  }
+  std::string written(const std::string& file_name) const { return read_file(folder.path() / "outputs" / file_name); }
+
+  Attempt attempt() {
+    return {.step = step,
+            .pipeline = "tests",
+            .run_id = run_id,
+            .number = number,
+            .code = folder.path() / "code",
+            .inputs = inputs,
+            .outputs = folder.path() / "outputs",
+            .output_names = outputs,
+            .scratch = folder.path() / "scratch",
+            .environment = environment,
+            .secrets = secrets,
+            .log = log,
+            .cancel = cancel};
+  }
+
+  TemporaryFolder folder;
+  StepSpec step;
+  std::string run_id = "test-" + folder.path().filename().string().substr(5);
+  unsigned number = 1;
+  std::vector<AttemptInput> inputs;
+  std::vector<AttemptOutput> outputs;
+  StringMap environment, secrets;
+  Log log;
+  CancelSource cancel;
+};
+
+}  // namespace pipeline::test

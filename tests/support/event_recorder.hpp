@@ -1,0 +1,29 @@
+/// @file
+/// Keeps the events of a run.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <pipeline/events.hpp>
+
+namespace pipeline::test {
+
+class EventRecorder : public EventSink {
+ public:
+  void emit(const Event& event) override { events.push_back(event); }
+
+  /// Those of one kind, in order.
+  template <class Kind>
+  std::vector<Kind> of() const {
+    std::vector<Kind> found;
+    for (auto& event : events)
+      if (auto* one = std::get_if<Kind>(&event)) found.push_back(*one);
+    return found;
+  }
+
+  std::vector<Event> events;
+};
+
+}  // namespace pipeline::test

@@ -1,0 +1,13 @@
+#include "orchestrators/factory.hpp"
+#include "support/conformance.hpp"
+
+namespace pipeline::test {
+
+INSTANTIATE_TEST_SUITE_P(Local, Conformance,
+                         testing::Values(Place{.name = "local",
+                                               .make = [](asio::io_context& loop, const fs::path& root) { return make_local_orchestrator(loop, {.root = root}); },
+                                               .settings = {},
+                                               .root_may_write = true}),
+                         [](auto& info) { return info.param.name; });
+
+}  // namespace pipeline::test
