@@ -1,6 +1,7 @@
 #include "docker/build_reason.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -52,13 +53,18 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
   for (auto& [name, items] : parts) names.insert(name);
   PlanParts nearest;
   std::string nearest_name;
-  std::pair<int, std::int64_t> best{-1, 0};
+  std::pair<int, std::int64_t> best{std::numeric_limits<int>::min(), 0};
   for (auto& image : images) {
     auto other = parts_of(image);
     if (other.empty() || part(other, "parent_image") != part(parts, "parent_image")) continue;
-    int equal = 0;
-    for (auto& [name, items] : other) equal += part(parts, name) == items;
-    std::pair score{equal, image.value("Created", std::int64_t{0})};
+    std::set<std::string> all = names;
+    for (auto& [name, items] : other) all.insert(name);
+    int likeness = 0;
+    for (auto& name : all) {
+      auto now = part(parts, name), before = part(other, name);
+      likeness += static_cast<int>(now.size()) - 2 * static_cast<int>(only_in(now, before).size()) - static_cast<int>(only_in(before, now).size());
+    }
+    std::pair score{likeness, image.value("Created", std::int64_t{0})};
     if (score <= best) continue;
     best = score;
     nearest = other;

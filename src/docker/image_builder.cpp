@@ -79,7 +79,8 @@ class Shared {
  public:
   explicit Shared(asio::io_context& loop) : loop_(loop) {}
 
-  Task<Result> get(std::string key, std::function<Task<Result>()> make, CancelSource* cancel) {
+  /// `make` by reference, and named by the caller: g++ 12 destroys a temporary in a co_await expression twice.
+  Task<Result> get(const std::string& key, const std::function<Task<Result>()>& make, CancelSource* cancel) {
     while (true) {
       if (auto found = jobs_.find(key); found != jobs_.end()) {
         auto job = found->second;  // The map may forget it while we wait.
@@ -106,7 +107,12 @@ class Shared {
       co_return *job->result;
     }
   }
-  void forget(const std::string& key) { jobs_.erase(key); }
+  void set(const std::string& key, Result result) {
+    auto job = std::make_shared<Job>(loop_.get_executor());
+    job->result = std::move(result);
+    job->done.set();
+    jobs_[key] = std::move(job);
+  }
 
  private:
   struct Job {
@@ -136,6 +142,8 @@ struct ImageBuilder::Implementation {
   Task<ImageStatus> look_at(ImagePlan& plan);
   Task<ImageStatus> make(const StepSpec& step, EventSink& events, CancelSource& cancel);
   Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step, EventSink& events, CancelSource& cancel);
+  Task<ImageStatus> told_build(const ImagePlan& plan, const ImageStatus& status, const std::string& from, const std::string& step, EventSink& events,
+                               CancelSource& cancel);
   Task<ImageStatus> run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events, CancelSource& cancel);
   Task<> pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step, EventSink& events, CancelSource& cancel);
   Task<bool> run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step, EventSink& events,
@@ -157,13 +165,16 @@ ImageBuilder::ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOpt
 ImageBuilder::~ImageBuilder() = default;
 
 Task<ImageStatus> ImageBuilder::status(const StepSpec& step) {
-  auto looked = co_await self_->lookups.get(key_of(step), [&]() { return self_->look(step); }, nullptr);
+  const auto key = key_of(step);
+  const std::function<Task<Implementation::Looked>()> look = [&]() { return self_->look(step); };
+  auto looked = co_await self_->lookups.get(key, look, nullptr);
   co_return looked.status;
 }
 
 Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& events, CancelSource& cancel) {
-  auto key = key_of(step);
-  auto status = co_await self_->made.get(key, [&]() { return self_->make(step, events, cancel); }, &cancel);
+  const auto key = key_of(step);
+  const std::function<Task<ImageStatus>()> make = [&]() { return self_->make(step, events, cancel); };
+  auto status = co_await self_->made.get(key, make, &cancel);
   co_return status;
 }
 
@@ -215,10 +226,12 @@ Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
     if (labels.is_object() && labels.value("pipe.digest", "") == status.digest) status.image_id = (*image)["Id"].get<std::string>();
   }
   if (status.image_id.empty()) {
-    if (!plan.run_id.empty())
+    if (!plan.run_id.empty()) {
       status.reason = "prevent_build_reuse is set";
-    else
-      status.reason = build_reason(plan.parts, co_await engine.call("GET", "/images/json?filters=" + url_encode(R"({"label":["pipe.parts"]})")));
+    } else {
+      const auto images = co_await engine.call("GET", "/images/json?filters=" + url_encode(R"({"label":["pipe.parts"]})"));
+      status.reason = build_reason(plan.parts, images);
+    }
   }
   co_return status;
 }
@@ -248,7 +261,9 @@ Task<> ImageBuilder::Implementation::pull(const std::string& reference, const st
     if (image && fits_platform(*image, platform)) co_return;
     reason = image ? "the engine has it for another platform" : "the engine does not have it";
   }
-  co_await pulls.get(reference + " " + platform, [&]() { return run_pull(reference, platform, reason, step, events, cancel); }, &cancel);
+  const auto key = reference + " " + platform;
+  const std::function<Task<bool>()> make = [&]() { return run_pull(reference, platform, reason, step, events, cancel); };
+  co_await pulls.get(key, make, &cancel);
 }
 
 Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step,
@@ -256,7 +271,8 @@ Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, 
   auto began = Clock::now();
   auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
   events.emit(event::BuildStarted{reference, {step}, "pull: " + reason});
-  auto auth = co_await registry_auth(registry_of(reference));
+  const auto registry = registry_of(reference);
+  auto auth = co_await registry_auth(registry);
   if (!auth.notice.empty() && told.insert(auth.notice).second) events.emit(event::Notice{"", auth.notice});
   try {
     co_await engine.pull_image(
@@ -271,8 +287,9 @@ Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, 
 }
 
 Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, EventSink& events, CancelSource& cancel) {
-  auto key = key_of(step);
-  auto looked = co_await lookups.get(key, [&]() { return look(step); }, &cancel);
+  const auto key = key_of(step);
+  const std::function<Task<Looked>()> look_up = [&]() { return look(step); };
+  auto looked = co_await lookups.get(key, look_up, &cancel);
   auto tell = [&](const ImagePlan& plan) {
     for (auto& notice : plan.notices)
       if (told.insert(notice).second) events.emit(event::Notice{step.name, notice});
@@ -299,35 +316,36 @@ Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, Event
     }
     if (status.image_id.empty()) status = co_await build(plan, status, from, step.name, events, cancel);
     if (!plan.tag.empty()) {
-      auto tagged = co_await engine.inspect_image(plan.repository + ":" + plan.tag);
+      const auto name = plan.repository + ":" + plan.tag;
+      auto tagged = co_await engine.inspect_image(name);
       if (!tagged || (*tagged)["Id"] != status.image_id) co_await engine.tag_image(status.reference, plan.repository, plan.tag);
     }
   }
   status.reason.clear();
   looked.status = status;
-  lookups.forget(key);  // From now on it is there.
-  co_await lookups.get(key, [&]() -> Task<Looked> { co_return looked; }, nullptr);
+  lookups.set(key, looked);  // From now on it is there.
   co_return status;
 }
 
 Task<ImageStatus> ImageBuilder::Implementation::build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step, EventSink& events,
                                                       CancelSource& cancel) {
-  co_return co_await builds.get(
-      status.reference,
-      [&]() -> Task<ImageStatus> {
-        auto began = Clock::now();
-        auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
-        events.emit(event::BuildStarted{status.reference, {step}, status.reason});
-        try {
-          auto made_status = co_await run_build(plan, status, from, events, cancel);
-          events.emit(event::BuildFinished{made_status.reference, made_status.image_id, took(), {}});
-          co_return made_status;
-        } catch (const EnvironmentError& error) {
-          events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error)});
-          throw;
-        }
-      },
-      &cancel);
+  const std::function<Task<ImageStatus>()> make = [&]() { return told_build(plan, status, from, step, events, cancel); };
+  co_return co_await builds.get(status.reference, make, &cancel);
+}
+
+Task<ImageStatus> ImageBuilder::Implementation::told_build(const ImagePlan& plan, const ImageStatus& status, const std::string& from, const std::string& step,
+                                                           EventSink& events, CancelSource& cancel) {
+  auto began = Clock::now();
+  auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
+  events.emit(event::BuildStarted{status.reference, {step}, status.reason});
+  try {
+    auto result = co_await run_build(plan, status, from, events, cancel);
+    events.emit(event::BuildFinished{result.reference, result.image_id, took(), {}});
+    co_return result;
+  } catch (const EnvironmentError& error) {
+    events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error)});
+    throw;
+  }
 }
 
 std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const ImageStatus& status, bool buildkit) const {
@@ -375,8 +393,11 @@ Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
 
   BuildLog log([&](const std::string& line) { events.emit(event::BuildProgress{status.reference, line}); });
   std::optional<EngineError> refused;
+  const auto request = query(plan, status, info->buildkit);
+  const auto context = tar_stream(std::move(files));
+  const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) { log.message(message); };
   try {
-    co_await engine.build(query(plan, status, info->buildkit), "", tar_stream(std::move(files)), [&](const nlohmann::json& message) { log.message(message); }, cancel);
+    co_await engine.build(request, "", context, on_message, cancel);
   } catch (const EngineError& error) {
     refused = error;
   }

@@ -3,8 +3,9 @@ number() { case $1 in *[!0-9]*) return 1 ;; esac; }
 # The id of an entry found by name or number; both files have it in the third place.
 id_in() {
   [ -e "$1" ] || : >"$1"
-  while IFS=: read -r name _ id _; do
-    if number "$2"; then [ "$id" != "$2" ] || { echo "$id"; return; }; else [ "$name" != "$2" ] || { echo "$id"; return; }; fi
+  while IFS=: read -r entry_name _ entry_id _; do
+    if number "$2"; then found=$entry_id; else found=$entry_name; fi
+    [ "$found" != "$2" ] || { echo "$entry_id"; return; }
   done <"$1"
   return 1
 }

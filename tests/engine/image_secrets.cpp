@@ -1,0 +1,73 @@
+// How this machine reaches package indexes gets into the build, and into nothing that the image keeps; both builders.
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+#include "engine/image_support.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+/// A variable of this process, put back at the end.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (auto* old = std::getenv(name)) old_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+class ImageSecretsTest : public ImageTest {
+ protected:
+  ImageSecretsTest() {
+    // The machine's bundle, if it has one, with a mark of our own.
+    std::string bundle;
+    for (auto* name : {"PIP_CERT", "SSL_CERT_FILE"})
+      if (auto* path = std::getenv(name); path && bundle.empty()) bundle = read_file(path);
+    if (bundle.empty() && std::filesystem::exists("/etc/ssl/certs/ca-certificates.crt")) bundle = read_file("/etc/ssl/certs/ca-certificates.crt");
+    certificates = folder.path() / "bundle.pem";
+    write_file_atomically(certificates, "# canary-certificate-4711\n" + bundle);
+  }
+
+  /// All that the image holds: its configuration, its history, every layer, as one text (layers are plain tars in a saved image).
+  std::string saved(const std::string& reference) {
+    auto path = folder.path() / "saved.tar";
+    auto command = "docker save " + reference + " -o " + path.string() + " 2>/dev/null && cd " + folder.path().string() + " && mkdir -p layers && tar xf saved.tar -C layers";
+    if (std::system(command.c_str()) != 0) return {};
+    std::string all;
+    for (auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "layers"))
+      if (entry.is_regular_file()) all += read_file(entry.path());
+    return all + wait(engine->call("GET", "/images/" + reference + "/history")).dump();
+  }
+
+  void nothing_of_the_host_is_kept(const StepSpec& spec) {
+    Variable cert("PIP_CERT", certificates.string()), ssl("SSL_CERT_FILE", certificates.string());
+    Variable index("PIP_EXTRA_INDEX_URL", "https://reader:canary-password-4711@127.0.0.1:9/simple"), retries("PIP_RETRIES", "0");
+    Variable proxy("no_proxy", "canary-host-4711.example");
+    auto made = ensure(spec);
+    EXPECT_EQ(run(made.image_id, "python -c 'import six; print(six.__version__)'; env | grep -c 4711"), "1.16.0\n0\n") << events.text();
+    auto all = saved(made.reference);
+    ASSERT_GT(all.size(), 1'000'000u) << "the docker command is needed to save images";
+    EXPECT_EQ(all.find("4711"), std::string::npos) << all.substr(all.find("4711") > 200 ? all.find("4711") - 200 : 0, 400);
+    EXPECT_NE(all.find("site-packages/six"), all.find("no such text"));
+  }
+
+  std::filesystem::path certificates;
+};
+
+TEST_F(ImageSecretsTest, buildkit_keeps_nothing_of_the_hosts_configuration) {
+  nothing_of_the_host_is_kept(step("train", {.python_package_installer = PackageInstaller::pip, .requirements = {"six==1.16.0"}}));
+}
+
+TEST_F(ImageSecretsTest, the_classic_builder_keeps_nothing_of_the_hosts_configuration) {
+  Variable classic("DOCKER_BUILDKIT", "0");
+  nothing_of_the_host_is_kept(step("train", {.python_package_installer = PackageInstaller::pip, .requirements = {"six==1.16.0"}}));
+}
+
+}  // namespace
+}  // namespace pipeline::docker

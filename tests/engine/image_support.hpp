@@ -1,0 +1,129 @@
+/// @file
+/// Steps with settings, builders on the real engine, and what they made removed again.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+#include "docker/image_builder.hpp"
+
+namespace pipeline::docker {
+
+/// Keeps the events; `builds()` counts those that built, not pulled.
+struct Recorder : EventSink {
+  std::vector<Event> events;
+  void emit(const Event& event) override { events.push_back(event); }
+  std::vector<event::BuildStarted> builds() const {
+    std::vector<event::BuildStarted> found;
+    for (auto& event : events)
+      if (auto* started = std::get_if<event::BuildStarted>(&event); started && !started->reason.starts_with("pull:")) found.push_back(*started);
+    return found;
+  }
+  std::string text() const {
+    std::string all;
+    for (auto& event : events) {
+      if (auto* progress = std::get_if<event::BuildProgress>(&event)) all += progress->text + "\n";
+      if (auto* notice = std::get_if<event::Notice>(&event)) all += notice->text + "\n";
+    }
+    return all;
+  }
+};
+
+/// Each test has a repository name of its own, whose images are removed at its end.
+class ImageTest : public testing::Test {
+ protected:
+  ImageTest() : folder(std::filesystem::temp_directory_path()), repository("pipe-test-" + std::to_string(std::random_device{}())) { options.root = folder.path(); }
+
+  void TearDown() override {
+    auto images = wait(engine->call("GET", "/images/json?all=0"));
+    for (auto& image : images) {
+      if (!image["RepoTags"].is_array()) continue;
+      for (auto& tag : image["RepoTags"])
+        if (tag.get<std::string>().starts_with(repository + ":")) try {
+            wait(engine->remove_image(tag.get<std::string>()));
+          } catch (const EnvironmentError&) {
+          }
+    }
+  }
+
+  template <class Result>
+  Result wait(Task<Result> task) {
+    std::optional<Result> result;
+    std::exception_ptr error;
+    asio::co_spawn(
+        loop, [](Task<Result> inner, std::optional<Result>& out) -> Task<> { out = co_await std::move(inner); }(std::move(task), result), [&](std::exception_ptr failed) { error = failed; });
+    loop.restart();
+    loop.run();
+    if (error) std::rethrow_exception(error);
+    return std::move(*result);
+  }
+  void wait(Task<> task) {
+    std::exception_ptr error;
+    asio::co_spawn(loop, std::move(task), [&](std::exception_ptr failed) { error = failed; });
+    loop.restart();
+    loop.run();
+    if (error) std::rethrow_exception(error);
+  }
+
+  StepSpec step(const std::string& name, DockerSettings docker) {
+    StepSpec spec;
+    spec.name = name;
+    spec.settings.docker = std::move(docker);
+    if (!spec.settings.docker.parent_image && !spec.settings.docker.dockerfile) spec.settings.docker.parent_image = "python:3.11-slim-bookworm";
+    if (!spec.settings.docker.target_repository) spec.settings.docker.target_repository = repository;
+    return spec;
+  }
+
+  /// A builder of a run of its own.
+  ImageStatus ensure(const StepSpec& spec) {
+    ImageBuilder builder(loop, *engine, options);
+    return wait(builder.ensure(spec, events, cancel));
+  }
+  ImageStatus status(const StepSpec& spec) {
+    ImageBuilder builder(loop, *engine, options);
+    return wait(builder.status(spec));
+  }
+
+  /// What a command in the image prints.
+  std::string run(const std::string& image, const std::string& command) {
+    auto id = wait(engine->create_container("", {{"Image", image}, {"Entrypoint", {"/bin/sh", "-c", command}}, {"HostConfig", {{"NetworkMode", "none"}}}}));
+    std::string output;
+    try {
+      wait(engine->start_container(id));
+      wait(engine->follow_logs(id, [&](bool, std::string_view bytes) { output += bytes; }));
+    } catch (const EnvironmentError& error) {
+      output = error.what();
+    }
+    wait(engine->remove_container(id));
+    return output;
+  }
+
+  std::string failure_of(const StepSpec& spec) {
+    try {
+      ensure(spec);
+    } catch (const BuildError& error) {
+      std::string text = std::string(error.what()) + "\n";
+      for (auto& line : error.details()) text += "| " + line + "\n";
+      for (auto& line : error.advice()) text += "= " + line + "\n";
+      return text;
+    }
+    return "built";
+  }
+
+  TemporaryFolder folder;
+  std::string repository;
+  asio::io_context loop;
+  std::unique_ptr<EngineApi> engine = std::make_unique<EngineApi>(loop, find_endpoint());
+  BuilderOptions options;
+  Recorder events;
+  CancelSource cancel;
+};
+
+}  // namespace pipeline::docker
