@@ -163,7 +163,7 @@ ArtifactStore::ArtifactStore(fs::path folder) : folder_(std::move(folder)) {}
 
 fs::path ArtifactStore::path(const Digest& digest) const {
   const auto hex = digest.hex();
-  return folder_ / hex.substr(0, 2) / hex.substr(2);
+  return folder_.native() + '/' + hex.substr(0, 2) + '/' + hex.substr(2);
 }
 
 bool ArtifactStore::has(const Digest& digest) const { return status_of(path(digest)).has_value(); }
@@ -180,35 +180,33 @@ StoredArtifact ArtifactStore::take(const fs::path& source) {
 StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status) {
   StoredArtifact artifact{{}, false, static_cast<std::uint64_t>(status.st_size)};
   const bool executable = (status.st_mode & S_IXUSR) != 0;
-  const Staging staging(folder_);
-  bool moved = false;
+  const auto seal = [&](const fs::path& file) {
+    // Two steps may make the same bytes, one of them executable: the content is one artifact, and whoever can run it may.
+    const auto there = status_of(path(artifact.digest));
+    set_mode(file, executable || (there && S_ISREG(there->st_mode) && (there->st_mode & S_IXUSR)) ? 0555 : 0444);
+    set_mark(file, mark(artifact.digest, "", artifact.bytes));
+  };
   if (is_ours_alone(status)) {
     artifact.digest = sha256_file(source);
-    // Into the staging folder first: there it is sealed before anybody can see it under its final name.
-    if (!looks_whole(artifact.digest)) {
-      moved = ::rename(source.c_str(), staging.content().c_str()) == 0;
-      if (!moved && errno != EXDEV) throw system_error("cannot move " + source.string() + " into the artifact store", errno);
-    } else {
+    if (looks_whole(artifact.digest)) {
       if (executable) set_mode(path(artifact.digest), 0555);
       discard(source);
       return artifact;
     }
+    seal(source);
+    if (publish(source, artifact.digest)) return artifact;
   }
-  if (!moved) artifact.digest = copy_file(source, staging.content(), 0600, &artifact.bytes);
-  // Two steps may make the same bytes, one of them executable: the content is one artifact, and whoever can run it may.
-  const auto there = status_of(path(artifact.digest));
-  set_mode(staging.content(), executable || (there && S_ISREG(there->st_mode) && (there->st_mode & S_IXUSR)) ? 0555 : 0444);
-  set_mark(staging.content(), mark(artifact.digest, "", artifact.bytes));
+  const Staging staging(folder_);
+  artifact.digest = copy_file(source, staging.content(), 0600, &artifact.bytes);
+  seal(staging.content());
   publish(staging.content(), artifact.digest);
-  if (!moved) discard(source);
+  discard(source);
   return artifact;
 }
 
 StoredArtifact ArtifactStore::take_folder(const fs::path& source) {
   auto nodes = scan_tree(source);
   StoredArtifact artifact{{}, true, total_bytes(nodes)};
-  const Staging staging(folder_);
-  bool moved = false;
   if (is_ours_alone(source, nodes)) {
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
@@ -217,18 +215,17 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source) {
       return artifact;
     }
     set_mode(source, 0755);  // a folder without write permission cannot be moved into another
-    moved = ::rename(source.c_str(), staging.content().c_str()) == 0;
-    if (!moved && errno != EXDEV) throw system_error("cannot move " + source.string() + " into the artifact store", errno);
+    seal_contents(source, nodes, artifact.digest);
+    if (publish(source, artifact.digest)) return artifact;
   }
-  if (!moved) {
-    make_folders(staging.content());
-    copy_tree(source, nodes, staging.content());
-    artifact.digest = tree_digest(nodes);
-    artifact.bytes = total_bytes(nodes);
-  }
+  const Staging staging(folder_);
+  make_folders(staging.content());
+  copy_tree(source, nodes, staging.content());
+  artifact.digest = tree_digest(nodes);
+  artifact.bytes = total_bytes(nodes);
   seal_contents(staging.content(), nodes, artifact.digest);
   publish(staging.content(), artifact.digest);
-  if (!moved) discard(source);
+  discard(source);
   return artifact;
 }
 
@@ -256,18 +253,24 @@ StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatI
   return artifact;
 }
 
-void ArtifactStore::publish(const fs::path& staged, const Digest& digest) {
+bool ArtifactStore::publish(const fs::path& sealed, const Digest& digest) {
   const auto target = path(digest);
-  make_folders(target.parent_path());
-  const bool is_directory = S_ISDIR(status_of(staged).value().st_mode);
-  for (int attempt = 0; ::rename(staged.c_str(), target.c_str()) != 0; ++attempt) {
-    // A file is replaced by an equal one. A folder is not: another process was faster, or what is there is damaged.
+  const bool is_directory = S_ISDIR(status_of(sealed).value().st_mode);
+  for (int attempt = 0; ::rename(sealed.c_str(), target.c_str()) != 0; ++attempt) {
     const int refused = errno;
+    if (refused == EXDEV) return false;
+    // A file is replaced by an equal one. A folder is not: another process was faster, or what is there is damaged.
     const bool occupied = refused == ENOTEMPTY || refused == EEXIST || refused == EISDIR || refused == ENOTDIR;
-    if (!occupied || attempt == 3) throw system_error("cannot put " + target.string() + " into the artifact store", refused);
-    if (verify(digest)) return;
+    if ((!occupied && refused != ENOENT) || attempt == 3) throw system_error("cannot put " + target.string() + " into the artifact store", refused);
+    if (refused == ENOENT) {
+      make_folders(target.parent_path());
+    } else if (verify(digest)) {
+      discard(sealed);
+      return true;
+    }
   }
   if (is_directory) seal_folder(target, digest);
+  return true;
 }
 
 bool ArtifactStore::looks_whole(const Digest& digest) {

@@ -82,8 +82,8 @@ class ArtifactStore {
  private:
   StoredArtifact take_file(const std::filesystem::path& source, const struct stat& status);
   StoredArtifact take_folder(const std::filesystem::path& source);
-  /// Gives what is ready its final name; an equal one may be there already.
-  void publish(const std::filesystem::path& staged, const Digest& digest);
+  /// Gives what is read-only and marked its final name; an equal one may be there already. False if it lies on another file system.
+  bool publish(const std::filesystem::path& sealed, const Digest& digest);
   void set_aside(const std::filesystem::path& target, const struct stat& status);
 
   std::filesystem::path folder_;

@@ -14,6 +14,8 @@
 namespace pipeline::store {
 namespace {
 
+constexpr std::uintmax_t kLargeLog = 1 << 20;
+
 [[noreturn]] void damaged(const std::string& what, const std::string& how, const std::filesystem::path& file) {
   throw EnvironmentError(what + " is damaged, or another program has changed it: " + how,
                          {"move " + file.string() + " aside; the next run makes a new one (artifacts are kept, but every step runs again)",
@@ -57,7 +59,7 @@ std::string Statement::text(int column) const {
   return text ? std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))) : std::string();
 }
 
-Database::Database(std::filesystem::path file, int application_id, int version, const char* schema) : file_(std::move(file)) {
+Database::Database(std::filesystem::path file, int application_id, int version, const char* schema) : file_(std::move(file)), version_(version) {
   make_folders(file_.parent_path());
   sqlite3* database = nullptr;
   const int code = sqlite3_open_v2(file_.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, checked_vfs());
@@ -83,7 +85,8 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
     const Descriptor folder(::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {}
     if (pragma("PRAGMA schema_version") == 0) {
-      execute("PRAGMA journal_mode=WAL");
+      // An empty database needs no protection from a power failure, and each time of waiting for the disk costs milliseconds.
+      execute("PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL");
       execute("BEGIN IMMEDIATE");
       execute(schema);
       execute(("PRAGMA application_id=" + std::to_string(application_id) + ";PRAGMA user_version=" + std::to_string(version)).c_str());
@@ -98,6 +101,20 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
                                std::to_string(version) + ")",
                            {"use the newer pipe, or another folder with --state"});
   execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
+  // Emptying the log at every end would cost a run that reuses everything more than all the rest of it: see the destructor.
+  sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+Database::~Database() {
+  statements_.clear();
+  // The next to open it reads what is in the log, which is quick as long as that is small. After much work the log is emptied, and begun anew at
+  // once: its beginning has to reach the disk, and a short run should not wait for that.
+  std::error_code error;
+  const auto log = std::filesystem::file_size(file_.string() + "-wal", error);
+  if (error || log < kLargeLog) return;
+  sqlite3_busy_timeout(database_.get(), 0);
+  if (sqlite3_wal_checkpoint_v2(database_.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr) != SQLITE_OK) return;
+  sqlite3_exec(database_.get(), ("PRAGMA user_version=" + std::to_string(version_)).c_str(), nullptr, nullptr, nullptr);
 }
 
 void Database::execute(const char* sql) {

@@ -64,6 +64,9 @@ class Database {
   /// Opens or creates the file; `schema` is run once, in the transaction that sets its version.
   /// Throws EnvironmentError: no permission, disk full, no database, damaged, made by a newer version of this program.
   Database(std::filesystem::path file, int application_id, int version, const char* schema);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
   /// `sql` must be a string literal: statements are kept by its address.
   Statement prepare(const char* sql);
   void execute(const char* sql);
@@ -72,6 +75,7 @@ class Database {
   struct Close { void operator()(sqlite3* database) const { sqlite3_close_v2(database); } };
   struct Finalize { void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); } };
   std::filesystem::path file_;
+  int version_;
   std::unique_ptr<sqlite3, Close> database_;
   std::unordered_map<const char*, std::unique_ptr<sqlite3_stmt, Finalize>> statements_;
 };
