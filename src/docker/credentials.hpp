@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "net/asio.hpp"
 
@@ -16,6 +17,7 @@ struct RegistryAuth {
 
 /// `registry.example:5000/team/image:tag` -> `registry.example:5000`; `ubuntu` -> `docker.io`.
 std::string registry_of(std::string_view reference);
+/// Looks them up; a helper is given ten seconds. Throws nothing for credentials that cannot be had: `notice` says why.
 Task<RegistryAuth> registry_auth(std::string registry);
 
 }  // namespace pipeline::docker

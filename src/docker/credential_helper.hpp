@@ -1,0 +1,20 @@
+/// @file
+/// Programs that keep registry credentials: `docker-credential-NAME get` (github.com/docker/docker-credential-helpers).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "net/asio.hpp"
+
+namespace pipeline::docker {
+
+struct HelperAnswer {
+  std::string username, secret;  ///< Both empty: it has none for this server.
+  std::string failure;           ///< Why it gave no answer; empty if it did.
+};
+
+/// Asks the helper called `name` for the credentials of `server`.
+Task<HelperAnswer> ask_credential_helper(std::string name, std::string server, std::chrono::milliseconds timeout);
+
+}  // namespace pipeline::docker

@@ -1,0 +1,149 @@
+#include "docker/credentials.hpp"
+
+#include <openssl/evp.h>
+
+#include "core/error.hpp"
+#include "docker/config.hpp"
+#include "docker/credential_helper.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+using nlohmann::json;
+
+/// The name under which docker's clients keep Docker Hub, since before it was called that.
+constexpr const char* hub_key = "https://index.docker.io/v1/";
+
+struct Credentials {
+  std::string username, password, identity_token, registry_token;
+  bool empty() const { return username.empty() && identity_token.empty() && registry_token.empty(); }
+};
+
+std::string encode(const std::string& text) {
+  std::string encoded(4 * ((text.size() + 2) / 3) + 1, '\0');
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()), reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  encoded.resize(static_cast<std::size_t>(size));
+  return encoded;
+}
+
+/// base64 with `-` and `_`, padded, as the engine wants it.
+std::string encode_for_url(const std::string& text) {
+  auto encoded = encode(text);
+  for (auto& c : encoded) c = c == '+' ? '-' : c == '/' ? '_' : c;
+  return encoded;
+}
+
+std::string decode(std::string text) {
+  while (text.size() % 4 != 0) text += '=';
+  std::string decoded(text.size() / 4 * 3 + 1, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()), reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  if (size < 0) return {};
+  const auto padding = text.size() - text.find_last_not_of('=') - 1;
+  decoded.resize(static_cast<std::size_t>(size) - std::min(padding, static_cast<std::size_t>(size)));
+  return decoded;
+}
+
+/// `https://host:5000/v1/` -> `host:5000`: keys are written both ways.
+std::string host_of(std::string_view key) {
+  if (const auto scheme = key.find("://"); scheme != key.npos) key.remove_prefix(scheme + 3);
+  return std::string(key.substr(0, key.find('/')));
+}
+
+bool names(const std::string& key, const std::string& registry) {
+  const auto host = host_of(key);
+  if (registry == "docker.io") return host == "index.docker.io" || host == "docker.io" || host == "registry-1.docker.io";
+  return host == registry;
+}
+
+std::string text_at(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+Credentials from_entry(const json& entry) {
+  Credentials found;
+  if (!entry.is_object()) return found;
+  found.username = text_at(entry, "username");
+  found.password = text_at(entry, "password");
+  found.identity_token = text_at(entry, "identitytoken");
+  found.registry_token = text_at(entry, "registrytoken");
+  if (const auto both = decode(text_at(entry, "auth")); !both.empty()) {
+    const auto colon = both.find(':');
+    found.username = both.substr(0, colon);
+    found.password = colon == both.npos ? std::string() : std::string(both.c_str() + colon + 1);  // some clients pad with zero bytes
+  }
+  return found;
+}
+
+Credentials from_auths(const json& config, const std::string& registry) {
+  const auto auths = config.find("auths");
+  if (auths == config.end() || !auths->is_object()) return {};
+  for (const auto& [key, entry] : auths->items())
+    if (names(key, registry))
+      if (auto found = from_entry(entry); !found.empty()) return found;
+  return {};
+}
+
+/// The helper that keeps this registry's, by its own name or the one for all.
+std::string helper_for(const json& config, const std::string& registry) {
+  if (const auto helpers = config.find("credHelpers"); helpers != config.end() && helpers->is_object())
+    for (const auto& [key, helper] : helpers->items())
+      if (names(key, registry) && helper.is_string()) return helper.get<std::string>();
+  return text_at(config, "credsStore");
+}
+
+std::string header_of(const Credentials& credentials, const std::string& server) {
+  json header = json::object();
+  if (!credentials.empty()) {
+    header["serveraddress"] = server;
+    if (!credentials.identity_token.empty()) {
+      header["identitytoken"] = credentials.identity_token;
+    } else if (!credentials.registry_token.empty()) {
+      header["registrytoken"] = credentials.registry_token;
+    } else {
+      header["username"] = credentials.username;
+      header["password"] = credentials.password;
+    }
+  }
+  return encode_for_url(header.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+}  // namespace
+
+std::string registry_of(std::string_view reference) {
+  const auto slash = reference.find('/');
+  if (slash == reference.npos) return "docker.io";
+  const auto first = reference.substr(0, slash);
+  // A user's or organisation's name on Docker Hub has neither; a host has one, or is this machine.
+  if (first.find('.') == first.npos && first.find(':') == first.npos && first != "localhost") return "docker.io";
+  if (first == "index.docker.io" || first == "registry-1.docker.io") return "docker.io";
+  return std::string(first);
+}
+
+Task<RegistryAuth> registry_auth(std::string registry) {
+  RegistryAuth auth;
+  const std::string server = registry == "docker.io" ? hub_key : registry;
+  Credentials credentials;
+  json config = json::object();
+  try {
+    config = config_file();
+  } catch (const EnvironmentError& error) {
+    auth.notice = std::string("going on without registry credentials: ") + error.what();
+  }
+  if (const auto helper = helper_for(config, registry); !helper.empty()) {
+    const auto answer = co_await ask_credential_helper(helper, server, std::chrono::seconds(10));
+    if (!answer.failure.empty()) auth.notice = "going on without the credential helper for " + registry + ": " + answer.failure;
+    if (answer.username == "<token>") {
+      credentials.identity_token = answer.secret;
+    } else {
+      credentials.username = answer.username;
+      credentials.password = answer.secret;
+    }
+  }
+  if (credentials.empty()) credentials = from_auths(config, registry);
+  auth.found = !credentials.empty();
+  auth.header = header_of(credentials, server);
+  co_return auth;
+}
+
+}  // namespace pipeline::docker
