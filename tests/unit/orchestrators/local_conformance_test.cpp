@@ -8,6 +8,6 @@ INSTANTIATE_TEST_SUITE_P(Local, Conformance,
                                                .make = [](asio::io_context& loop, const fs::path& root) { return make_local_orchestrator(loop, {.root = root}); },
                                                .settings = {},
                                                .root_may_write = true}),
-                         [](auto& info) { return info.param.name; });
+                         [](auto& place) { return place.param.name; });
 
 }  // namespace pipeline::test
