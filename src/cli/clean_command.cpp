@@ -16,8 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* run_label = "pipe.run";
-constexpr const char* step_label = "pipe.step";  // Also on a container: an image hands its own labels down, also to containers that are not ours.
 constexpr const char* image_label = "pipe.digest";
 
 Bytes size_of(const fs::path& folder) {
@@ -72,19 +70,13 @@ class Cleaner {
 void Cleaner::containers() {
   if (!runs_) return;
   if (!dry_run_) bury_dead_runs(context_, *runs_);
-  std::size_t foreign = 0;
-  for (const auto& container : context_.await(engine().list_containers({run_label, step_label}))) {
-    const auto run_id = container.at("Labels").value(run_label, "");
-    const auto run = runs_->find_run(run_id);
-    if (!run || run->id != run_id) {
-      ++foreign;
-    } else if (!goes_on(*run)) {
-      const auto id = container.at("Id").get<std::string>();
-      if (!dry_run_) context_.await(engine().remove_container(id));
-      removed("container", id.substr(0, 12), Bytes{0});
-    }
-  }
-  if (foreign) kept(counted(foreign, "container") + " of runs in other state folders (name those with --state)");
+  const auto place = make_orchestrator(context_, "docker", {.state = runs_->folder()});
+  context_.await(place->remove_orphans([&](const std::string& id) {
+    const auto run = runs_->find_run(id);
+    if (run && run->id == id && goes_on(*run)) return true;
+    removed("container", "of run " + id, Bytes{0});
+    return dry_run_;
+  }));
 }
 
 void Cleaner::images() {

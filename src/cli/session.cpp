@@ -113,10 +113,9 @@ std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& 
   for (const auto& name : orchestrators) {
     try {
       const auto place = make_orchestrator(context, name, {.state = runs.folder()});
-      // A run that is not ours may belong to another state folder: it counts as alive.
       context.await(place->remove_orphans([&](const std::string& id) {
         const auto run = runs.find_run(id);
-        return !run || run->status == RunStatus::running;
+        return run && run->status == RunStatus::running;
       }));
     } catch (const EnvironmentError& error) {
       context.note(std::string("note: cannot remove what an interrupted run has left: ") + error.what() + "; `pipe clean --containers` does it later");
