@@ -1,0 +1,23 @@
+#include "orchestrators/factory.hpp"
+#include "support/conformance.hpp"
+
+namespace pipeline::test {
+namespace {
+
+Settings slim() {
+  Settings settings;
+  settings.docker.parent_image = "debian:bookworm-slim";
+  return settings;
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Docker, Conformance,
+                         testing::Values(Place{.name = "docker",
+                                               .make = [](asio::io_context& loop, const fs::path& root) {
+                                                 return make_docker_orchestrator(loop, {.root = root, .state = root / ".pipe", .run_id = "conformance"});
+                                               },
+                                               .settings = slim()}),
+                         [](auto& place) { return place.param.name; });
+
+}  // namespace pipeline::test

@@ -1,0 +1,167 @@
+#include "orchestrators/shell_line.hpp"
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/identifier.hpp"
+#include "orchestrators/orchestrator.hpp"
+#include "support/attempt_builder.hpp"
+
+namespace pipeline {
+namespace {
+
+/// What the machine's own shell makes of it.
+std::string output_of_shell(const std::string& line) {
+  TemporaryFolder folder;
+  auto script = "cd " + shell_quote(folder.path().string()) + " && sh -c " + shell_quote(line) + " 2>&1";
+  std::string output;
+  FILE* pipe = popen(script.c_str(), "r");
+  std::array<char, 4096> buffer;
+  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), got);
+  pclose(pipe);
+  for (auto& entry : std::filesystem::directory_iterator(folder.path())) output += " MADE " + entry.path().filename().string();
+  return output;
+}
+
+/// `@` in the line stands for the value.
+std::string filled(std::string_view line, const std::string& value) {
+  ShellLine shell;
+  for (std::size_t from = 0;;) {
+    auto at = line.find('@', from);
+    shell.add_text(line.substr(from, at - from));
+    if (at == line.npos) return shell.finish();
+    shell.add_value(value);
+    from = at + 1;
+  }
+}
+
+const std::vector<std::string>& nasty_values() {
+  static const std::vector<std::string> values = {
+      "plain", "two words", "", "it's", "\"quoted\"", "$HOME", "$(touch made)", "`touch made`", "a\\b\\\\c", "\\", "'; touch made; '", "\"; touch made; \"", "a\nb",
+      "\n", "-n", "*", "~", "a#b", "# c", "!x", "}", "${HOME}", ")", "EOF", "a\nEOF\ntouch made", "漢字 é", "'\"'\"", "\\'", "\\\"", "&& touch made", "> made"};
+  return values;
+}
+
+TEST(shell_line, value_that_is_no_integer_is_refused_in_arithmetic) {
+  EXPECT_THROW(filled("echo $((@ + 1))", "a[$(touch made)]"), InputError);
+  EXPECT_THROW(filled("echo $((@ + 1))", ""), InputError);
+  EXPECT_EQ(output_of_shell(filled("echo $((@ + 1))", "41")), "42\n");
+  EXPECT_EQ(output_of_shell(filled("echo \"$(( (2 + @) * 2 ))\" '@'", "-1")), "2 -1\n");
+}
+
+TEST(shell_line, value_that_would_end_a_quoted_here_document_is_refused) {
+  EXPECT_THROW(filled("cat <<'EOF'\n@\nEOF\n", "EOF"), InputError);
+  EXPECT_THROW(filled("cat << \"EOF\"\n@\nEOF\n", "a\nEOF\ntouch made"), InputError);
+}
+
+TEST(shell_line, value_cannot_be_the_end_mark) { EXPECT_THROW(filled("cat <<@\nx\n", "EOF"), InputError); }
+
+TEST(shell_line, every_value_comes_out_as_it_is_wherever_it_stands) {
+  // Each prints the value between brackets.
+  const std::vector<std::string> lines = {
+      "printf '[%s]' @",
+      "printf '[%s]' '@'",
+      "printf '[%s]' \"@\"",
+      "printf '[@]' >/dev/null; printf '[%s]' @",
+      "printf \"[%s]\" \"`printf %s @`\"",
+      "x=@; printf '[%s]' \"$x\"",
+      "printf '[%s]' ${nothing:-@}",
+      "printf '[%s]' \"${nothing:-@}\"",
+      "printf '%s' '['@']'",
+      "# it's a comment with @ in it\nprintf '[%s]' @",
+      "printf '[%s]' @ # don't",
+      "(printf '[%s]' @)",
+      "if true; then printf '[%s]' \"@\"; fi",
+      "printf '[%s]' \"it's \\\"\" >/dev/null; printf '[%s]' @",
+      "printf '[%s]' \\@",
+  };
+  for (auto& line : lines)
+    for (auto& value : nasty_values()) {
+      auto expected = "[" + value + "]";
+      bool substituted = line.find("$(") != line.npos || line.find('`') != line.npos;
+      // $() and `` take line ends off.
+      if (substituted && value.ends_with('\n')) continue;
+      EXPECT_EQ(output_of_shell(filled(line, value)), expected) << line << " with " << value << " becomes " << filled(line, value);
+    }
+}
+
+TEST(shell_line, every_value_comes_out_as_it_is_in_a_here_document) {
+  for (auto& value : nasty_values()) {
+    EXPECT_EQ(output_of_shell(filled("cat <<EOF\nit's [@] \"\nEOF\nprintf '[%s]' @", value)), "it's [" + value + "] \"\n[" + value + "]") << value;
+    EXPECT_EQ(output_of_shell(filled("cat <<-  EOF | cat\n\t[@]\n\tEOF\nprintf '[%s]' @", value)), "[" + value + "]\n[" + value + "]") << value;
+    if (value.find("EOF") == value.npos) {
+      EXPECT_EQ(output_of_shell(filled("cat <<'EOF'\nit's [@] $x\nEOF\n", value)), "it's [" + value + "] $x\n") << value;
+    }
+  }
+}
+
+TEST(shell_line, safe_words_stay_readable) { EXPECT_EQ(filled("python train.py --data @", "/a/b.csv"), "python train.py --data /a/b.csv"); }
+
+}  // namespace
+
+namespace test {
+namespace {
+
+const Layout layout{"/code", "/in", "/out"};
+
+TEST(command, unset_variable_of_the_caller_is_named) {
+  AttemptBuilder step(program({"echo"}));
+  step.step.command.arguments.push_back(hole(Template::Hole::environment, "TOKEN"));
+  EXPECT_THROW(command_of(step.attempt(), layout), EnvironmentError);
+}
+
+TEST(command, holes_are_filled_and_words_stay_words) {
+  AttemptBuilder step(program({"run"}));
+  auto& arguments = step.step.command.arguments;
+  arguments.push_back(text("--data=") + hole(Template::Hole::input, "data"));
+  arguments.push_back(hole(Template::Hole::output, "model"));
+  arguments.push_back(hole(Template::Hole::parameter, "c"));
+  arguments.push_back(hole(Template::Hole::run_id) + text("/") + hole(Template::Hole::step_name));
+  arguments.push_back(hole(Template::Hole::environment, "WHO"));
+  step.input("data", "table.csv", "").output("model", "model.bin");
+  step.step.parameters = {{"c", "a b;c"}};
+  step.environment = {{"WHO", "me"}};
+  step.run_id = "r1";
+  EXPECT_EQ(command_of(step.attempt(), layout), (std::vector<std::string>{"run", "--data=/in/data.csv", "/out/model.bin", "a b;c", "r1/step", "me"}));
+}
+
+TEST(command, a_line_goes_to_the_shell) {
+  AttemptBuilder step(shell(text("echo ") + hole(Template::Hole::parameter, "x")));
+  step.step.parameters = {{"x", "it's"}};
+  EXPECT_EQ(command_of(step.attempt(), layout), (std::vector<std::string>{"sh", "-c", "echo 'it'\\''s'"}));
+}
+
+TEST(command, parameters_are_written_as_short_as_json_has_them) {
+  AttemptBuilder step(program({"true"}));
+  step.step.parameters = {{"text", "5"}, {"yes", true}, {"no", false}, {"count", 100000}, {"rate", 0.1}, {"whole", 1.0}, {"small", 1e-5}};
+  auto variables = variables_of(step.attempt(), layout);
+  EXPECT_EQ(variables["PIPE_PARAM_TEXT"], "5");
+  EXPECT_EQ(variables["PIPE_PARAM_YES"], "true");
+  EXPECT_EQ(variables["PIPE_PARAM_NO"], "false");
+  EXPECT_EQ(variables["PIPE_PARAM_COUNT"], "100000");
+  EXPECT_EQ(variables["PIPE_PARAM_RATE"], "0.1");
+  EXPECT_EQ(variables["PIPE_PARAM_WHOLE"], "1.0");
+  EXPECT_EQ(variables["PIPE_PARAM_SMALL"], "1e-05");
+}
+
+TEST(command, later_variables_win) {
+  AttemptBuilder step(program({"true"}));
+  step.environment = {{"PIPE_RUN_ID", "mine"}, {"A", "environment"}, {"B", "environment"}, {"C", "environment"}};
+  step.step.settings.docker.runtime_environment = {{"B", "runtime"}, {"C", "runtime"}};
+  step.secrets = {{"C", "secret"}};
+  auto variables = variables_of(step.attempt(), layout);
+  EXPECT_EQ(variables["PIPE_RUN_ID"], "mine");
+  EXPECT_EQ(variables["A"], "environment");
+  EXPECT_EQ(variables["B"], "runtime");
+  EXPECT_EQ(variables["C"], "secret");
+}
+
+}  // namespace
+}  // namespace test
+}  // namespace pipeline
