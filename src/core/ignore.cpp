@@ -80,7 +80,8 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
     const auto refuse = [&](std::string message, std::string note) {
       errors.push_back({"ignore-pattern", std::move(message), {number, 1, static_cast<unsigned>(std::max<std::size_t>(line.size(), 1))}, {std::move(note)}, {}});
     };
-    if (text.empty()) {
+    // "!/" as well: docker drops the slash and refuses what is left.
+    if (text.empty() || (negated && clean(text) == "/")) {
       refuse("a '!' without a pattern", "'!' in front of a pattern includes again what an earlier line has left out");
       return;
     }

@@ -52,8 +52,8 @@ std::string without_credentials(std::string url) {
   const auto scheme = url.find("://");
   if (scheme == std::string::npos) return url;
   const auto host = scheme + 3;
-  const auto at = url.find('@', host);
-  if (at != std::string::npos && at < url.find('/', host)) url.erase(host, at + 1 - host);
+  const auto at = url.rfind('@', url.find('/', host));  // the last one: a password may hold another
+  if (at != std::string::npos && at >= host) url.erase(host, at + 1 - host);
   return url;
 }
 

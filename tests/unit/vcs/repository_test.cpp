@@ -1,6 +1,7 @@
 #include "vcs/repository.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -58,6 +59,47 @@ TEST_F(RepositoryTest, credentials_in_the_remote_are_left_out) {
   git("init");
   git("remote add origin https://someone:token@example.org/team/x.git");
   EXPECT_EQ(source_state(root.path())->remote_url, "https://example.org/team/x.git");
+}
+
+TEST_F(RepositoryTest, password_with_an_at_sign_is_left_out_as_a_whole) {
+  git("init");
+  git("remote add origin https://someone:p@ss@example.org/team/x@y.git");
+  EXPECT_EQ(source_state(root.path())->remote_url, "https://example.org/team/x@y.git");
+}
+
+TEST_F(RepositoryTest, repository_of_another_user_is_no_error) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  git("init");
+  write("a", "1");
+  git("add . && git -c user.name=t -c user.email=t@example.org commit -m first");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root.path())) ASSERT_EQ(::lchown(entry.path().c_str(), 12345, 12345), 0);
+  ASSERT_EQ(::chown(root.path().c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(source_state(root.path())) << "git itself calls its ownership dubious";
+}
+
+TEST_F(RepositoryTest, damaged_repository_is_no_error) {
+  git("init");
+  write("a", "1");
+  git("add . && git -c user.name=t -c user.email=t@example.org commit -m first");
+  write(".git/HEAD", "nonsense");
+  EXPECT_NO_THROW(source_state(root.path()));
+  write(".git/HEAD", "ref: refs/heads/main\n");
+  write(".git/index", "nonsense");
+  EXPECT_NO_THROW(source_state(root.path()));
+}
+
+TEST_F(RepositoryTest, staged_deleted_and_renamed_files_are_dirt) {
+  git("init");
+  write("a", "1");
+  write("b c/ü", "1");
+  git("add . && git -c user.name=t -c user.email=t@example.org commit -m first");
+  EXPECT_FALSE(source_state(root.path() / "b c")->dirty);
+  git("rm -q --cached 'b c/ü'");
+  EXPECT_TRUE(source_state(root.path() / "b c")->dirty);
+  git("add .");
+  EXPECT_FALSE(source_state(root.path() / "b c")->dirty);
+  std::filesystem::remove(root.path() / "b c/ü");
+  EXPECT_TRUE(source_state(root.path() / "b c")->dirty);
 }
 
 }  // namespace

@@ -1,0 +1,128 @@
+#include "core/file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+
+namespace pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(File, is_read_as_a_whole_whatever_its_size) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "f";
+  for (const std::size_t size : {0u, 1u, 100'000u}) {
+    const std::string content(size, '\0');
+    write_file_atomically(path, content);
+    EXPECT_EQ(read_file(path), content);
+  }
+  EXPECT_FALSE(read_file("/proc/self/status").empty()) << "whose size is said to be 0";
+  EXPECT_THROW(read_file(folder.path()), EnvironmentError);
+  EXPECT_THROW(read_file(folder.path() / "missing"), EnvironmentError);
+}
+
+TEST(File, is_replaced_as_a_whole_and_nothing_else_is_left) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "f";
+  write_file_atomically(path, "old");
+  write_file_atomically(path, "new", Durability::power);
+  EXPECT_EQ(read_file(path), "new");
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  const auto mask = ::umask(0);
+  ::umask(mask);
+  EXPECT_EQ(status.st_mode & 0777, 0666 & ~mask);
+  fs::create_directory(folder.path() / "d");
+  EXPECT_THROW(write_file_atomically(folder.path() / "d", "x"), EnvironmentError);
+  EXPECT_THROW(write_file_atomically(folder.path() / "missing/f", "x"), EnvironmentError);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
+}
+
+TEST(File, readers_never_see_a_part) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "f";
+  write_file_atomically(path, std::string(100'000, 'a'));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int i = 0; i < 200; ++i) write_file_atomically(path, std::string(100'000, static_cast<char>('a' + i % 26)));
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    const auto content = read_file(path);
+    ASSERT_EQ(content, std::string(100'000, content.at(0)));
+  }
+  EXPECT_EQ(status, 0);
+}
+
+TEST(File, tree_is_removed_below_read_only_folders_and_through_no_link) {
+  const TemporaryFolder outer;
+  ::chmod(outer.path().c_str(), 0777);
+  const auto keep = outer.path() / "keep";
+  fs::create_directories(keep / "inside");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(9);
+    const auto tree = outer.path() / "tree";
+    fs::create_directories(tree / "a/b/c");
+    std::ofstream(tree / "a/b/file") << "x";
+    fs::create_symlink(keep, tree / "a/link");
+    ::chmod((tree / "a/b/c").c_str(), 0);
+    ::chmod((tree / "a/b").c_str(), 0555);
+    ::chmod((tree / "a").c_str(), 0555);
+    int result = 0;
+    try {
+      remove_tree(tree / "");
+    } catch (const EnvironmentError&) {
+      result = 1;
+    }
+    ::_exit(fs::exists(tree) ? 2 : result);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(fs::exists(keep / "inside"));
+  remove_tree(outer.path() / "missing");
+  remove_tree(outer.path() / "missing/deeper");
+  fs::create_symlink(keep, outer.path() / "link");
+  remove_tree(outer.path() / "link");
+  EXPECT_TRUE(fs::exists(keep / "inside"));
+  EXPECT_FALSE(fs::is_symlink(outer.path() / "link"));
+}
+
+TEST(File, temporary_folder_goes_with_its_owner) {
+  fs::path path;
+  {
+    TemporaryFolder first;
+    const TemporaryFolder folder(std::move(first));
+    path = folder.path();
+    fs::create_directories(path / "a/b");
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all);
+  }
+  EXPECT_FALSE(fs::exists(path));
+  TemporaryFolder released;
+  path = released.release();
+  EXPECT_TRUE(fs::exists(path));
+  fs::remove(path);
+  EXPECT_THROW(TemporaryFolder("/nonexistent"), EnvironmentError);
+}
+
+TEST(File, folders_are_made_or_the_obstacle_is_named) {
+  const TemporaryFolder folder;
+  make_folders(folder.path() / "a/b/c");
+  make_folders(folder.path() / "a/b/c");
+  EXPECT_TRUE(fs::is_directory(folder.path() / "a/b/c"));
+  std::ofstream(folder.path() / "file") << "x";
+  EXPECT_THROW(make_folders(folder.path() / "file"), EnvironmentError);
+  EXPECT_THROW(make_folders(folder.path() / "file/x"), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace pipeline
