@@ -1,5 +1,7 @@
 #include <poll.h>
+extern "C" {  // glibc 2.36 forgot to say so itself
 #include <sys/pidfd.h>
+}
 
 #include <cerrno>
 #include <csignal>
