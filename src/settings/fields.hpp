@@ -19,6 +19,9 @@ struct Field {
   const NumberFormat* number_format = nullptr;
 };
 
+template <class Owner, class Member, class... Formats>
+Field(const char*, Member Owner::*, const char*, Formats...) -> Field<Owner, Member>;
+
 template <class Visitor>
 void fields(Visitor&& visit, const BuildOptions*) {
   using S = BuildOptions;

@@ -163,8 +163,9 @@ std::map<std::string, json> decode_run_args(const Value& value, Diagnostics& dia
   std::map<std::string, json> decoded;
   if (!expect_map("run_args", value, diagnostics)) return decoded;
   for (const auto& [key, member] : value.members) {
-    const auto argument = std::find_if(kArguments.begin(), kArguments.end(), [&](const Argument& each) { return key.scalar == each.name; });
-    const auto elsewhere = std::find_if(kElsewhere.begin(), kElsewhere.end(), [&](const Elsewhere& each) { return key.scalar == each.name; });
+    const auto is_key = [&name = key.scalar](const auto& each) { return name == each.name; };
+    const auto argument = std::find_if(kArguments.begin(), kArguments.end(), is_key);
+    const auto elsewhere = std::find_if(kElsewhere.begin(), kElsewhere.end(), is_key);
     if (argument != kArguments.end()) {
       if (auto json_value = decode_argument(*argument, member, diagnostics)) decoded.emplace(key.scalar, std::move(*json_value));
     } else if (elsewhere != kElsewhere.end()) {
@@ -172,7 +173,7 @@ std::map<std::string, json> decode_run_args(const Value& value, Diagnostics& dia
     } else {
       Value only;
       only.kind = Value::Kind::map;
-      only.members.emplace_back(key, Value{});
+      only.members.push_back({key, Value{}});
       report_unknown_keys(only, argument_names(), "'run_args'", diagnostics);
     }
   }

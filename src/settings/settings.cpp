@@ -78,6 +78,8 @@ void decode_member(Member& member, const FieldT& field, const Value& value, Diag
     // The name of a requirements file is no list: it is read by whoever knows the folder (spec/requirements_file.hpp).
     if (std::string_view(field.key) == "requirements" && value.kind == Value::Kind::scalar) {
       read_text(field.key, value, formats::path, diagnostics);
+    } else if (std::string_view(field.key) == "requirements" && value.kind != Value::Kind::list) {
+      report_type(diagnostics, field.key, "a list, or the name of a requirements file", value);
     } else if (auto texts = read_texts(field.key, value, *field.format, diagnostics)) {
       member.emplace(std::move(*texts));
     }

@@ -68,7 +68,7 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults, st
   for (const auto& [name, text] : options.parameters) {
     if (defaults.parameters.contains(name)) continue;
     const auto dot = name.find('.');
-    const auto step = std::find_if(steps.begin(), steps.end(), [&](const ReadStep& each) { return each.spec.name == name.substr(0, dot); });
+    const auto step = std::find_if(steps.begin(), steps.end(), [step_name = name.substr(0, dot)](const ReadStep& each) { return each.spec.name == step_name; });
     const auto key = dot == std::string::npos ? std::string() : name.substr(dot + 1);
     if (step != steps.end() && step->spec.parameters.contains(key)) {
       auto& declared = step->spec.parameters[key];

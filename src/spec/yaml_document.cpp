@@ -188,7 +188,7 @@ class TreeBuilder : public YAML::EventHandler {
       diagnostics_.push_back({"duplicate-key", "the key '" + key.scalar + "' is given twice", key.span, {"first given in line " + std::to_string(first)}, {}});
       return;
     }
-    map.value.members.emplace_back(std::move(key), std::move(value));
+    map.value.members.push_back({std::move(key), std::move(value)});
   }
 
   /// Where the map already has this key; 0 if nowhere.

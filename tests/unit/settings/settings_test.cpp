@@ -31,7 +31,7 @@ Value value_of(const json& document) {
       Value name;
       name.kind = Value::Kind::scalar;
       name.scalar = key;
-      value.members.emplace_back(std::move(name), value_of(member));
+      value.members.push_back({std::move(name), value_of(member)});
     }
   return value;
 }
