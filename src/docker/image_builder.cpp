@@ -63,6 +63,10 @@ bool fits_platform(const nlohmann::json& image, const std::string& platform) {
 
 std::string short_id(const std::string& id) { return id.substr(id.find(':') + 1, 12); }
 
+void replace_all(std::string& text, std::string_view what, const std::string& with) {
+  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) text.replace(at, what.size(), with);
+}
+
 Failure failure_of(const EnvironmentError& error) {
   Failure failure{FailureKind::environment, error.what(), error.advice(), {}};
   if (auto* build = dynamic_cast<const BuildError*>(&error)) {
@@ -145,6 +149,7 @@ struct ImageBuilder::Implementation {
   Task<ImageStatus> told_build(const ImagePlan& plan, const ImageStatus& status, const std::string& from, const std::string& step, EventSink& events,
                                CancelSource& cancel);
   Task<ImageStatus> run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events, CancelSource& cancel);
+  Task<> remove_stages(const std::string& stage);
   Task<> pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step, EventSink& events, CancelSource& cancel);
   Task<bool> run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step, EventSink& events,
                       CancelSource& cancel);
@@ -379,12 +384,27 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   return text;
 }
 
+/// The classic builder keeps its stages as images without a name, and ours hold how this machine reaches package indexes.
+Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
+  const auto path = "/images/json?filters=" + url_encode(R"({"dangling":["true"],"label":["pipe.stage=)" + stage + R"("]})");
+  try {
+    const auto images = co_await engine.call("GET", path);
+    for (auto& image : images) {
+      const auto id = image["Id"].get<std::string>();
+      const auto name = "/images/" + id;
+      co_await engine.call("DELETE", name);
+    }
+  } catch (const EnvironmentError&) {  // The build's own outcome matters more; an image still in use goes with `docker image prune`.
+  }
+}
+
 Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events, CancelSource& cancel) {
   auto* info = co_await engine.info();
   auto dockerfile = info->buildkit || plan.classic_dockerfile.empty() ? plan.dockerfile : plan.classic_dockerfile;
-  constexpr std::string_view placeholder = "pipe:own-dockerfile";
-  if (!from.empty())
-    for (auto at = dockerfile.find(placeholder); at != dockerfile.npos; at = dockerfile.find(placeholder, at + from.size())) dockerfile.replace(at, placeholder.size(), from);
+  if (!from.empty()) replace_all(dockerfile, "pipe:own-dockerfile", from);
+
+  const auto stage = status.digest + "-" + std::to_string(Clock::now().time_since_epoch().count());
+  replace_all(dockerfile, "of-this-build", stage);
 
   auto files = plan.context;
   if (!plan.own) files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
@@ -393,6 +413,7 @@ Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
 
   BuildLog log([&](const std::string& line) { events.emit(event::BuildProgress{status.reference, line}); });
   std::optional<EngineError> refused;
+  std::exception_ptr broken;
   const auto request = query(plan, status, info->buildkit);
   const auto context = tar_stream(std::move(files));
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) { log.message(message); };
@@ -400,7 +421,11 @@ Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
     co_await engine.build(request, "", context, on_message, cancel);
   } catch (const EngineError& error) {
     refused = error;
+  } catch (...) {
+    broken = std::current_exception();
   }
+  if (!info->buildkit) co_await remove_stages(stage);
+  if (broken) std::rethrow_exception(broken);
   if (refused && (refused->status() == 400 || log.failed())) throw build_failure(plan, dockerfile, log, refused->status() == 400 ? refused->what() : "");
   if (refused) throw *refused;
   if (log.failed()) throw build_failure(plan, dockerfile, log, "");

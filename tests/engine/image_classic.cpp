@@ -24,6 +24,13 @@ TEST_F(ClassicImageTest, everything_is_installed_and_nothing_else_is_left) {
                                "touch ~/x && echo home; ls -d /pipe* /tmp/* 2>/dev/null; stat -c '%a %U' /tmp /home/learner /etc"),
             "learner\n$B\n1.16.0\n/usr/bin/tini\ntool\nStatus: install ok installed\nhome\n1777 root\n755 learner\n755 root\n")
       << events.text();
+  // The stages, which had the host's configuration, are gone.
+  std::vector<std::string> stages;
+  for (auto& image : wait(engine->call("GET", "/images/json?all=1&filters=%7B%22label%22%3A%5B%22pipe.stage%22%5D%7D"))) {
+    auto& labels = image["Labels"];
+    if (labels.is_object() && labels.value("pipe.stage", "").starts_with(made.digest)) stages.push_back(image["Id"]);
+  }
+  EXPECT_TRUE(stages.empty());
 }
 
 TEST_F(ClassicImageTest, a_failing_line_is_shown_with_its_number) {
