@@ -10,7 +10,8 @@ namespace {
 
 /// Whole seconds, so that a line changes once a second.
 std::string elapsed(SteadyTime since, SteadyTime now) {
-  return format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::floor<std::chrono::seconds>(now - since)));
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now - since);
+  return seconds < std::chrono::minutes(1) ? std::to_string(seconds.count()) + "s" : format_duration(seconds);
 }
 
 class LiveProgress final : public Progress {

@@ -14,12 +14,15 @@ struct Trouble {
   const Failure* failure;
 };
 
+/// Not what the step itself printed: what a build did, or a machine lacks.
+bool is_of_environment(const Failure& failure) { return failure.kind == FailureKind::build || failure.kind == FailureKind::environment; }
+
 std::vector<Trouble> troubles_of(const RunModel& model) {
   std::vector<Trouble> troubles;
   for (const auto& step : model.steps) {
     if (step.status != StepStatus::failed || !step.failure) continue;
     const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) { return t.failure->message == step.failure->message && t.failure->details == step.failure->details; });
-    if (same != troubles.end() && (step.failure->kind == FailureKind::build || step.failure->kind == FailureKind::environment)) {
+    if (same != troubles.end() && is_of_environment(*step.failure)) {
       same->steps.push_back(step.name);
     } else {
       troubles.push_back({{step.name}, &*step.failure});
@@ -28,12 +31,17 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
   return troubles;
 }
 
-std::string render(const Trouble& trouble, const Paint& paint) {
+std::string render(const Trouble& trouble, const std::string& run, const Paint& paint) {
+  constexpr std::size_t last_lines = 15;
+  const auto& [kind, message, hints, details] = *trouble.failure;
   std::string names;
   for (const auto& step : trouble.steps) names += (names.empty() ? "" : ", ") + step;
-  std::string text = paint(Colour::red, names + " failed: ") + for_terminal(trouble.failure->message, false) + "\n";
-  for (const auto& line : trouble.failure->details) text += "  " + paint(Colour::dim, "| ") + for_terminal(line, paint.on) + "\n";
-  for (const auto& hint : trouble.failure->hints) text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
+  std::string text = paint(Colour::red, names + " failed: ") + for_terminal(message, false) + "\n";
+  const bool is_log = !is_of_environment(*trouble.failure);
+  for (std::size_t i = is_log && details.size() > last_lines ? details.size() - last_lines : 0; i < details.size(); ++i)
+    text += "  " + paint(Colour::dim, "| ") + for_terminal(details[i], paint.on) + "\n";
+  for (const auto& hint : hints) text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
+  if (is_log && !details.empty()) text += "  all that it printed: pipe logs " + run + " " + names + "\n";
   return text;
 }
 
@@ -93,7 +101,7 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   const auto& [model, outcome, results, copy_command] = summary;
   std::string text = "\n" + steps_table(model, paint);
   const auto troubles = troubles_of(model);
-  for (std::size_t i = 0; i < std::min(troubles.size(), many_steps); ++i) text += "\n" + render(troubles[i], paint);
+  for (std::size_t i = 0; i < std::min(troubles.size(), many_steps); ++i) text += "\n" + render(troubles[i], outcome.run, paint);
 
   std::string counts;
   const auto add = [&](std::size_t count, const char* what) {

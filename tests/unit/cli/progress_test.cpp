@@ -57,7 +57,7 @@ TEST(PlainProgress, tells_a_run_line_by_line) {
 [load] started
 [load] hello red 
 [load] a warning
-[load] attempt 1 failed, next one in 1s: killed for lack of memory (limit 64 MiB)
+[load] attempt 1 failed, next one in 1.0s: killed for lack of memory (limit 64 MiB)
   hint: raise settings.resources.memory
 [load] started, attempt 2
 [load] succeeded after 1.2s and 2 attempts
@@ -88,8 +88,8 @@ TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
   EXPECT_EQ(screen.take(),
             "digits: run 20261121-081500-7f3a9c, 3 steps, orchestrator docker\n"
             "[load] started\n"
-            "digits  0/3 done, 1 running  0ms\n"
-            "  load  running                                          0ms\n");
+            "digits  0/3 done, 1 running  0s\n"
+            "  load  running                                          0s\n");
   progress->tick();
   EXPECT_EQ(screen.take(), "") << "nothing has changed";
 
@@ -102,8 +102,8 @@ TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
             "[load] one line\n"
             "[venv] preparing for train: new\n"
             "digits  0/3 done, 1 running, 1 preparing  2s\n"
-            "  venv  new                                              0ms\n"
-            "  load  running                                           2s\n");
+            "  venv  new                                              0s\n"
+            "  load  running                                          2s\n");
 
   progress->emit(BuildProgress{"venv", "installing a package with a name that is much too long for this window"});
   progress->emit(StepFinished{"load", StepStatus::succeeded, 1, 2500ms, {}, {}});
@@ -112,7 +112,7 @@ TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
             "\x1b[3A\x1b[J"
             "[load] succeeded after 2.5s\n"
             "digits  1/3 done, 1 preparing  2s\n"
-            "  venv  installing a package with a name that is much … 0ms\n");
+            "  venv  installing a package with a name that is much …  0s\n");
 
   progress->emit(RunFinished{"20261121-081500-7f3a9c", RunStatus::succeeded, 3s});
   progress->close();
@@ -185,8 +185,8 @@ load   reused                     reused from run r1
 train  succeeded  1.2s  1
 
 digits succeeded in 1.3s: 1 succeeded, 1 reused  (run r2)
-RESULT       SIZE     PATH
-train.model  2.0 KiB  .pipe/artifacts/ab/cd
+RESULT       SIZE   PATH
+train.model  2 KiB  .pipe/artifacts/ab/cd
 Copy one out: pipe artifacts r2 train.model --copy DEST
 )");
 }
@@ -213,8 +213,9 @@ c failed: killed for lack of memory (limit 64 MiB)
   | loading
   | fitting
   hint: raise settings.resources.memory
+  all that it printed: pipe logs r c
 
-digits failed in 1s: 3 failed, 1 skipped  (run r)
+digits failed in 1.0s: 3 failed, 1 skipped  (run r)
 )");
 }
 
