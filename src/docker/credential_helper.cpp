@@ -108,10 +108,12 @@ Task<HelperAnswer> run_helper(std::string program, std::string server, std::chro
     if (stopped || alive.expired() || child.reaped()) return;
     late = true;
     child.kill();
-    boost::system::error_code ignored;
-    output.close(ignored);  // what it has started may keep the other end open
+    boost::system::error_code closed;
+    output.close(closed);  // what it has started may keep the other end open
   });
   const auto text = co_await read_all(output);
+  boost::system::error_code ignored;
+  output.close(ignored);  // one that writes without end is ended by that
   co_await child.ended();
   timer.cancel();
   const int code = child.reap();

@@ -54,9 +54,12 @@ class Exchange {
   }
   Task<> wait() { return done_.wait(); }
   bool done() const { return done_.happened(); }
-  /// The backlog of a unix socket is full: connect() says EAGAIN, which curl takes for progress, and fails when it sends. Nothing has reached the
-  /// other end, so that a second try is safe.
-  bool crowded() const { return code_ == CURLE_SEND_ERROR && os_error_ == ENOTCONN && !request_.unix_socket.empty(); }
+  /// The backlog of a unix socket is full: connect() says EAGAIN, which curl takes for progress, and then fails without a reason or when it sends.
+  /// Nothing has reached the other end, so that a second try is safe.
+  bool crowded() const {
+    if (request_.unix_socket.empty()) return false;
+    return (code_ == CURLE_COULDNT_CONNECT && (os_error_ == 0 || os_error_ == EAGAIN)) || (code_ == CURLE_SEND_ERROR && os_error_ == ENOTCONN);
+  }
   /// The answer; throws what a callback threw, or TransportError.
   Response result();
 
@@ -104,6 +107,7 @@ class Exchange {
   std::exception_ptr error_;
   CURLcode code_ = CURLE_OK;
   long os_error_ = 0;
+  bool headers_ended_ = false;
 };
 
 void Exchange::begin(Multi& multi) {
@@ -179,9 +183,11 @@ void Exchange::take_header(std::string_view line) {
   while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
   if (line.starts_with("HTTP/")) {  // also after a `100 Continue`: the later answer counts
     response_.headers.clear();
+    headers_ended_ = false;
     const auto space = line.find(' ');
     response_.status = space == line.npos ? 0 : std::atol(std::string(line.substr(space + 1, 3)).c_str());
   } else if (line.empty()) {
+    headers_ended_ = true;
     if (response_.status >= 200 && on_headers_) on_headers_(response_);
   } else if (const auto colon = line.find(':'); colon != line.npos) {
     std::string name(line.substr(0, colon));
@@ -227,6 +233,10 @@ std::string Exchange::failure() const {
 
 Response Exchange::result() {
   if (error_) std::rethrow_exception(error_);
+  if (code_ == CURLE_OK && !headers_ended_) {  // fine with curl
+    code_ = CURLE_PARTIAL_FILE;
+    std::strcpy(words_, "the connection was cut within the headers");
+  }
   if (code_ != CURLE_OK) throw TransportError(code_, failure());
   return std::move(response_);
 }
