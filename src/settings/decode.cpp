@@ -96,7 +96,8 @@ void report_unknown_keys(const Value& map, std::span<const std::string> allowed,
     std::string list = "allowed: ";
     for (const auto& name : allowed) list += (&name == allowed.data() ? "" : ", ") + name;
     std::string suggestion = did_you_mean(key.scalar, allowed);
-    report(diagnostics, "unknown-key", "unknown key '" + shortened(key.scalar) + "' in " + std::string(place), key.span, {std::move(list)}, std::move(suggestion));
+    report(diagnostics, "unknown-key", "unknown key '" + shortened(key.scalar) + "' in " + std::string(place), key.span, {std::move(list)},
+           std::move(suggestion));
   }
 }
 
@@ -148,34 +149,41 @@ std::optional<std::string> read_text(std::string_view key, const Value& value, c
 std::optional<std::vector<std::string>> read_texts(std::string_view key, const Value& value, const Format& format, Diagnostics& diagnostics) {
   if (value.kind != Value::Kind::list) {
     report_type(diagnostics, key, "a list", value);
-    if (value.kind == Value::Kind::scalar && format.accepts(value.scalar)) diagnostics.back().suggestion = "did you mean `" + std::string(key) + ": [" + value.scalar + "]`?";
+    if (value.kind == Value::Kind::scalar && format.accepts(value.scalar))
+      diagnostics.back().suggestion = "did you mean `" + std::string(key) + ": [" + value.scalar + "]`?";
     return std::nullopt;
   }
   std::vector<std::string> texts;
   texts.reserve(value.items.size());
   const std::string each = "each of '" + std::string(key) + "'";
   for (const Value& item : value.items) {
-    if (item.kind == Value::Kind::scalar && format.accepts(item.scalar)) texts.push_back(item.scalar);
+    if (item.kind == Value::Kind::scalar && format.accepts(item.scalar))
+      texts.push_back(item.scalar);
     else if (item.kind == Value::Kind::scalar && !formats::line.accepts(item.scalar))
       report(diagnostics, "control-character", each + " must be free of line ends and other control characters", item.span);
-    else report(diagnostics, "wrong-type", each + " must be " + format.expected + ", not " + describe(item), item.span);
+    else
+      report(diagnostics, "wrong-type", each + " must be " + format.expected + ", not " + describe(item), item.span);
   }
   return texts;
 }
 
-std::optional<StringMap> read_map(std::string_view key, const Value& value, const Format& key_format, const Format& format, Diagnostics& diagnostics) {
+std::optional<StringMap> read_map(std::string_view key, const Value& value, const Format& key_format, const Format& format,
+                                  Diagnostics& diagnostics) {
   if (!expect_map(key, value, diagnostics)) return std::nullopt;
   StringMap map;
   for (const auto& [name, member] : value.members) {
-    if (!key_format.accepts(name.scalar)) report(diagnostics, "bad-name", "a key of '" + std::string(key) + "' must be " + key_format.expected + ", not " + describe(name), name.span);
-    else if (auto text = read_text(std::string(key) + "." + name.scalar, member, format, diagnostics)) map.emplace(name.scalar, std::move(*text));
+    if (!key_format.accepts(name.scalar))
+      report(diagnostics, "bad-name", "a key of '" + std::string(key) + "' must be " + key_format.expected + ", not " + describe(name), name.span);
+    else if (auto text = read_text(std::string(key) + "." + name.scalar, member, format, diagnostics))
+      map.emplace(name.scalar, std::move(*text));
   }
   return map;
 }
 
 std::optional<unsigned> read_count(std::string_view key, const Value& value, Diagnostics& diagnostics) {
   if (value.kind == Value::Kind::scalar && !value.quoted)
-    if (const auto json = plain_to_json(value.scalar); json && json->is_number_integer() && *json >= 0 && *json <= 1'000'000) return json->get<unsigned>();
+    if (const auto json = plain_to_json(value.scalar); json && json->is_number_integer() && *json >= 0 && *json <= 1'000'000)
+      return json->get<unsigned>();
   report_type(diagnostics, key, "a whole number from 0 to 1000000", value);
   return std::nullopt;
 }

@@ -15,7 +15,8 @@
 
 namespace pipeline {
 
-void report(Diagnostics& diagnostics, std::string code, std::string message, Span span, std::vector<std::string> notes = {}, std::string suggestion = {});
+void report(Diagnostics& diagnostics, std::string code, std::string message, Span span, std::vector<std::string> notes = {},
+            std::string suggestion = {});
 /// `KEY must be EXPECTED, not FOUND`.
 void report_type(Diagnostics& diagnostics, std::string_view key, std::string_view expected, const Value& found);
 /// An unknown key of `map` for each member that is not among `allowed`. @param place for the message, as in `docker settings`

@@ -14,8 +14,8 @@ struct Field {
   const char* key;
   Member Owner::*member;
   const char* description;
-  const Format* format = nullptr;             ///< Of a text, of a list's items, of a map's values.
-  const Format* key_format = nullptr;         ///< Of a map's keys.
+  const Format* format = nullptr;      ///< Of a text, of a list's items, of a map's values.
+  const Format* key_format = nullptr;  ///< Of a map's keys.
   const NumberFormat* number_format = nullptr;
 };
 
@@ -47,9 +47,14 @@ void fields(Visitor&& visit, const BuildConfig*) {
 template <class Visitor>
 void fields(Visitor&& visit, const DockerSettings*) {
   using S = DockerSettings;
-  visit(Field{"parent_image", &S::parent_image, "Image that the generated Dockerfile starts FROM. Excludes `dockerfile`; where a step gives one of the two, it replaces the pipeline's other.", &formats::image});
-  visit(Field{"dockerfile", &S::dockerfile, "A Dockerfile of your own, built first; its result is the parent image. Excludes `parent_image`.", &formats::path});
-  visit(Field{"build_context_root", &S::build_context_root, "Folder sent as the context of `dockerfile`. Default: the Dockerfile's folder.", &formats::path});
+  visit(Field{
+      "parent_image", &S::parent_image,
+      "Image that the generated Dockerfile starts FROM. Excludes `dockerfile`; where a step gives one of the two, it replaces the pipeline's other.",
+      &formats::image});
+  visit(Field{"dockerfile", &S::dockerfile, "A Dockerfile of your own, built first; its result is the parent image. Excludes `parent_image`.",
+              &formats::path});
+  visit(Field{"build_context_root", &S::build_context_root, "Folder sent as the context of `dockerfile`. Default: the Dockerfile's folder.",
+              &formats::path});
   visit(Field{"parent_image_build_config", &S::parent_image_build_config, "Build options of `dockerfile`."});
   visit(Field{"build_config", &S::build_config, "Build options of the generated Dockerfile."});
   visit(Field{"skip_build", &S::skip_build, "Run `parent_image` as it is; nothing is installed."});
@@ -57,17 +62,25 @@ void fields(Visitor&& visit, const DockerSettings*) {
   visit(Field{"target_repository", &S::target_repository, "Repository name of built images. Default: `pipe`.", &formats::repository});
   visit(Field{"image_tag", &S::image_tag, "Tag of the built image, besides the tag that is its digest.", &formats::image_tag});
   visit(Field{"python_package_installer", &S::python_package_installer, "What installs Python packages. Default: uv."});
-  visit(Field{"python_package_installer_args", &S::python_package_installer_args, "Long options of the installer, without dashes: `{index-url: ..., no-deps: true}`.", nullptr, &formats::installer_option});
-  visit(Field{"replicate_local_python_environment", &S::replicate_local_python_environment, "Install what `pip freeze` lists in your own environment."});
-  visit(Field{"requirements", &S::requirements, "Python requirements: a list, or the name of a requirements file. A step's list replaces the pipeline's.", &formats::requirement});
+  visit(Field{"python_package_installer_args", &S::python_package_installer_args,
+              "Long options of the installer, without dashes: `{index-url: ..., no-deps: true}`.", nullptr, &formats::installer_option});
+  visit(Field{"replicate_local_python_environment", &S::replicate_local_python_environment,
+              "Install what `pip freeze` lists in your own environment."});
+  visit(Field{"requirements", &S::requirements,
+              "Python requirements: a list, or the name of a requirements file. A step's list replaces the pipeline's.", &formats::requirement});
   visit(Field{"pyproject_path", &S::pyproject_path, "pyproject.toml whose dependencies are installed.", &formats::path});
-  visit(Field{"pyproject_export_command", &S::pyproject_export_command, "Command that prints requirements for `pyproject_path`, instead of reading it.", &formats::word});
-  visit(Field{"local_project_install_command", &S::local_project_install_command, "Shell command run in the image, in a copy of the step's code, such as `pip install .`.", &formats::word});
+  visit(Field{"pyproject_export_command", &S::pyproject_export_command,
+              "Command that prints requirements for `pyproject_path`, instead of reading it.", &formats::word});
+  visit(Field{"local_project_install_command", &S::local_project_install_command,
+              "Shell command run in the image, in a copy of the step's code, such as `pip install .`.", &formats::word});
   visit(Field{"apt_packages", &S::apt_packages, "Debian packages. A step's list replaces the pipeline's.", &formats::apt_package});
   visit(Field{"environment", &S::environment, "Variables of the image, set before anything is installed.", &formats::line, &formats::variable});
-  visit(Field{"runtime_environment", &S::runtime_environment, "Variables of the step's container or process; no part of the image.", &formats::text, &formats::variable});
+  visit(Field{"runtime_environment", &S::runtime_environment, "Variables of the step's container or process; no part of the image.", &formats::text,
+              &formats::variable});
   visit(Field{"user", &S::user, "User that the step runs as: NAME, UID or UID:GID; created if the parent image lacks it.", &formats::user});
-  visit(Field{"volumes", &S::volumes, "`SOURCE:TARGET[:ro|rw]`: a path (relative ones from the pipeline's folder) or a volume's name, and where the step sees it.", &formats::volume});
+  visit(Field{"volumes", &S::volumes,
+              "`SOURCE:TARGET[:ro|rw]`: a path (relative ones from the pipeline's folder) or a volume's name, and where the step sees it.",
+              &formats::volume});
   visit(Field{"network", &S::network, "Network mode of the container: bridge, host, none, or a network's name.", &formats::network});
   visit(Field{"platform", &S::platform, "`OS/ARCH[/VARIANT]` of image and container.", &formats::platform});
   visit(Field{"labels", &S::labels, "Labels of the container.", &formats::line, &formats::label});
@@ -88,7 +101,8 @@ void fields(Visitor&& visit, const RetrySettings*) {
   using S = RetrySettings;
   visit(Field{"max_retries", &S::max_retries, "How often a failed attempt is repeated. Default: 0."});
   visit(Field{"delay", &S::delay, "Time before the first repetition, such as `10s`. Default: none."});
-  visit(Field{"backoff", &S::backoff, "Factor by which the delay grows with each repetition, at least 1. Default: 1.", nullptr, nullptr, &formats::at_least_one});
+  visit(Field{"backoff", &S::backoff, "Factor by which the delay grows with each repetition, at least 1. Default: 1.", nullptr, nullptr,
+              &formats::at_least_one});
 }
 
 template <class Visitor>

@@ -66,7 +66,8 @@ bool is_repository(std::string_view text) {
   if (text.empty() || text.size() > 255) return false;
   auto parts = split(text, '/');
   const auto first = parts.front();
-  const bool has_host = parts.size() > 1 && (first.find_first_of(".:") != std::string_view::npos || first == "localhost" || !all(first, [](char c) { return c < 'A' || c > 'Z'; }));
+  const bool has_host = parts.size() > 1 && (first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
+                                             !all(first, [](char c) { return c < 'A' || c > 'Z'; }));
   if (has_host) {
     if (!is_host(first)) return false;
     parts.erase(parts.begin());
@@ -75,7 +76,8 @@ bool is_repository(std::string_view text) {
 }
 
 bool is_image_tag(std::string_view text) {
-  return !text.empty() && text.size() <= 128 && (is_alnum(text[0]) || text[0] == '_') && all(text, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
+  return !text.empty() && text.size() <= 128 && (is_alnum(text[0]) || text[0] == '_') &&
+         all(text, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
 }
 
 bool is_image(std::string_view text) {
@@ -94,8 +96,9 @@ bool is_image(std::string_view text) {
 
 bool is_platform(std::string_view text) {
   const auto parts = split(text, '/');
-  return (parts.size() == 2 || parts.size() == 3) &&
-         std::all_of(parts.begin(), parts.end(), [](std::string_view part) { return !part.empty() && all(part, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; }); });
+  return (parts.size() == 2 || parts.size() == 3) && std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+           return !part.empty() && all(part, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
+         });
 }
 
 bool is_id(std::string_view text) { return !text.empty() && text.size() <= 10 && all(text, is_digit); }
@@ -118,7 +121,8 @@ bool is_volume(std::string_view text) {
   const auto parts = split(text, ':');
   if (parts.size() < 2 || parts.size() > 3) return false;
   const auto source = parts[0], target = parts[1];
-  const bool is_path = source.starts_with('/') || source.starts_with("./") || source.starts_with("../") || source == "." || source == ".." || source == "~" || source.starts_with("~/");
+  const bool is_path = source.starts_with('/') || source.starts_with("./") || source.starts_with("../") || source == "." || source == ".." ||
+                       source == "~" || source.starts_with("~/");
   if (!is_path && !is_docker_name(source)) return false;
   const auto components = split(target, '/');
   if (!target.starts_with('/') || target == "/" || std::find(components.begin(), components.end(), "..") != components.end()) return false;
@@ -143,7 +147,8 @@ bool is_apt_package(std::string_view text) {
   }
   if (rest.empty()) return true;
   const auto version = rest.substr(1);
-  return !version.empty() && version[0] != '-' && all(version, [](char c) { return is_alnum(c) || c == '.' || c == '+' || c == '-' || c == '~' || c == ':'; });
+  return !version.empty() && version[0] != '-' &&
+         all(version, [](char c) { return is_alnum(c) || c == '.' || c == '+' || c == '-' || c == '~' || c == ':'; });
 }
 
 bool is_requirement(std::string_view text) {
@@ -153,7 +158,8 @@ bool is_requirement(std::string_view text) {
     const auto option = text.substr(0, text.find_first_of(" ="));
     return option.size() > 2 && option != "--editable" && option != "--requirement" && option != "--constraint";
   }
-  if (text.starts_with("git+") || text.starts_with("http://") || text.starts_with("https://") || text.starts_with("hg+") || text.starts_with("svn+")) return true;
+  if (text.starts_with("git+") || text.starts_with("http://") || text.starts_with("https://") || text.starts_with("hg+") || text.starts_with("svn+"))
+    return true;
   const auto name = text.substr(0, text.find_first_of(" [<>=!~;@"));
   return !name.empty() && is_alnum(name[0]) && all(name, [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; });
 }
@@ -164,7 +170,8 @@ bool is_installer_option(std::string_view text) {
 
 bool is_host_entry(std::string_view text) {
   const auto colon = text.find(':');
-  return is_word(text) && colon != std::string_view::npos && colon > 0 && colon + 1 < text.size() && text.find(' ') == std::string_view::npos && is_docker_name(text.substr(0, colon));
+  return is_word(text) && colon != std::string_view::npos && colon > 0 && colon + 1 < text.size() && text.find(' ') == std::string_view::npos &&
+         is_docker_name(text.substr(0, colon));
 }
 
 }  // namespace
@@ -173,17 +180,22 @@ const Format line{"a text without control characters and line ends", is_line, "^
 const Format word{"a text without control characters and line ends, and not empty", is_word, "^[^\\u0000-\\u001f\\u007f]+$"};
 const Format text{"a text without control characters", is_text, nullptr};
 const Format path{"a path, without control characters and not empty", is_word, "^[^\\u0000-\\u001f\\u007f]+$"};
-const Format image{"an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`", is_image, "^[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?$"};
-const Format repository{"a repository name in lower case such as `pipe` or `ghcr.io/owner/name`, without a tag", is_repository, "^[A-Za-z0-9][A-Za-z0-9._:/-]*$"};
+const Format image{"an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`", is_image,
+                   "^[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?$"};
+const Format repository{"a repository name in lower case such as `pipe` or `ghcr.io/owner/name`, without a tag", is_repository,
+                        "^[A-Za-z0-9][A-Za-z0-9._:/-]*$"};
 const Format image_tag{"a tag of at most 128 letters, digits, `_`, `.` and `-`", is_image_tag, "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"};
 const Format platform{"a platform such as `linux/amd64` or `linux/arm64/v8`", is_platform, "^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$"};
 const Format user{"a user as NAME, UID or UID:GID", is_user, "^([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+(:[0-9]+)?)$"};
 const Format network{"`bridge`, `host`, `none`, `container:NAME` or a network's name", is_network, "^(container:)?[A-Za-z0-9][A-Za-z0-9_.-]*$"};
-const Format volume{"`SOURCE:TARGET[:ro|rw]` with a path or a volume's name as the source, and an absolute path as the target", is_volume, "^[^:]+:/[^:]+(:(ro|rw))?$"};
+const Format volume{"`SOURCE:TARGET[:ro|rw]` with a path or a volume's name as the source, and an absolute path as the target", is_volume,
+                    "^[^:]+:/[^:]+(:(ro|rw))?$"};
 const Format label{"a label's name of letters, digits, `.`, `_`, `-` and `/`", is_label, "^[A-Za-z0-9._/-]+$"};
 const Format variable{"a variable's name of letters, digits and `_` that does not begin with a digit", is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
-const Format apt_package{"a Debian package such as `libgomp1` or `curl=7.88.1-10`", is_apt_package, "^[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?([=/][A-Za-z0-9.+:~-]+)?$"};
-const Format requirement{"a requirement such as `numpy==1.26.4`, `name @ https://...`, or an option such as `--extra-index-url URL`", is_requirement, "^[^\\u0000-\\u001f\\u007f]+$"};
+const Format apt_package{"a Debian package such as `libgomp1` or `curl=7.88.1-10`", is_apt_package,
+                         "^[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?([=/][A-Za-z0-9.+:~-]+)?$"};
+const Format requirement{"a requirement such as `numpy==1.26.4`, `name @ https://...`, or an option such as `--extra-index-url URL`", is_requirement,
+                         "^[^\\u0000-\\u001f\\u007f]+$"};
 const Format installer_option{"a long option of the installer without its dashes, such as `index-url`", is_installer_option, "^[a-z0-9][a-z0-9-]*$"};
 const Format host_entry{"`NAME:ADDRESS`", is_host_entry, "^[A-Za-z0-9][A-Za-z0-9_.-]*:.+$"};
 const Format build_argument{"a build argument's name of letters, digits and `_`", is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};

@@ -7,9 +7,9 @@
 namespace pipeline {
 
 struct Format {
-  const char* expected;               ///< Completes `must be ...`.
+  const char* expected;  ///< Completes `must be ...`.
   bool (*accepts)(std::string_view);
-  const char* pattern = nullptr;      ///< The same for editors (ECMA regular expression); may be coarser.
+  const char* pattern = nullptr;  ///< The same for editors (ECMA regular expression); may be coarser.
 };
 
 struct NumberFormat {
@@ -20,23 +20,23 @@ struct NumberFormat {
 };
 
 namespace formats {
-extern const Format line;               ///< No control characters; may be empty.
-extern const Format word;               ///< Neither empty nor with control characters.
-extern const Format text;               ///< Several lines.
+extern const Format line;  ///< No control characters; may be empty.
+extern const Format word;  ///< Neither empty nor with control characters.
+extern const Format text;  ///< Several lines.
 extern const Format path;
-extern const Format image;              ///< `[HOST[:PORT]/]PATH[:TAG][@DIGEST]` (github.com/distribution/reference).
-extern const Format repository;         ///< The same without tag and digest.
+extern const Format image;       ///< `[HOST[:PORT]/]PATH[:TAG][@DIGEST]` (github.com/distribution/reference).
+extern const Format repository;  ///< The same without tag and digest.
 extern const Format image_tag;
-extern const Format platform;           ///< `OS/ARCH[/VARIANT]`
-extern const Format user;               ///< `NAME`, `UID` or `UID:GID`
+extern const Format platform;  ///< `OS/ARCH[/VARIANT]`
+extern const Format user;      ///< `NAME`, `UID` or `UID:GID`
 extern const Format network;
-extern const Format volume;             ///< `SOURCE:TARGET[:ro|rw]`
+extern const Format volume;  ///< `SOURCE:TARGET[:ro|rw]`
 extern const Format label;
 extern const Format variable;
 extern const Format apt_package;
-extern const Format requirement;        ///< A line of a requirements file that needs no other file.
-extern const Format installer_option;   ///< A long option without its dashes.
-extern const Format host_entry;         ///< `NAME:ADDRESS`
+extern const Format requirement;       ///< A line of a requirements file that needs no other file.
+extern const Format installer_option;  ///< A long option without its dashes.
+extern const Format host_entry;        ///< `NAME:ADDRESS`
 extern const Format build_argument;
 extern const NumberFormat positive;
 extern const NumberFormat at_least_one;

@@ -103,8 +103,10 @@ std::optional<json> read_limits(const std::string& key, const Value& value, Diag
     report_unknown_keys(limit, allowed, "'" + limit_key + "'", diagnostics);
     for (const auto& part : allowed) {
       const Value* number = limit.find(part);
-      if (!number) report(diagnostics, "missing-key", "'" + limit_key + "' lacks '" + part + "'", name.span);
-      else if (auto whole = read_whole(limit_key + "." + part, *number, -1, kMost, diagnostics)) limits[name.scalar][part] = *whole;
+      if (!number)
+        report(diagnostics, "missing-key", "'" + limit_key + "' lacks '" + part + "'", name.span);
+      else if (auto whole = read_whole(limit_key + "." + part, *number, -1, kMost, diagnostics))
+        limits[name.scalar][part] = *whole;
     }
   }
   return limits;
@@ -141,7 +143,8 @@ json schema_of(const Argument& argument) {
     case Kind::hosts: return {{"anyOf", {{{"type", "object"}, {"additionalProperties", text}}, {{"type", "array"}, {"items", text}}}}};
     case Kind::limits: {
       const json whole{{"type", "integer"}, {"minimum", -1}};
-      const json pair{{"type", "object"}, {"properties", {{"soft", whole}, {"hard", whole}}}, {"required", {"soft", "hard"}}, {"additionalProperties", false}};
+      const json pair{
+          {"type", "object"}, {"properties", {{"soft", whole}, {"hard", whole}}}, {"required", {"soft", "hard"}}, {"additionalProperties", false}};
       return {{"type", "object"}, {"additionalProperties", {{"anyOf", {whole, pair}}}}};
     }
   }

@@ -16,7 +16,8 @@ using nlohmann::json;
 using JsonMap = std::map<std::string, json>;
 
 template <class T>
-constexpr bool is_struct = std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> || std::is_same_v<T, DockerSettings> || std::is_same_v<T, ResourceSettings>;
+constexpr bool is_struct =
+    std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> || std::is_same_v<T, DockerSettings> || std::is_same_v<T, ResourceSettings>;
 
 template <class Owner>
 const std::vector<std::string>& keys_of() {
@@ -34,10 +35,14 @@ JsonMap decode_installer_args(const Value& value, Diagnostics& diagnostics) {
   JsonMap decoded;
   if (!expect_map(key, value, diagnostics)) return decoded;
   const auto scalar = [&](const Value& item) -> std::optional<json> {
-    if (item.kind == Value::Kind::list || item.kind == Value::Kind::map) report_type(diagnostics, key + " value", "a text, number, boolean, or a list of them", item);
-    else if (!formats::line.accepts(item.scalar)) report(diagnostics, "control-character", "a value of '" + key + "' has a line end or another control character in it", item.span);
-    else if (auto read = scalar_to_json(item)) return read;
-    else report(diagnostics, "bad-number", "the number " + item.scalar + " is too large: put it in quotes", item.span);
+    if (item.kind == Value::Kind::list || item.kind == Value::Kind::map)
+      report_type(diagnostics, key + " value", "a text, number, boolean, or a list of them", item);
+    else if (!formats::line.accepts(item.scalar))
+      report(diagnostics, "control-character", "a value of '" + key + "' has a line end or another control character in it", item.span);
+    else if (auto read = scalar_to_json(item))
+      return read;
+    else
+      report(diagnostics, "bad-number", "the number " + item.scalar + " is too large: put it in quotes", item.span);
     return std::nullopt;
   };
   for (const auto& [name, member] : value.members) {
@@ -60,19 +65,31 @@ Owner decode(const Value& value, std::string_view place, Diagnostics& diagnostic
 
 template <class Member, class FieldT>
 void decode_member(Member& member, const FieldT& field, const Value& value, Diagnostics& diagnostics) {
-  if constexpr (is_struct<Member>) member = decode<Member>(value, field.key, diagnostics);
-  else if constexpr (std::is_same_v<Member, std::optional<bool>>) member = read_bool(field.key, value, diagnostics);
-  else if constexpr (std::is_same_v<Member, std::optional<Bytes>>) member = read_bytes(field.key, value, diagnostics);
-  else if constexpr (std::is_same_v<Member, std::optional<unsigned>>) member = read_count(field.key, value, diagnostics);
-  else if constexpr (std::is_same_v<Member, std::optional<double>>) member = read_number(field.key, value, *field.number_format, diagnostics);
-  else if constexpr (std::is_same_v<Member, std::optional<Duration>>) member = read_duration(field.key, value, diagnostics);
-  else if constexpr (std::is_same_v<Member, std::optional<std::string>>) member = read_text(field.key, value, *field.format, diagnostics);
-  else if constexpr (std::is_same_v<Member, StringMap>) member = read_map(field.key, value, *field.key_format, *field.format, diagnostics).value_or(StringMap{});
-  else if constexpr (std::is_same_v<Member, JsonMap>) member = field.key_format ? decode_installer_args(value, diagnostics) : decode_run_args(value, diagnostics);
+  if constexpr (is_struct<Member>)
+    member = decode<Member>(value, field.key, diagnostics);
+  else if constexpr (std::is_same_v<Member, std::optional<bool>>)
+    member = read_bool(field.key, value, diagnostics);
+  else if constexpr (std::is_same_v<Member, std::optional<Bytes>>)
+    member = read_bytes(field.key, value, diagnostics);
+  else if constexpr (std::is_same_v<Member, std::optional<unsigned>>)
+    member = read_count(field.key, value, diagnostics);
+  else if constexpr (std::is_same_v<Member, std::optional<double>>)
+    member = read_number(field.key, value, *field.number_format, diagnostics);
+  else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
+    member = read_duration(field.key, value, diagnostics);
+  else if constexpr (std::is_same_v<Member, std::optional<std::string>>)
+    member = read_text(field.key, value, *field.format, diagnostics);
+  else if constexpr (std::is_same_v<Member, StringMap>)
+    member = read_map(field.key, value, *field.key_format, *field.format, diagnostics).value_or(StringMap{});
+  else if constexpr (std::is_same_v<Member, JsonMap>)
+    member = field.key_format ? decode_installer_args(value, diagnostics) : decode_run_args(value, diagnostics);
   else if constexpr (std::is_same_v<Member, std::optional<PackageInstaller>>) {
-    if (value.kind == Value::Kind::scalar && value.scalar == "uv") member = PackageInstaller::uv;
-    else if (value.kind == Value::Kind::scalar && value.scalar == "pip") member = PackageInstaller::pip;
-    else report_type(diagnostics, field.key, "`uv` or `pip`", value);
+    if (value.kind == Value::Kind::scalar && value.scalar == "uv")
+      member = PackageInstaller::uv;
+    else if (value.kind == Value::Kind::scalar && value.scalar == "pip")
+      member = PackageInstaller::pip;
+    else
+      report_type(diagnostics, field.key, "`uv` or `pip`", value);
   } else {
     static_assert(std::is_same_v<Member, StringList>);
     // The name of a requirements file is no list: it is read by whoever knows the folder (spec/requirements_file.hpp).
@@ -104,7 +121,8 @@ void merge_into(Owner& base, const Owner& over);
 
 template <class Member>
 void merge_member(Member& base, const Member& over) {
-  if constexpr (is_struct<Member>) merge_into(base, over);
+  if constexpr (is_struct<Member>)
+    merge_into(base, over);
   else if constexpr (std::is_same_v<Member, StringMap> || std::is_same_v<Member, JsonMap>) {
     for (const auto& [key, value] : over) base.insert_or_assign(key, value);
   } else if (over.has_value()) {
@@ -122,12 +140,18 @@ json write(const Owner& owner);
 
 template <class Member>
 json write_member(const Member& member) {
-  if constexpr (is_struct<Member>) return write(member);
-  else if constexpr (std::is_same_v<Member, StringMap> || std::is_same_v<Member, JsonMap>) return member.empty() ? json() : json(member);
-  else if constexpr (std::is_same_v<Member, std::optional<PackageInstaller>>) return member ? json(*member == PackageInstaller::uv ? "uv" : "pip") : json();
-  else if constexpr (std::is_same_v<Member, std::optional<Duration>>) return member ? json(member->count()) : json();
-  else if constexpr (std::is_same_v<Member, StringList>) return member ? json(member.items()) : json();
-  else return member ? json(*member) : json();
+  if constexpr (is_struct<Member>)
+    return write(member);
+  else if constexpr (std::is_same_v<Member, StringMap> || std::is_same_v<Member, JsonMap>)
+    return member.empty() ? json() : json(member);
+  else if constexpr (std::is_same_v<Member, std::optional<PackageInstaller>>)
+    return member ? json(*member == PackageInstaller::uv ? "uv" : "pip") : json();
+  else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
+    return member ? json(member->count()) : json();
+  else if constexpr (std::is_same_v<Member, StringList>)
+    return member ? json(member.items()) : json();
+  else
+    return member ? json(*member) : json();
 }
 
 template <class Owner>
@@ -153,13 +177,20 @@ json struct_schema();
 template <class Member, class FieldT>
 json member_schema(const FieldT& field) {
   const json scalar{{"type", {"string", "number", "boolean"}}};
-  if constexpr (is_struct<Member>) return struct_schema<Member>();
-  else if constexpr (std::is_same_v<Member, std::optional<bool>>) return {{"type", "boolean"}};
-  else if constexpr (std::is_same_v<Member, std::optional<Bytes>>) return {{"type", {"string", "integer"}}, {"examples", {"512MB", "8GiB"}}};
-  else if constexpr (std::is_same_v<Member, std::optional<unsigned>>) return {{"type", "integer"}, {"minimum", 0}, {"maximum", 1'000'000}};
-  else if constexpr (std::is_same_v<Member, std::optional<Duration>>) return {{"type", {"string", "number"}}, {"examples", {"90s", "10m"}}};
-  else if constexpr (std::is_same_v<Member, std::optional<std::string>>) return text_schema(*field.format);
-  else if constexpr (std::is_same_v<Member, std::optional<PackageInstaller>>) return {{"enum", {"uv", "pip"}}};
+  if constexpr (is_struct<Member>)
+    return struct_schema<Member>();
+  else if constexpr (std::is_same_v<Member, std::optional<bool>>)
+    return {{"type", "boolean"}};
+  else if constexpr (std::is_same_v<Member, std::optional<Bytes>>)
+    return {{"type", {"string", "integer"}}, {"examples", {"512MB", "8GiB"}}};
+  else if constexpr (std::is_same_v<Member, std::optional<unsigned>>)
+    return {{"type", "integer"}, {"minimum", 0}, {"maximum", 1'000'000}};
+  else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
+    return {{"type", {"string", "number"}}, {"examples", {"90s", "10m"}}};
+  else if constexpr (std::is_same_v<Member, std::optional<std::string>>)
+    return text_schema(*field.format);
+  else if constexpr (std::is_same_v<Member, std::optional<PackageInstaller>>)
+    return {{"enum", {"uv", "pip"}}};
   else if constexpr (std::is_same_v<Member, std::optional<double>>)
     return {{"type", "number"}, {field.number_format->exclusive ? "exclusiveMinimum" : "minimum", field.number_format->minimum}};
   else if constexpr (std::is_same_v<Member, StringMap>)

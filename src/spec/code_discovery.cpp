@@ -26,8 +26,9 @@ bool is_shell(std::string_view program) {
 }
 
 bool is_module_name(std::string_view text) {
-  return !text.empty() && text.front() != '.' && text.front() != '-' && text.back() != '.' &&
-         std::all_of(text.begin(), text.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'; });
+  return !text.empty() && text.front() != '.' && text.front() != '-' && text.back() != '.' && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
 }
 
 /// The argument of `-c` in the words behind a program, if it has one among its first options.
@@ -41,8 +42,10 @@ const ShellWord* inline_script(const std::vector<ShellWord>& words, std::size_t 
 std::string flatten(const Template& text) {
   std::string flat;
   for (const auto& part : text.parts) {
-    if (const auto* literal = std::get_if<std::string>(&part)) flat += *literal;
-    else flat += kUnknown;
+    if (const auto* literal = std::get_if<std::string>(&part))
+      flat += *literal;
+    else
+      flat += kUnknown;
   }
   return flat;
 }
@@ -82,11 +85,13 @@ void CodeDiscovery::read_words(const std::vector<ShellWord>& words, bool is_comm
   for (std::size_t i = 0; i < words.size(); ++i) {
     const ShellWord& word = words[i];
     read_word(word, is_command, script, seeds);
-    if (word.text == "-m" && i + 1 < words.size() && is_module_name(words[i + 1].text)) seeds.modules.emplace(words[i + 1].text, is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line));
+    if (word.text == "-m" && i + 1 < words.size() && is_module_name(words[i + 1].text))
+      seeds.modules.emplace(words[i + 1].text, is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line));
     if (is_python(word.text)) {
       if (const ShellWord* code = inline_script(words, i)) seeds.scripts.insert(code->text);
     } else if (is_shell(word.text)) {
-      if (const ShellWord* code = inline_script(words, i)) read_words(shell_words(code->text), is_command, script, seeds);  // Shorter each time, so this ends.
+      if (const ShellWord* code = inline_script(words, i))
+        read_words(shell_words(code->text), is_command, script, seeds);  // Shorter each time, so this ends.
     }
   }
 }
@@ -170,7 +175,8 @@ void CodeDiscovery::read_file(const std::string& file, Search& search) {
 }
 
 /// Python searches the folder of the script that was started, which may be any above an imported file: all of them are searched, up to the root.
-void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports, const std::string& file, const std::string& folder, const std::string& what, Search& search) {
+void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports, const std::string& file, const std::string& folder,
+                                   const std::string& what, Search& search) {
   const auto add = [&](const std::string& from, const std::string& module, const PythonImport& import) {
     const std::string reason = file.empty() ? what : what + ":" + std::to_string(import.line);
     search.looked_at.insert(from);
@@ -193,7 +199,8 @@ void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports, con
       bool inside = true;
       for (unsigned up = 1; up < import.level && inside; ++up) inside = !std::exchange(base, folder_of(base)).empty();
       if (!inside) continue;
-      if (const auto init = join(base, "__init__.py"); tree_.kind(init) == CodeTree::Kind::file) search.add(init, what + ":" + std::to_string(import.line));
+      if (const auto init = join(base, "__init__.py"); tree_.kind(init) == CodeTree::Kind::file)
+        search.add(init, what + ":" + std::to_string(import.line));
       add(base, import.module, import);
       continue;
     }
@@ -231,15 +238,20 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
   const auto path = tree_.path_of(file);
   const auto name = base_name(file);
   const bool has_extension = name.find('.', 1) != std::string_view::npos;
-  if (name.ends_with(".py") || name.ends_with(".pyw")) source.language = Language::python;
-  else if (name.ends_with(".sh") || name.ends_with(".bash") || name.ends_with(".zsh") || name.ends_with(".ksh")) source.language = Language::shell;
+  if (name.ends_with(".py") || name.ends_with(".pyw"))
+    source.language = Language::python;
+  else if (name.ends_with(".sh") || name.ends_with(".bash") || name.ends_with(".zsh") || name.ends_with(".ksh"))
+    source.language = Language::shell;
   else if (!has_extension) {
     std::ifstream stream(path, std::ios::binary);
     std::string line(256, '\0');
     stream.read(line.data(), static_cast<std::streamsize>(line.size()));
     line.resize(static_cast<std::size_t>(stream.gcount()));
     line = line.substr(0, line.find('\n'));
-    if (line.starts_with("#!")) source.language = line.find("python") != std::string::npos ? Language::python : line.find("sh") != std::string::npos ? Language::shell : Language::none;
+    if (line.starts_with("#!"))
+      source.language = line.find("python") != std::string::npos ? Language::python
+                        : line.find("sh") != std::string::npos   ? Language::shell
+                                                                 : Language::none;
   }
   std::error_code error;
   if (source.language == Language::none || std::filesystem::file_size(path, error) > kLargestSource || error) {
@@ -247,8 +259,10 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
     return source;
   }
   const std::string text = pipeline::read_file(path);
-  if (source.language == Language::python) source.imports = python_imports(text);
-  else source.words = shell_words(text);
+  if (source.language == Language::python)
+    source.imports = python_imports(text);
+  else
+    source.words = shell_words(text);
   return source;
 }
 

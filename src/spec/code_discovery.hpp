@@ -18,7 +18,7 @@ namespace pipeline::spec {
 
 /// Where the search begins: what a command itself says.
 struct CodeSeeds {
-  std::map<std::string, std::string> files;    ///< Path to reason.
+  std::map<std::string, std::string> files;  ///< Path to reason.
   std::map<std::string, std::string> folders;
   std::map<std::string, std::string> modules;  ///< `python -m`, dotted.
   std::set<std::string> scripts;               ///< `python -c`
@@ -41,11 +41,16 @@ class CodeDiscovery {
   void read_word(const ShellWord& word, bool is_command, const std::string& script, CodeSeeds& seeds);
   void add_path(const std::string& path, bool is_command, const std::string& reason, CodeSeeds& seeds);
   void read_file(const std::string& file, Search& search);
-  void follow_imports(const std::vector<PythonImport>& imports, const std::string& file, const std::string& folder, const std::string& what, Search& search);
+  void follow_imports(const std::vector<PythonImport>& imports, const std::string& file, const std::string& folder, const std::string& what,
+                      Search& search);
 
   CodeTree& tree_;
   enum class Language { none, python, shell };
-  struct Source { Language language = Language::none; std::vector<PythonImport> imports; std::vector<ShellWord> words; };
+  struct Source {
+    Language language = Language::none;
+    std::vector<PythonImport> imports;
+    std::vector<ShellWord> words;
+  };
   const Source& source_of(const std::string& file);
   std::unordered_map<std::string, Source> sources_;
 };

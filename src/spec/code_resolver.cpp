@@ -22,7 +22,8 @@ struct CodeResolver::Implementation {
 
   const CodeSet& found(const Command& command) {
     const CodeSeeds seeds = discovery.seeds_of(command);
-    return remember(seeds.key(), [&](std::map<std::string, std::string>& files, std::set<std::string>& looked_at) { files = discovery.follow(seeds, looked_at); });
+    return remember(seeds.key(),
+                    [&](std::map<std::string, std::string>& files, std::set<std::string>& looked_at) { files = discovery.follow(seeds, looked_at); });
   }
 
   template <class Find>
@@ -47,7 +48,8 @@ struct CodeResolver::Implementation {
     }
     while (!path.empty()) {
       path.erase(0, path.find_first_not_of('/'));
-      if (const auto relative = normal_relative_path(path); relative && !relative->empty() && tree.kind(*relative) != CodeTree::Kind::none) return relative;
+      if (const auto relative = normal_relative_path(path); relative && !relative->empty() && tree.kind(*relative) != CodeTree::Kind::none)
+        return relative;
       const auto slash = path.find('/');
       path = slash == std::string::npos ? std::string() : path.substr(slash);
     }
@@ -55,7 +57,8 @@ struct CodeResolver::Implementation {
   }
 
   bool has(const CodeSet& code, const std::string& path) const {
-    return std::any_of(code.files.begin(), code.files.end(), [&](const CodeFile& file) { return file.relative_path == path || file.relative_path.starts_with(path + "/"); });
+    return std::any_of(code.files.begin(), code.files.end(),
+                       [&](const CodeFile& file) { return file.relative_path == path || file.relative_path.starts_with(path + "/"); });
   }
 
   CodeTree tree;
@@ -75,10 +78,12 @@ std::string advice(const StepSpec& step, const CodeSet& code, const std::string&
   } else if (code.files.size() <= kMostListed) {
     for (const CodeFile& file : code.files) add(file.relative_path);
   } else {
-    return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" + step.name + "': list all that it uses under its `code:`, or add `code: .`";
+    return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" + step.name +
+           "': list all that it uses under its `code:`, or add `code: .`";
   }
   add(quotes + missing + quotes);
-  return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" + step.name + "': add `code: [" + list + "]` to the step";
+  return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" + step.name + "': add `code: [" + list +
+         "]` to the step";
 }
 
 }  // namespace
@@ -100,9 +105,7 @@ std::optional<std::string> CodeResolver::missing_file(const StepSpec& step, std:
   for (const auto& path : names.paths) {
     try {
       if (const auto found = self_->locate(path); found && !self_->has(code, *found)) return advice(step, code, *found);
-    } catch (const InputError& error) {
-      return error.diagnostics().front().message;
-    }
+    } catch (const InputError& error) { return error.diagnostics().front().message; }
   }
   return std::nullopt;
 }

@@ -84,7 +84,8 @@ std::vector<std::string> CodeTree::files_below(const std::string& folder, std::s
   return files;
 }
 
-void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::path>& above, std::vector<std::string>& files, std::set<std::string>& looked_at) {
+void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::path>& above, std::vector<std::string>& files,
+                    std::set<std::string>& looked_at) {
   std::error_code error;
   const fs::path real = fs::canonical(path_of(folder), error);
   if (error || std::find(above.begin(), above.end(), real) != above.end()) return;  // a link to a folder above itself
@@ -134,7 +135,9 @@ std::vector<std::string> CodeTree::expand(const std::string& pattern, std::set<s
       }
     }
   }
-  if (matches.empty()) throw InputError("the code '" + pattern + "' matches no file", "looked in " + path_of(folder).string() + ", less what .dockerignore and .gitignore leave out");
+  if (matches.empty())
+    throw InputError("the code '" + pattern + "' matches no file",
+                     "looked in " + path_of(folder).string() + ", less what .dockerignore and .gitignore leave out");
   return matches;
 }
 

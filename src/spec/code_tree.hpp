@@ -31,7 +31,8 @@ class CodeTree {
   std::filesystem::path path_of(const std::string& relative) const { return relative.empty() ? root_ : root_ / relative; }
 
  private:
-  void walk(const std::string& folder, bool ignoring, std::vector<std::filesystem::path>& above, std::vector<std::string>& files, std::set<std::string>& looked_at);
+  void walk(const std::string& folder, bool ignoring, std::vector<std::filesystem::path>& above, std::vector<std::string>& files,
+            std::set<std::string>& looked_at);
   void read_ignore_files(const std::string& folder, std::set<std::string>& looked_at);
   bool ignores(const std::string& relative, bool is_folder) const;
 

@@ -7,8 +7,9 @@ namespace pipeline::spec {
 namespace {
 
 /// What programs say of a file that is not there, in lower case.
-constexpr std::array<std::string_view, 16> kComplaints{"no such file", "not found", "cannot open", "can't open", "could not open", "unable to open", "failed to open", "does not exist",
-                                                       "doesn't exist", "cannot find", "can't find", "filenotfound", "enoent", "no module named", "cannot access", "cannot stat"};
+constexpr std::array<std::string_view, 16> kComplaints{
+    "no such file",  "not found",   "cannot open", "can't open",   "could not open", "unable to open",  "failed to open", "does not exist",
+    "doesn't exist", "cannot find", "can't find",  "filenotfound", "enoent",         "no module named", "cannot access",  "cannot stat"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -57,12 +58,15 @@ MissingNames missing_names(std::string_view output) {
     start = end + 1;
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::string folded = lower(line);
-    if (std::none_of(kComplaints.begin(), kComplaints.end(), [&](std::string_view complaint) { return folded.find(complaint) != std::string::npos; })) continue;
+    if (std::none_of(kComplaints.begin(), kComplaints.end(), [&](std::string_view complaint) { return folded.find(complaint) != std::string::npos; }))
+      continue;
     constexpr std::string_view kModule = "no module named ";
     if (const auto found = folded.find(kModule); found != std::string::npos) {
       auto name = line.substr(found + kModule.size());
-      if (name.starts_with('\'') || name.starts_with('"')) name = name.substr(1, name.find_first_of("'\"", 1) - 1);
-      else name = name.substr(0, name.find_first_of(" ;,:"));
+      if (name.starts_with('\'') || name.starts_with('"'))
+        name = name.substr(1, name.find_first_of("'\"", 1) - 1);
+      else
+        name = name.substr(0, name.find_first_of(" ;,:"));
       add(names.modules, name);
       continue;
     }

@@ -20,8 +20,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 void read_execution_mode(const Value& value, ExecutionMode& mode, Diagnostics& diagnostics) {
-  static const std::vector<std::pair<std::string, ExecutionMode>> modes{
-      {"fail_fast", ExecutionMode::fail_fast}, {"stop_on_failure", ExecutionMode::stop_on_failure}, {"continue_on_failure", ExecutionMode::continue_on_failure}};
+  static const std::vector<std::pair<std::string, ExecutionMode>> modes{{"fail_fast", ExecutionMode::fail_fast},
+                                                                        {"stop_on_failure", ExecutionMode::stop_on_failure},
+                                                                        {"continue_on_failure", ExecutionMode::continue_on_failure}};
   std::vector<std::string> names;
   for (const auto& [name, each] : modes) {
     if (value.kind == Value::Kind::scalar && value.scalar == name) {
@@ -38,16 +39,21 @@ void read_header(const Value& root, PipelineSpec& pipeline, Diagnostics& diagnos
   constexpr Format name_format{"a name of letters, digits, `_`, `-` and `.` that begins with a letter or digit", is_name};
   report_unknown_keys(root, kPipelineKeys, "the pipeline", diagnostics);
   for (const auto& [key, value] : root.members) {
-    if (key.scalar == "name") pipeline.name = read_text("name", value, name_format, diagnostics).value_or("");
-    else if (key.scalar == "description") pipeline.description = read_text("description", value, formats::text, diagnostics).value_or("");
-    else if (key.scalar == "tags") pipeline.tags = read_texts("tags", value, formats::word, diagnostics).value_or(std::vector<std::string>{});
-    else if (key.scalar == "execution_mode") read_execution_mode(value, pipeline.execution_mode, diagnostics);
+    if (key.scalar == "name")
+      pipeline.name = read_text("name", value, name_format, diagnostics).value_or("");
+    else if (key.scalar == "description")
+      pipeline.description = read_text("description", value, formats::text, diagnostics).value_or("");
+    else if (key.scalar == "tags")
+      pipeline.tags = read_texts("tags", value, formats::word, diagnostics).value_or(std::vector<std::string>{});
+    else if (key.scalar == "execution_mode")
+      read_execution_mode(value, pipeline.execution_mode, diagnostics);
   }
   if (!root.find("name") && !has_misspelt(root, "name")) report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
 }
 
 /// Typed as the file's own value is: a text stays a text, whatever it looks like.
-std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text, const nlohmann::json& declared, Diagnostics& diagnostics) {
+std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text, const nlohmann::json& declared,
+                                          Diagnostics& diagnostics) {
   if (declared.is_string()) return text;
   if (auto json = plain_to_json(text); json && !json->is_null()) return json;
   report(diagnostics, "bad-option", "--param " + option + "=" + text + ": the value is empty, or a number that is too large", {});
@@ -68,7 +74,8 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults, st
   for (const auto& [name, text] : options.parameters) {
     if (defaults.parameters.contains(name)) continue;
     const auto dot = name.find('.');
-    const auto step = std::find_if(steps.begin(), steps.end(), [step_name = name.substr(0, dot)](const ReadStep& each) { return each.spec.name == step_name; });
+    const auto step =
+        std::find_if(steps.begin(), steps.end(), [step_name = name.substr(0, dot)](const ReadStep& each) { return each.spec.name == step_name; });
     const auto key = dot == std::string::npos ? std::string() : name.substr(dot + 1);
     if (step != steps.end() && step->spec.parameters.contains(key)) {
       auto& declared = step->spec.parameters[key];
@@ -108,7 +115,8 @@ PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs:
 
   std::vector<ReadStep> steps;
   if (const Value* list = root.find("steps"); !list) {
-    if (!has_misspelt(root, "steps")) report(diagnostics, "missing-key", "the pipeline has no 'steps'", root.span, {"`pipe init` writes a pipeline to start from"});
+    if (!has_misspelt(root, "steps"))
+      report(diagnostics, "missing-key", "the pipeline has no 'steps'", root.span, {"`pipe init` writes a pipeline to start from"});
   } else if (list->kind != Value::Kind::map) {
     report_type(diagnostics, "steps", "a map of names to steps", *list);
     diagnostics.back().notes.push_back("as in `train: {command: [python, train.py]}`");
@@ -157,7 +165,9 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
 
 PipelineSpec load(const fs::path& file, const LoadOptions& options) {
   std::error_code error;
-  if (fs::is_directory(file, error)) throw InputError("'" + file.string() + "' is a folder, not a pipeline file", fs::exists(file / "pipeline.yaml", error) ? "did you mean '" + (file / "pipeline.yaml").string() + "'?" : "");
+  if (fs::is_directory(file, error))
+    throw InputError("'" + file.string() + "' is a folder, not a pipeline file",
+                     fs::exists(file / "pipeline.yaml", error) ? "did you mean '" + (file / "pipeline.yaml").string() + "'?" : "");
   if (!fs::exists(file, error)) throw InputError("there is no file '" + file.string() + "'", "`pipe init` writes a pipeline to start from");
   return parse(read_file(file), file, options);
 }

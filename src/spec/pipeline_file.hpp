@@ -33,14 +33,14 @@ nlohmann::json schema();
 
 /// A file that a step's code is made of.
 struct CodeFile {
-  std::string relative_path;     ///< Below the pipeline's root, with `/`.
+  std::string relative_path;  ///< Below the pipeline's root, with `/`.
   std::filesystem::path source;
-  std::string reason;            ///< For `plan -v`: `named in command`, `imported by train.py:3`, `code: src/*.py`.
+  std::string reason;  ///< For `plan -v`: `named in command`, `imported by train.py:3`, `code: src/*.py`.
 };
 
 struct CodeSet {
-  std::vector<CodeFile> files;                       ///< Sorted by relative_path.
-  std::vector<std::filesystem::path> looked_at;      ///< Folders and missing candidates that the answer depends on, besides the files.
+  std::vector<CodeFile> files;                   ///< Sorted by relative_path.
+  std::vector<std::filesystem::path> looked_at;  ///< Folders and missing candidates that the answer depends on, besides the files.
 };
 
 /// Which files a step sees: what its `code:` lists, or, where it lists nothing, the files of the root that its command names plus what those import

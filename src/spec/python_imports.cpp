@@ -54,8 +54,10 @@ class Lexer {
     while (continues_name(peek())) ++at_;
     const auto name = source_.substr(start, at_ - start);
     const bool is_prefix = name.size() <= 2 && name.find_first_not_of("rRbBuUfF") == std::string_view::npos;
-    if (is_prefix && (peek() == '"' || peek() == '\'')) read_text();
-    else tokens_.push_back({Token::Kind::name, std::string(name), line_});
+    if (is_prefix && (peek() == '"' || peek() == '\''))
+      read_text();
+    else
+      tokens_.push_back({Token::Kind::name, std::string(name), line_});
   }
 
   void read_text() {
@@ -96,10 +98,14 @@ class Reader {
     bool begins_statement = true;
     while (at_ < tokens_.size()) {
       const Token& token = tokens_[at_];
-      if (begins_statement && is_name("import")) read_import();
-      else if (begins_statement && is_name("from")) read_from();
-      else if (is_name("import_module") || is_name("__import__")) read_call();
-      else ++at_;
+      if (begins_statement && is_name("import"))
+        read_import();
+      else if (begins_statement && is_name("from"))
+        read_from();
+      else if (is_name("import_module") || is_name("__import__"))
+        read_call();
+      else
+        ++at_;
       begins_statement = token.kind == Token::Kind::line_end || (token.kind == Token::Kind::symbol && (token.text == ";" || token.text == ":"));
       if (at_ > 0 && at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::line_end) begins_statement = true;
     }
@@ -107,7 +113,9 @@ class Reader {
   }
 
  private:
-  bool is_symbol(std::string_view text) const { return at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::symbol && tokens_[at_].text == text; }
+  bool is_symbol(std::string_view text) const {
+    return at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::symbol && tokens_[at_].text == text;
+  }
   bool is_name(std::string_view text) const { return at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::name && tokens_[at_].text == text; }
   bool is_any_name() const { return at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::name; }
   bool accept(std::string_view symbol) { return is_symbol(symbol) && ++at_; }

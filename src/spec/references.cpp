@@ -55,8 +55,10 @@ std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep
   }
   for (std::size_t i = 0; i < step.spec.after.size(); ++i) {
     const auto found = index.find(step.spec.after[i]);
-    if (found == index.end()) report_unknown_step(step.spec.after[i], step.after_spans[i], steps, diagnostics);
-    else needs.push_back(found->second);
+    if (found == index.end())
+      report_unknown_step(step.spec.after[i], step.after_spans[i], steps, diagnostics);
+    else
+      needs.push_back(found->second);
   }
   return needs;
 }
@@ -64,7 +66,8 @@ std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep
 /// How `step` comes to need `other`, and where it says so.
 std::pair<std::string, Span> reason_for(const ReadStep& step, const std::string& other) {
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i)
-    if (step.spec.inputs[i].step == other) return {"'" + step.spec.name + "' takes its input '" + step.spec.inputs[i].name + "' from '" + other + "'", step.input_spans[i]};
+    if (step.spec.inputs[i].step == other)
+      return {"'" + step.spec.name + "' takes its input '" + step.spec.inputs[i].name + "' from '" + other + "'", step.input_spans[i]};
   for (std::size_t i = 0; i < step.spec.after.size(); ++i)
     if (step.spec.after[i] == other) return {"'" + step.spec.name + "' comes after '" + other + "'", step.after_spans[i]};
   return {};
@@ -103,15 +106,16 @@ class ScalarPlaces {
     const auto in_line = line_break == std::string_view::npos ? offset : offset - line_break - 1;
     const auto line_number = scalar.span.line + static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
     const auto at = [&](std::size_t line, std::size_t column) -> std::optional<Span> {
-      if (line == 0 || line > lines_.size() || lines_[line - 1].substr(std::min(column, lines_[line - 1].size()), length) != wanted) return std::nullopt;
+      if (line == 0 || line > lines_.size() || lines_[line - 1].substr(std::min(column, lines_[line - 1].size()), length) != wanted)
+        return std::nullopt;
       return Span{static_cast<unsigned>(line), static_cast<unsigned>(column + 1), static_cast<unsigned>(length)};
     };
     const std::size_t start = scalar.span.column - 1;
     if (line_break == std::string_view::npos) {
-      if (auto span = at(scalar.span.line, start + offset)) return *span;                         // plain
-      if (auto span = at(scalar.span.line, start + 1 + offset)) return *span;                     // quoted
+      if (auto span = at(scalar.span.line, start + offset)) return *span;      // plain
+      if (auto span = at(scalar.span.line, start + 1 + offset)) return *span;  // quoted
     }
-    if (line_number < lines_.size()) {                                                            // a block begun with `|`
+    if (line_number < lines_.size()) {  // a block begun with `|`
       const auto indent = lines_[scalar.span.line < lines_.size() ? scalar.span.line : 0].find_first_not_of(' ');
       if (indent != std::string_view::npos)
         if (auto span = at(line_number + 1, indent + in_line)) return *span;
@@ -147,22 +151,29 @@ void read_command(ReadStep& step, ScalarPlaces& places, Diagnostics& diagnostics
     std::vector<TemplateProblem> problems;
     spec.command.arguments.push_back(parse_template(scalar.scalar, names, problems));
     for (TemplateProblem& problem : problems)
-      report(diagnostics, problem.code, std::move(problem.message), places.find(scalar, problem.offset, problem.length), std::move(problem.notes), std::move(problem.suggestion));
+      report(diagnostics, problem.code, std::move(problem.message), places.find(scalar, problem.offset, problem.length), std::move(problem.notes),
+             std::move(problem.suggestion));
   };
   if (value.kind == Value::Kind::list) {
     if (value.items.empty()) report(diagnostics, "empty-command", "the command of step '" + spec.name + "' is empty", value.span);
     for (const Value& item : value.items) {
-      if (item.kind != Value::Kind::scalar) report(diagnostics, "wrong-type", "each of 'command' must be a text, not " + describe(item), item.span);
-      else if (!formats::text.accepts(item.scalar)) report(diagnostics, "control-character", "a command must be free of control characters", item.span);
-      else read(item);
+      if (item.kind != Value::Kind::scalar)
+        report(diagnostics, "wrong-type", "each of 'command' must be a text, not " + describe(item), item.span);
+      else if (!formats::text.accepts(item.scalar))
+        report(diagnostics, "control-character", "a command must be free of control characters", item.span);
+      else
+        read(item);
     }
     if (!value.items.empty() && value.items[0].kind == Value::Kind::scalar && value.items[0].scalar.empty())
       report(diagnostics, "empty-command", "the program to execute is an empty text", value.items[0].span);
   } else if (value.kind == Value::Kind::scalar) {
     spec.command.shell = true;
-    if (value.scalar.find_first_not_of(" \t\n") == std::string::npos) report(diagnostics, "empty-command", "the command of step '" + spec.name + "' is empty", value.span);
-    else if (!formats::text.accepts(value.scalar)) report(diagnostics, "control-character", "a command must be free of control characters", value.span);
-    else read(value);
+    if (value.scalar.find_first_not_of(" \t\n") == std::string::npos)
+      report(diagnostics, "empty-command", "the command of step '" + spec.name + "' is empty", value.span);
+    else if (!formats::text.accepts(value.scalar))
+      report(diagnostics, "control-character", "a command must be free of control characters", value.span);
+    else
+      read(value);
   } else {
     report_type(diagnostics, "command", "a list of texts, or a text for `sh -c`", value);
   }

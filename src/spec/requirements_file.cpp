@@ -45,7 +45,8 @@ class Reader {
     sources_.insert(file.lexically_normal());
     std::ifstream stream(file, std::ios::binary);
     if (!fs::is_regular_file(file) || !stream) {
-      report(diagnostics_, "missing-file", "the requirements file '" + name + "' " + (fs::exists(file) ? "is not a file that can be read" : "does not exist"), place_,
+      report(diagnostics_, "missing-file",
+             "the requirements file '" + name + "' " + (fs::exists(file) ? "is not a file that can be read" : "does not exist"), place_,
              {"looked for " + file.lexically_normal().string()});
       return;
     }
@@ -72,21 +73,28 @@ class Reader {
     for (const auto& [short_name, long_name] : {std::pair{"-r", "--requirement"}, std::pair{"-c", "--constraint"}}) {
       const auto included = argument_of(line, short_name, long_name);
       if (!included) continue;
-      if (included->find("://") != std::string_view::npos) return refuse(where, line, "list the requirements here: an address may serve something else tomorrow");
+      if (included->find("://") != std::string_view::npos)
+        return refuse(where, line, "list the requirements here: an address may serve something else tomorrow");
       read(file.parent_path() / *included, (fs::path(name).parent_path() / *included).generic_string());
       return;
     }
     if (argument_of(line, "-e", "--editable") || line.starts_with('.') || line.starts_with('/') || line.find("file:") != std::string_view::npos)
-      return refuse(where, line, "a local project is no part of an image's requirements: install it with `local_project_install_command: pip install .`");
-    if (line.starts_with("-i ")) line.remove_prefix(3), lines_.push_back("--index-url " + std::string(trim(line)));
-    else if (line.starts_with("-f ")) line.remove_prefix(3), lines_.push_back("--find-links " + std::string(trim(line)));
-    else if (!formats::requirement.accepts(line)) return refuse(where, line, std::string("expected: ") + formats::requirement.expected);
-    else if (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) lines_.emplace_back(line);
+      return refuse(where, line,
+                    "a local project is no part of an image's requirements: install it with `local_project_install_command: pip install .`");
+    if (line.starts_with("-i "))
+      line.remove_prefix(3), lines_.push_back("--index-url " + std::string(trim(line)));
+    else if (line.starts_with("-f "))
+      line.remove_prefix(3), lines_.push_back("--find-links " + std::string(trim(line)));
+    else if (!formats::requirement.accepts(line))
+      return refuse(where, line, std::string("expected: ") + formats::requirement.expected);
+    else if (std::find(lines_.begin(), lines_.end(), line) == lines_.end())
+      lines_.emplace_back(line);
   }
 
   void refuse(const std::string& where, std::string_view line, std::string note) {
     std::string shown(line.substr(0, 100));
-    std::replace_if(shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+    std::replace_if(
+        shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
     report(diagnostics_, "bad-requirement", where + ": '" + shown + "' cannot be used", place_, {std::move(note)});
   }
 
@@ -99,7 +107,8 @@ class Reader {
 
 }  // namespace
 
-std::vector<std::string> read_requirements(const fs::path& file, const std::string& name, Span place, Diagnostics& diagnostics, std::set<fs::path>& sources) {
+std::vector<std::string> read_requirements(const fs::path& file, const std::string& name, Span place, Diagnostics& diagnostics,
+                                           std::set<fs::path>& sources) {
   Reader reader(place, diagnostics, sources);
   reader.read(file, name);
   return reader.take();

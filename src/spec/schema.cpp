@@ -24,19 +24,28 @@ json scalar() { return {{"type", {"string", "number", "boolean"}}}; }
 /// The keys that a pipeline and a step have in common.
 json common_properties() {
   const json variable{{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_]*$"}};
-  json secret = object_of({{"name", described(variable, "Name of the variable.")}, {"file", described(text(), "File that holds the value. Default: the caller's variable of that name.")}});
+  json secret = object_of({{"name", described(variable, "Name of the variable.")},
+                           {"file", described(text(), "File that holds the value. Default: the caller's variable of that name.")}});
   secret["required"] = {"name"};
   return {
-      {"parameters", described(map_of(scalar()), "Values for `${params.X}`, also in the variable PIPE_PARAM_X. A step's own win over the pipeline's.")},
-      {"environment", described(any_of({map_of({{"type", {"string", "number", "boolean", "null"}}}), list_of(variable)}),
-                                "Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the caller.")},
-      {"secrets", described(list_of(any_of({variable, secret})), "Variables from the caller's environment or a file that are masked in logs and stored nowhere.")},
+      {"parameters",
+       described(map_of(scalar()), "Values for `${params.X}`, also in the variable PIPE_PARAM_X. A step's own win over the pipeline's.")},
+      {"environment",
+       described(
+           any_of({map_of({{"type", {"string", "number", "boolean", "null"}}}), list_of(variable)}),
+           "Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the caller.")},
+      {"secrets", described(list_of(any_of({variable, secret})),
+                            "Variables from the caller's environment or a file that are masked in logs and stored nowhere.")},
       {"code", described(any_of({text(), list_of(text())}),
-                         "Files, folders and globs (`**` crosses folders) of the pipeline's folder that the step sees; `.` is all that .dockerignore and .gitignore leave. "
+                         "Files, folders and globs (`**` crosses folders) of the pipeline's folder that the step sees; `.` is all that .dockerignore "
+                         "and .gitignore leave. "
                          "Default: the files that the command names, and what those import or source.")},
-      {"settings", described(settings_schema(), "Image, container and resources. The pipeline's are each step's default; a step's own values win key by key, its lists replace, its maps are merged in.")},
+      {"settings", described(settings_schema(),
+                             "Image, container and resources. The pipeline's are each step's default; a step's own values win key by key, its lists "
+                             "replace, its maps are merged in.")},
       {"retry", described(retry_schema(), "Repetition of failed attempts.")},
-      {"timeout", described({{"type", {"string", "number"}}, {"examples", {"10m", "1h30m"}}}, "Longest time of one attempt; a bare number is seconds.")},
+      {"timeout",
+       described({{"type", {"string", "number"}}, {"examples", {"10m", "1h30m"}}}, "Longest time of one attempt; a bare number is seconds.")},
       {"cache", described({{"type", "boolean"}}, "Whether an earlier success with the same key is used instead of a run. Default: true.")},
   };
 }
@@ -47,10 +56,14 @@ json step_schema() {
   const json file{{"type", {"string", "null"}}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*$"}};
   json command = any_of({list_of(scalar()), text()});
   command["anyOf"][0]["minItems"] = 1;
-  properties["command"] = described(std::move(command), "What is executed: a list as it stands, a text by `sh -c`. Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}; `$${` is a literal `${`.");
+  properties["command"] = described(std::move(command),
+                                    "What is executed: a list as it stands, a text by `sh -c`. Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, "
+                                    "${env.X}, ${run.id}, ${step.name}; `$${` is a literal `${`.");
   properties["description"] = described(text(), "What the step is for.");
-  properties["inputs"] = described(map_of({{"type", "string"}, {"pattern", "^[^.]+\\.[^.]+$"}}), "Outputs of other steps, by the name that they have here: `{data: load.data}`.");
-  properties["outputs"] = described(any_of({list_of(name), map_of(file)}), "Files or folders that the step writes: a list of names, or a map of names to file names.");
+  properties["inputs"] = described(map_of({{"type", "string"}, {"pattern", "^[^.]+\\.[^.]+$"}}),
+                                   "Outputs of other steps, by the name that they have here: `{data: load.data}`.");
+  properties["outputs"] =
+      described(any_of({list_of(name), map_of(file)}), "Files or folders that the step writes: a list of names, or a map of names to file names.");
   properties["after"] = described(list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
   json schema = object_of(std::move(properties));
   schema["required"] = {"command"};
@@ -64,11 +77,13 @@ json schema() {
   properties["name"] = described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}}, "Name of the pipeline.");
   properties["description"] = described(text(), "What the pipeline is for.");
   properties["tags"] = described(list_of(text()), "Words to find its runs by.");
-  properties["execution_mode"] = described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}}, "What happens to other steps when one has failed. Default: continue_on_failure.");
+  properties["execution_mode"] = described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
+                                           "What happens to other steps when one has failed. Default: continue_on_failure.");
   json steps = map_of({{"$ref", "#/$defs/step"}});
   steps["minProperties"] = 1;
   steps["propertyNames"] = {{"pattern", "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"}};
-  properties["steps"] = described(std::move(steps), "The steps, by name. Their order is given by inputs and `after`, not by their place in the file.");
+  properties["steps"] =
+      described(std::move(steps), "The steps, by name. Their order is given by inputs and `after`, not by their place in the file.");
   json schema = object_of(std::move(properties));
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "pipe pipeline";

@@ -10,7 +10,8 @@ constexpr unsigned kDeepestSubstitution = 50;
 
 class Lexer {
  public:
-  Lexer(std::string_view script, unsigned line, unsigned depth, std::vector<ShellWord>& words) : script_(script), line_(line), depth_(depth), words_(words) {}
+  Lexer(std::string_view script, unsigned line, unsigned depth, std::vector<ShellWord>& words)
+      : script_(script), line_(line), depth_(depth), words_(words) {}
 
   void run() {
     while (at_ < script_.size()) step();
@@ -28,8 +29,10 @@ class Lexer {
 
   void finish() {
     if (!in_word_) return;
-    if (takes_delimiter_) delimiters_.push_back(word_);
-    else words_.push_back({word_, word_line_});
+    if (takes_delimiter_)
+      delimiters_.push_back(word_);
+    else
+      words_.push_back({word_, word_line_});
     takes_delimiter_ = false;
     word_.clear();
     in_word_ = false;
@@ -38,8 +41,10 @@ class Lexer {
   void step() {
     const char c = peek();
     if (c == '\\') {
-      if (peek(1) == '\n') ++line_;
-      else if (at_ + 1 < script_.size()) add(peek(1));
+      if (peek(1) == '\n')
+        ++line_;
+      else if (at_ + 1 < script_.size())
+        add(peek(1));
       at_ += 2;
     } else if (c == '\'') {
       const auto end = std::min(script_.find('\'', at_ + 1), script_.size());
@@ -101,14 +106,17 @@ class Lexer {
       at_ = end + 1;
     } else if (peek(1) == '{') {
       const auto end = std::min(script_.find('}', at_), script_.size());
-      line_ += static_cast<unsigned>(std::count(script_.begin() + static_cast<std::ptrdiff_t>(at_), script_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      line_ += static_cast<unsigned>(
+          std::count(script_.begin() + static_cast<std::ptrdiff_t>(at_), script_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
       at_ = end + 1;
     } else {
       ++at_;
       const auto start = at_;
       while ((peek() >= 'a' && peek() <= 'z') || (peek() >= 'A' && peek() <= 'Z') || (peek() >= '0' && peek() <= '9') || peek() == '_') ++at_;
-      if (at_ == start && std::string_view("@*#?-$!").find(peek()) != std::string_view::npos) ++at_;
-      else if (at_ == start) return add('$');
+      if (at_ == start && std::string_view("@*#?-$!").find(peek()) != std::string_view::npos)
+        ++at_;
+      else if (at_ == start)
+        return add('$');
     }
     add(kUnknown);
   }
@@ -119,11 +127,16 @@ class Lexer {
     char quote = '\0';
     for (; from < script_.size(); ++from) {
       const char c = script_[from];
-      if (c == '\\' && quote != '\'') ++from;
-      else if (quote != '\0') quote = c == quote ? '\0' : quote;
-      else if (c == '"' || c == '\'') quote = c;
-      else if (c == '(') ++open;
-      else if (c == ')' && --open == 0) return from;
+      if (c == '\\' && quote != '\'')
+        ++from;
+      else if (quote != '\0')
+        quote = c == quote ? '\0' : quote;
+      else if (c == '"' || c == '\'')
+        quote = c;
+      else if (c == '(')
+        ++open;
+      else if (c == ')' && --open == 0)
+        return from;
     }
     return script_.size();
   }

@@ -18,23 +18,31 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-constexpr Format kSlotName{"a name of letters, digits, `_` and `-` that begins with a letter",
-                           [](std::string_view text) { return is_name(text) && text.find('.') == std::string_view::npos && !(text[0] >= '0' && text[0] <= '9'); }};
+constexpr Format kSlotName{"a name of letters, digits, `_` and `-` that begins with a letter", [](std::string_view text) {
+                             return is_name(text) && text.find('.') == std::string_view::npos && !(text[0] >= '0' && text[0] <= '9');
+                           }};
 constexpr Format kFileName{"a file name of letters, digits, `_`, `-` and `.` that begins with a letter or digit", is_name};
-constexpr Format kReference{"`STEP.OUTPUT`", [](std::string_view text) { return formats::word.accepts(text) && std::count(text.begin(), text.end(), '.') == 1 && text.front() != '.' && text.back() != '.'; }};
+constexpr Format kReference{"`STEP.OUTPUT`", [](std::string_view text) {
+                              return formats::word.accepts(text) && std::count(text.begin(), text.end(), '.') == 1 && text.front() != '.' &&
+                                     text.back() != '.';
+                            }};
 
 /// Variables that pipe sets for a step itself.
 bool is_reserved(std::string_view name) {
-  return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") || name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" || name == "PIPE_ATTEMPT";
+  return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") || name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" ||
+         name == "PIPE_STEP_NAME" || name == "PIPE_ATTEMPT";
 }
 
 }  // namespace
 
-const Strings kPipelineKeys{"name", "description", "tags", "parameters", "environment", "secrets", "code", "settings", "retry", "timeout", "cache", "execution_mode", "steps"};
-const Strings kStepKeys{"description", "command", "parameters", "inputs", "outputs", "after", "code", "environment", "secrets", "settings", "retry", "timeout", "cache"};
+const Strings kPipelineKeys{"name",     "description", "tags",    "parameters", "environment",    "secrets", "code",
+                            "settings", "retry",       "timeout", "cache",      "execution_mode", "steps"};
+const Strings kStepKeys{"description", "command", "parameters", "inputs", "outputs", "after", "code",
+                        "environment", "secrets", "settings",   "retry",  "timeout", "cache"};
 
 bool has_misspelt(const Value& map, const std::string& key) {
-  return std::any_of(map.members.begin(), map.members.end(), [&](const auto& member) { return closest(member.first.scalar, std::span(&key, 1)).has_value(); });
+  return std::any_of(map.members.begin(), map.members.end(),
+                     [&](const auto& member) { return closest(member.first.scalar, std::span(&key, 1)).has_value(); });
 }
 
 /// What was found out about files, so that ten thousand steps with equal settings ask once.
@@ -43,20 +51,24 @@ struct StepReader::Memory {
   std::unordered_map<std::string, bool> exists;
 };
 
-StepReader::StepReader(fs::path root, Diagnostics& diagnostics) : root_(std::move(root)), diagnostics_(diagnostics), memory_(std::make_unique<Memory>()) {}
+StepReader::StepReader(fs::path root, Diagnostics& diagnostics)
+    : root_(std::move(root)), diagnostics_(diagnostics), memory_(std::make_unique<Memory>()) {}
 StepReader::~StepReader() = default;
 
 Defaults StepReader::read_defaults(const Value& map) {
   Defaults defaults;
   for (const auto& [key, value] : map.members) {
-    if (key.scalar == "parameters") read_parameters(value, defaults);
-    else if (key.scalar == "environment") read_environment(value, defaults);
-    else if (key.scalar == "secrets") read_secrets(value, defaults);
+    if (key.scalar == "parameters")
+      read_parameters(value, defaults);
+    else if (key.scalar == "environment")
+      read_environment(value, defaults);
+    else if (key.scalar == "secrets")
+      read_secrets(value, defaults);
     else if (key.scalar == "retry") {
       defaults.retry = decode_retry(value, diagnostics_);
       if (value.kind == Value::Kind::scalar) diagnostics_.back().suggestion = "did you mean `retry: {max_retries: " + value.scalar + "}`?";
-    }
-    else if (key.scalar == "cache") defaults.cache = read_bool("cache", value, diagnostics_);
+    } else if (key.scalar == "cache")
+      defaults.cache = read_bool("cache", value, diagnostics_);
     else if (key.scalar == "timeout") {
       defaults.timeout = read_duration("timeout", value, diagnostics_);
       if (defaults.timeout && *defaults.timeout <= Duration::zero()) report_type(diagnostics_, "timeout", "longer than no time at all", value);
@@ -93,10 +105,14 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
 
   Defaults own = read_defaults(body);
   for (const auto& [name, value] : body.members) {
-    if (name.scalar == "command") step.command = &value;
-    else if (name.scalar == "description") spec.description = read_text("description", value, formats::text, diagnostics_).value_or("");
-    else if (name.scalar == "inputs") read_inputs(value, step);
-    else if (name.scalar == "outputs") read_outputs(value, spec);
+    if (name.scalar == "command")
+      step.command = &value;
+    else if (name.scalar == "description")
+      spec.description = read_text("description", value, formats::text, diagnostics_).value_or("");
+    else if (name.scalar == "inputs")
+      read_inputs(value, step);
+    else if (name.scalar == "outputs")
+      read_outputs(value, spec);
     else if (name.scalar == "after") {
       if (const auto steps = read_texts("after", value, formats::word, diagnostics_); steps && steps->size() == value.items.size()) {
         spec.after = *steps;
@@ -106,7 +122,9 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
       check_against_pipeline(pipeline.settings, own.settings, value, diagnostics_);
     }
   }
-  if (!step.command && !has_misspelt(body, "command")) report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'", key.span, {"a list is executed as it stands, a text by `sh -c`"});
+  if (!step.command && !has_misspelt(body, "command"))
+    report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'", key.span,
+           {"a list is executed as it stands, a text by `sh -c`"});
 
   spec.parameters = std::move(own.parameters);
   spec.parameters.insert(pipeline.parameters.begin(), pipeline.parameters.end());
@@ -114,7 +132,8 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
   spec.environment.insert(pipeline.environment.begin(), pipeline.environment.end());
   spec.secrets = std::move(own.secrets);
   for (const SecretSpec& secret : pipeline.secrets)
-    if (std::none_of(spec.secrets.begin(), spec.secrets.end(), [&](const SecretSpec& other) { return other.name == secret.name; })) spec.secrets.push_back(secret);
+    if (std::none_of(spec.secrets.begin(), spec.secrets.end(), [&](const SecretSpec& other) { return other.name == secret.name; }))
+      spec.secrets.push_back(secret);
   spec.settings = body.find("settings") ? merge(pipeline.settings, own.settings) : pipeline.settings;
   spec.retry = merge(pipeline.retry, own.retry);
   spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
@@ -135,7 +154,8 @@ void StepReader::check_file(const Value& settings, std::initializer_list<std::st
   if (is_new) known->second = folder ? fs::is_directory(path, error) : fs::is_regular_file(path, error);
   if (is_new) sources_.insert(path.lexically_normal());
   if (!known->second)
-    report(diagnostics_, "missing-file", std::string("the ") + (folder ? "folder" : "file") + " '" + value->scalar + "' does not exist", value->span, {"looked for " + path.lexically_normal().string()});
+    report(diagnostics_, "missing-file", std::string("the ") + (folder ? "folder" : "file") + " '" + value->scalar + "' does not exist", value->span,
+           {"looked for " + path.lexically_normal().string()});
 }
 
 void StepReader::read_settings(const Value& map, Settings& settings) {
@@ -158,7 +178,8 @@ void StepReader::check_code(const Value& code, const Strings& patterns) {
     const Value& place = code.kind == Value::Kind::list && patterns.size() == code.items.size() ? code.items[i] : code;
     const fs::path path = fs::path(patterns[i]).lexically_normal();
     if (path.is_absolute() || *path.begin() == "..") {
-      report(diagnostics_, "code-outside", "'" + patterns[i] + "' leaves the pipeline's folder", place.span, {"code is what lies beside the pipeline file or below"});
+      report(diagnostics_, "code-outside", "'" + patterns[i] + "' leaves the pipeline's folder", place.span,
+             {"code is what lies beside the pipeline file or below"});
       continue;
     }
     const auto glob = patterns[i].find_first_of("*?[\\");
@@ -166,7 +187,9 @@ void StepReader::check_code(const Value& code, const Strings& patterns) {
     const auto [known, is_new] = memory_->exists.emplace("code:" + patterns[i], false);
     std::error_code error;
     if (is_new) known->second = fs::exists(root_ / literal, error);
-    if (!known->second) report(diagnostics_, "missing-file", "the code '" + patterns[i] + "' does not exist", place.span, {"looked for " + (root_ / literal / "").parent_path().string()});
+    if (!known->second)
+      report(diagnostics_, "missing-file", "the code '" + patterns[i] + "' does not exist", place.span,
+             {"looked for " + (root_ / literal / "").parent_path().string()});
   }
 }
 
@@ -174,33 +197,42 @@ void StepReader::read_parameters(const Value& value, Defaults& defaults) {
   if (!expect_map("parameters", value, diagnostics_)) return;
   for (const auto& [name, member] : value.members) {
     if (!kSlotName.accepts(name.scalar)) {
-      report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name", name.span, {std::string("it must be ") + kSlotName.expected});
+      report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name", name.span,
+             {std::string("it must be ") + kSlotName.expected});
     } else if (member.kind != Value::Kind::scalar) {
       report_type(diagnostics_, name.scalar, "a text, a number or a boolean", member);
-      if (member.kind != Value::Kind::null) diagnostics_.back().notes.push_back("a parameter is one value: write a structure to a file and name that under `code`");
+      if (member.kind != Value::Kind::null)
+        diagnostics_.back().notes.push_back("a parameter is one value: write a structure to a file and name that under `code`");
     } else if (!formats::text.accepts(member.scalar)) {
       report(diagnostics_, "control-character", "parameter '" + name.scalar + "' has a control character in it", member.span);
     } else if (auto json = scalar_to_json(member)) {
       defaults.parameters.emplace(name.scalar, std::move(*json));
     } else {
-      report(diagnostics_, "bad-number", "the number " + member.scalar.substr(0, 40) + " is beyond what a parameter can hold", member.span, {"put it in quotes to pass it on as a text"});
+      report(diagnostics_, "bad-number", "the number " + member.scalar.substr(0, 40) + " is beyond what a parameter can hold", member.span,
+             {"put it in quotes to pass it on as a text"});
     }
   }
 }
 
 void StepReader::read_environment(const Value& value, Defaults& defaults) {
   const auto add = [&](const Value& name, std::optional<std::string> content) {
-    if (!formats::variable.accepts(name.scalar)) report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be a variable's name", name.span, {std::string("it must be ") + formats::variable.expected});
-    else if (is_reserved(name.scalar)) report(diagnostics_, "reserved-name", "'" + name.scalar + "' is set by pipe itself", name.span);
-    else defaults.environment.emplace(name.scalar, std::move(content));
+    if (!formats::variable.accepts(name.scalar))
+      report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be a variable's name", name.span,
+             {std::string("it must be ") + formats::variable.expected});
+    else if (is_reserved(name.scalar))
+      report(diagnostics_, "reserved-name", "'" + name.scalar + "' is set by pipe itself", name.span);
+    else
+      defaults.environment.emplace(name.scalar, std::move(content));
   };
   if (value.kind == Value::Kind::list) {
     if (const auto names = read_texts("environment", value, formats::line, diagnostics_); names && names->size() == value.items.size())
       for (const Value& item : value.items) add(item, std::nullopt);
   } else if (value.kind == Value::Kind::map) {
     for (const auto& [name, member] : value.members) {
-      if (member.kind == Value::Kind::null) add(name, std::nullopt);
-      else if (auto content = read_text("environment." + name.scalar, member, formats::text, diagnostics_)) add(name, std::move(*content));
+      if (member.kind == Value::Kind::null)
+        add(name, std::nullopt);
+      else if (auto content = read_text("environment." + name.scalar, member, formats::text, diagnostics_))
+        add(name, std::move(*content));
     }
   } else {
     report_type(diagnostics_, "environment", "a map of names to values, or a list of names whose values come from the caller", value);
@@ -226,8 +258,10 @@ void StepReader::read_secrets(const Value& value, Defaults& defaults) {
           secret.file = (home ? fs::path(home) / path->substr(2) : root_ / *path).lexically_normal();
         }
     }
-    if (name->kind != Value::Kind::scalar || !formats::variable.accepts(name->scalar)) report_type(diagnostics_, "secrets", formats::variable.expected, *name);
-    else if (is_reserved(name->scalar)) report(diagnostics_, "reserved-name", "'" + name->scalar + "' is set by pipe itself", name->span);
+    if (name->kind != Value::Kind::scalar || !formats::variable.accepts(name->scalar))
+      report_type(diagnostics_, "secrets", formats::variable.expected, *name);
+    else if (is_reserved(name->scalar))
+      report(diagnostics_, "reserved-name", "'" + name->scalar + "' is set by pipe itself", name->span);
     else if (std::any_of(defaults.secrets.begin(), defaults.secrets.end(), [&](const SecretSpec& other) { return other.name == name->scalar; }))
       report(diagnostics_, "duplicate-key", "the secret '" + name->scalar + "' is listed twice", name->span);
     else {
@@ -241,7 +275,8 @@ void StepReader::read_inputs(const Value& value, ReadStep& step) {
   if (value.kind != Value::Kind::map) return report_type(diagnostics_, "inputs", "a map of names to `STEP.OUTPUT`", value);
   for (const auto& [name, member] : value.members) {
     if (!kSlotName.accepts(name.scalar)) {
-      report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be an input's name", name.span, {std::string("it must be ") + kSlotName.expected});
+      report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be an input's name", name.span,
+             {std::string("it must be ") + kSlotName.expected});
     } else if (auto reference = read_text("inputs." + name.scalar, member, kReference, diagnostics_)) {
       const auto dot = reference->find('.');
       step.spec.inputs.push_back({name.scalar, reference->substr(0, dot), reference->substr(dot + 1)});
@@ -258,43 +293,54 @@ void StepReader::read_outputs(const Value& value, StepSpec& step) {
       return;
     }
     if (file.kind != Value::Kind::scalar || !kFileName.accepts(file.scalar)) {
-      report(diagnostics_, "bad-name", "the file of output '" + name.scalar + "' must be " + kFileName.expected + ", not " + describe(file), file.span);
+      report(diagnostics_, "bad-name", "the file of output '" + name.scalar + "' must be " + kFileName.expected + ", not " + describe(file),
+             file.span);
       return;
     }
     const auto [other, is_new] = makers.emplace(file.scalar, name.scalar);
-    if (!is_new && other->second == name.scalar) report(diagnostics_, "duplicate-key", "the output '" + name.scalar + "' is listed twice", name.span);
-    else if (!is_new) report(diagnostics_, "duplicate-file", "the outputs '" + other->second + "' and '" + name.scalar + "' have the same file name '" + file.scalar + "'", file.span);
-    else step.outputs.push_back({name.scalar, file.scalar});
+    if (!is_new && other->second == name.scalar)
+      report(diagnostics_, "duplicate-key", "the output '" + name.scalar + "' is listed twice", name.span);
+    else if (!is_new)
+      report(diagnostics_, "duplicate-file",
+             "the outputs '" + other->second + "' and '" + name.scalar + "' have the same file name '" + file.scalar + "'", file.span);
+    else
+      step.outputs.push_back({name.scalar, file.scalar});
   };
   if (value.kind == Value::Kind::list)
     for (const Value& item : value.items) add(item, item);
   else if (value.kind == Value::Kind::map)
     for (const auto& [name, file] : value.members) add(name, file.kind == Value::Kind::null ? name : file);
-  else report_type(diagnostics_, "outputs", "a list of names, or a map of names to file names", value);
+  else
+    report_type(diagnostics_, "outputs", "a list of names, or a map of names to file names", value);
 }
 
 void StepReader::check_variables(const ReadStep& step) {
   const StepSpec& spec = step.spec;
   for (const SecretSpec& secret : spec.secrets)
     if (spec.environment.contains(secret.name))
-      report(diagnostics_, "contradiction", "'" + secret.name + "' of step '" + spec.name + "' is both under 'environment' and under 'secrets'", step.key->span, {"what is under 'environment' is stored and shown"});
+      report(diagnostics_, "contradiction", "'" + secret.name + "' of step '" + spec.name + "' is both under 'environment' and under 'secrets'",
+             step.key->span, {"what is under 'environment' is stored and shown"});
   std::unordered_map<std::string, std::string> variables;
   const auto add = [&](std::string_view prefix, const std::string& name) {
     const auto [other, is_new] = variables.emplace(variable_name(prefix, name), name);
     if (!is_new && other->second != name)
-      report(diagnostics_, "contradiction", "'" + other->second + "' and '" + name + "' of step '" + spec.name + "' both become the variable " + other->first, step.key->span);
+      report(diagnostics_, "contradiction",
+             "'" + other->second + "' and '" + name + "' of step '" + spec.name + "' both become the variable " + other->first, step.key->span);
   };
   const auto mixed = [](const auto& names, auto&& name_of) {  // Only names with these characters can meet another's variable.
     return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
-      const std::string& name = name_of(each);
-      return std::any_of(name.begin(), name.end(), [](char c) { return c == '-' || (c >= 'A' && c <= 'Z'); });
-    });
+             const std::string& name = name_of(each);
+             return std::any_of(name.begin(), name.end(), [](char c) { return c == '-' || (c >= 'A' && c <= 'Z'); });
+           });
   };
   const auto slot = [](const auto& each) -> const std::string& { return each.name; };
   const auto key = [](const auto& each) -> const std::string& { return each.first; };
-  if (mixed(spec.inputs, slot)) for (const auto& input : spec.inputs) add("PIPE_INPUT_", input.name);
-  if (mixed(spec.outputs, slot)) for (const auto& output : spec.outputs) add("PIPE_OUTPUT_", output.name);
-  if (mixed(spec.parameters, key)) for (const auto& [name, value] : spec.parameters) add("PIPE_PARAM_", name);
+  if (mixed(spec.inputs, slot))
+    for (const auto& input : spec.inputs) add("PIPE_INPUT_", input.name);
+  if (mixed(spec.outputs, slot))
+    for (const auto& output : spec.outputs) add("PIPE_OUTPUT_", output.name);
+  if (mixed(spec.parameters, key))
+    for (const auto& [name, value] : spec.parameters) add("PIPE_PARAM_", name);
 }
 
 }  // namespace pipeline::spec

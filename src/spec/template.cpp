@@ -52,7 +52,8 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
     problem.message = "the step has no " + std::string(group.what) + " '" + std::string(name) + "'";
     problem.suggestion = did_you_mean(name, known);
     if (!known.empty()) problem.notes.push_back("it has: " + list_of(known));
-    if (group.hole == Template::Hole::environment) problem.notes.push_back("`environment: [" + std::string(name) + "]` declares it, with the caller's value");
+    if (group.hole == Template::Hole::environment)
+      problem.notes.push_back("`environment: [" + std::string(name) + "]` declares it, with the caller's value");
     for (const Group& other : kGroups)
       if (problem.suggestion.empty() && std::binary_search((names.*other.names).begin(), (names.*other.names).end(), name))
         problem.suggestion = "did you mean '" + std::string(other.prefix) + "." + std::string(name) + "'?";
@@ -61,8 +62,10 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
   problem.message = "unknown name '" + std::string(expression) + "' in ${...}";
   problem.suggestion = did_you_mean(expression, all_names(names));
   problem.notes.push_back(kAllowed);
-  if (is_variable_name(expression)) problem.notes.push_back("for a variable of the shell write $" + std::string(expression) + " or $${" + std::string(expression) + "}");
-  else problem.notes.push_back("for a literal `${` write `$${`");
+  if (is_variable_name(expression))
+    problem.notes.push_back("for a variable of the shell write $" + std::string(expression) + " or $${" + std::string(expression) + "}");
+  else
+    problem.notes.push_back("for a literal `${` write `$${`");
   return std::nullopt;
 }
 
@@ -90,8 +93,10 @@ Template parse_template(std::string_view text, const TemplateNames& names, std::
       }
       TemplateProblem problem{i, end + 1, "unknown-reference", {}, {}, {}};
       flush();
-      if (auto reference = resolve(rest.substr(2, end - 2), names, problem)) result.parts.emplace_back(std::move(*reference));
-      else problems.push_back(std::move(problem));
+      if (auto reference = resolve(rest.substr(2, end - 2), names, problem))
+        result.parts.emplace_back(std::move(*reference));
+      else
+        problems.push_back(std::move(problem));
       i += end + 1;
     } else if (!rest.empty()) {
       literal += '$';

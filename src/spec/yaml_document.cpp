@@ -30,10 +30,14 @@ class SourceText {
     if (!quoted) return !scalar.empty() && text_.substr(position, scalar.size()) == scalar ? static_cast<unsigned>(scalar.size()) : 1;
     if (quote != '"' && quote != '\'') return 1;
     for (std::size_t i = position + 1; i < text_.size(); ++i) {
-      if (quote == '"' && text_[i] == '\\') ++i;
-      else if (text_[i] != quote) continue;
-      else if (quote == '\'' && text_.substr(i + 1).starts_with(quote)) ++i;
-      else return static_cast<unsigned>(std::min(i + 1, text_.find('\n', position)) - position);
+      if (quote == '"' && text_[i] == '\\')
+        ++i;
+      else if (text_[i] != quote)
+        continue;
+      else if (quote == '\'' && text_.substr(i + 1).starts_with(quote))
+        ++i;
+      else
+        return static_cast<unsigned>(std::min(i + 1, text_.find('\n', position)) - position);
     }
     return std::nullopt;
   }
@@ -51,7 +55,8 @@ class SourceText {
 /// Builds the tree from yaml-cpp's events; unlike YAML::Load it sees duplicate keys, places, and how much aliases copy.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string_view text, Diagnostics& diagnostics, const YamlLimits& limits) : source_(text), diagnostics_(diagnostics), limits_(limits) {}
+  TreeBuilder(std::string_view text, Diagnostics& diagnostics, const YamlLimits& limits)
+      : source_(text), diagnostics_(diagnostics), limits_(limits) {}
 
   std::optional<Value> take() { return std::move(root_); }
   /// Byte offset of the last node that was seen: an error of the parser lies behind it.
@@ -75,7 +80,8 @@ class TreeBuilder : public YAML::EventHandler {
     value.span = span_of(mark);
     last_position_ = static_cast<std::size_t>(mark.pos);
     const auto length = source_.length_at(last_position_, text, value.quoted);
-    if (!length) stop({"invalid-yaml", "this quote is never closed", value.span, {}, {}});  // yaml-cpp takes the end of the file for the closing quote.
+    if (!length)
+      stop({"invalid-yaml", "this quote is never closed", value.span, {}, {}});  // yaml-cpp takes the end of the file for the closing quote.
     value.span.length = *length;
     check_tag(tag, value.span, "tag:yaml.org,2002:str");
     add(std::move(value), anchor);
@@ -106,8 +112,8 @@ class TreeBuilder : public YAML::EventHandler {
   struct Open {
     Value value;
     YAML::anchor_t anchor = 0;
-    std::optional<Value> key;                              ///< Of a map, read and waiting for its value.
-    std::unordered_map<std::string, unsigned> lines;       ///< Keys seen and where; only of larger maps, small ones are searched.
+    std::optional<Value> key;                         ///< Of a map, read and waiting for its value.
+    std::unordered_map<std::string, unsigned> lines;  ///< Keys seen and where; only of larger maps, small ones are searched.
     std::size_t size = 1, depth = 1;
   };
   struct Anchored {
@@ -129,13 +135,17 @@ class TreeBuilder : public YAML::EventHandler {
 
   void charge(std::size_t values, Span span) {
     if ((copied_ += values) > limits_.copied_values)
-      stop({"alias-bomb", "aliases expand to more than " + std::to_string(limits_.copied_values) + " values", span,
-            {"anchors (&name) and aliases (*name) that refer to each other grow exponentially"}, {}});
+      stop({"alias-bomb",
+            "aliases expand to more than " + std::to_string(limits_.copied_values) + " values",
+            span,
+            {"anchors (&name) and aliases (*name) that refer to each other grow exponentially"},
+            {}});
   }
 
   void check_tag(const std::string& tag, Span span, std::string_view harmless) {
     if (tag.empty() || tag == "?" || tag == "!" || tag == harmless) return;
-    diagnostics_.push_back({"unsupported-tag", "the tag '" + tag + "' is not supported", span, {"only `!!str` is: quotes around the text say the same"}, {}});
+    diagnostics_.push_back(
+        {"unsupported-tag", "the tag '" + tag + "' is not supported", span, {"only `!!str` is: quotes around the text say the same"}, {}});
   }
 
   void open(Value::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -166,26 +176,36 @@ class TreeBuilder : public YAML::EventHandler {
     Open& parent = open_.back();
     parent.size += size;
     parent.depth = std::max(parent.depth, depth + 1);
-    if (parent.value.kind == Value::Kind::list) parent.value.items.push_back(std::move(value));
-    else if (!parent.key) parent.key = std::move(value);
-    else add_member(parent, std::move(value));
+    if (parent.value.kind == Value::Kind::list)
+      parent.value.items.push_back(std::move(value));
+    else if (!parent.key)
+      parent.key = std::move(value);
+    else
+      add_member(parent, std::move(value));
   }
 
   void add_member(Open& map, Value value) {
     Value key = std::move(*map.key);
     map.key.reset();
     if (key.kind != Value::Kind::scalar) {
-      diagnostics_.push_back({"bad-key", std::string("a key must be a text, not ") + (key.kind == Value::Kind::null ? "empty" : "a list or a map"), key.span,
-                              {"a text that begins with `{` or `[` needs quotes"}, {}});
+      diagnostics_.push_back({"bad-key",
+                              std::string("a key must be a text, not ") + (key.kind == Value::Kind::null ? "empty" : "a list or a map"),
+                              key.span,
+                              {"a text that begins with `{` or `[` needs quotes"},
+                              {}});
       return;
     }
     if (key.scalar == "<<" && !key.quoted) {
-      diagnostics_.push_back({"merge-key", "merge keys (`<<`) are not supported", key.span,
-                              {"what the pipeline says beside `steps` is the default of every step; a plain alias (`settings: *name`) works"}, {}});
+      diagnostics_.push_back({"merge-key",
+                              "merge keys (`<<`) are not supported",
+                              key.span,
+                              {"what the pipeline says beside `steps` is the default of every step; a plain alias (`settings: *name`) works"},
+                              {}});
       return;
     }
     if (const unsigned first = line_of(map, key)) {
-      diagnostics_.push_back({"duplicate-key", "the key '" + key.scalar + "' is given twice", key.span, {"first given in line " + std::to_string(first)}, {}});
+      diagnostics_.push_back(
+          {"duplicate-key", "the key '" + key.scalar + "' is given twice", key.span, {"first given in line " + std::to_string(first)}, {}});
       return;
     }
     map.value.members.push_back({std::move(key), std::move(value)});
@@ -245,16 +265,23 @@ std::optional<Value> parse_yaml(std::string_view text, Diagnostics& diagnostics,
     if (parser.HandleNextDocument(second)) {
       const auto other = second.take();
       const Span place = other ? other->span : Span{};
-      if (contains_separator(text)) diagnostics.push_back({"several-documents", "a second document begins here; a file holds one pipeline", place, {"remove the line `---` before it"}, {}});
-      else diagnostics.push_back({"invalid-yaml", "this does not continue what stands above: lists and maps cannot be mixed", place, {}, {}});
+      if (contains_separator(text))
+        diagnostics.push_back(
+            {"several-documents", "a second document begins here; a file holds one pipeline", place, {"remove the line `---` before it"}, {}});
+      else
+        diagnostics.push_back({"invalid-yaml", "this does not continue what stands above: lists and maps cannot be mixed", place, {}, {}});
     }
     return root;
   } catch (const Stop&) {
   } catch (const YAML::DeepRecursion& error) {
-    diagnostics.push_back({"too-deep", "lists and maps are nested more than " + std::to_string(limits.depth) + " deep",
-                           {static_cast<unsigned>(error.mark.line + 1), static_cast<unsigned>(error.mark.column + 1), 1}, {}, {}});
+    diagnostics.push_back({"too-deep",
+                           "lists and maps are nested more than " + std::to_string(limits.depth) + " deep",
+                           {static_cast<unsigned>(error.mark.line + 1), static_cast<unsigned>(error.mark.column + 1), 1},
+                           {},
+                           {}});
   } catch (const YAML::Exception& error) {
-    diagnostics.push_back(explain_yaml_error(error.msg, static_cast<unsigned>(error.mark.line + 1), static_cast<unsigned>(error.mark.column + 1), text, tree.last_position()));
+    diagnostics.push_back(explain_yaml_error(error.msg, static_cast<unsigned>(error.mark.line + 1), static_cast<unsigned>(error.mark.column + 1),
+                                             text, tree.last_position()));
   }
   return std::nullopt;
 }

@@ -13,9 +13,9 @@
 namespace pipeline::spec {
 
 struct YamlLimits {
-  std::size_t bytes = 16u << 20;         ///< Of the text.
-  std::size_t depth = 100;               ///< Lists and maps within each other.
-  std::size_t copied_values = 100'000;   ///< Made by anchors and aliases.
+  std::size_t bytes = 16u << 20;        ///< Of the text.
+  std::size_t depth = 100;              ///< Lists and maps within each other.
+  std::size_t copied_values = 100'000;  ///< Made by anchors and aliases.
 };
 
 /// The document, or nothing if it cannot be read as YAML at all. Appends what is wrong with it; a tree may come with diagnostics.

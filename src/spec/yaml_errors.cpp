@@ -64,7 +64,9 @@ std::optional<Span> find_incomplete_line(std::string_view text, unsigned line) {
   return std::nullopt;
 }
 
-Diagnostic invalid(std::string message, Span span, std::vector<std::string> notes = {}) { return {"invalid-yaml", std::move(message), span, std::move(notes), {}}; }
+Diagnostic invalid(std::string message, Span span, std::vector<std::string> notes = {}) {
+  return {"invalid-yaml", std::move(message), span, std::move(notes), {}};
+}
 
 }  // namespace
 
@@ -84,12 +86,17 @@ std::optional<Diagnostic> find_unreadable_bytes(std::string_view text) {
     }
     // yaml-cpp keeps the tokens of a line until it knows whether they are a key: what a line can hold bounds its memory.
     brackets += (c == '[' || c == '{') - (c == ']' || c == '}');
-    if (brackets > kMostOpenBrackets) return Diagnostic{"too-deep", "more than 1000 brackets are opened in this line and not closed", span_at(text, i), {}, {}};
+    if (brackets > kMostOpenBrackets)
+      return Diagnostic{"too-deep", "more than 1000 brackets are opened in this line and not closed", span_at(text, i), {}, {}};
     if (i - line_begin > kLongestLine) return Diagnostic{"too-large", "this line is longer than 1 MiB", span_at(text, line_begin), {}, {}};
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\r' && c != '\t') || c == 0x7f) {
       constexpr std::string_view digits = "0123456789abcdef";
       const auto byte = static_cast<unsigned char>(c);
-      return Diagnostic{"control-character", std::string("the control character 0x") + digits[byte >> 4] + digits[byte & 15] + " is not allowed in YAML", span_at(text, i), {}, {}};
+      return Diagnostic{"control-character",
+                        std::string("the control character 0x") + digits[byte >> 4] + digits[byte & 15] + " is not allowed in YAML",
+                        span_at(text, i),
+                        {},
+                        {}};
     }
     if (static_cast<unsigned char>(c) < 0x80) {
       ++i;
@@ -110,33 +117,41 @@ Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigne
 
   const std::string_view before = source_line.substr(0, std::min<std::size_t>(column - 1, source_line.size()));
   if (before.ends_with('$') && contains(message, "flow"))
-    return invalid("a text with `${...}` needs quotes within `[ ]` or `{ }`", {line, column - 1, 1}, {"as in [python, train.py, \"${inputs.data}\"]"});
+    return invalid("a text with `${...}` needs quotes within `[ ]` or `{ }`", {line, column - 1, 1},
+                   {"as in [python, train.py, \"${inputs.data}\"]"});
   if (message == msg::END_OF_SEQ_FLOW || message == msg::END_OF_MAP_FLOW) {
     const bool list = message == msg::END_OF_SEQ_FLOW;
-    return invalid(std::string("a ") + (list ? "list" : "map") + " that begins with `" + (list ? "[" : "{") + "` is not closed with `" + (list ? "]" : "}") + "` before this", here,
-                   {"the last value that could be read is in line " + std::to_string(span_at(text, last_node).line)});
+    return invalid(std::string("a ") + (list ? "list" : "map") + " that begins with `" + (list ? "[" : "{") + "` is not closed with `" +
+                       (list ? "]" : "}") + "` before this",
+                   here, {"the last value that could be read is in line " + std::to_string(span_at(text, last_node).line)});
   }
   if (message == msg::FLOW_END) return invalid("this bracket closes nothing, or not what was opened last", here);
   if (message == msg::MAP_VALUE) {
     if (contains(before, ": ")) return invalid("a `:` within a value: put the value in quotes", here, {"as in `key: \"a: b\"`"});
     if (const auto incomplete = find_incomplete_line(text, line)) return invalid("this line is no key: it lacks the colon at its end", *incomplete);
-    return invalid("this `:` follows nothing that could be a key here", here, {"is the line above complete (`key:`, with a space or a line end after the colon), and this line indented like its siblings?"});
+    return invalid("this `:` follows nothing that could be a key here", here,
+                   {"is the line above complete (`key:`, with a space or a line end after the colon), and this line indented like its siblings?"});
   }
   if (message == msg::END_OF_MAP) {
     const auto first = source_line.find_first_not_of(' ');
-    if (first != std::string_view::npos && first + 1 == column && source_line.substr(first).starts_with("- ")) return invalid("a list item among the keys of a map", here, {"indent the list deeper than its key, or give it a key"});
-    if (first != std::string_view::npos && first + 1 == column) return invalid("this line is indented neither like the keys above nor like those around them", here);
+    if (first != std::string_view::npos && first + 1 == column && source_line.substr(first).starts_with("- "))
+      return invalid("a list item among the keys of a map", here, {"indent the list deeper than its key, or give it a key"});
+    if (first != std::string_view::npos && first + 1 == column)
+      return invalid("this line is indented neither like the keys above nor like those around them", here);
     return invalid("nothing may follow a value that ended with a quote or a bracket", here, {"put the whole value in quotes"});
   }
   if (message == msg::END_OF_SEQ) return invalid("this is no item of the list above: items begin with `- `, all with the same indentation", here);
-  if (message == msg::BLOCK_ENTRY) return invalid("a list item (`- `) cannot begin here", here, {"put it on its own line below the key, or write `[a, b]`"});
+  if (message == msg::BLOCK_ENTRY)
+    return invalid("a list item (`- `) cannot begin here", here, {"put it on its own line below the key, or write `[a, b]`"});
   if (message == msg::UNKNOWN_TOKEN) {
     const std::string character = column <= source_line.size() ? std::string(1, source_line[column - 1]) : std::string("?");
     return invalid("a text cannot begin with `" + character + "`: put it in quotes", here);
   }
-  if (message == msg::UNKNOWN_ANCHOR) return invalid("this alias refers to an anchor that does not exist", here, {"a text that begins with `*` needs quotes"});
+  if (message == msg::UNKNOWN_ANCHOR)
+    return invalid("this alias refers to an anchor that does not exist", here, {"a text that begins with `*` needs quotes"});
   if (message.starts_with(msg::INVALID_ESCAPE))
-    return invalid("unknown escape `\\" + message.substr(std::string_view(msg::INVALID_ESCAPE).size()) + "` in a text in double quotes", here, {"in single quotes a backslash is just a backslash"});
+    return invalid("unknown escape `\\" + message.substr(std::string_view(msg::INVALID_ESCAPE).size()) + "` in a text in double quotes", here,
+                   {"in single quotes a backslash is just a backslash"});
   if (message == msg::YAML_MAJOR_VERSION || message.starts_with(msg::YAML_VERSION)) return invalid("only YAML 1.x is supported", here);
   return invalid(message, here);
 }

@@ -52,43 +52,88 @@ std::string first_error(const json& document) {
 json docker(const json& keys) { return {{"docker", keys}}; }
 
 TEST(Settings, every_key_survives_the_round) {
-  const json all{
-      {"docker",
-       {{"parent_image", "ghcr.io/a/b:1"}, {"build_context_root", "."},
-        {"parent_image_build_config", {{"dockerignore", "x"}}},
-        {"build_config",
-         {{"dockerignore", ".dockerignore"},
-          {"build_options",
-           {{"pull", true}, {"rm", false}, {"no_cache", true}, {"shm_size", 1024}, {"labels", {{"a", "b"}}}, {"build_args", {{"A", "1"}}}, {"cache_from", {"a:b"}}, {"target", "base"}, {"network", "host"}, {"extra_hosts", {"a:1.2.3.4"}}}}}},
-        {"skip_build", false}, {"prevent_build_reuse", true}, {"target_repository", "localhost:5000/pipe"}, {"image_tag", "v1.2"}, {"python_package_installer", "pip"},
-        {"python_package_installer_args", {{"index-url", "https://example.org"}, {"no-deps", true}, {"find-links", {"a", "b"}}}},
-        {"replicate_local_python_environment", false}, {"requirements", {"numpy==1.26.4", "pkg @ git+https://example.org/x"}}, {"pyproject_path", "pyproject.toml"},
-        {"pyproject_export_command", {"uv", "export"}}, {"local_project_install_command", "pip install ."}, {"apt_packages", {"git", "libgomp1:amd64", "curl=7.88.1-10+deb12u5"}},
-        {"environment", {{"A", "1"}}}, {"runtime_environment", {{"B", "two\nlines"}}}, {"user", "1000:1000"}, {"volumes", {"/a:/b:ro", "cache:/c", "./x:/y:rw"}}, {"network", "container:x"},
-        {"platform", "linux/arm64/v8"}, {"labels", {{"org.example/a-b", "x y"}}}, {"run_args", {{"cap_add", {"SYS_PTRACE"}}, {"init", true}, {"pids_limit", 100}}}}},
-      {"resources", {{"cpu_count", 1.5}, {"memory", 1073741824}, {"shm_size", 67108864}, {"gpu_count", 2}}}};
+  const json all{{"docker",
+                  {{"parent_image", "ghcr.io/a/b:1"},
+                   {"build_context_root", "."},
+                   {"parent_image_build_config", {{"dockerignore", "x"}}},
+                   {"build_config",
+                    {{"dockerignore", ".dockerignore"},
+                     {"build_options",
+                      {{"pull", true},
+                       {"rm", false},
+                       {"no_cache", true},
+                       {"shm_size", 1024},
+                       {"labels", {{"a", "b"}}},
+                       {"build_args", {{"A", "1"}}},
+                       {"cache_from", {"a:b"}},
+                       {"target", "base"},
+                       {"network", "host"},
+                       {"extra_hosts", {"a:1.2.3.4"}}}}}},
+                   {"skip_build", false},
+                   {"prevent_build_reuse", true},
+                   {"target_repository", "localhost:5000/pipe"},
+                   {"image_tag", "v1.2"},
+                   {"python_package_installer", "pip"},
+                   {"python_package_installer_args", {{"index-url", "https://example.org"}, {"no-deps", true}, {"find-links", {"a", "b"}}}},
+                   {"replicate_local_python_environment", false},
+                   {"requirements", {"numpy==1.26.4", "pkg @ git+https://example.org/x"}},
+                   {"pyproject_path", "pyproject.toml"},
+                   {"pyproject_export_command", {"uv", "export"}},
+                   {"local_project_install_command", "pip install ."},
+                   {"apt_packages", {"git", "libgomp1:amd64", "curl=7.88.1-10+deb12u5"}},
+                   {"environment", {{"A", "1"}}},
+                   {"runtime_environment", {{"B", "two\nlines"}}},
+                   {"user", "1000:1000"},
+                   {"volumes", {"/a:/b:ro", "cache:/c", "./x:/y:rw"}},
+                   {"network", "container:x"},
+                   {"platform", "linux/arm64/v8"},
+                   {"labels", {{"org.example/a-b", "x y"}}},
+                   {"run_args", {{"cap_add", {"SYS_PTRACE"}}, {"init", true}, {"pids_limit", 100}}}}},
+                 {"resources", {{"cpu_count", 1.5}, {"memory", 1073741824}, {"shm_size", 67108864}, {"gpu_count", 2}}}};
   EXPECT_EQ(decoded(all), all);
-  EXPECT_EQ(all["docker"].size() + 1, settings_schema()["properties"]["docker"]["properties"].size()) << "every key but dockerfile, which excludes parent_image";
+  EXPECT_EQ(all["docker"].size() + 1, settings_schema()["properties"]["docker"]["properties"].size())
+      << "every key but dockerfile, which excludes parent_image";
 }
 
 TEST(Settings, equal_settings_have_equal_json_however_they_were_written) {
-  const json a = decoded({{"resources", {{"memory", "1GiB"}, {"cpu_count", 1}}}}), b = decoded({{"resources", {{"cpu_count", 1.0}, {"memory", "1024MiB"}}}});
+  const json a = decoded({{"resources", {{"memory", "1GiB"}, {"cpu_count", 1}}}}),
+             b = decoded({{"resources", {{"cpu_count", 1.0}, {"memory", "1024MiB"}}}});
   EXPECT_EQ(a.dump(), b.dump());
   EXPECT_EQ(decoded(json::object()), json::object());
 }
 
 TEST(Settings, run_args_take_one_form) {
-  const json given{{"extra_hosts", {{"a", "1.2.3.4"}}}, {"shm_size", "64MiB"}, {"memswap_limit", -1}, {"ulimits", {{"nofile", 1024}, {"core", {{"soft", 0}, {"hard", -1}}}}}, {"tmpfs", {{"/scratch", "size=1g"}}}};
-  const json expected{{"extra_hosts", {"a:1.2.3.4"}}, {"shm_size", 67108864}, {"memswap_limit", -1}, {"ulimits", {{"nofile", {{"soft", 1024}, {"hard", 1024}}}, {"core", {{"soft", 0}, {"hard", -1}}}}}, {"tmpfs", {{"/scratch", "size=1g"}}}};
+  const json given{{"extra_hosts", {{"a", "1.2.3.4"}}},
+                   {"shm_size", "64MiB"},
+                   {"memswap_limit", -1},
+                   {"ulimits", {{"nofile", 1024}, {"core", {{"soft", 0}, {"hard", -1}}}}},
+                   {"tmpfs", {{"/scratch", "size=1g"}}}};
+  const json expected{{"extra_hosts", {"a:1.2.3.4"}},
+                      {"shm_size", 67108864},
+                      {"memswap_limit", -1},
+                      {"ulimits", {{"nofile", {{"soft", 1024}, {"hard", 1024}}}, {"core", {{"soft", 0}, {"hard", -1}}}}},
+                      {"tmpfs", {{"/scratch", "size=1g"}}}};
   EXPECT_EQ(decoded(docker({{"run_args", given}}))["docker"]["run_args"], expected);
 }
 
 TEST(Settings, a_steps_scalars_and_lists_replace_and_its_maps_are_merged_in) {
   Diagnostics diagnostics;
   const auto settings = [&](const json& keys) { return decode_settings(value_of(keys), diagnostics); };
-  const Settings merged = merge(settings({{"docker", {{"parent_image", "a"}, {"requirements", {"x", "y"}}, {"environment", {{"A", "1"}, {"B", "2"}}}, {"build_config", {{"build_options", {{"pull", true}}}}}}}, {"resources", {{"memory", 5}}}}),
-                                settings({{"docker", {{"requirements", json::array()}, {"environment", {{"B", "3"}}}, {"build_config", {{"build_options", {{"no_cache", true}}}}}}}}));
-  EXPECT_EQ(to_json(merged), (json{{"docker", {{"parent_image", "a"}, {"requirements", json::array()}, {"environment", {{"A", "1"}, {"B", "3"}}}, {"build_config", {{"build_options", {{"pull", true}, {"no_cache", true}}}}}}}, {"resources", {{"memory", 5}}}}));
+  const Settings merged = merge(
+      settings({{"docker",
+                 {{"parent_image", "a"},
+                  {"requirements", {"x", "y"}},
+                  {"environment", {{"A", "1"}, {"B", "2"}}},
+                  {"build_config", {{"build_options", {{"pull", true}}}}}}},
+                {"resources", {{"memory", 5}}}}),
+      settings({{"docker",
+                 {{"requirements", json::array()}, {"environment", {{"B", "3"}}}, {"build_config", {{"build_options", {{"no_cache", true}}}}}}}}));
+  EXPECT_EQ(to_json(merged), (json{{"docker",
+                                    {{"parent_image", "a"},
+                                     {"requirements", json::array()},
+                                     {"environment", {{"A", "1"}, {"B", "3"}}},
+                                     {"build_config", {{"build_options", {{"pull", true}, {"no_cache", true}}}}}}},
+                                   {"resources", {{"memory", 5}}}}));
 }
 
 TEST(Settings, a_steps_parent_replaces_the_pipelines_other_kind_of_parent) {
@@ -119,7 +164,8 @@ struct Case {
 TEST(Settings, what_reaches_a_dockerfile_an_engine_or_a_shell_is_checked) {
   const std::string digest(64, 'a');
   const std::vector<Case> cases{
-      {"parent_image", {"python", "python:3.11", "a/b/c:T_1.x-y", "localhost:5000/x", "Host.example:443/a/b@sha256:" + digest, "a__b/c--d", "sha256:" + digest},
+      {"parent_image",
+       {"python", "python:3.11", "a/b/c:T_1.x-y", "localhost:5000/x", "Host.example:443/a/b@sha256:" + digest, "a__b/c--d", "sha256:" + digest},
        {"", "Python", "a:b:c", "a b", "a\nRUN x", "-x", "a//b", "a@sha256:xyz", "a:", "a..b", "$A", "http://a/b", "a/B"}},
       {"target_repository", {"pipe", "ghcr.io/a/b", "localhost:5000/x"}, {"pipe:tag", "Pipe", ""}},
       {"image_tag", {"v1", "_x", "1.2-3"}, {"", "-x", "a b", "a/b", std::string(129, 'a')}},
@@ -137,8 +183,12 @@ TEST(Settings, what_reaches_a_dockerfile_an_engine_or_a_shell_is_checked) {
 
 TEST(Settings, items_and_keys_are_checked) {
   const std::vector<Case> lists{
-      {"apt_packages", {"git", "libstdc++6", "a0:arm64", "x1=1:2.3~rc1-4", "g++/bookworm-backports"}, {"", "-x", "a b", "a;b", "Git", "a=", "a\n", "$(x)", "--allow-downgrades"}},
-      {"requirements", {"numpy", "numpy>=1,<2", "a[b,c]~=1.0 ; python_version < '3.9'", "x @ https://example.org/x.whl", "--pre", "--extra-index-url https://example.org", "git+https://example.org/a"},
+      {"apt_packages",
+       {"git", "libstdc++6", "a0:arm64", "x1=1:2.3~rc1-4", "g++/bookworm-backports"},
+       {"", "-x", "a b", "a;b", "Git", "a=", "a\n", "$(x)", "--allow-downgrades"}},
+      {"requirements",
+       {"numpy", "numpy>=1,<2", "a[b,c]~=1.0 ; python_version < '3.9'", "x @ https://example.org/x.whl", "--pre",
+        "--extra-index-url https://example.org", "git+https://example.org/a"},
        {"", "-e .", "-r x.txt", "--editable .", "./x", "/x", "a\nb", "x @ file:///y", " a", "-i x", "--requirement x"}},
       {"volumes", {"/a:/b", "a:/b:ro", "./a:/b:rw", "~/x:/y", ".:/x"}, {"/a", "a:b", "/a:/b:z", "/a:/", "/a:/b/../c", ":/b", "a b:/c", "/a:/b:ro:x"}},
       {"cache_from", {}, {}},
@@ -150,21 +200,25 @@ TEST(Settings, items_and_keys_are_checked) {
   for (const char* key : {"environment", "runtime_environment"})
     for (const char* name : {"", "1A", "A-B", "A=B", "A B", "A\nB"}) EXPECT_NE(first_error(docker({{key, {{name, "x"}}}})), "") << name;
   for (const char* name : {"", "a b", "a=b", "a\"b", "a\nb"}) EXPECT_NE(first_error(docker({{"labels", {{name, "x"}}}})), "") << name;
-  for (const char* name : {"", "--x", "-x", "x y", "X", "x=y", "x\n"}) EXPECT_NE(first_error(docker({{"python_package_installer_args", {{name, "x"}}}})), "") << name;
+  for (const char* name : {"", "--x", "-x", "x y", "X", "x=y", "x\n"})
+    EXPECT_NE(first_error(docker({{"python_package_installer_args", {{name, "x"}}}})), "") << name;
   EXPECT_NE(first_error(docker({{"python_package_installer_args", {{"x", "a\nb"}}}})), "");
   EXPECT_NE(first_error(docker({{"environment", {{"A", "x\ny"}}}})), "");
   EXPECT_NE(first_error(docker({{"environment", {{"A", nullptr}}}})), "");
 }
 
 TEST(Settings, resources_are_checked) {
-  for (const auto& bad : json::array({0, -1, "x", nullptr, json::array(), 1e300})) EXPECT_NE(first_error({{"resources", {{"cpu_count", bad}}}}), "") << bad;
-  for (const auto& bad : json::array({0, "8GiBs", "-1", "", nullptr, "1e400GB"})) EXPECT_NE(first_error({{"resources", {{"memory", bad}}}}), "") << bad;
+  for (const auto& bad : json::array({0, -1, "x", nullptr, json::array(), 1e300}))
+    EXPECT_NE(first_error({{"resources", {{"cpu_count", bad}}}}), "") << bad;
+  for (const auto& bad : json::array({0, "8GiBs", "-1", "", nullptr, "1e400GB"}))
+    EXPECT_NE(first_error({{"resources", {{"memory", bad}}}}), "") << bad;
   for (const auto& bad : json::array({-1, 1.5, "1", true})) EXPECT_NE(first_error({{"resources", {{"gpu_count", bad}}}}), "") << bad;
 }
 
 TEST(Settings, retry_is_decoded_and_merged) {
   Diagnostics diagnostics;
-  const auto pipeline = decode_retry(value_of({{"max_retries", 3}, {"delay", "2s"}}), diagnostics), step = decode_retry(value_of({{"max_retries", 0}, {"backoff", 2}}), diagnostics);
+  const auto pipeline = decode_retry(value_of({{"max_retries", 3}, {"delay", "2s"}}), diagnostics),
+             step = decode_retry(value_of({{"max_retries", 0}, {"backoff", 2}}), diagnostics);
   EXPECT_THAT(diagnostics, IsEmpty());
   const auto merged = merge(pipeline, step);
   EXPECT_EQ(merged.max_retries, 0u);
@@ -173,11 +227,34 @@ TEST(Settings, retry_is_decoded_and_merged) {
 }
 
 TEST(Scalars, plain_texts_mean_what_yaml_1_2_says) {
-  const std::vector<std::pair<std::string, json>> cases{{"true", true}, {"False", false}, {"yes", "yes"}, {"12", 12}, {"-0", 0}, {"+7", 7}, {"0x1f", 31}, {"0o17", 15}, {"017", 17}, {"1.5", 1.5}, {".5", 0.5}, {"1.", 1.0},
-                                                         {"1e3", 1000.0}, {"-1.5E-2", -0.015}, {"1.2.3", "1.2.3"}, {"e3", "e3"}, {".", "."}, {"-", "-"}, {"+", "+"}, {"0x", "0x"}, {"1_000", "1_000"}, {"~", nullptr}, {"", nullptr},
-                                                         {"9223372036854775807", 9223372036854775807}, {"18446744073709551615", 18446744073709551615u}};
+  const std::vector<std::pair<std::string, json>> cases{{"true", true},
+                                                        {"False", false},
+                                                        {"yes", "yes"},
+                                                        {"12", 12},
+                                                        {"-0", 0},
+                                                        {"+7", 7},
+                                                        {"0x1f", 31},
+                                                        {"0o17", 15},
+                                                        {"017", 17},
+                                                        {"1.5", 1.5},
+                                                        {".5", 0.5},
+                                                        {"1.", 1.0},
+                                                        {"1e3", 1000.0},
+                                                        {"-1.5E-2", -0.015},
+                                                        {"1.2.3", "1.2.3"},
+                                                        {"e3", "e3"},
+                                                        {".", "."},
+                                                        {"-", "-"},
+                                                        {"+", "+"},
+                                                        {"0x", "0x"},
+                                                        {"1_000", "1_000"},
+                                                        {"~", nullptr},
+                                                        {"", nullptr},
+                                                        {"9223372036854775807", 9223372036854775807},
+                                                        {"18446744073709551615", 18446744073709551615u}};
   for (const auto& [text, expected] : cases) EXPECT_EQ(plain_to_json(text), expected) << text;
-  for (const char* text : {"18446744073709551616", "-9223372036854775809", "1e999", ".inf", "-.INF", ".nan"}) EXPECT_FALSE(plain_to_json(text)) << text;
+  for (const char* text : {"18446744073709551616", "-9223372036854775809", "1e999", ".inf", "-.INF", ".nan"})
+    EXPECT_FALSE(plain_to_json(text)) << text;
 }
 
 }  // namespace

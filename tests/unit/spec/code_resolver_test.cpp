@@ -67,7 +67,8 @@ TEST_F(CodeResolving, imports_are_followed) {
   write("pkg/deep/mod.py", "from ..sub import y\nimport pkg.late\n");
   write("pkg/late.py");
   write("pkg/unused.py");
-  EXPECT_THAT(of("[python, train.py]"), ElementsAre("helper.py", "lazy.py", "pkg/__init__.py", "pkg/core.py", "pkg/deep/mod.py", "pkg/late.py", "pkg/sibling.py", "pkg/sub/__init__.py", "train.py"));
+  EXPECT_THAT(of("[python, train.py]"), ElementsAre("helper.py", "lazy.py", "pkg/__init__.py", "pkg/core.py", "pkg/deep/mod.py", "pkg/late.py",
+                                                    "pkg/sibling.py", "pkg/sub/__init__.py", "train.py"));
 }
 
 TEST_F(CodeResolving, modules_beside_the_script_and_in_the_root_are_both_seen) {
@@ -134,14 +135,16 @@ TEST_F(CodeResolving, folders_of_the_command_are_taken_whole_less_what_is_ignore
 }
 
 TEST_F(CodeResolving, listed_code_is_exact) {
-  for (const char* path : {"train.py", "src/a.py", "src/deep/b.py", "src/c.txt", "data/x.csv", ".git/config", ".pipe/db", "secret.env", "out.log"}) write(path);
+  for (const char* path : {"train.py", "src/a.py", "src/deep/b.py", "src/c.txt", "data/x.csv", ".git/config", ".pipe/db", "secret.env", "out.log"})
+    write(path);
   write(".dockerignore", "secret.env\n");
   write(".gitignore", "*.log\n");
   EXPECT_THAT(code("command: [python, train.py], code: [src/a.py]"), ElementsAre("src/a.py"));
   EXPECT_THAT(code("command: [a], code: src"), ElementsAre("src/a.py", "src/c.txt", "src/deep/b.py"));
   EXPECT_THAT(code("command: [a], code: ['src/**/*.py', data/]"), ElementsAre("data/x.csv", "src/a.py", "src/deep/b.py"));
   EXPECT_THAT(code("command: [a], code: ['*.py', 's*']"), ElementsAre("src/a.py", "src/c.txt", "src/deep/b.py", "train.py"));
-  EXPECT_THAT(code("command: [a], code: ."), ElementsAre(".dockerignore", ".gitignore", "data/x.csv", "src/a.py", "src/c.txt", "src/deep/b.py", "train.py"));
+  EXPECT_THAT(code("command: [a], code: ."),
+              ElementsAre(".dockerignore", ".gitignore", "data/x.csv", "src/a.py", "src/c.txt", "src/deep/b.py", "train.py"));
   EXPECT_THAT(code("command: [a], code: []"), IsEmpty());
   EXPECT_THAT(code("command: [a], code: secret.env"), ElementsAre("secret.env"));
 }
@@ -167,7 +170,8 @@ TEST_F(CodeResolving, links_are_followed_inside_and_refused_outside) {
 
 TEST_F(CodeResolving, equal_steps_share_one_answer) {
   write("a.py");
-  pipeline_ = parse("name: x\nsteps: {s: {command: [python, a.py, --i, 1]}, t: {command: [python, a.py, --i, 2]}, u: {command: [echo]}}\n", folder_.path() / "pipeline.yaml");
+  pipeline_ = parse("name: x\nsteps: {s: {command: [python, a.py, --i, 1]}, t: {command: [python, a.py, --i, 2]}, u: {command: [echo]}}\n",
+                    folder_.path() / "pipeline.yaml");
   CodeResolver resolver(pipeline_);
   EXPECT_EQ(&resolver.code_of(pipeline_.steps[0]), &resolver.code_of(pipeline_.steps[1]));
   EXPECT_NE(&resolver.code_of(pipeline_.steps[0]), &resolver.code_of(pipeline_.steps[2]));
@@ -186,7 +190,8 @@ TEST_F(CodeResolving, a_missing_file_of_the_folder_is_named_with_the_line_to_add
   write("helper.py");
   write("lib.sh");
   const std::string train = "command: [python, train.py]";
-  const char* line = "'data/table.csv' is in the pipeline's folder but is no part of the code of step 's': add `code: [train.py, data/table.csv]` to the step";
+  const char* line =
+      "'data/table.csv' is in the pipeline's folder but is no part of the code of step 's': add `code: [train.py, data/table.csv]` to the step";
   EXPECT_THAT(advice(train, "Traceback\nFileNotFoundError: [Errno 2] No such file or directory: 'data/table.csv'\n"), Optional(std::string(line)));
   EXPECT_THAT(advice(train, "cat: data/table.csv: No such file or directory\n"), Optional(std::string(line)));
   EXPECT_THAT(advice(train, "FileNotFoundError: No such file or directory: '/pipe/code/data/table.csv'"), Optional(std::string(line)));
@@ -194,7 +199,8 @@ TEST_F(CodeResolving, a_missing_file_of_the_folder_is_named_with_the_line_to_add
   EXPECT_THAT(advice(train, "sh: 1: ./lib.sh: not found"), Optional(HasSubstr("lib.sh")));
   EXPECT_THAT(advice(train, "ModuleNotFoundError: No module named 'helper'"), Optional(HasSubstr("[train.py, helper.py]")));
   EXPECT_THAT(advice(train, "python: can't open file '/x/helper.py': [Errno 2] No such file or directory"), Optional(HasSubstr("helper.py")));
-  EXPECT_THAT(advice("command: [a], code: [train.py]", "open data/table.csv: no such file or directory"), Optional(HasSubstr("[train.py, data/table.csv]")));
+  EXPECT_THAT(advice("command: [a], code: [train.py]", "open data/table.csv: no such file or directory"),
+              Optional(HasSubstr("[train.py, data/table.csv]")));
 }
 
 TEST_F(CodeResolving, a_file_that_is_nowhere_or_already_there_gets_no_advice) {

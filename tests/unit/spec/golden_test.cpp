@@ -32,9 +32,7 @@ std::string printed(const std::string& name) {
   std::string text;
   try {
     load(kFolder / file);
-  } catch (const InputError& error) {
-    text = error.what();
-  }
+  } catch (const InputError& error) { text = error.what(); }
   for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;) text.replace(at, folder.size(), "FOLDER");
   return text.empty() ? "no error\n" : text + (text.ends_with('\n') ? "" : "\n");
 }

@@ -49,9 +49,7 @@ PipelineSpec parse_text(const std::string& text, const LoadOptions& options = {}
 std::string error_of(const std::string& text, const LoadOptions& options = {}) {
   try {
     parse_text(text, options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
+  } catch (const InputError& error) { return error.what(); }
   return "no error";
 }
 
@@ -132,8 +130,11 @@ TEST(PipelineFile, unknown_options_are_told_with_a_suggestion) {
 }
 
 TEST(PipelineFile, plain_scalars_follow_yaml_1_2) {
-  const auto pipeline = parse_text("name: x\nparameters: {a: no, b: true, c: 0o17, d: 0x1F, e: 1e3, f: -5, g: '5', h: 1.10, i: 2024-01-01, j: 1_000, k: \"\"}\nsteps: {s: {command: [a]}}\n");
-  const nlohmann::json expected{{"a", "no"}, {"b", true}, {"c", 15}, {"d", 31}, {"e", 1000.0}, {"f", -5}, {"g", "5"}, {"h", 1.1}, {"i", "2024-01-01"}, {"j", "1_000"}, {"k", ""}};
+  const auto pipeline = parse_text(
+      "name: x\nparameters: {a: no, b: true, c: 0o17, d: 0x1F, e: 1e3, f: -5, g: '5', h: 1.10, i: 2024-01-01, j: 1_000, k: \"\"}\nsteps: {s: "
+      "{command: [a]}}\n");
+  const nlohmann::json expected{{"a", "no"}, {"b", true}, {"c", 15},           {"d", 31},      {"e", 1000.0}, {"f", -5},
+                                {"g", "5"},  {"h", 1.1},  {"i", "2024-01-01"}, {"j", "1_000"}, {"k", ""}};
   EXPECT_EQ(nlohmann::json(pipeline.parameters), expected);
 }
 
@@ -144,14 +145,18 @@ TEST(PipelineFile, a_byte_order_mark_and_windows_line_ends_do_no_harm) {
 
 TEST(PipelineFile, requirements_files_become_lists) {
   const TemporaryFolder folder;
-  write_file_atomically(folder.path() / "requirements.txt", "numpy==1.26.4 # why\n\n# all\n-r more/dev.txt\n--extra-index-url https://example.org/simple\nscipy \\\n  >=1.10\n");
+  write_file_atomically(folder.path() / "requirements.txt",
+                        "numpy==1.26.4 # why\n\n# all\n-r more/dev.txt\n--extra-index-url https://example.org/simple\nscipy \\\n  >=1.10\n");
   make_folders(folder.path() / "more");
   write_file_atomically(folder.path() / "more/dev.txt", "-r ../requirements.txt\n-c pins.txt\npkg @ https://example.org/x.whl#sha256=1\n");
   write_file_atomically(folder.path() / "more/pins.txt", "numpy==1.26.4\r\nattrs==23.2\r\n");
-  const auto pipeline = parse("name: x\nsettings: {docker: {requirements: requirements.txt}}\nsteps: {a: {command: [a]}}\n", folder.path() / "pipeline.yaml");
+  const auto pipeline =
+      parse("name: x\nsettings: {docker: {requirements: requirements.txt}}\nsteps: {a: {command: [a]}}\n", folder.path() / "pipeline.yaml");
   EXPECT_THAT(pipeline.steps[0].settings.docker.requirements.items(),
-              ElementsAre("numpy==1.26.4", "attrs==23.2", "pkg @ https://example.org/x.whl#sha256=1", "--extra-index-url https://example.org/simple", "scipy >=1.10"));
-  EXPECT_THAT(pipeline.sources, testing::UnorderedElementsAre(folder.path() / "requirements.txt", folder.path() / "more/dev.txt", folder.path() / "more/pins.txt", folder.path() / "pipeline.yaml"));
+              ElementsAre("numpy==1.26.4", "attrs==23.2", "pkg @ https://example.org/x.whl#sha256=1", "--extra-index-url https://example.org/simple",
+                          "scipy >=1.10"));
+  EXPECT_THAT(pipeline.sources, testing::UnorderedElementsAre(folder.path() / "requirements.txt", folder.path() / "more/dev.txt",
+                                                              folder.path() / "more/pins.txt", folder.path() / "pipeline.yaml"));
 }
 
 TEST(PipelineFile, a_folder_or_nothing_instead_of_a_file_is_told) {
@@ -173,7 +178,8 @@ TEST(PipelineFile, order_in_the_file_does_not_matter) {
 TEST(Schema, every_key_has_a_description) {
   std::function<void(const nlohmann::json&, const std::string&)> check = [&](const nlohmann::json& node, const std::string& where) {
     if (node.is_object() && node.contains("properties")) {
-      for (const auto& [key, property] : node["properties"].items()) EXPECT_TRUE(property.contains("description") || key == "soft" || key == "hard") << where << "." << key;
+      for (const auto& [key, property] : node["properties"].items())
+        EXPECT_TRUE(property.contains("description") || key == "soft" || key == "hard") << where << "." << key;
     }
     for (const auto& [key, child] : node.items())
       if (child.is_structured()) check(child, where + "." + key);

@@ -83,7 +83,8 @@ TEST(YamlDocument, nesting_without_end_is_refused) {
     for (int i = 0; i < times; ++i) text += part;
     return text;
   };
-  for (const char* part : {"[", "{", "- ", "? ", "{a: ", "[[[[\n", "&a [", "!x {"}) EXPECT_THAT(first_error(repeated(part, kDeep)), HasSubstr("too-deep")) << part;
+  for (const char* part : {"[", "{", "- ", "? ", "{a: ", "[[[[\n", "&a [", "!x {"})
+    EXPECT_THAT(first_error(repeated(part, kDeep)), HasSubstr("too-deep")) << part;
   std::string block;
   for (int i = 0; i < 1000; ++i) block += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   EXPECT_THAT(first_error(block), HasSubstr("too-deep"));
@@ -104,10 +105,14 @@ TEST(YamlDocument, large_texts_are_refused) {
 }
 
 TEST(YamlDocument, bytes_that_end_a_text_early_are_refused) {
-  EXPECT_THAT(first_error(std::string_view("a: 1\n\x04" "b: 2\n")), HasSubstr("0x04"));
+  EXPECT_THAT(first_error(std::string_view("a: 1\n\x04"
+                                           "b: 2\n")),
+              HasSubstr("0x04"));
   EXPECT_THAT(first_error(std::string_view("a: \0", 4)), HasSubstr("0x00"));
   EXPECT_THAT(first_error("a: \xff"), HasSubstr("not-utf8"));
-  EXPECT_THAT(first_error("\xff\xfe" "a"), HasSubstr("UTF-16"));
+  EXPECT_THAT(first_error("\xff\xfe"
+                          "a"),
+              HasSubstr("UTF-16"));
 }
 
 TEST(YamlDocument, a_quote_that_is_never_closed_is_found_where_it_opens) {
