@@ -7,7 +7,6 @@
 #include "core/file.hpp"
 #include "core/quantity.hpp"
 #include "docker/engine_api.hpp"
-#include "docker/engine_connection.hpp"
 #include "engine/attempt.hpp"
 
 namespace pipeline::cli {
@@ -81,8 +80,9 @@ void Cleaner::containers() {
 
 void Cleaner::images() {
   if (some_run_goes_on()) return kept("the images, since a run goes on");
-  const auto path = "/images/json?filters=" + docker::url_encode(json{{"label", {image_label}}}.dump());
-  for (const auto& image : context_.await(engine().call("GET", path))) {
+  const auto usage = context_.await(engine().disk_usage());  // Unlike a list of images it tells what they share with others.
+  for (const auto& image : usage.value("Images", json::array())) {
+    if (!image.contains("Labels") || !image["Labels"].is_object() || !image["Labels"].contains(image_label)) continue;
     const auto id = image.at("Id").get<std::string>();
     std::vector<std::string> names;
     if (const auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array())
@@ -98,7 +98,8 @@ void Cleaner::images() {
         kept(name + ": " + error.what());
       }
     }
-    if (is_gone) removed("image", names.front(), image.value("Size", Bytes{0}));
+    const auto size = image.value("Size", std::int64_t{0}), shared = image.value("SharedSize", std::int64_t{0});
+    if (is_gone) removed("image", names.front(), static_cast<Bytes>(std::max(std::int64_t{0}, size - std::max(std::int64_t{0}, shared))));
   }
 }
 
@@ -148,7 +149,7 @@ void Cleaner::runs() {
 void Cleaner::report() const {
   if (context_.options().json) return context_.print_json({{"dry_run", dry_run_}, {"removed", items_}, {"kept", kept_}, {"bytes", freed_}});
   Table table;
-  table.add({"REMOVED", "", "SIZE"});
+  table.add({dry_run_ ? "TO REMOVE" : "REMOVED", "", "SIZE"});
   for (const auto& item : items_) {
     const auto bytes = item["bytes"].get<Bytes>();
     table.add({item["kind"].get<std::string>(), shorten_digests(item["name"].get<std::string>()), bytes ? format_bytes(bytes) : ""});

@@ -36,18 +36,20 @@ void check_files(const PipelineSpec& pipeline) {
   if (!diagnostics.empty()) throw InputError(std::move(diagnostics), file.empty() ? pipeline.file.string() : file, source);
 }
 
-std::string sizes(const std::vector<docker::ContextFile>& files, const std::string& title) {
+/// Lists that are made from the settings, such as requirements; not the scripts that read them.
+bool is_list(const docker::ContextFile& file) { return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 && !file.path.ends_with(".sh"); }
+
+std::string listing(const std::vector<docker::ContextFile>& files, const std::string& title, bool with_content) {
   if (files.empty()) return {};
-  std::uint64_t total = 0;
-  Table table;
-  table.add({title, ""});
+  Bytes total = 0;
+  std::string text;
   for (const auto& file : files) {
     total += file.bytes;
-    table.add({"#   " + for_terminal(file.path, false), format_bytes(file.bytes)});
+    text += "#   " + for_terminal(file.path, false) + "  " + format_bytes(file.bytes) + "\n";
+    if (with_content && is_list(file))
+      for (const auto line : lines_of(*file.content)) text += "#     " + for_terminal(line, false) + "\n";
   }
-  auto text = table.render({});
-  const auto first_line = text.find('\n');
-  return text.substr(0, first_line) + ": " + counted(files.size(), "file") + ", " + format_bytes(total) + text.substr(first_line);
+  return title + ": " + counted(files.size(), "file") + ", " + format_bytes(total) + "\n" + text;
 }
 
 std::string text_of(const docker::ImagePlan& plan) {
@@ -56,7 +58,7 @@ std::string text_of(const docker::ImagePlan& plan) {
   if (!plan.build) return text + "# used as it is: " + plan.parent_image + "\n";
   text += plan.dockerfile;
   if (!text.ends_with('\n')) text += '\n';
-  return text + sizes(plan.context, "# context") + sizes(plan.host_only, "# only mounted during the build, in no layer");
+  return text + listing(plan.context, "# context", true) + listing(plan.host_only, "# only mounted during the build, in no layer", false);
 }
 
 json files_json(const std::vector<docker::ContextFile>& files) {
