@@ -1,8 +1,8 @@
 """What goes wrong, what the user sees of it, the exit code, and that nothing is left behind."""
 
+import contextlib
 import json
 import os
-import pathlib
 import subprocess
 import unittest
 
@@ -174,13 +174,9 @@ class FullDisk(PipeTest):
         self.assertRegex(result.text, "[Nn]o space left on device|disk is full")
         self.assert_nothing_left()
         filler = self.state / "filler"
-        with open(filler, "wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 4096)
-                    file.flush()
-            except OSError:
-                pass
+        with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * 4096)
         full = self.pipe("run", "pipeline.yaml", "--orchestrator", self.orchestrator)
         self.assertEqual(full.code, 3, full)
         self.assertRegex(full.text, "[Nn]o space left on device|disk.*full|full.*disk")

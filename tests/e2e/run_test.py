@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from support import PIPE, NOWHERE, PipeTest
+from support import NOWHERE, PARENT, PipeTest
 
 LOAD = "import sys\nopen(sys.argv[1], 'w').write('1 2 3')\nprint('loaded')\n"
 TRAIN = "import sys\nfrom helper import total\nopen(sys.argv[2], 'w').write(str(total(open(sys.argv[1]).read())))\n"
@@ -95,8 +95,10 @@ class OnDocker(PipeTest):
             "load": STEPS["load"],
             "spoil": {"command": "echo spoiled > ${inputs.data} || rm -f ${inputs.data} || exit 7", "inputs": {"data": "load.data"}},
         })
-        if self.orchestrator == "docker" or os.getuid() != 0:
-            self.run_pipe(code=1)
+        # Nothing keeps a process of root's from writing; the step then fails, or the spoilt artifact is noticed when it is used.
+        self.run_pipe(code=1 if self.orchestrator == "docker" or os.getuid() != 0 else None)
+        if self.orchestrator == "local" and os.getuid() == 0:
+            return
         self.assertEqual(self.artifact("load.data"), "1 2 3")
 
 
@@ -143,8 +145,8 @@ class Environments(PipeTest):
         self.pipeline(self.steps, self.settings)
         rendered = self.pipe("render", "pipeline.yaml")
         self.assertEqual(rendered.code, 0, rendered)
-        self.assertIn(f"FROM ", rendered.out)
-        self.assertIn("six==1.16.0", rendered.out)
+        self.assertIn(f"FROM {PARENT}", rendered.out)
+        self.assertRegex(rendered.out, r"requirements\.txt +\d+ B")
         self.assertEqual(self.images(), [], "render builds nothing")
         self.assertEqual(self.pipe("build", "pipeline.yaml").code, 0)
         self.assertTrue(self.images())

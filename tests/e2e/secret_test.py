@@ -44,7 +44,8 @@ class Secrets(PipeTest):
 
     def test_a_missing_secret_is_said_before_anything_runs(self):
         self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["TOKEN_THAT_NOBODY_SETS"]}})
-        result = self.run_pipe(code=2)
+        result = self.run_pipe(code=3)
+        self.assertEqual(result.events("step_started"), [])
         self.assertIn("TOKEN_THAT_NOBODY_SETS", result.text)
 
 
@@ -62,9 +63,8 @@ class BuildSecrets(PipeTest):
         super().setUp()
         password = f"canary-{self.mark}"
         seen = self.seen = []
-        simple = "<!doctype html><a href='../../six-1.16.0-py2.py3-none-any.whl'>six-1.16.0-py2.py3-none-any.whl</a>"
-        wheel = self.folder / "wheels"
-        subprocess.run(["python3", "-m", "pip", "download", "-q", "--no-deps", "-d", wheel, "six==1.16.0"], check=True)
+        wheels = self.folder / "wheels"
+        subprocess.run(["python3", "-m", "pip", "download", "-q", "--no-deps", "-d", wheels, "six==1.16.0", "uv"], check=True)
 
         class Index(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
@@ -74,8 +74,11 @@ class BuildSecrets(PipeTest):
                     self.send_header("WWW-Authenticate", 'Basic realm="index"')
                     self.end_headers()
                     return
-                body = next(wheel.iterdir()).read_bytes() if self.path.endswith(".whl") else simple.encode()
-                self.send_response(200)
+                name = self.path.rstrip("/").rsplit("/", 1)[-1]
+                found = sorted(file for file in wheels.iterdir() if file.name.startswith(f"{name}-") or file.name == name)
+                links = "".join(f"<a href='/files/{file.name}'>{file.name}</a>" for file in found)
+                body = found[0].read_bytes() if name.endswith(".whl") else f"<!doctype html><body>{links}</body>".encode()
+                self.send_response(200 if found else 404)
                 self.send_header("Content-Type", "application/octet-stream" if self.path.endswith(".whl") else "text/html")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
