@@ -107,15 +107,16 @@ Task<bool> Installer::run(std::vector<std::string> command, const fs::path& fold
 }
 
 Task<> Installer::require(std::vector<std::string> command, const fs::path& folder, const std::string& what) {
-  if (!co_await run(std::move(command), folder)) fail(what);
+  const bool succeeded = co_await run(std::move(command), folder);
+  if (!succeeded) throw failure(what);
 }
 
-void Installer::fail(const std::string& what) const {
+BuildError Installer::failure(const std::string& what) const {
   std::string output;
   for (auto& line : last_lines_) output += line + "\n";
   std::vector<std::string> details(last_lines_.begin(), last_lines_.end());
   details.insert(details.begin(), "$ " + last_command_ + " ...");
-  throw BuildError("the virtual environment with " + plan_.summary() + " could not be made: " + what, std::move(details),
+  return BuildError("the virtual environment with " + plan_.summary() + " could not be made: " + what, std::move(details),
                    advice_for_failed_install(output, plan_.python, root_));
 }
 
@@ -166,20 +167,20 @@ Task<> Installer::make_with_uv(const fs::path& uv) {
 }
 
 Task<> Installer::make_with_pip() {
-  auto python = plan_.python.file.string();
-  std::vector<std::string> pip{(target_ / "bin/python").string(), "-m", "pip"};
-  const Words make{python, "-m", "venv", target_.string()};
-  if (!co_await run(make, root_)) {
-    // Debian's Python without python3-venv: no pip for the environment, but perhaps one beside it that can fill it.
-    auto lines = last_lines_;
-    remove_tree(target_);
-    pip = Words{python, "-m", "pip", "--python", (target_ / "bin/python").string()};
-    const Words probe{python, "-m", "pip", "--version"}, make_bare{python, "-m", "venv", "--without-pip", target_.string()};
-    if (!co_await run(probe, root_) || !co_await run(make_bare, root_)) {
-      last_lines_ = std::move(lines);
-      last_command_ = "python3 -m venv";
-      fail("Python could not make the folder");
-    }
+  auto python = plan_.python.file.string(), own = (target_ / "bin/python").string();
+  Words pip;
+  if (plan_.project_command.empty()) {
+    // The machine's pip fills it from outside: that spares it a pip of its own, which takes seconds, and Debian's python3-venv.
+    const Words make{python, "-m", "venv", "--without-pip", target_.string()}, probe{python, "-m", "pip", "--python", own, "--version"};
+    bool possible = co_await run(make, root_);
+    if (possible) possible = co_await run(probe, root_);
+    if (possible) pip = Words(probe.begin(), probe.end() - 1);
+    else remove_tree(target_);
+  }
+  if (pip.empty()) {
+    const Words make{python, "-m", "venv", target_.string()};
+    co_await require(make, root_, "Python could not make the folder");
+    pip = Words{own, "-m", "pip"};
   }
   std::vector<std::string> install = pip;
   install.push_back("install");
@@ -193,7 +194,7 @@ Task<> Installer::make_with_pip() {
         "except ImportError: from pip._vendor import tomli as tomllib\n"
         "names = tomllib.load(open(sys.argv[1], 'rb')).get('project', {}).get('dependencies', [])\n"
         "open(sys.argv[2], 'w').writelines(name + '\\n' for name in names)\n";
-    const Words read{(target_ / "bin/python").string(), "-c", script, plan_.pyproject.string(), (target_ / "pyproject.txt").string()};
+    const Words read{python, "-c", script, plan_.pyproject.string(), (target_ / "pyproject.txt").string()};
     co_await require(read, root_, "cannot read " + plan_.pyproject.string());
     text = read_file(target_ / "pyproject.txt");
   }

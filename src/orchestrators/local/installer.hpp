@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/file.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 
@@ -28,7 +29,7 @@ class Installer {
   Task<> make_with_uv(const std::filesystem::path& uv);
   Task<> make_with_pip();
   Task<> install_project();
-  [[noreturn]] void fail(const std::string& what) const;
+  BuildError failure(const std::string& what) const;
 
   const EnvironmentPlan& plan_;
   std::filesystem::path target_, cache_, root_;

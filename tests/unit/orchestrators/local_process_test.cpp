@@ -1,0 +1,274 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "orchestrators/local/limits.hpp"
+#include "orchestrators/local/local_orchestrator.hpp"
+#include "support/attempt_builder.hpp"
+#include "support/event_recorder.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+class Local : public testing::Test {
+ protected:
+  AttemptResult run(AttemptBuilder& step) { return run_task(loop, orchestrator->run(step.attempt())); }
+
+  asio::io_context loop;
+  TemporaryFolder root;
+  std::unique_ptr<Orchestrator> orchestrator = make_local_orchestrator(loop, {.root = root.path()});
+};
+
+/// Whether the process lives; it is given time to die.
+bool stays_alive(pid_t pid) {
+  for (int i = 0; i < 500 && kill(pid, 0) == 0; ++i) {
+    auto state = read_file("/proc/" + std::to_string(pid) + "/stat");
+    if (state.find(") Z") != state.npos) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return kill(pid, 0) == 0;
+}
+
+TEST_F(Local, misspelt_program_is_told_with_what_is_there) {
+  TemporaryFolder bin;
+  write(bin.path() / "frobnicate", "#!/bin/sh\n");
+  fs::permissions(bin.path() / "frobnicate", fs::perms(0755));
+  AttemptBuilder step(program({"frobnicat"}));
+  step.step.settings.docker.runtime_environment = {{"PATH", bin.path().string()}};
+  auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->message, "there is no program 'frobnicat' on PATH");
+  EXPECT_THAT(result.failure->hints, Contains(HasSubstr("did you mean 'frobnicate'?")));
+}
+
+TEST_F(Local, file_of_the_code_that_is_not_executable_is_told) {
+  AttemptBuilder step(program({"./train.py"}));
+  step.code("train.py", "print(1)\n");
+  auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::not_started);
+  EXPECT_THAT(result.failure->message, HasSubstr("cannot be executed"));
+  EXPECT_THAT(result.failure->hints, Contains(HasSubstr("chmod +x")));
+}
+
+TEST_F(Local, file_of_the_code_without_its_folder_is_told) {
+  AttemptBuilder step(program({"train.sh"}));
+  step.code("train.sh", "echo\n");
+  auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_THAT(result.failure->hints, Contains(HasSubstr("./train.sh")));
+}
+
+TEST_F(Local, missing_interpreter_of_a_script_is_told) {
+  AttemptBuilder step(program({"./train.py"}));
+  step.code("train.py", "#!/no/such/python\n");
+  fs::permissions(step.folder.path() / "code/train.py", fs::perms(0755));
+  auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::not_started);
+  EXPECT_THAT(result.failure->hints, Contains(HasSubstr("interpreter")));
+}
+
+TEST_F(Local, script_without_interpreter_line_is_run_by_the_shell) {
+  AttemptBuilder step(program({"./run", "x"}));
+  step.code("run", "echo \"$1\"\n");
+  fs::permissions(step.folder.path() / "code/run", fs::perms(0755));
+  EXPECT_FALSE(run(step).failure);
+  EXPECT_EQ(step.log.out, "x\n");
+}
+
+TEST_F(Local, log_that_cannot_be_written_ends_the_attempt) {
+  AttemptBuilder step(shell("echo line; sleep 1000"));
+  step.log.on_write = [](const Log&) { throw EnvironmentError("the disk is full"); };
+  auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::environment);
+  EXPECT_EQ(result.failure->message, "the disk is full");
+}
+
+TEST_F(Local, code_that_cannot_be_read_is_an_error_of_the_environment) {
+  AttemptBuilder step(program({"true"}));
+  fs::remove(step.folder.path() / "code");
+  auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::environment);
+}
+
+TEST_F(Local, process_that_left_the_group_ends_with_the_attempt) {
+  AttemptBuilder step(shell("setsid sh -c 'echo $$ > $PIPE_OUTPUT_PID; exec sleep 1000' & while [ ! -s $PIPE_OUTPUT_PID ]; do sleep 0.01; done"));
+  step.output("pid", "pid");
+  EXPECT_FALSE(run(step).failure);
+  EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
+}
+
+TEST_F(Local, process_in_the_background_ends_with_the_attempt) {
+  AttemptBuilder step(shell("sleep 1000 >/dev/null 2>&1 & echo $! > $PIPE_OUTPUT_PID"));
+  step.output("pid", "pid");
+  EXPECT_FALSE(run(step).failure);
+  EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
+}
+
+TEST_F(Local, killed_driver_leaves_no_process) {
+  AttemptBuilder step(shell("sleep 1000 & echo $$ $! > $PIPE_OUTPUT_PIDS.new; mv $PIPE_OUTPUT_PIDS.new $PIPE_OUTPUT_PIDS; wait"));
+  step.output("pids", "pids");
+  pid_t driver = fork();
+  if (driver == 0) {
+    asio::io_context own_loop;
+    auto own = make_local_orchestrator(own_loop, {.root = root.path()});
+    run_task(own_loop, own->run(step.attempt()));
+    _exit(0);
+  }
+  auto pids = step.folder.path() / "outputs/pids";
+  for (int i = 0; i < 1000 && !fs::exists(pids); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(fs::exists(pids));
+  kill(driver, SIGKILL);
+  waitpid(driver, nullptr, 0);
+  std::ifstream in(pids);
+  for (pid_t pid; in >> pid;) EXPECT_FALSE(stays_alive(pid)) << pid;
+}
+
+TEST_F(Local, a_coroutine_given_up_leaves_no_process) {
+  AttemptBuilder step(shell("echo $$ > $PIPE_OUTPUT_PID; echo ready; exec sleep 1000"));
+  step.output("pid", "pid");
+  auto own_loop = std::make_unique<asio::io_context>();
+  auto own = make_local_orchestrator(*own_loop, {.root = root.path()});
+  auto attempt = step.attempt();
+  asio::co_spawn(*own_loop, own->run(attempt), asio::detached);
+  while (step.log.out != "ready\n" && own_loop->run_one() > 0) {
+  }
+  own_loop.reset();
+  EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
+}
+
+TEST_F(Local, step_over_its_memory_limit_is_told_so) {
+  if (!orchestrator->capabilities().memory_limits) GTEST_SKIP() << "no control groups to be had";
+  AttemptBuilder step(shell("head -c 200000000 /dev/zero | tail | wc -c"));
+  step.step.settings.resources.memory = 32 << 20;
+  auto result = run(step);
+  ASSERT_TRUE(result.failure || step.log.out != "200000000\n");
+  AttemptBuilder direct(program({"tail", "/dev/zero"}));
+  direct.step.settings.resources.memory = 32 << 20;
+  result = run(direct);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::out_of_memory);
+  EXPECT_THAT(result.failure->message, HasSubstr("32 MiB"));
+}
+
+TEST_F(Local, step_within_its_limits_succeeds_and_its_group_is_removed) {
+  auto groups = local::find_control_groups();
+  if (groups.memory.empty()) GTEST_SKIP() << "no control groups to be had";
+  AttemptBuilder step(program({"true"}));
+  step.step.settings.resources.memory = 64 << 20;
+  step.step.settings.resources.cpu_count = 0.5;
+  EXPECT_FALSE(run(step).failure);
+  EXPECT_FALSE(fs::exists(groups.memory / ("pipe-" + step.run_id + "-step-1")));
+}
+
+TEST_F(Local, control_groups_are_found_where_the_parent_hands_the_controllers_down) {
+  TemporaryFolder tree;
+  write(tree.path() / "cgroup", "0::/user.slice/app.slice/shell.scope\n");
+  write(tree.path() / "fs/user.slice/app.slice/shell.scope/cgroup.procs", "");
+  write(tree.path() / "fs/user.slice/app.slice/shell.scope/cgroup.subtree_control", "");
+  write(tree.path() / "fs/user.slice/app.slice/cgroup.procs", "");
+  write(tree.path() / "fs/user.slice/app.slice/cgroup.subtree_control", "memory pids");
+  auto found = local::find_control_groups(tree.path() / "cgroup", tree.path() / "fs");
+  EXPECT_TRUE(found.unified);
+  EXPECT_EQ(found.memory, tree.path() / "fs/user.slice/app.slice");
+  EXPECT_TRUE(found.cpu.empty());
+  EXPECT_TRUE(local::find_control_groups(tree.path() / "none", tree.path() / "fs").memory.empty());
+}
+
+TEST_F(Local, python_is_there_where_only_python3_is) {
+  TemporaryFolder bin;
+  // Not a pyenv's shim, which looks for its name's like.
+  auto python3 = local::find_program("python3", "/usr/bin:" + std::string(getenv("PATH")));
+  fs::create_symlink(python3, bin.path() / "python3");
+  for (auto* name : {"sh", "env", "bash"})
+    if (auto found = local::find_program(name, getenv("PATH")); !found.empty()) fs::create_symlink(found, bin.path() / name);
+  AttemptBuilder step(program({"python", "-c", "print(6 * 7)"}));
+  step.environment = {{"PATH", bin.path().string()}};
+  auto result = run(step);
+  EXPECT_FALSE(result.failure) << step.log.err;
+  EXPECT_EQ(step.log.out, "42\n");
+}
+
+TEST_F(Local, temporary_files_have_a_short_path_and_are_removed) {
+  AttemptBuilder step(shell("printf %s $TMPDIR; touch $TMPDIR/file"));
+  EXPECT_FALSE(run(step).failure);
+  EXPECT_LE(step.log.out.size(), 75u);
+  std::string deep(100, 'd');
+  AttemptBuilder other(shell("printf %s $TMPDIR; touch $TMPDIR/file"));
+  fs::create_directories(other.folder.path() / deep / "scratch");
+  auto attempt = other.attempt();
+  attempt.scratch = other.folder.path() / deep / "scratch";
+  EXPECT_FALSE(run_task(loop, orchestrator->run(attempt)).failure);
+  EXPECT_LE(other.log.out.size(), 75u);
+  EXPECT_FALSE(fs::exists(other.log.out));
+}
+
+TEST_F(Local, settings_that_a_process_cannot_honour_are_said) {
+  StepSpec step;
+  step.name = "step";
+  step.command = program({"true"});
+  step.settings.docker.parent_image = "python:3.11";
+  step.settings.docker.apt_packages = {"git"};
+  step.settings.docker.user = "nobody";
+  auto notices = run_task(loop, orchestrator->environment(step)).notices;
+  for (auto* name : {"`parent_image`", "`apt_packages`", "`user`"}) EXPECT_THAT(notices, Contains(HasSubstr(name)));
+  EXPECT_EQ(notices.size(), 3u);
+}
+
+TEST_F(Local, another_program_of_the_same_name_is_another_environment) {
+  TemporaryFolder one, two;
+  for (auto* bin : {&one, &two}) {
+    write(bin->path() / "tool", "#!/bin/sh\n");
+    fs::permissions(bin->path() / "tool", fs::perms(0755));
+  }
+  StepSpec step;
+  step.name = "step";
+  step.command = program({"tool"});
+  step.environment["PATH"] = one.path().string();
+  auto first = run_task(loop, orchestrator->environment(step));
+  step.environment["PATH"] = two.path().string();
+  auto second = run_task(loop, orchestrator->environment(step));
+  EXPECT_NE(first.id, second.id);
+
+  auto later = make_local_orchestrator(loop, {.root = root.path()});
+  EXPECT_TRUE(run_task(loop, later->unchanged(first.recheck)));
+  write(one.path() / "tool", "#!/bin/sh\necho other\n");
+  later = make_local_orchestrator(loop, {.root = root.path()});
+  EXPECT_FALSE(run_task(loop, later->unchanged(first.recheck)));
+  EXPECT_TRUE(run_task(loop, later->unchanged(second.recheck)));
+}
+
+TEST(programs_of, words_that_the_shell_executes_are_found) {
+  using local::programs_of;
+  EXPECT_EQ(programs_of(program({"python", "x.py"})), std::vector<std::string>{"python"});
+  EXPECT_EQ(programs_of(program({"./run.sh"})), std::vector<std::string>{});
+  EXPECT_EQ(programs_of(shell("cd a && A=1 python x.py | tee log; exec ./b.sh")), (std::vector<std::string>{"python", "tee"}));
+  EXPECT_EQ(programs_of(shell("if grep x y; then Rscript z; fi")), (std::vector<std::string>{"grep", "Rscript"}));
+  EXPECT_EQ(programs_of(shell(hole(Template::Hole::parameter, "tool") + text(" x"))), std::vector<std::string>{});
+}
+
+TEST(python_of_image, version_is_read_from_dockers_python) {
+  EXPECT_EQ(local::python_of_image("python:3.11-slim-bookworm"), "3.11");
+  EXPECT_EQ(local::python_of_image("registry:5000/library/python:3.12.4"), "3.12");
+  EXPECT_EQ(local::python_of_image("python:latest"), std::nullopt);
+  EXPECT_EQ(local::python_of_image("python:3"), std::nullopt);
+  EXPECT_EQ(local::python_of_image("debian:bookworm-slim"), std::nullopt);
+  EXPECT_EQ(local::python_of_image("mypython:3.11"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace pipeline::test
