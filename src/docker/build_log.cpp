@@ -56,6 +56,20 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+/// The builder's "executor failed running [/bin/sh ...]: exit code: 1" in words, where the instruction is one of our template's.
+std::string what_failed(const std::string& instruction, const std::string& error) {
+  static constexpr std::pair<const char*, const char*> scripts[] = {
+      {"/apt/install.sh", "the Debian packages could not be installed"},     {"/fetch/fetch.sh", "the Python package installer could not be fetched"},
+      {"/python/install.sh", "the Python packages could not be installed"},  {"/install/install.sh", "local_project_install_command failed"},
+      {"/user/create.sh", "the user could not be created"},
+  };
+  std::smatch match;
+  for (auto& [script, what] : scripts)
+    if (instruction.find(script) != instruction.npos && std::regex_search(error, match, std::regex("(?:exit|non-zero) code: (\\d+)")))
+      return std::string(what) + " (exit code " + match[1].str() + ")";
+  return error;
+}
+
 }  // namespace
 
 std::string readable_title(std::string_view name) {
@@ -207,7 +221,7 @@ BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile, c
   } else if (!log.failed_instruction().empty()) {
     details.push_back("Dockerfile: " + readable_title(log.failed_instruction()));
   }
-  details.insert(details.end(), lines.begin(), lines.end());
+  std::ranges::copy_if(lines, std::back_inserter(details), [](auto& line) { return !line.starts_with("pipe: error: ") && !line.starts_with("pipe: hint: "); });
 
   auto name = plan.own ? std::string("the image of the pipeline's own Dockerfile") : "the image from " + (plan.parent_image.empty() ? "the pipeline's own Dockerfile" : plan.parent_image);
   std::string parent = plan.parent_image.empty() ? "the parent image" : plan.parent_image;
@@ -219,6 +233,7 @@ BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile, c
     return BuildError("cannot build " + name + ": " + parent + " has no shell (/bin/sh), which every install needs", details,
                       {"install what the step needs in a `dockerfile` of your own that copies it from another stage, or choose a parent_image with a shell",
                        "to run " + parent + " as it is, leave out requirements, apt_packages and user, or set skip_build: true"});
+  if (!plan.own && failing) error = what_failed(failing->text, error);
   auto more = build_advice(lines, error);
   advice.insert(advice.end(), more.begin(), more.end());
   return BuildError("cannot build " + name + where + ": " + error, details, advice);

@@ -66,6 +66,19 @@ std::string unquoted(std::string text) {
   return text;
 }
 
+/// Sections that were left out leave empty lines behind: one is kept before each further stage. A here-document's lines are its own.
+std::string without_gaps(const std::string& text) {
+  if (text.find("<<") != text.npos) return text;
+  std::istringstream stream(text);
+  std::string result;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.empty()) continue;
+    if (line.starts_with("FROM ") && result.find("\nFROM ") != result.npos) result += '\n';
+    result += line + '\n';
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string template_text(std::string_view name, const std::filesystem::path& template_dir) {
@@ -139,7 +152,7 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder, con
   mustache::mustache page(template_text(name, template_dir));
   if (!page.is_valid()) throw InputError("the template " + std::string(name) + " is malformed: " + page.error_message());
   page.set_custom_escape([](const std::string& text) { return text; });
-  return page.render(data);
+  return without_gaps(page.render(data));
 }
 
 std::vector<Instruction> instructions_of(std::string_view dockerfile) {

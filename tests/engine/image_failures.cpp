@@ -10,7 +10,7 @@ void expect_in(const std::string& text, std::initializer_list<const char*> parts
 
 TEST_F(ImageTest, a_requirement_that_does_not_exist_is_named) {
   auto text = failure_of(step("train", {.requirements = {"six==99.99"}}));
-  expect_in(text, {"cannot build the image from python:3.11-slim-bookworm at line ", "| Dockerfile:", "/dev/pipe/python/install.sh", "there is no version of six==99.99",
+  expect_in(text, {"cannot build the image from python:3.11-slim-bookworm at line 11 of the Dockerfile: the Python packages could not be installed (exit code 1)", "| Dockerfile:", "/dev/pipe/python/install.sh", "there is no version of six==99.99",
                    "= there is no `six==99.99` for this Python in the package index"});
   auto with_pip = failure_of(step("train", {.python_package_installer = PackageInstaller::pip, .requirements = {"six==99.99"}}));
   expect_in(with_pip, {"No matching distribution found for six==99.99", "= there is no `six==99.99`"});

@@ -1,0 +1,8 @@
+# Made by pipe; `pipe render` prints it, --template-dir replaces its template.
+FROM jupyter:1
+USER 0
+RUN --mount=type=bind,source=apt,target=/dev/pipe/apt \
+    --mount=type=bind,source=host,target=/dev/pipe/host \
+    --mount=type=cache,id=pipe-apt,target=/dev/pipe/cache,sharing=locked \
+    ["/bin/sh", "/dev/pipe/apt/install.sh"]
+USER jovyan

@@ -1,0 +1,105 @@
+// The tar of a build context, read back with tar itself.
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "docker/context.hpp"
+#include "docker/requirements.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string drained(net::BodySource source, std::size_t block = 1000) {
+  std::string all, buffer(block, '\0');
+  while (auto count = source(buffer)) all.append(buffer, 0, count);
+  return all;
+}
+
+struct Contexts : testing::Test {
+  TemporaryFolder folder;
+  fs::path root = folder.path() / "root";
+  Contexts() { fs::create_directories(root); }
+  void put(const std::string& name, const std::string& content) {
+    fs::create_directories((root / name).parent_path());
+    std::ofstream(root / name) << content;
+  }
+  std::string unpacked(const std::string& tar) {
+    std::ofstream(folder.path() / "x.tar", std::ios::binary) << tar;
+    fs::create_directories(folder.path() / "out");
+    output_of({"tar", "-xf", "x.tar", "-C", "out"}, folder.path());
+    return output_of({"tar", "-tvf", "x.tar", "--full-time", "--numeric-owner"}, folder.path());
+  }
+};
+
+TEST_F(Contexts, a_tar_holds_files_links_and_folders_as_they_are) {
+  put("a.txt", "hello");
+  put("dir/b.sh", "#!/bin/sh\n");
+  put("big", std::string(300'000, 'x') + "end");
+  fs::permissions(root / "dir/b.sh", fs::perms(0755));
+  fs::create_symlink("../a.txt", root / "dir/link");
+  fs::create_directory(root / "empty");
+  auto name = std::string(150, 'n') + "-\xc3\xa9";
+  put(name, "long");
+  auto files = folder_context(root, "", {});
+  files.push_back({.path = "generated", .content = "made"});
+  auto listing = unpacked(drained(tar_stream(files)));
+  auto out = folder.path() / "out";
+  EXPECT_EQ(read_file(out / "a.txt"), "hello");
+  EXPECT_EQ(read_file(out / "big"), std::string(300'000, 'x') + "end");
+  EXPECT_EQ(read_file(out / name), "long");
+  EXPECT_EQ(read_file(out / "generated"), "made");
+  EXPECT_EQ(fs::read_symlink(out / "dir/link"), "../a.txt");
+  EXPECT_EQ(fs::status(out / "dir/b.sh").permissions(), fs::perms(0755));
+  EXPECT_TRUE(fs::is_directory(out / "empty"));
+  EXPECT_NE(listing.find(" 0/0 "), listing.npos);
+  EXPECT_NE(listing.find("1970-01-01"), listing.npos);
+}
+
+TEST_F(Contexts, the_same_files_give_the_same_bytes_whatever_the_readers_blocks) {
+  put("a", "1");
+  put("b/c", std::string(100'000, 'y'));
+  auto files = folder_context(root, "", {});
+  auto once = drained(tar_stream(files), 7);
+  fs::last_write_time(root / "a", fs::file_time_type::clock::now() - std::chrono::hours(48));
+  EXPECT_EQ(once, drained(tar_stream(folder_context(root, "", {})), 65536));
+}
+
+TEST_F(Contexts, a_file_that_vanishes_is_an_error_and_one_that_shrinks_is_filled_up) {
+  put("a", "1");
+  put("b", "12345");
+  auto files = folder_context(root, "", {});
+  fs::remove(root / "a");
+  EXPECT_THROW(drained(tar_stream(files)), EnvironmentError);
+}
+
+TEST_F(Contexts, ignored_folders_are_not_walked_unless_something_below_is_wanted) {
+  put("node_modules/x/y.js", "");
+  put("node_modules/keep.js", "");
+  put("src/a.c", "");
+  put("Dockerfile", "");
+  auto names = [&](std::string_view rules) {
+    std::string text;
+    for (auto& file : folder_context(root, rules, {"Dockerfile"})) text += file.path + " ";
+    return text;
+  };
+  EXPECT_EQ(names("node_modules\nDockerfile\n"), "Dockerfile src src/a.c ");
+  EXPECT_EQ(names("node_modules/*\n!node_modules/keep.js\n"), "Dockerfile node_modules node_modules/keep.js src src/a.c ");
+  EXPECT_EQ(names("*\n"), "Dockerfile ");
+  EXPECT_EQ(names("*\n!src\n"), "Dockerfile src src/a.c ");
+  EXPECT_EQ(names("**/*.js\n"), "Dockerfile node_modules node_modules/x src src/a.c ");
+}
+
+TEST_F(Contexts, the_largest_files_are_named) {
+  std::vector<ContextFile> files{{.path = "a", .bytes = 10}, {.path = "b", .bytes = 3ull << 30}, {.path = "c", .bytes = 2048}};
+  EXPECT_EQ(size_of(files), 10 + (3ull << 30) + 2048);
+  EXPECT_EQ(largest(files, 2).find("b (3"), 0u) << largest(files, 2);
+  EXPECT_NE(largest(files, 2).find(", c (2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipeline::docker
