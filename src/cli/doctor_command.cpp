@@ -76,9 +76,7 @@ class Doctor {
       gpus(system);
       runc(context_.await(engine.call("GET", "/version")));
     } catch (const EnvironmentError& error) {
-      auto mend = error.advice();
-      mend.push_back("without an engine `pipe run --orchestrator local` runs the steps as processes");
-      add("engine", Level::fail, error.what(), std::move(mend));
+      add("engine", Level::fail, error.what(), error.advice());
     }
     credentials();
   }

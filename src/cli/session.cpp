@@ -93,13 +93,7 @@ void require_engine(Context& context) {
   constexpr std::string_view unix_scheme = "unix://";
   if (endpoint.url.starts_with(unix_scheme) && someone_listens(endpoint.url.substr(unix_scheme.size()))) return;
   docker::EngineApi engine(context.loop(), endpoint);
-  try {
-    context.await(engine.info());
-  } catch (const EnvironmentError& error) {
-    auto advice = error.advice();
-    advice.push_back("without an engine: `--orchestrator local` runs the steps as processes of this machine");
-    throw EnvironmentError(error.what(), std::move(advice));
-  }
+  context.await(engine.info());  // Its error says what was tried, and how to go without an engine.
 }
 
 std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs) {

@@ -47,7 +47,7 @@ const StepSpec& find_step(const PipelineSpec& pipeline, const std::string& name)
 /// The orchestrator of this name, on the context's loop.
 std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options);
 
-/// Throws EnvironmentError, with the advice to go without one, if the docker orchestrator is wanted and no engine answers. Costs a connection to a socket.
+/// Throws EnvironmentError if the docker orchestrator is wanted and no engine answers. Costs a connection to a socket.
 void require_engine(Context& context);
 
 /// Runs whose driver has died become interrupted, and what they have left outside is removed. Returns them.

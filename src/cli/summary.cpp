@@ -45,14 +45,16 @@ std::string render(const Trouble& trouble, const std::string& run, const Paint& 
   return text;
 }
 
+/// Of a large run only what did not go well.
 std::string steps_table(const RunModel& model, const Paint& paint) {
   const bool is_large = model.total > many_steps;
   Table table;
   table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", ""});
   std::size_t left_out = 0, shown = 0;
   for (const auto& step : model.steps) {
-    if (is_large && (step.status == StepStatus::cached || shown == many_steps)) {
-      left_out += step.status != StepStatus::cached;
+    const bool is_well = step.status == StepStatus::cached || step.status == StepStatus::succeeded;
+    if (is_large && (is_well || shown == many_steps)) {
+      left_out += !is_well;
       continue;
     }
     ++shown;
@@ -99,7 +101,8 @@ ExitCode exit_code_of(const engine::RunSummary& outcome) {
 
 std::string render_summary(const Summary& summary, const Paint& paint) {
   const auto& [model, outcome, results, copy_command] = summary;
-  std::string text = "\n" + steps_table(model, paint);
+  std::string text = steps_table(model, paint);
+  if (!text.empty()) text.insert(0, "\n");
   const auto troubles = troubles_of(model);
   for (std::size_t i = 0; i < std::min(troubles.size(), many_steps); ++i) text += "\n" + render(troubles[i], outcome.run, paint);
 

@@ -219,13 +219,15 @@ digits failed in 1.0s: 3 failed, 1 skipped  (run r)
 )");
 }
 
-TEST(Summary, of_a_large_run_lists_only_what_was_not_reused) {
+TEST(Summary, of_a_large_run_lists_only_what_did_not_go_well) {
   RunModel model;
   model.apply(RunStarted{"r", "large", "docker", 1001}, {});
-  for (int i = 0; i < 1000; ++i) model.apply(StepFinished{"s" + std::to_string(i), StepStatus::cached, 0, {}, {}, "q"}, {});
-  model.apply(StepFinished{"last", StepStatus::succeeded, 1, 5ms, {}, {}}, {});
-  EXPECT_EQ(render_summary({model, {.run = "r", .status = RunStatus::succeeded, .succeeded = 1, .cached = 1000}, {}, {}}, {}),
-            "\nSTEP  STATUS     TIME  ATTEMPTS\nlast  succeeded  5ms   1\n\nlarge succeeded: 1 succeeded, 1000 reused  (run r)\n");
+  for (int i = 0; i < 1000; ++i) model.apply(StepFinished{"s" + std::to_string(i), StepStatus::succeeded, 1, 5ms, {}, {}}, {});
+  const Summary well{model, {.run = "r", .status = RunStatus::succeeded, .succeeded = 1000, .cached = 1}, {}, {}};
+  EXPECT_EQ(render_summary(well, {}), "\nlarge succeeded: 1000 succeeded, 1 reused  (run r)\n");
+  model.apply(StepFinished{"last", StepStatus::failed, 1, 5ms, Failure{FailureKind::exit_code, "ended with exit code 1", {}, {}}, {}}, {});
+  EXPECT_EQ(render_summary({model, {.run = "r", .status = RunStatus::failed, .succeeded = 1000, .failed = 1}, {}, {}}, {}),
+            "\nSTEP  STATUS  TIME  ATTEMPTS\nlast  failed  5ms   1\n\nlast failed: ended with exit code 1\n\nlarge failed: 1000 succeeded, 1 failed  (run r)\n");
 }
 
 }  // namespace
