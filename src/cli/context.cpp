@@ -6,6 +6,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace pipeline::cli {
@@ -89,7 +90,12 @@ fs::path Context::required_state() const {
 }
 
 store::RunStore& Context::runs(const fs::path& state) {
-  if (!runs_) runs_ = std::make_unique<store::RunStore>(state);
+  if (runs_) return *runs_;
+  std::error_code error;
+  const bool is_new = !fs::exists(state, error);
+  runs_ = std::make_unique<store::RunStore>(state);
+  // The state is no part of the user's sources: not for git, and so not for whether they are dirty.
+  if (is_new) write_file_atomically(state / ".gitignore", "*\n");
   return *runs_;
 }
 

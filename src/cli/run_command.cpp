@@ -13,20 +13,24 @@
 namespace pipeline::cli {
 namespace {
 
-/// Outputs that no step takes, of the steps that have succeeded now or before.
+/// What the run has made or found made: every output, or in a pipeline of many those that no step takes.
 std::vector<Result> results_of(Session& session) {
   constexpr std::size_t most = 12;
   std::set<std::pair<std::string_view, std::string_view>> taken;
-  std::set<std::string_view> names;
-  for (const auto& step : session.pipeline().steps)
+  std::set<std::string_view> interesting;
+  std::size_t outputs = 0;
+  for (const auto& step : session.pipeline().steps) {
+    outputs += step.outputs.size();
     for (const auto& input : step.inputs) taken.emplace(input.step, input.output);
+  }
+  if (outputs <= most) taken.clear();
   for (const auto& step : session.pipeline().steps)
     for (const auto& output : step.outputs)
-      if (!taken.contains({step.name, output.name})) names.insert(step.name);
+      if (!taken.contains({step.name, output.name})) interesting.insert(step.name);
   std::vector<Result> results;
-  if (names.empty()) return results;
+  if (interesting.empty()) return results;
   for (const auto& step : session.runs.steps(session.run_id)) {
-    if (!names.contains(step.name)) continue;
+    if (!interesting.contains(step.name)) continue;
     for (const auto& output : step.outputs)
       if (results.size() < most && !taken.contains({step.name, output.name}))
         results.push_back({step.name + "." + output.name, shown_path(session.context.artifacts().path(output.digest)), output.bytes});
@@ -36,7 +40,7 @@ std::vector<Result> results_of(Session& session) {
 
 std::string copy_command(Session& session, const std::vector<Result>& results) {
   if (results.empty()) return {};
-  std::string command = "pipe artifacts " + session.run_id + " " + results.front().name + " --copy DEST";
+  std::string command = "pipe artifacts " + session.run_id + " " + results.back().name + " --copy DEST";
   if (const auto found = session.context.existing_state(); !found || std::filesystem::absolute(*found) != std::filesystem::absolute(session.runs.folder()))
     command += " --state " + shell_quote(shown_path(session.runs.folder()));
   return command;

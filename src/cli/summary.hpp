@@ -12,7 +12,7 @@
 
 namespace pipeline::cli {
 
-/// An output that no other step takes: what the run was made for.
+/// An output, and where it is.
 struct Result {
   std::string name;  ///< `STEP.OUTPUT`
   std::string path;  ///< In the artifact store, as shown to the user.
