@@ -32,7 +32,7 @@ void add_state(CLI::App& app, Options& options) {
 }
 
 void add_file(CLI::App& app, Options& options) {
-  app.add_option("FILE", options.file, "The pipeline file")->capture_default_str();
+  app.add_option("FILE", options.file, "The pipeline file")->type_name("")->capture_default_str();
   app.add_option_function<std::vector<std::string>>(
          "-p,--param",
          [&options](const std::vector<std::string>& given) {
@@ -57,11 +57,11 @@ void add_orchestrator(CLI::App& app, Options& options) {
 void add_step(CLI::App& app, Options& options, const char* help) { app.add_option("-s,--step", options.step, help)->type_name("STEP"); }
 
 void add_template_dir(CLI::App& app, Options& options) {
-  app.add_option("--template-dir", options.template_dir, "Folder with templates that override the built-in ones")->type_name("DIR")->check(CLI::ExistingDirectory);
+  app.add_option("--template-dir", options.template_dir, "Folder with templates that override the built-in ones")->type_name("DIR")->check(CLI::Validator(CLI::ExistingDirectory).description(""));
 }
 
 void add_run(CLI::App& app, Options& options, bool required = false) {
-  auto* option = app.add_option("RUN", options.run, "A run: its identifier, a unique prefix of it, or 'latest'");
+  auto* option = app.add_option("RUN", options.run, "A run: its identifier, a unique prefix of it, or 'latest'")->type_name("");
   required ? option->required() : option->capture_default_str();
 }
 
@@ -69,7 +69,7 @@ void add_run_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
   add_step(app, o, "Run only this step and what it needs");
-  app.add_option("-j,--jobs", o.jobs, "Steps at a time (default: the number of CPUs)")->type_name("N")->check(CLI::Range(1u, 100'000u));
+  app.add_option("-j,--jobs", o.jobs, "Steps at a time (default: the number of CPUs)")->type_name("N")->check(CLI::Range(1u, 100'000u).description(""));
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
   app.add_option("--execution-mode", o.execution_mode, "What happens to other steps when one has failed (default: the file's, or continue_on_failure)")
       ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
@@ -141,9 +141,9 @@ const Command commands[] = {
     {"logs", "Print what a step printed", "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train --attempt 1 > train.log",
      [](CLI::App& app, Options& o) {
        add_run(app, o, true);
-       app.add_option("STEP", o.step, "A step of the run")->required();
+       app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
        app.add_flag("-f,--follow", o.follow, "Go on until the step ends");
-       app.add_option("--attempt", o.attempt, "Which attempt (default: the last one)")->type_name("N")->check(CLI::Range(1u, 1'000'000u));
+       app.add_option("--attempt", o.attempt, "Which attempt (default: the last one)")->type_name("N")->check(CLI::Range(1u, 1'000'000u).description(""));
        add_state(app, o);
      },
      logs_command},
@@ -154,7 +154,7 @@ const Command commands[] = {
      "  pipe artifacts latest report --copy results/",
      [](CLI::App& app, Options& o) {
        add_run(app, o);
-       app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it");
+       app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it")->type_name("");
        app.add_option("--copy", o.copy_to, "Copy to this file or folder; what exists is not overwritten")->type_name("DEST");
        add_state(app, o);
      },
@@ -168,7 +168,7 @@ const Command commands[] = {
      cancel_command},
     {"init", "Write a small pipeline to start from", "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that exists is overwritten.",
      [](CLI::App& app, Options& o) {
-       app.add_option("DIR", o.folder, "Where to; made if it is not there")->capture_default_str();
+       app.add_option("DIR", o.folder, "Where to; made if it is not there")->type_name("")->capture_default_str();
        add_output(app, o);
      },
      init_command},
@@ -198,7 +198,7 @@ const Command commands[] = {
      "  pipe completion bash > ~/.local/share/bash-completion/completions/pipe\n"
      "  pipe completion zsh  > ~/.zfunc/_pipe\n"
      "  pipe completion fish > ~/.config/fish/completions/pipe.fish",
-     [](CLI::App& app, Options& o) { app.add_option("SHELL", o.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"})); },
+     [](CLI::App& app, Options& o) { app.add_option("SHELL", o.shell, "bash, zsh or fish")->type_name("")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}).description("")); },
      completion_command},
     {"__complete", nullptr, "",
      [](CLI::App& app, Options& o) {

@@ -1,0 +1,104 @@
+"""`pipe clean` and `pipe doctor` before an engine that the test plays itself: nobody's images are at stake, and each answer can be chosen."""
+
+import http.server
+import json
+import socketserver
+import threading
+import unittest
+
+from support import PipeTest
+
+OURS, USED, FOREIGN = (f"sha256:{digit * 64}" for digit in "abc")
+IMAGES = [
+    {"Id": OURS, "Labels": {"pipe.digest": "1"}, "RepoTags": ["pipe:env-1", "pipe:latest"], "Size": 1000, "SharedSize": 400},
+    {"Id": USED, "Labels": {"pipe.digest": "2"}, "RepoTags": None, "Size": 50, "SharedSize": -1},
+    {"Id": FOREIGN, "Labels": None, "RepoTags": ["theirs:1"], "Size": 7, "SharedSize": 0},
+]
+
+
+class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+class EnginePlayed(PipeTest):
+    orchestrator = "local"
+    runc = "1.1.12"
+
+    def setUp(self):
+        super().setUp()
+        deleted = self.deleted = []
+        test = self
+
+        class Answers(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def answer(self, body, status=200):
+                data = json.dumps(body).encode()
+                self.send_response_only(status)
+                self.send_header("Api-Version", "1.41")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(data)
+
+            def do_GET(self):
+                if "/system/df" in self.path:
+                    self.answer({"Images": IMAGES})
+                elif "/version" in self.path:
+                    self.answer({"Version": "20.10.24", "ApiVersion": "1.41", "MinAPIVersion": "1.12", "Os": "linux", "Arch": "amd64",
+                                 "Components": [{"Name": "runc", "Version": test.runc}]})
+                elif "/info" in self.path:
+                    self.answer({"MemoryLimit": False, "CpuCfsQuota": True})
+                else:
+                    self.answer([])
+
+            do_HEAD = do_GET
+
+            def do_DELETE(self):
+                deleted.append(self.path.rpartition("/images/")[2])
+                self.answer({"message": "conflict: in use"} if USED in self.path else [], 409 if USED in self.path else 200)
+
+        socket = self.folder / "engine.sock"
+        engine = Engine(str(socket), Answers)
+        threading.Thread(target=engine.serve_forever, daemon=True).start()
+        self.addCleanup(lambda: (engine.shutdown(), engine.server_close()))
+        self.host = {"DOCKER_HOST": f"unix://{socket}"}
+
+    def test_images_that_are_ours_go_and_the_bytes_are_those_that_nothing_shares(self):
+        result = self.pipe("clean", "--images", "--output", "json", **self.host)
+        self.assertEqual(result.code, 0, result)
+        answer = json.loads(result.out)
+        self.assertEqual(self.deleted, ["pipe:env-1", "pipe:latest", USED])
+        self.assertEqual([item["name"] for item in answer["removed"]], ["pipe:env-1"])
+        self.assertEqual(answer["bytes"], 600)
+        self.assertIn("in use", answer["kept"][0])
+
+    def test_a_dry_run_removes_nothing(self):
+        result = self.pipe("clean", "--images", "--dry-run", **self.host)
+        self.assertEqual((result.code, self.deleted), (0, []), result)
+        self.assertIn("TO REMOVE", result.out)
+        self.assertIn("would free", result.out)
+
+    def test_nothing_named_is_wrong_input(self):
+        self.assertEqual(self.pipe("clean", **self.host).code, 2)
+
+    def doctor(self) -> dict:
+        result = self.pipe("doctor", "--output", "json", **self.host)
+        self.assertEqual(result.code, 0, result)
+        return {check["name"]: check for check in json.loads(result.out)["checks"]}
+
+    def test_doctor_tells_what_the_engine_lacks_and_how_to_mend_it(self):
+        checks = self.doctor()
+        self.assertEqual((checks["engine"]["status"], checks["limits"]["status"], checks["runc"]["status"]), ("ok", "warn", "ok"))
+        self.assertTrue(checks["limits"]["mend"])
+
+    def test_doctor_warns_of_an_old_runc(self):
+        self.runc = "1.1.5+ds1"
+        self.assertEqual(self.doctor()["runc"]["status"], "warn")
+
+
+if __name__ == "__main__":
+    unittest.main()
