@@ -45,6 +45,8 @@ class Scheduler {
   /// No step is ready, none is running, none is waiting.
   bool done() const { return remaining_ == 0; }
   std::size_t running() const { return running_; }
+  /// The step's place among all, most urgent first: for those who hand out something else in the same order.
+  std::uint32_t urgency(StepIndex step) const { return urgency_[step]; }
 
  private:
   enum class State : std::uint8_t { waiting, ready, running, gone };

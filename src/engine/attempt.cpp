@@ -1,9 +1,9 @@
 #include "engine/attempt.hpp"
 
+#include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
-#include "core/error.hpp"
 #include "engine/cache_key.hpp"
 #include "engine/step_log.hpp"
 #include "engine/waiting.hpp"
@@ -59,10 +59,11 @@ class Deadline {
 };
 
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
-  return {FailureKind::missing_output,
-          "ended well but did not write its output '" + output.name + "'",
-          {"'" + step.name + "' must write a file or folder at ${outputs." + output.name + "}, also in $" + variable_name("PIPE_OUTPUT_", output.name)},
-          {}};
+  return {
+      FailureKind::missing_output,
+      "ended well but did not write its output '" + output.name + "'",
+      {"'" + step.name + "' must write a file or folder at ${outputs." + output.name + "}, also in $" + variable_name("PIPE_OUTPUT_", output.name)},
+      {}};
 }
 
 void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log, Failure& failure) {
@@ -74,7 +75,8 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log,
 
 fs::path work_folder(const store::RunStore& runs, const std::string& run_id) { return runs.folder() / "work" / run_id; }
 
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, std::vector<AttemptInput> inputs, std::string log_name) {
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, std::vector<AttemptInput> inputs,
+                                 std::string log_name) {
   auto secrets = resolve_secrets(step);
   std::vector<std::string> hidden;
   for (const auto& [name, value] : secrets) hidden.push_back(value);
@@ -107,7 +109,10 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
   outcome.log_tail = log.tail();
   auto& failure = outcome.result.failure;
   if (deadline.expired()) {
-    failure = Failure{FailureKind::timed_out, "was stopped: it ran longer than its timeout of " + format_duration(*step.timeout), {"raise `timeout:` if that is too short"}, {}};
+    failure = Failure{FailureKind::timed_out,
+                      "was stopped: it ran longer than its timeout of " + format_duration(*step.timeout),
+                      {"raise `timeout:` if that is too short"},
+                      {}};
   } else if (!failure) {
     for (const auto& output : step.outputs) {
       const auto path = work / "outputs" / output.file_name;

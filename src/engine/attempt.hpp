@@ -34,6 +34,7 @@ struct AttemptContext {
 std::filesystem::path work_folder(const store::RunStore& runs, const std::string& run_id);
 
 /// Runs attempt `number` of the step; its failure is in the result. Throws EnvironmentError where this machine fails (a full disk, ...).
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, std::vector<AttemptInput> inputs, std::string log_name);
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, std::vector<AttemptInput> inputs,
+                                 std::string log_name);
 
 }  // namespace pipeline::engine

@@ -39,7 +39,8 @@ const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& f
   if (!is_new) return parts;
   if (files.size() <= most_files_by_name) {
     for (const auto& file : files) {
-      const bool executable = (std::filesystem::status(file.source).permissions() & std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
+      const bool executable =
+          (std::filesystem::status(file.source).permissions() & std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
       parts.push_back({"code " + file.relative_path, stats_.digest(file.source).hex() + (executable ? "x" : "")});
     }
     return parts;
@@ -91,7 +92,8 @@ std::string text_of(const Template& text) {
   std::string result;
   for (const auto& part : text.parts) {
     if (const auto* literal = std::get_if<std::string>(&part)) {
-      for (std::size_t i = 0; i < literal->size(); ++i) result += (*literal)[i] == '$' && literal->substr(i + 1, 1) == "{" ? "$$" : literal->substr(i, 1);
+      for (std::size_t i = 0; i < literal->size(); ++i)
+        result += (*literal)[i] == '$' && literal->substr(i + 1, 1) == "{" ? "$$" : literal->substr(i, 1);
     } else {
       const auto& reference = std::get<Template::Reference>(part);
       result.append("${").append(hole_name(reference.hole)).append(reference.name).append("}");
@@ -120,7 +122,9 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   return parts;
 }
 
-KeyPart input_part(const InputSpec& input, const std::string& file_name, const std::string& digest) { return {"input " + input.name, digest + " " + file_name}; }
+KeyPart input_part(const InputSpec& input, const std::string& file_name, const std::string& digest) {
+  return {"input " + input.name, digest + " " + file_name};
+}
 
 std::string key_of(const std::vector<KeyPart>& parts) {
   Hasher hasher;

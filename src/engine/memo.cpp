@@ -128,7 +128,8 @@ Task<std::optional<RunSummary>> run_by_memo(std::string identity, Orchestrator& 
   });
   events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, steps});
   if (each_step)
-    for (const auto& step : runs.steps(record.id)) events.emit(event::StepFinished{step.name, StepStatus::cached, 0, {}, std::nullopt, step.reused_from});
+    for (const auto& step : runs.steps(record.id))
+      events.emit(event::StepFinished{step.name, StepStatus::cached, 0, {}, std::nullopt, step.reused_from});
   events.emit(event::RunFinished{record.id, RunStatus::succeeded, record.took});
   co_return RunSummary{.run = record.id, .status = RunStatus::succeeded, .cached = steps};
 }

@@ -32,7 +32,9 @@ class Memo {
   void save(store::RunStore& runs, const std::string& run, std::size_t steps) const;
 
  private:
-  struct Entry { std::string path, stamp; };
+  struct Entry {
+    std::string path, stamp;
+  };
   std::string identity_;
   std::vector<Entry> files_;
   std::vector<Entry> variables_;

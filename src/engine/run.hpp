@@ -25,11 +25,11 @@ struct CodeProvider {
 };
 
 struct RunOptions {
-  unsigned jobs = 0;         ///< Attempts at a time; 0: the number of CPUs.
+  unsigned jobs = 0;  ///< Attempts at a time; 0: the number of CPUs.
   bool use_cache = true;
-  std::string only_step;     ///< Run this step and what it needs; empty: all.
+  std::string only_step;  ///< Run this step and what it needs; empty: all.
   std::string run_id;
-  std::string git_commit;    ///< For the record; empty: no repository.
+  std::string git_commit;  ///< For the record; empty: no repository.
   bool git_dirty = false;
   std::string identity;                        ///< What was asked for, for the memo (memo.hpp): file and options that matter; empty: none is kept.
   std::vector<std::filesystem::path> sources;  ///< What the spec was made from, besides the steps' code.
@@ -45,18 +45,18 @@ struct RunSummary {
 
 /// Runs the pipeline. Events reach `events` after they have been stored. Never throws for a failing step; throws InputError and EnvironmentError for what keeps
 /// the run from starting.
-Task<RunSummary> run(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts, store::StatIndex& stats,
-                     const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options);
+Task<RunSummary> run(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
+                     store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options);
 
 /// What a run would do with a step.
 struct StepPlan {
   std::string step;
   enum class Action { run, reuse, depends } action = Action::run;  ///< depends: reuse if what it waits for comes out as before.
-  std::string reused_from;           ///< Run that made it.
-  std::vector<std::string> changes;  ///< `code: train.py changed`, `input data: made anew by load`, `never run before`.
+  std::string reused_from;                                         ///< Run that made it.
+  std::vector<std::string> changes;                                ///< `code: train.py changed`, `input data: made anew by load`, `never run before`.
   std::vector<store::KeyPart> key;
-  std::string environment;           ///< Description; and if it must be made ...
-  std::string build;                 ///< ... what will be done and why.
+  std::string environment;  ///< Description; and if it must be made ...
+  std::string build;        ///< ... what will be done and why.
 };
 Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
                                  store::StatIndex& stats, const CodeProvider& code, RunOptions options);

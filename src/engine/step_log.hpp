@@ -29,7 +29,9 @@ class StepLog final : public LogSink {
  private:
   void put(Stream stream, std::string_view masked);
   void put_line(Stream stream, std::string line);
-  struct Close { void operator()(std::FILE* file) const { std::fclose(file); } };
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::array<SecretMask, 2> masks_;

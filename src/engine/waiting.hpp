@@ -63,7 +63,8 @@ class Slots {
 /// Runs blocking work on a thread of the pool; the coroutine goes on where it was.
 template <class Work>
 Task<std::invoke_result_t<Work>> on_pool(asio::thread_pool& pool, Work work) {
-  co_return co_await asio::co_spawn(pool, [&work]() -> Task<std::invoke_result_t<Work>> { co_return work(); }, asio::use_awaitable);
+  co_return co_await asio::co_spawn(
+      pool, [&work]() -> Task<std::invoke_result_t<Work>> { co_return work(); }, asio::use_awaitable);
 }
 
 }  // namespace pipeline::engine

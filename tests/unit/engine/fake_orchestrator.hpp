@@ -17,7 +17,9 @@ namespace pipeline::engine {
 
 using StepFunction = std::function<AttemptResult(const Attempt&)>;
 
-inline AttemptResult fails_with(int code) { return {Failure{FailureKind::exit_code, "exited with code " + std::to_string(code), {}, {}}, code, "fake"}; }
+inline AttemptResult fails_with(int code) {
+  return {Failure{FailureKind::exit_code, "exited with code " + std::to_string(code), {}, {}}, code, "fake"};
+}
 
 inline AttemptResult writes(const Attempt& attempt, const std::string& text) {
   for (const auto& output : attempt.output_names) std::ofstream(attempt.outputs / output.file_name) << text;
@@ -30,8 +32,14 @@ class FakeOrchestrator final : public Orchestrator {
 
   Task<Environment> environment(const StepSpec& step) override {
     const bool built = built_.contains(image_of(step));
-    co_return Environment{known_before_build || built ? "id-" + image_of(step) : "", image_of(step), built, built ? "" : "new"};
+    co_return Environment{.id = known_before_build || built ? "id-" + image_of(step) : "",
+                          .description = image_of(step),
+                          .ready = built,
+                          .reason = built ? "" : "new",
+                          .recheck = built ? image_of(step) : ""};
   }
+
+  Task<bool> unchanged(std::string recheck) override { co_return !changed_images.contains(recheck); }
 
   Task<Environment> prepare(const StepSpec& step, EventSink&, CancelSource&) override {
     if (broken_images.contains(image_of(step))) throw BuildError("cannot build " + image_of(step), {"RUN false"}, {"mend it"});
@@ -61,9 +69,10 @@ class FakeOrchestrator final : public Orchestrator {
 
   Task<> remove_orphans(const std::function<bool(const std::string&)>&) override { co_return; }
 
-  std::map<std::string, StepFunction> steps;     ///< What a step does; by default it writes its name to its outputs.
-  std::set<std::string> blocking;                ///< Steps that run until they are stopped.
+  std::map<std::string, StepFunction> steps;  ///< What a step does; by default it writes its name to its outputs.
+  std::set<std::string> blocking;             ///< Steps that run until they are stopped.
   std::set<std::string> broken_images;
+  std::set<std::string> changed_images;  ///< Those that unchanged() denies.
   bool known_before_build = true;
   std::map<std::string, int> started;
   std::vector<std::string> order;

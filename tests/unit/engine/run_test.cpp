@@ -65,7 +65,8 @@ class RunTest : public ::testing::Test {
                               return entries;
                             },
                             [&](const StepSpec&, std::string_view output) -> std::optional<std::string> {
-                              return output.find("table.csv") == std::string_view::npos ? std::nullopt : std::optional<std::string>("add table.csv to `code:`");
+                              return output.find("table.csv") == std::string_view::npos ? std::nullopt
+                                                                                        : std::optional<std::string>("add table.csv to `code:`");
                             }};
     recorder.events.clear();
     options.run_id = "run-" + std::to_string(++count);
@@ -173,7 +174,7 @@ TEST_F(RunTest, step_is_stopped_at_its_timeout) {
 
 TEST_F(RunTest, interrupted_run_cancels_what_runs_and_what_waits) {
   pipeline.steps = {step("long"), step("next", {"long"}), step("waiting")};
-  orchestrator.blocking = {"long"};
+  orchestrator.blocking = {"long", "waiting"};
   recorder.on_event = [&](const Event& event) {
     if (std::holds_alternative<event::StepStarted>(event)) cancel.stop(StopLevel::graceful);
   };
@@ -307,8 +308,9 @@ TEST_F(RunTest, secret_reaches_the_step_and_nothing_else) {
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_THAT(recorder.lines("a"), ElementsAre("token is ***"));
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
-    if (entry.is_regular_file()) EXPECT_EQ(read_file(entry.path()).find("canary-5d1f"), std::string::npos) << entry.path();
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+    if (entry.is_regular_file()) { EXPECT_EQ(read_file(entry.path()).find("canary-5d1f"), std::string::npos) << entry.path(); }
+  }
   ::unsetenv("RUN_TEST_SECRET");
   EXPECT_THROW(run(), EnvironmentError);
 }
@@ -377,10 +379,11 @@ class PlanTest : public RunTest {
                             },
                             {}};
     std::vector<StepPlan> plans;
-    asio::co_spawn(loop, engine::plan(pipeline, orchestrator, runs, artifacts, stats, code, {}), [&](std::exception_ptr error, std::vector<StepPlan> result) {
-      if (error) std::rethrow_exception(error);
-      plans = std::move(result);
-    });
+    asio::co_spawn(loop, engine::plan(pipeline, orchestrator, runs, artifacts, stats, code, {}),
+                   [&](std::exception_ptr error, std::vector<StepPlan> result) {
+                     if (error) std::rethrow_exception(error);
+                     plans = std::move(result);
+                   });
     loop.run();
     return plans;
   }

@@ -1,0 +1,145 @@
+#include "engine/journal.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::engine {
+
+Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline, const RunOptions& options) : runs_(runs), events_(events) {
+  record_.id = options.run_id;
+  record_.pipeline = pipeline.name;
+  record_.file = pipeline.file.string();
+  record_.parameters = nlohmann::json(pipeline.parameters).dump();
+  record_.git_commit = options.git_commit;
+  record_.git_dirty = options.git_dirty;
+  record_.driver = store::ProcessId::self();
+}
+
+store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status, const std::string& key) const {
+  store::StepRecord record{.run = record_.id, .name = step.name, .status = status, .key = key};
+  record.parameters = nlohmann::json(step.parameters).dump();
+  return record;
+}
+
+store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status, const std::string& key, const Effort& effort) const {
+  auto record = record_of(step, status, key);
+  record.started = effort.started;
+  record.ended = wall_now();
+  record.took = since(effort.start);
+  record.attempts = effort.attempts;
+  return record;
+}
+
+void Journal::run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps) {
+  record_.orchestrator = orchestrator;
+  record_.started = wall_now();
+  record_.steps = steps.size();
+  runs_.transaction([&] {
+    runs_.add_run(record_);
+    for (const auto* step : steps) runs_.put_step(record_of(*step, StepStatus::pending));
+  });
+  events_.emit(event::RunStarted{record_.id, record_.pipeline, orchestrator, steps.size()});
+}
+
+store::AttemptRecord Journal::attempt_began(const StepSpec& step, unsigned number, const std::string& environment) {
+  store::AttemptRecord attempt{.run = record_.id, .step = step.name, .number = number, .started = wall_now()};
+  attempt.log = record_.id + "/" + step.name + "." + std::to_string(number) + ".log";
+  auto record = record_of(step, StepStatus::running);
+  record.started = attempt.started;
+  record.attempts = number;
+  record.image = environment;
+  runs_.transaction([&] {
+    runs_.put_step(record);
+    runs_.put_attempt(attempt);
+  });
+  events_.emit(event::StepStarted{step.name, number, environment});
+  return attempt;
+}
+
+void Journal::attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
+                            const std::optional<Failure>& failure) {
+  record.ended = wall_now();
+  record.took = since(start);
+  record.exit_code = exit_code;
+  if (failure) {
+    record.failure_kind = to_string(failure->kind);
+    record.message = failure->message;
+  }
+  runs_.put_attempt(record);
+}
+
+void Journal::retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay) {
+  events_.emit(event::StepRetried{step.name, number, failure, delay});
+}
+
+void Journal::reused(const std::vector<Reuse>& steps) {
+  if (steps.empty()) return;
+  runs_.transaction([&] {
+    for (const auto& [step, entry] : steps) {
+      auto record = record_of(*step, StepStatus::cached, entry.key);
+      record.started = record.ended = wall_now();
+      record.reused_from = entry.run;
+      record.outputs = entry.outputs;
+      runs_.put_step(record);
+    }
+  });
+  for (const auto& [step, entry] : steps) {
+    ++summary_.cached;
+    events_.emit(event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
+  }
+}
+
+void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome, const Effort& effort) {
+  auto record = record_of(step, StepStatus::succeeded, key.key, effort);
+  record.image = outcome.result.image;
+  record.outputs = outcome.outputs;
+  runs_.transaction([&] {
+    runs_.put_step(record);
+    runs_.add_cache_entry({key.key, record_.id, step.name, outcome.outputs}, record_.pipeline, key.parts);
+  });
+  ++summary_.succeeded;
+  events_.emit(event::StepFinished{step.name, StepStatus::succeeded, effort.attempts, record.took, std::nullopt, {}});
+}
+
+void Journal::failed(const StepSpec& step, Failure failure, const std::string& key, const Effort& effort, const std::vector<const StepSpec*>& lost) {
+  const bool cancelled = failure.kind == FailureKind::cancelled;
+  auto record = record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, effort);
+  record.message = failure.message;
+  runs_.put_step(record);
+  summary_.build_failed |= failure.kind == FailureKind::build;
+  summary_.environment_failed |= failure.kind == FailureKind::environment;
+  ++(cancelled ? summary_.cancelled : summary_.failed);
+  events_.emit(event::StepFinished{step.name, record.status, effort.attempts, record.took, std::move(failure), {}});
+  left_out(lost, "needs '" + step.name + "', which " + (cancelled ? "was cancelled" : "failed"),
+           cancelled ? StepStatus::cancelled : StepStatus::skipped);
+}
+
+void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason, StepStatus status) {
+  if (steps.empty()) return;
+  runs_.transaction([&] {
+    for (const auto* step : steps) {
+      auto record = record_of(*step, status);
+      record.message = reason;
+      runs_.put_step(record);
+    }
+  });
+  for (const auto* step : steps) {
+    ++(status == StepStatus::cancelled ? summary_.cancelled : summary_.skipped);
+    events_.emit(event::StepFinished{step->name, status, 0, {}, Failure{FailureKind::cancelled, reason, {}, {}}, {}});
+  }
+}
+
+RunSummary Journal::run_ended(bool interrupted) {
+  const bool complete = summary_.succeeded + summary_.cached == record_.steps;
+  record_.status = interrupted && !complete ? RunStatus::interrupted : summary_.failed > 0 ? RunStatus::failed : RunStatus::succeeded;
+  record_.ended = wall_now();
+  record_.took = since(began_);
+  record_.cached = summary_.cached;
+  record_.failed = summary_.failed;
+  runs_.finish_run(record_);
+  summary_.run = record_.id;
+  summary_.status = record_.status;
+  events_.emit(event::RunFinished{record_.id, record_.status, record_.took});
+  return summary_;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,59 @@
+/// @file
+/// What happens in a run: stored first, then told to others, and counted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/attempt.hpp"
+#include "engine/clock.hpp"
+#include "engine/decision.hpp"
+
+namespace pipeline::engine {
+
+/// When a step began, and how often it was tried.
+struct Effort {
+  WallTime started = wall_now();
+  Clock::time_point start = Clock::now();
+  unsigned attempts = 0;
+};
+
+/// A step that an earlier success spares.
+struct Reuse {
+  const StepSpec* step;
+  store::CacheEntry entry;
+};
+
+/// Every call throws EnvironmentError if the store cannot be written; then nothing was told.
+class Journal {
+ public:
+  Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline, const RunOptions& options);
+
+  void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
+  /// @return the record to give to attempt_ended()
+  store::AttemptRecord attempt_began(const StepSpec& step, unsigned number, const std::string& environment);
+  void attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
+                     const std::optional<Failure>& failure);
+  void retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay);
+  void reused(const std::vector<Reuse>& steps);
+  void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome, const Effort& effort);
+  /// The step failed, or was cancelled; `lost` are the steps that can never run now.
+  void failed(const StepSpec& step, Failure failure, const std::string& key, const Effort& effort, const std::vector<const StepSpec*>& lost);
+  /// Steps that never had their turn. @param status skipped or cancelled
+  void left_out(const std::vector<const StepSpec*>& steps, const std::string& reason, StepStatus status);
+  RunSummary run_ended(bool interrupted);
+
+  const std::string& run_id() const { return record_.id; }
+
+ private:
+  store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key = {}) const;
+  store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key, const Effort& effort) const;
+
+  store::RunStore& runs_;
+  EventSink& events_;
+  store::RunRecord record_;
+  RunSummary summary_{};
+  Clock::time_point began_ = Clock::now();
+};
+
+}  // namespace pipeline::engine
