@@ -24,11 +24,12 @@ Task<std::vector<Prepared>> prepare_all(Session& session, Display& display, std:
   std::size_t open = all.size();
   asio::steady_timer done(executor, asio::steady_timer::time_point::max());
   for (auto& one : all) {
-    asio::co_spawn(executor, session.orchestrator->prepare(*one.step, display.progress(), display.cancel()), [&](std::exception_ptr error, Environment environment) {
-      one.environment = std::move(environment);
-      one.error = error;
-      if (--open == 0) done.cancel();
-    });
+    asio::co_spawn(executor, session.orchestrator->prepare(*one.step, display.progress(), display.cancel()),
+                   [&](std::exception_ptr error, Environment environment) {
+                     one.environment = std::move(environment);
+                     one.error = error;
+                     if (--open == 0) done.cancel();
+                   });
   }
   boost::system::error_code ignored;
   while (open > 0) co_await done.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -38,9 +39,7 @@ Task<std::vector<Prepared>> prepare_all(Session& session, Display& display, std:
 std::string message_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
-  }
+  } catch (const std::exception& e) { return e.what(); }
 }
 
 }  // namespace

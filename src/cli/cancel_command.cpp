@@ -34,8 +34,7 @@ ExitCode cancel_command(Context& context) {
     if (context.options().now) send(process, SIGTERM, run);  // Another signal: two of the same might arrive as one.
     context.note("run " + run.id + " is stopping" + (context.options().now ? "" : "; `--now` kills its steps at once"));
     pollfd ended{process.get(), POLLIN, 0};
-    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
-    }
+    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {}
     how = "stopped";
   }
   bury_dead_runs(context, runs);

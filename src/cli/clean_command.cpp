@@ -164,7 +164,8 @@ ExitCode clean_command(Context& context) {
   const auto& options = context.options();
   const bool runs = options.runs || options.keep > 0 || options.all;
   if (!runs && !options.containers && !options.images)
-    throw InputError("nothing was named that is to be removed", "name --containers, --images, --runs or --all; with --dry-run nothing is removed yet");
+    throw InputError("nothing was named that is to be removed",
+                     "name --containers, --images, --runs or --all; with --dry-run nothing is removed yet");
   if (!options.state.empty()) context.required_state();
   Cleaner cleaner(context);
   if (options.containers || options.all) cleaner.containers();

@@ -21,13 +21,15 @@ struct Command {
 };
 
 void add_output(CLI::App& app, Options& options) {
-  app.add_option_function<std::string>("--output", [&options](const std::string& format) { options.json = format == "json"; }, "text, or json for programs")
+  app.add_option_function<std::string>(
+         "--output", [&options](const std::string& format) { options.json = format == "json"; }, "text, or json for programs")
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("FORMAT");
 }
 
 void add_state(CLI::App& app, Options& options) {
-  app.add_option("--state", options.state, "Where runs and artifacts are kept (default: $PIPE_HOME, or .pipe beside the pipeline file)")->type_name("DIR");
+  app.add_option("--state", options.state, "Where runs and artifacts are kept (default: $PIPE_HOME, or .pipe beside the pipeline file)")
+      ->type_name("DIR");
   add_output(app, options);
 }
 
@@ -38,7 +40,8 @@ void add_file(CLI::App& app, Options& options) {
          [&options](const std::vector<std::string>& given) {
            for (const auto& parameter : given) {
              const auto equals = parameter.find('=');
-             if (equals == parameter.npos || equals == 0) throw InputError("--param " + parameter + ": expected NAME=VALUE", "write --param NAME=VALUE");
+             if (equals == parameter.npos || equals == 0)
+               throw InputError("--param " + parameter + ": expected NAME=VALUE", "write --param NAME=VALUE");
              options.parameters[parameter.substr(0, equals)] = parameter.substr(equals + 1);
            }
          },
@@ -57,7 +60,9 @@ void add_orchestrator(CLI::App& app, Options& options) {
 void add_step(CLI::App& app, Options& options, const char* help) { app.add_option("-s,--step", options.step, help)->type_name("STEP"); }
 
 void add_template_dir(CLI::App& app, Options& options) {
-  app.add_option("--template-dir", options.template_dir, "Folder with templates that override the built-in ones")->type_name("DIR")->check(CLI::Validator(CLI::ExistingDirectory).description(""));
+  app.add_option("--template-dir", options.template_dir, "Folder with templates that override the built-in ones")
+      ->type_name("DIR")
+      ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
 }
 
 void add_run(CLI::App& app, Options& options, bool required = false) {
@@ -69,9 +74,12 @@ void add_run_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
   add_step(app, o, "Run only this step and what it needs");
-  app.add_option("-j,--jobs", o.jobs, "Steps at a time (default: the number of CPUs)")->type_name("N")->check(CLI::Range(1u, 100'000u).description(""));
+  app.add_option("-j,--jobs", o.jobs, "Steps at a time (default: the number of CPUs)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 100'000u).description(""));
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
-  app.add_option("--execution-mode", o.execution_mode, "What happens to other steps when one has failed (default: the file's, or continue_on_failure)")
+  app.add_option("--execution-mode", o.execution_mode,
+                 "What happens to other steps when one has failed (default: the file's, or continue_on_failure)")
       ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
       ->type_name("MODE");
   add_template_dir(app, o);
@@ -138,12 +146,15 @@ const Command commands[] = {
        add_state(app, o);
      },
      show_command},
-    {"logs", "Print what a step printed", "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train --attempt 1 > train.log",
+    {"logs", "Print what a step printed",
+     "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train --attempt 1 > train.log",
      [](CLI::App& app, Options& o) {
        add_run(app, o, true);
        app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
        app.add_flag("-f,--follow", o.follow, "Go on until the step ends");
-       app.add_option("--attempt", o.attempt, "Which attempt (default: the last one)")->type_name("N")->check(CLI::Range(1u, 1'000'000u).description(""));
+       app.add_option("--attempt", o.attempt, "Which attempt (default: the last one)")
+           ->type_name("N")
+           ->check(CLI::Range(1u, 1'000'000u).description(""));
        add_state(app, o);
      },
      logs_command},
@@ -166,14 +177,15 @@ const Command commands[] = {
        add_state(app, o);
      },
      cancel_command},
-    {"init", "Write a small pipeline to start from", "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that exists is overwritten.",
+    {"init", "Write a small pipeline to start from",
+     "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that exists is overwritten.",
      [](CLI::App& app, Options& o) {
        app.add_option("DIR", o.folder, "Where to; made if it is not there")->type_name("")->capture_default_str();
        add_output(app, o);
      },
      init_command},
-    {"doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state", "Exit code 3 if something that is needed fails.",
-     [](CLI::App& app, Options& o) { add_state(app, o); }, doctor_command},
+    {"doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",
+     "Exit code 3 if something that is needed fails.", [](CLI::App& app, Options& o) { add_state(app, o); }, doctor_command},
     {"clean", "Remove containers, images and old runs that pipe has left",
      "Examples:\n"
      "  pipe clean --dry-run --all      say what would go\n"
@@ -191,14 +203,20 @@ const Command commands[] = {
      },
      clean_command},
     {"schema", "Print the JSON Schema of pipeline files, for editors",
-     "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the YAML language server:\n  # yaml-language-server: $schema=pipeline.schema.json",
+     "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the YAML language server:\n  # yaml-language-server: "
+     "$schema=pipeline.schema.json",
      [](CLI::App& app, Options& o) { add_output(app, o); }, schema_command},
     {"completion", "Print a script that completes commands and options in a shell",
      "Examples:\n"
      "  pipe completion bash > ~/.local/share/bash-completion/completions/pipe\n"
      "  pipe completion zsh  > ~/.zfunc/_pipe\n"
      "  pipe completion fish > ~/.config/fish/completions/pipe.fish",
-     [](CLI::App& app, Options& o) { app.add_option("SHELL", o.shell, "bash, zsh or fish")->type_name("")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}).description("")); },
+     [](CLI::App& app, Options& o) {
+       app.add_option("SHELL", o.shell, "bash, zsh or fish")
+           ->type_name("")
+           ->required()
+           ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+     },
      completion_command},
     {"__complete", nullptr, "",
      [](CLI::App& app, Options& o) {
@@ -286,9 +304,7 @@ Invocation parse_arguments(const std::vector<std::string>& arguments) {
   std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);  // CLI11 wants them last first.
   try {
     app->parse(std::move(rest));
-  } catch (const CLI::CallForHelp&) {
-    return {.text = app->help()};
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::CallForHelp&) { return {.text = app->help()}; } catch (const CLI::ParseError& error) {
     throw InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
   }
   if (const auto unknown = app->remaining(); !unknown.empty()) unknown_argument(*app, unknown.front());

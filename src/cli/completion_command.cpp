@@ -30,8 +30,7 @@ ExitCode complete_command(Context& context) {
       if (options.words == "artifacts")
         for (const auto& output : step.outputs) context.print(step.name + "." + output.name + "\n");
     }
-  } catch (const std::exception&) {
-  }
+  } catch (const std::exception&) {}
   return ExitCode::ok;
 }
 

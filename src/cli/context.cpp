@@ -50,7 +50,9 @@ void Context::print(std::string_view text) const {
   if (const int error = write_all(STDOUT_FILENO, text)) throw system_error("cannot write the output", error);
 }
 
-void Context::print_json(const nlohmann::json& document) const { print(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"); }
+void Context::print_json(const nlohmann::json& document) const {
+  print(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
 
 void Context::note(std::string_view text) const { write_all(STDERR_FILENO, std::string(text) + "\n"); }
 
@@ -85,8 +87,10 @@ std::optional<fs::path> Context::existing_state() const {
 
 fs::path Context::required_state() const {
   if (auto state = existing_state()) return *state;
-  if (const auto chosen = chosen_state(options_)) throw InputError("there is no state folder " + chosen->string(), "--state and $PIPE_HOME name the folder that `pipe run` has used");
-  throw InputError("no run has been made in this folder or above it: there is no .pipe", "go to the pipeline's folder, or name its state with --state DIR");
+  if (const auto chosen = chosen_state(options_))
+    throw InputError("there is no state folder " + chosen->string(), "--state and $PIPE_HOME name the folder that `pipe run` has used");
+  throw InputError("no run has been made in this folder or above it: there is no .pipe",
+                   "go to the pipeline's folder, or name its state with --state DIR");
 }
 
 store::RunStore& Context::runs(const fs::path& state) {
@@ -111,7 +115,8 @@ store::StatIndex& Context::stats() {
 
 store::RunRecord Context::find_run(store::RunStore& runs) const {
   if (auto run = runs.find_run(options_.run)) return *run;
-  throw InputError(options_.run == "latest" ? "there is no run yet in " + shown_path(runs.folder()) : "there is no run '" + options_.run + "' in " + shown_path(runs.folder()),
+  throw InputError(options_.run == "latest" ? "there is no run yet in " + shown_path(runs.folder())
+                                            : "there is no run '" + options_.run + "' in " + shown_path(runs.folder()),
                    "`pipe runs` lists them");
 }
 

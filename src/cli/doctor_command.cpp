@@ -54,7 +54,9 @@ class Doctor {
   }
 
  private:
-  void add(const char* name, Level level, std::string found, std::vector<std::string> mend = {}) { checks_.push_back({name, level, std::move(found), std::move(mend)}); }
+  void add(const char* name, Level level, std::string found, std::vector<std::string> mend = {}) {
+    checks_.push_back({name, level, std::move(found), std::move(mend)});
+  }
 
   void engine() {
     docker::Endpoint endpoint;
@@ -62,7 +64,9 @@ class Doctor {
       endpoint = docker::find_endpoint();
       docker::EngineApi engine(context_.loop(), endpoint);
       const auto& info = *context_.await(engine.info());
-      add("engine", Level::ok, std::string(info.podman ? "Podman " : "Docker Engine ") + info.version + " at " + endpoint.url + " (" + endpoint.origin + "), " + info.os + "/" + info.architecture);
+      add("engine", Level::ok,
+          std::string(info.podman ? "Podman " : "Docker Engine ") + info.version + " at " + endpoint.url + " (" + endpoint.origin + "), " + info.os +
+              "/" + info.architecture);
       add("API", Level::ok, "version " + info.api_version + " (the engine's oldest: " + info.min_api_version + ")");
       if (info.buildkit) {
         add("BuildKit", Level::ok, "builds with cache mounts");
@@ -75,9 +79,7 @@ class Doctor {
       limits(system);
       gpus(system);
       runc(context_.await(engine.call("GET", "/version")));
-    } catch (const EnvironmentError& error) {
-      add("engine", Level::fail, error.what(), error.advice());
-    }
+    } catch (const EnvironmentError& error) { add("engine", Level::fail, error.what(), error.advice()); }
     credentials();
   }
 
@@ -90,13 +92,15 @@ class Doctor {
     }
     const Bytes free = Bytes{status.f_bavail} * status.f_frsize;
     const Level level = free < gibibyte / 2 ? Level::fail : free < 5 * gibibyte ? Level::warn : Level::ok;
-    add(name, level, format_bytes(free) + " free at " + folder.string(), level == Level::ok ? std::vector<std::string>{} : std::vector<std::string>{mend});
+    add(name, level, format_bytes(free) + " free at " + folder.string(),
+        level == Level::ok ? std::vector<std::string>{} : std::vector<std::string>{mend});
   }
 
   void engine_disk(const json& system) {
     const auto root = system.value("DockerRootDir", "");
     std::error_code error;
-    if (!root.empty() && std::filesystem::exists(root, error)) disk("engine's disk", root, "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
+    if (!root.empty() && std::filesystem::exists(root, error))
+      disk("engine's disk", root, "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
   }
 
   void limits(const json& system) {
@@ -106,7 +110,8 @@ class Doctor {
     if (missing.empty()) {
       add("limits", Level::ok, "memory and CPU limits are enforced");
     } else {
-      add("limits", Level::warn, "the engine cannot enforce " + missing + " limits", {"enable the cgroup controllers in the kernel (cgroup_enable=memory), or give the rootless engine's user systemd delegation"});
+      add("limits", Level::warn, "the engine cannot enforce " + missing + " limits",
+          {"enable the cgroup controllers in the kernel (cgroup_enable=memory), or give the rootless engine's user systemd delegation"});
     }
   }
 
@@ -117,9 +122,12 @@ class Doctor {
     bool has_specification = false;
     if (const auto folders = system.find("CDISpecDirs"); folders != system.end() && folders->is_array())
       for (const auto& folder : *folders)
-        if (folder.is_string() && std::filesystem::is_directory(folder.get<std::string>(), error) && !std::filesystem::is_empty(folder.get<std::string>(), error)) has_specification = true;
+        if (folder.is_string() && std::filesystem::is_directory(folder.get<std::string>(), error) &&
+            !std::filesystem::is_empty(folder.get<std::string>(), error))
+          has_specification = true;
     if (has_runtime || has_specification) {
-      add("GPU toolkit", Level::ok, std::string("NVIDIA ") + (has_runtime ? "runtime" : "devices by CDI") + (has_gpu ? "" : ", but this machine shows no GPU"));
+      add("GPU toolkit", Level::ok,
+          std::string("NVIDIA ") + (has_runtime ? "runtime" : "devices by CDI") + (has_gpu ? "" : ", but this machine shows no GPU"));
     } else if (has_gpu) {
       add("GPU toolkit", Level::warn, "this machine has an NVIDIA GPU, but the engine cannot give it to containers",
           {"install the NVIDIA Container Toolkit, then: nvidia-ctk runtime configure --runtime=docker && systemctl restart docker"});
@@ -154,15 +162,14 @@ class Doctor {
       for (const auto& registry : registries) {
         const auto auth = context_.await(docker::registry_auth(registry));
         if (!auth.notice.empty()) {
-          add("credentials", Level::warn, registry + ": " + auth.notice, {"`docker login " + registry + "`, or mend the helper that " + (docker::config_folder() / "config.json").string() + " names"});
+          add("credentials", Level::warn, registry + ": " + auth.notice,
+              {"`docker login " + registry + "`, or mend the helper that " + (docker::config_folder() / "config.json").string() + " names"});
           all_well = false;
         }
         names += (names.empty() ? "" : ", ") + registry;
       }
       if (all_well) add("credentials", Level::ok, names.empty() ? "none stored; public images need none" : "for " + names);
-    } catch (const EnvironmentError& error) {
-      add("credentials", Level::warn, error.what(), error.advice());
-    }
+    } catch (const EnvironmentError& error) { add("credentials", Level::warn, error.what(), error.advice()); }
   }
 
   void python() {
@@ -170,7 +177,8 @@ class Doctor {
     if (!has_python) {
       add("Python", Level::warn, "python3 is not there; only `--orchestrator local` needs it", {"on Debian: apt-get install python3 python3-venv"});
     } else if (!output_of("python3 -c 'import venv, ensurepip' 2>&1").second) {
-      add("Python", Level::warn, version + " without venv; `--orchestrator local` needs it for steps with requirements, unless there is uv", {"on Debian: apt-get install python3-venv"});
+      add("Python", Level::warn, version + " without venv; `--orchestrator local` needs it for steps with requirements, unless there is uv",
+          {"on Debian: apt-get install python3-venv"});
     } else {
       add("Python", Level::ok, version + ", for `--orchestrator local`");
     }
@@ -190,13 +198,12 @@ class Doctor {
       const auto runs = context_.runs(*state).runs();
       for (const auto& run : runs) dead += run.status == RunStatus::running && !run.driver.alive();
       if (dead) {
-        add("state", Level::warn, counted(dead, "run") + " died without an end, in " + shown_path(*state), {"the next `pipe run` there, or `pipe clean --containers`, removes what they left"});
+        add("state", Level::warn, counted(dead, "run") + " died without an end, in " + shown_path(*state),
+            {"the next `pipe run` there, or `pipe clean --containers`, removes what they left"});
       } else {
         add("state", Level::ok, counted(runs.size(), "run") + " in " + shown_path(*state));
       }
-    } catch (const EnvironmentError& error) {
-      add("state", Level::fail, error.what(), error.advice());
-    }
+    } catch (const EnvironmentError& error) { add("state", Level::fail, error.what(), error.advice()); }
     disk("disk", *state, "`pipe clean --runs --keep 5` removes old runs and their artifacts");
   }
 
@@ -211,16 +218,23 @@ ExitCode doctor_command(Context& context) {
   const bool all_well = std::ranges::none_of(checks, [](const Check& check) { return check.level == Level::fail; });
   if (context.options().json) {
     json list = json::array();
-    for (const auto& check : checks) list.push_back({{"name", check.name}, {"status", word_of(check.level)}, {"found", check.found}, {"mend", check.mend}});
-    context.print(json{{"ok", all_well}, {"version", PIPELINE_VERSION}, {"checks", list}}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    for (const auto& check : checks)
+      list.push_back({{"name", check.name}, {"status", word_of(check.level)}, {"found", check.found}, {"mend", check.mend}});
+    context.print(json{{"ok", all_well}, {"version", PIPELINE_VERSION}, {"checks", list}}.dump(-1, ' ', false, json::error_handler_t::replace) +
+                  "\n");
   } else {
     const auto& paint = context.paint();
     std::string text;
     for (const auto& [name, level, found, mend] : checks) {
       std::string title = name;
       title.resize(15, ' ');
-      text += paint(level == Level::ok ? Colour::green : level == Level::warn ? Colour::yellow : Colour::red, level == Level::ok ? "ok    " : level == Level::warn ? "warn  " : "FAIL  ") + title +
-              for_terminal(found, false) + "\n";
+      text += paint(level == Level::ok     ? Colour::green
+                    : level == Level::warn ? Colour::yellow
+                                           : Colour::red,
+                    level == Level::ok     ? "ok    "
+                    : level == Level::warn ? "warn  "
+                                           : "FAIL  ") +
+              title + for_terminal(found, false) + "\n";
       for (const auto& line : mend) text += "        " + paint(Colour::cyan, "to mend: ") + for_terminal(line, false) + "\n";
     }
     context.print(text);

@@ -37,7 +37,9 @@ void check_files(const PipelineSpec& pipeline) {
 }
 
 /// Lists that are made from the settings, such as requirements; not the scripts that read them.
-bool is_list(const docker::ContextFile& file) { return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 && !file.path.ends_with(".sh"); }
+bool is_list(const docker::ContextFile& file) {
+  return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 && !file.path.ends_with(".sh");
+}
 
 std::string listing(const std::vector<docker::ContextFile>& files, const std::string& title, bool with_content) {
   if (files.empty()) return {};
@@ -86,10 +88,11 @@ ExitCode validate_command(Context& context) {
   std::size_t outputs = 0;
   for (const auto& step : pipeline.steps) outputs += step.outputs.size();
   if (context.options().json) {
-    context.print_json(json{{"valid", true}, {"file", pipeline.file.string()}, {"pipeline", pipeline.name}, {"steps", pipeline.steps.size()}, {"outputs", outputs}});
+    context.print_json(
+        json{{"valid", true}, {"file", pipeline.file.string()}, {"pipeline", pipeline.name}, {"steps", pipeline.steps.size()}, {"outputs", outputs}});
   } else {
-    context.print(shown_path(pipeline.file) + ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name + ", " + counted(pipeline.steps.size(), "step") + ", " +
-                  counted(outputs, "output") + "\n");
+    context.print(shown_path(pipeline.file) + ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name + ", " +
+                  counted(pipeline.steps.size(), "step") + ", " + counted(outputs, "output") + "\n");
   }
   return ExitCode::ok;
 }

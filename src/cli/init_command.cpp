@@ -20,7 +20,8 @@ struct StarterFile {
   std::string_view text;
 };
 
-constexpr std::string_view pipeline_text = R"(# A pipeline to start from: `pipe run` runs it in containers, `pipe run -o local` as processes of this machine.
+constexpr std::string_view pipeline_text =
+    R"(# A pipeline to start from: `pipe run` runs it in containers, `pipe run -o local` as processes of this machine.
 # `pipe schema` describes every key, `pipe plan` says what a run would do.
 name: NAME
 parameters:

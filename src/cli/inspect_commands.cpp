@@ -32,12 +32,15 @@ json run_json(const store::RunRecord& run) {
 }
 
 json output_json(store::ArtifactStore& artifacts, const std::string& step, const store::OutputRecord& output) {
-  return {{"output", step + "." + output.name}, {"file_name", output.file_name},   {"digest", output.digest.hex()},
-          {"directory", output.is_directory},   {"bytes", output.bytes},           {"path", artifacts.path(output.digest).string()}};
+  return {{"output", step + "." + output.name}, {"file_name", output.file_name}, {"digest", output.digest.hex()},
+          {"directory", output.is_directory},   {"bytes", output.bytes},         {"path", artifacts.path(output.digest).string()}};
 }
 
 json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attempt) {
-  json entry{{"number", attempt.number}, {"started", time_json(attempt.started)}, {"ended", time_json(attempt.ended)}, {"took_ms", attempt.took.count()},
+  json entry{{"number", attempt.number},
+             {"started", time_json(attempt.started)},
+             {"ended", time_json(attempt.ended)},
+             {"took_ms", attempt.took.count()},
              {"log", runs.log_file(attempt.log).string()}};
   if (attempt.exit_code) entry["exit_code"] = *attempt.exit_code;
   if (!attempt.failure_kind.empty()) entry["failure"] = {{"kind", attempt.failure_kind}, {"message", attempt.message}};
@@ -45,8 +48,14 @@ json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attem
 }
 
 json step_json(store::RunStore& runs, store::ArtifactStore& artifacts, const store::StepRecord& step) {
-  json entry{{"step", step.name},       {"status", to_string(step.status)}, {"started", time_json(step.started)}, {"ended", time_json(step.ended)}, {"took_ms", step.took.count()},
-             {"attempts", json::array()}, {"outputs", json::array()},        {"parameters", json::parse(step.parameters, nullptr, false)}};
+  json entry{{"step", step.name},
+             {"status", to_string(step.status)},
+             {"started", time_json(step.started)},
+             {"ended", time_json(step.ended)},
+             {"took_ms", step.took.count()},
+             {"attempts", json::array()},
+             {"outputs", json::array()},
+             {"parameters", json::parse(step.parameters, nullptr, false)}};
   if (!step.key.empty()) entry["key"] = step.key;
   if (!step.image.empty()) entry["image"] = step.image;
   if (!step.message.empty()) entry["message"] = step.message;
@@ -81,8 +90,12 @@ std::string show_text(store::RunStore& runs, const store::RunRecord& run, const 
   table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", "IMAGE", ""});
   for (const auto& step : runs.steps(run.id)) {
     std::string remark = step.reused_from.empty() ? clip(step.message, 100) : "of run " + step.reused_from;
-    table.add({step.name, {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)}, step.attempts ? format_duration(step.took) : "",
-               step.attempts ? std::to_string(step.attempts) : "", clip(shorten_digests(step.image), 40), remark});
+    table.add({step.name,
+               {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},
+               step.attempts ? format_duration(step.took) : "",
+               step.attempts ? std::to_string(step.attempts) : "",
+               clip(shorten_digests(step.image), 40),
+               remark});
   }
   text += table.render(paint);
 
@@ -91,8 +104,8 @@ std::string show_text(store::RunStore& runs, const store::RunRecord& run, const 
   for (const auto& step : runs.steps(run.id)) {
     if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
     for (const auto& attempt : runs.attempts(step.run, step.name))
-      failures.add({step.name + " " + std::to_string(attempt.number), format_duration(attempt.took), attempt.exit_code ? std::to_string(*attempt.exit_code) : "",
-                    clip(attempt.message, 100)});
+      failures.add({step.name + " " + std::to_string(attempt.number), format_duration(attempt.took),
+                    attempt.exit_code ? std::to_string(*attempt.exit_code) : "", clip(attempt.message, 100)});
   }
   if (!failures.empty()) text += "\n" + failures.render(paint);
   return text;
@@ -115,7 +128,13 @@ ExitCode runs_command(Context& context) {
   Table table;
   table.add({"RUN", "PIPELINE", "STATUS", "STARTED", "TIME", "STEPS", "REUSED", "FAILED"});
   for (const auto& run : list)
-    table.add({run.id, run.pipeline, {status_of(run), colour_of(run.status)}, format_time(run.started), took_of(run), std::to_string(run.steps), std::to_string(run.cached),
+    table.add({run.id,
+               run.pipeline,
+               {status_of(run), colour_of(run.status)},
+               format_time(run.started),
+               took_of(run),
+               std::to_string(run.steps),
+               std::to_string(run.cached),
                std::to_string(run.failed)});
   if (!table.empty()) context.print(table.render(context.paint()));
   return ExitCode::ok;
@@ -158,7 +177,8 @@ ExitCode artifacts_command(Context& context) {
     throw InputError("run " + run.id + " has no step or output '" + options.step + "'", did_you_mean(options.step, known));
 
   if (!options.copy_to.empty()) {
-    if (found.empty()) throw InputError(options.step.empty() ? "run " + run.id + " has no artifacts" : "'" + options.step + "' has no artifacts in run " + run.id);
+    if (found.empty())
+      throw InputError(options.step.empty() ? "run " + run.id + " has no artifacts" : "'" + options.step + "' has no artifacts in run " + run.id);
     const auto target = std::filesystem::absolute(options.copy_to);
     std::error_code error;
     const bool into_folder = found.size() > 1 || options.copy_to.string().ends_with('/') || std::filesystem::is_directory(target, error);
@@ -184,7 +204,8 @@ ExitCode artifacts_command(Context& context) {
   table.add({"ARTIFACT", "FILE", "SIZE", "PATH"});
   for (const auto& [name, output] : found) {
     list.push_back(output_json(context.artifacts(), name.substr(0, name.size() - output->name.size() - 1), *output));
-    table.add({name, output->file_name + (output->is_directory ? "/" : ""), format_bytes(output->bytes), shown_path(context.artifacts().path(output->digest))});
+    table.add({name, output->file_name + (output->is_directory ? "/" : ""), format_bytes(output->bytes),
+               shown_path(context.artifacts().path(output->digest))});
   }
   if (options.json) {
     context.print_json({{"run", run.id}, {"artifacts", list}});

@@ -57,7 +57,8 @@ class LiveProgress final : public Progress {
     if (!model_.run.empty()) lines.push_back(heading(now, size.columns));
     const std::size_t room = std::max(4u, size.rows / 2) - 1;
     std::vector<std::string> below;
-    for (const auto& build : model_.builds) below.push_back(activity(Colour::blue, shorten_digests(build.image), build.text, build.since, now, size.columns));
+    for (const auto& build : model_.builds)
+      below.push_back(activity(Colour::blue, shorten_digests(build.image), build.text, build.since, now, size.columns));
     for (const auto& step : model_.steps) {
       if (step.status == StepStatus::running) {
         const std::string attempt = step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";

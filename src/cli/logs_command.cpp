@@ -25,7 +25,8 @@ class LogPrinter {
     rest_ += bytes;
     std::string text;
     std::size_t begin = 0;
-    for (std::size_t end; (end = rest_.find('\n', begin)) != rest_.npos; begin = end + 1) text += line(std::string_view(rest_).substr(begin, end - begin));
+    for (std::size_t end; (end = rest_.find('\n', begin)) != rest_.npos; begin = end + 1)
+      text += line(std::string_view(rest_).substr(begin, end - begin));
     rest_.erase(0, begin);
     context_.print(text);
   }
@@ -36,7 +37,8 @@ class LogPrinter {
  private:
   std::string line(std::string_view text) const {
     if (!context_.options().json) return for_terminal(text, context_.out().colours) + "\n";
-    return nlohmann::json{{"step", step_}, {"attempt", attempt_}, {"line", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return nlohmann::json{{"step", step_}, {"attempt", attempt_}, {"line", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+           "\n";
   }
   const Context& context_;
   std::string step_;
@@ -70,8 +72,7 @@ class GrowingFile {
     pollfd waiting{changes_.get(), POLLIN, 0};
     if (::poll(&waiting, 1, 200) <= 0) return;
     char ignored[4096];
-    while (::read(changes_.get(), ignored, sizeof ignored) > 0) {
-    }
+    while (::read(changes_.get(), ignored, sizeof ignored) > 0) {}
   }
 
  private:
@@ -150,12 +151,15 @@ ExitCode logs_command(Context& context) {
   }
   const auto attempts = runs.attempts(origin, step.name);
   if (attempts.empty()) {
-    if (step.status == StepStatus::cached) throw InputError("the log of '" + step.name + "' is gone: run " + origin + ", which it was reused from, has been removed");
+    if (step.status == StepStatus::cached)
+      throw InputError("the log of '" + step.name + "' is gone: run " + origin + ", which it was reused from, has been removed");
     context.note("note: '" + step.name + "' has not been started" + (step.message.empty() ? "" : ": " + step.message));
     return ExitCode::ok;
   }
   const auto wanted = options.attempt ? std::ranges::find(attempts, options.attempt, &store::AttemptRecord::number) : attempts.end() - 1;
-  if (wanted == attempts.end()) throw InputError("'" + step.name + "' has no attempt " + std::to_string(options.attempt) + " in run " + origin + ", only " + counted(attempts.size(), "attempt"));
+  if (wanted == attempts.end())
+    throw InputError("'" + step.name + "' has no attempt " + std::to_string(options.attempt) + " in run " + origin + ", only " +
+                     counted(attempts.size(), "attempt"));
   print_attempt(context, runs, *wanted, options.follow);
   return ExitCode::ok;
 }

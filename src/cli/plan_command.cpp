@@ -45,7 +45,9 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
     std::vector<std::string> reasons = plan.changes;
     if (plan.action == StepPlan::Action::reuse) reasons = {"of run " + plan.reused_from};
     for (std::size_t i = 0; i < std::max<std::size_t>(1, reasons.size()); ++i)
-      table.add({i ? "" : plan.step, {i ? "" : word_of(plan.action), colour_of(plan.action)}, i < reasons.size() ? shorten_digests(for_terminal(reasons[i], false)) : ""});
+      table.add({i ? "" : plan.step,
+                 {i ? "" : word_of(plan.action), colour_of(plan.action)},
+                 i < reasons.size() ? shorten_digests(for_terminal(reasons[i], false)) : ""});
     if (!plan.build.empty() && plan.action != StepPlan::Action::reuse) {
       auto& [reason, steps] = builds[plan.environment];
       reason = plan.build;
@@ -73,7 +75,8 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
 }
 
 nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
-  nlohmann::json json{{"pipeline", session.pipeline().name}, {"orchestrator", session.context.options().orchestrator}, {"steps", nlohmann::json::array()}};
+  nlohmann::json json{
+      {"pipeline", session.pipeline().name}, {"orchestrator", session.context.options().orchestrator}, {"steps", nlohmann::json::array()}};
   for (const auto& plan : plans) {
     nlohmann::json entry{{"step", plan.step}, {"action", word_of(plan.action)}, {"changes", plan.changes}, {"environment", plan.environment}};
     if (!plan.reused_from.empty()) entry["reused_from"] = plan.reused_from;
@@ -81,7 +84,8 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
     for (const auto& part : plan.key) entry["key"].push_back({{"name", part.name}, {"value", part.value}});
     for (const auto& step : session.pipeline().steps)
       if (step.name == plan.step)
-        for (const auto& file : session.resolver().code_of(step).files) entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
+        for (const auto& file : session.resolver().code_of(step).files)
+          entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
     json["steps"].push_back(std::move(entry));
   }
   return json;
@@ -94,7 +98,8 @@ ExitCode plan_command(Context& context) {
   session.pipeline();  // What is wrong with the file comes before what is wrong with the machine.
   require_engine(context);
   const engine::RunOptions options{.use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
-  const auto plans = context.await(engine::plan(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), options));
+  const auto plans = context.await(
+      engine::plan(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), options));
   if (context.options().json) {
     context.print_json(to_json(session, plans));
   } else {

@@ -6,7 +6,9 @@
 namespace pipeline::cli {
 namespace {
 
-std::string tag(const Paint& paint, std::string_view name, Colour colour = Colour::cyan) { return paint(colour, "[" + for_terminal(name, false) + "]") + " "; }
+std::string tag(const Paint& paint, std::string_view name, Colour colour = Colour::cyan) {
+  return paint(colour, "[" + for_terminal(name, false) + "]") + " ";
+}
 
 std::string joined(const std::vector<std::string>& names) {
   constexpr std::size_t shown = 4;
@@ -55,10 +57,13 @@ struct Lines {
     return tag(paint, e.step) + paint(Colour::yellow, "attempt " + std::to_string(e.attempt) + " failed") + ", next one " + when + ": " +
            failure_lines(e.failure, paint);
   }
-  std::string operator()(const event::StepWaits& e) const { return verbose ? tag(paint, e.step) + "waits: " + for_terminal(e.reason, false) + "\n" : ""; }
+  std::string operator()(const event::StepWaits& e) const {
+    return verbose ? tag(paint, e.step) + "waits: " + for_terminal(e.reason, false) + "\n" : "";
+  }
   std::string operator()(const event::StepFinished& e) const {
     const std::string name = tag(paint, e.step);
-    const std::string after = e.attempts > 1 ? " after " + format_duration(e.took) + " and " + counted(e.attempts, "attempt") : " after " + format_duration(e.took);
+    const std::string after =
+        e.attempts > 1 ? " after " + format_duration(e.took) + " and " + counted(e.attempts, "attempt") : " after " + format_duration(e.took);
     switch (e.status) {
       case StepStatus::succeeded: return name + paint(Colour::green, "succeeded") + after + "\n";
       case StepStatus::cached: return name + "reused from run " + e.reused_from + "\n";
@@ -68,7 +73,8 @@ struct Lines {
     }
   }
   std::string operator()(const event::Notice& e) const {
-    return (e.step.empty() ? paint(Colour::yellow, "note: ") : tag(paint, e.step) + paint(Colour::yellow, "note: ")) + for_terminal(e.text, false) + "\n";
+    return (e.step.empty() ? paint(Colour::yellow, "note: ") : tag(paint, e.step) + paint(Colour::yellow, "note: ")) + for_terminal(e.text, false) +
+           "\n";
   }
   std::string operator()(const event::RunFinished&) const { return ""; }  // The summary says it.
 };

@@ -27,7 +27,9 @@ class Progress : public EventSink {
  public:
   void emit(const Event& event) final {
     model_.apply(event, io_.now());
-    if (const auto* step = std::get_if<event::StepFinished>(&event); !step || step->status != StepStatus::cached || shows_all_ || model_.total <= many_steps) show(event);
+    if (const auto* step = std::get_if<event::StepFinished>(&event);
+        !step || step->status != StepStatus::cached || shows_all_ || model_.total <= many_steps)
+      show(event);
   }
   /// Brings the screen up to date; to be called a few times a second.
   virtual void tick() {}

@@ -27,17 +27,13 @@ Facts facts_of(const std::exception_ptr& error) {
     return {.code = ExitCode::bad_input, .kind = "input", .message = e.what(), .input = &e};
   } catch (const BuildError& e) {
     return {.code = ExitCode::build_failed, .kind = "build", .message = e.what(), .details = e.details(), .advice = e.advice()};
-  } catch (const EnvironmentError& e) {
-    return {.message = e.what(), .advice = e.advice()};
-  } catch (const Interrupted& e) {
+  } catch (const EnvironmentError& e) { return {.message = e.what(), .advice = e.advice()}; } catch (const Interrupted& e) {
     return {.code = ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
-  } catch (const std::bad_alloc&) {
-    return {.message = "out of memory"};
-  } catch (const std::exception& e) {
-    return {.kind = "internal", .message = std::string("internal error: ") + e.what(), .advice = {"this is a fault of pipe itself: please report it with the command and the file"}};
-  } catch (...) {
-    return {.kind = "internal", .message = "internal error"};
-  }
+  } catch (const std::bad_alloc&) { return {.message = "out of memory"}; } catch (const std::exception& e) {
+    return {.kind = "internal",
+            .message = std::string("internal error: ") + e.what(),
+            .advice = {"this is a fault of pipe itself: please report it with the command and the file"}};
+  } catch (...) { return {.kind = "internal", .message = "internal error"}; }
 }
 
 std::string safe_lines(std::string_view text, const Paint& paint) {
@@ -72,7 +68,8 @@ nlohmann::json error_json(const std::exception_ptr& error) {
   if (facts.input) {
     report["message"] = facts.input->diagnostics().empty() ? facts.message : facts.input->diagnostics().front().message;
     for (const auto& diagnostic : facts.input->diagnostics()) {
-      json entry{{"code", diagnostic.code}, {"severity", diagnostic.severity == Severity::error ? "error" : "warning"}, {"message", diagnostic.message}};
+      json entry{
+          {"code", diagnostic.code}, {"severity", diagnostic.severity == Severity::error ? "error" : "warning"}, {"message", diagnostic.message}};
       if (!facts.input->file().empty()) entry["file"] = facts.input->file();
       if (diagnostic.span.line) {
         entry["line"] = diagnostic.span.line;

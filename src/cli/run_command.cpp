@@ -41,16 +41,23 @@ std::vector<Result> results_of(Session& session) {
 std::string copy_command(Session& session, const std::vector<Result>& results) {
   if (results.empty()) return {};
   std::string command = "pipe artifacts " + session.run_id + " " + results.back().name + " --copy DEST";
-  if (const auto found = session.context.existing_state(); !found || std::filesystem::absolute(*found) != std::filesystem::absolute(session.runs.folder()))
+  if (const auto found = session.context.existing_state();
+      !found || std::filesystem::absolute(*found) != std::filesystem::absolute(session.runs.folder()))
     command += " --state " + shell_quote(shown_path(session.runs.folder()));
   return command;
 }
 
 nlohmann::json summary_json(const Summary& summary) {
   const auto& outcome = summary.outcome;
-  nlohmann::json json{{"event", "summary"},         {"run", outcome.run},         {"status", to_string(outcome.status)},
-                      {"succeeded", outcome.succeeded}, {"reused", outcome.cached},   {"failed", outcome.failed},
-                      {"skipped", outcome.skipped},     {"cancelled", outcome.cancelled}, {"exit_code", static_cast<int>(exit_code_of(outcome))},
+  nlohmann::json json{{"event", "summary"},
+                      {"run", outcome.run},
+                      {"status", to_string(outcome.status)},
+                      {"succeeded", outcome.succeeded},
+                      {"reused", outcome.cached},
+                      {"failed", outcome.failed},
+                      {"skipped", outcome.skipped},
+                      {"cancelled", outcome.cancelled},
+                      {"exit_code", static_cast<int>(exit_code_of(outcome))},
                       {"results", nlohmann::json::array()}};
   for (const auto& result : summary.results) json["results"].push_back({{"output", result.name}, {"path", result.path}, {"bytes", result.bytes}});
   return json;
@@ -59,7 +66,9 @@ nlohmann::json summary_json(const Summary& summary) {
 /// All that determines what a run does besides the content of files, variables and environments: what the memo of a run is found by.
 std::string identity_of(const Session& session) {
   const auto& options = session.context.options();
-  return nlohmann::json{PIPELINE_VERSION, session.file.string(), options.orchestrator, options.parameters, options.step, options.execution_mode, options.template_dir.string()}.dump();
+  return nlohmann::json{PIPELINE_VERSION, session.file.string(),  options.orchestrator,         options.parameters,
+                        options.step,     options.execution_mode, options.template_dir.string()}
+      .dump();
 }
 
 /// What the spec and the choice of the code files were made from.
@@ -84,7 +93,8 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display, 
   const auto last = session.runs.find_run("latest");
   const bool each_step = session.context.options().json || !last || last->steps <= many_steps;
   try {
-    return session.context.await(engine::run_by_memo(options.identity, *session.orchestrator, session.runs, session.context.artifacts(), display.progress(), options, each_step));
+    return session.context.await(engine::run_by_memo(options.identity, *session.orchestrator, session.runs, session.context.artifacts(),
+                                                     display.progress(), options, each_step));
   } catch (const EnvironmentError&) {
     return std::nullopt;  // Met again, and told, by the run proper.
   }
@@ -97,7 +107,8 @@ ExitCode run_command(Context& context) {
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] { return vcs::source_state(folder); });
   Session session(context);
   bury_dead_runs(context, session.runs);
-  engine::RunOptions options{.jobs = context.options().jobs, .use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
+  engine::RunOptions options{
+      .jobs = context.options().jobs, .use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
   options.identity = identity_of(session);
   if (const auto state = source.get()) {
     options.git_commit = state->commit;
@@ -109,8 +120,8 @@ ExitCode run_command(Context& context) {
   if (!outcome) {
     options.sources = sources_of(session);
     require_engine(context);
-    outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), display.progress(),
-                                        display.cancel(), options));
+    outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(),
+                                        display.progress(), display.cancel(), options));
   }
   display.close();
   const auto& model = display.progress().model();

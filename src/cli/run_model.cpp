@@ -27,7 +27,8 @@ void RunModel::set_status(StepView& step, StepStatus status) {
 }
 
 std::size_t RunModel::done() const {
-  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) + count(StepStatus::skipped) + count(StepStatus::cancelled);
+  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) + count(StepStatus::skipped) +
+         count(StepStatus::cancelled);
 }
 
 void RunModel::apply(const Event& event, SteadyTime now) {
@@ -36,7 +37,9 @@ void RunModel::apply(const Event& event, SteadyTime now) {
                    run = e.run, pipeline = e.pipeline, orchestrator = e.orchestrator, total = e.steps;
                    began = now;
                  },
-                 [&](const event::BuildStarted& e) { builds.push_back({e.image, e.reason, e.steps, now}); },
+                 [&](const event::BuildStarted& e) {
+                   builds.push_back({e.image, e.reason, e.steps, now});
+                 },
                  [&](const event::BuildProgress& e) {
                    for (auto& build : builds)
                      if (build.image == e.image) build.text = e.text;

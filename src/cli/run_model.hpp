@@ -19,14 +19,14 @@ struct StepView {
   StepStatus status = StepStatus::pending;
   unsigned attempts = 0;
   std::chrono::milliseconds took{};
-  SteadyTime since{};               ///< When the running attempt began.
-  std::string waits_for;            ///< Why it has not begun.
+  SteadyTime since{};     ///< When the running attempt began.
+  std::string waits_for;  ///< Why it has not begun.
   std::string reused_from;
   std::optional<Failure> failure;
 };
 
 struct BuildView {
-  std::string image, text;          ///< What it does at the moment.
+  std::string image, text;  ///< What it does at the moment.
   std::vector<std::string> steps;
   SteadyTime since{};
 };
@@ -37,9 +37,9 @@ class RunModel {
   void apply(const Event& event, SteadyTime now);
 
   std::string run, pipeline, orchestrator;
-  std::size_t total = 0;                  ///< Steps of the run.
-  std::vector<StepView> steps;            ///< In the order in which something was first heard of them.
-  std::vector<BuildView> builds;          ///< In progress.
+  std::size_t total = 0;          ///< Steps of the run.
+  std::vector<StepView> steps;    ///< In the order in which something was first heard of them.
+  std::vector<BuildView> builds;  ///< In progress.
   std::vector<std::pair<std::string, Failure>> failed_builds;
   std::optional<event::RunFinished> finished;
   SteadyTime began{};

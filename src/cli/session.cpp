@@ -36,8 +36,9 @@ Session::Session(Context& c)
       file(c.pipeline_file()),
       run_id(new_run_id()),
       runs(c.runs(c.state_beside(file))),
-      orchestrator(make_orchestrator(c, c.options().orchestrator,
-                                     {.root = file.parent_path(), .state = runs.folder(), .template_dir = c.options().template_dir, .run_id = run_id})) {
+      orchestrator(
+          make_orchestrator(c, c.options().orchestrator,
+                            {.root = file.parent_path(), .state = runs.folder(), .template_dir = c.options().template_dir, .run_id = run_id})) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
     const auto& set = resolver().code_of(step);
     const auto [tree, is_new] = trees_.try_emplace(&set);
@@ -112,7 +113,8 @@ std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& 
         return run && run->status == RunStatus::running;
       }));
     } catch (const EnvironmentError& error) {
-      context.note(std::string("note: cannot remove what an interrupted run has left: ") + error.what() + "; `pipe clean --containers` does it later");
+      context.note(std::string("note: cannot remove what an interrupted run has left: ") + error.what() +
+                   "; `pipe clean --containers` does it later");
     }
   }
   return dead;

@@ -21,7 +21,8 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
   std::vector<Trouble> troubles;
   for (const auto& step : model.steps) {
     if (step.status != StepStatus::failed || !step.failure) continue;
-    const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) { return t.failure->message == step.failure->message && t.failure->details == step.failure->details; });
+    const auto same = std::ranges::find_if(
+        troubles, [&](const Trouble& t) { return t.failure->message == step.failure->message && t.failure->details == step.failure->details; });
     if (same != troubles.end() && is_of_environment(*step.failure)) {
       same->steps.push_back(step.name);
     } else {
@@ -62,8 +63,11 @@ std::string steps_table(const RunModel& model, const Paint& paint) {
     std::string remark;
     if (!step.reused_from.empty()) remark = "reused from run " + step.reused_from;
     if (step.status != StepStatus::failed && step.failure) remark = clip(step.failure->message, 100);
-    table.add({step.name, {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},
-               ran ? format_duration(step.took) : "", ran ? std::to_string(step.attempts) : "", remark});
+    table.add({step.name,
+               {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},
+               ran ? format_duration(step.took) : "",
+               ran ? std::to_string(step.attempts) : "",
+               remark});
   }
   std::string text = table.empty() ? "" : table.render(paint);
   if (left_out) text += "and " + counted(left_out, "more step") + "\n";

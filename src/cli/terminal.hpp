@@ -13,7 +13,9 @@ struct Terminal {
   static Terminal of(int descriptor);
 };
 
-struct TerminalSize { unsigned columns = 80, rows = 24; };
+struct TerminalSize {
+  unsigned columns = 80, rows = 24;
+};
 /// As of now: a window may be resized at any time.
 TerminalSize terminal_size(int descriptor);
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <clocale>
-#include <cwchar>
 #include <ctime>
+#include <cwchar>
 
 namespace pipeline::cli {
 namespace {
@@ -41,7 +41,8 @@ std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
   if (kind == '[') {
     while (at < text.size() && text[at] >= 0x20 && text[at] < 0x40) ++at;
     if (at == text.size()) return {at, false};
-    const bool plain = std::all_of(text.begin() + 2, text.begin() + static_cast<std::ptrdiff_t>(at), [](char c) { return (c >= '0' && c <= '9') || c == ';' || c == ':'; });
+    const bool plain = std::all_of(text.begin() + 2, text.begin() + static_cast<std::ptrdiff_t>(at),
+                                   [](char c) { return (c >= '0' && c <= '9') || c == ';' || c == ':'; });
     return {at + 1, text[at] == 'm' && plain};
   }
   if (kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_') {
@@ -57,7 +58,8 @@ std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
 
 /// Characters that show nothing but change how their neighbours are read: direction overrides and isolates, line and paragraph separators.
 bool is_deceptive(char32_t c) {
-  return (c >= 0x80 && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029 || c == 0xfeff;
+  return (c >= 0x80 && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 ||
+         c == 0x2029 || c == 0xfeff;
 }
 
 unsigned columns(char32_t c) {
@@ -145,9 +147,7 @@ std::string shorten_digests(std::string_view text) {
   return result;
 }
 
-std::string counted(std::size_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
-}
+std::string counted(std::size_t count, std::string_view noun) { return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s"); }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;

@@ -24,8 +24,9 @@ std::string error_of(const Words& words) {
 }
 
 TEST(Arguments, run_takes_all_its_options) {
-  const auto invocation = parse_arguments({"run", "digits.yaml", "--orchestrator", "local", "--param", "c=1.5", "-p", "train.k=a=b", "--step", "train", "--jobs", "3", "--no-cache",
-                                           "--state", "/s", "--output", "json", "--execution-mode", "fail_fast"});
+  const auto invocation =
+      parse_arguments({"run", "digits.yaml", "--orchestrator", "local", "--param", "c=1.5", "-p", "train.k=a=b", "--step", "train", "--jobs", "3",
+                       "--no-cache", "--state", "/s", "--output", "json", "--execution-mode", "fail_fast"});
   const auto& options = invocation.options;
   EXPECT_TRUE(invocation.command == run_command);
   EXPECT_EQ(options.file, "digits.yaml");
@@ -78,7 +79,8 @@ TEST(Arguments, wrong_values_say_what_is_allowed) {
 }
 
 TEST(Arguments, help_is_a_text_of_its_own) {
-  for (const Words& words : {Words{}, Words{"help"}, Words{"-h"}, Words{"--help"}}) EXPECT_NE(parse_arguments(words).text.find("Usage: pipe COMMAND"), std::string::npos);
+  for (const Words& words : {Words{}, Words{"help"}, Words{"-h"}, Words{"--help"}})
+    EXPECT_NE(parse_arguments(words).text.find("Usage: pipe COMMAND"), std::string::npos);
   for (const Words& words : {Words{"help", "run"}, Words{"run", "-h"}, Words{"run", "file", "--help"}}) {
     const auto text = parse_arguments(words).text;
     EXPECT_NE(text.find("--no-cache"), std::string::npos);

@@ -29,9 +29,7 @@ class ContextTest : public testing::Test {
   static std::string error_of(const std::function<void()>& work) {
     try {
       work();
-    } catch (const InputError& error) {
-      return error.diagnostics().front().message + " | " + error.diagnostics().front().suggestion;
-    }
+    } catch (const InputError& error) { return error.diagnostics().front().message + " | " + error.diagnostics().front().suggestion; }
     return "none";
   }
   static void touch(const fs::path& path) {
@@ -103,7 +101,8 @@ TEST_F(ContextTest, a_task_gives_its_result_or_throws_its_error) {
   EXPECT_THROW(context.await([]() -> Task<> {
     throw EnvironmentError("no");
     co_return;
-  }()), EnvironmentError);
+  }()),
+               EnvironmentError);
   EXPECT_EQ(context.await([]() -> Task<int> { co_return 8; }()), 8) << "and the loop can be used again";
 }
 

@@ -44,8 +44,14 @@ TEST(ReportError, problems_of_a_file_are_shown_as_they_were_rendered_and_counted
 }
 
 TEST(ReportError, json_carries_every_diagnostic_with_its_place) {
-  const InputError error({{.code = "unknown-key", .message = "unknown key 'comand'", .span = {4, 5, 6}, .notes = {"allowed: command"}, .suggestion = "did you mean 'command'?"}}, "p.yaml", "");
-  EXPECT_EQ(error_json(thrown(error)), nlohmann::json::parse(R"({"event": "error", "kind": "input", "message": "unknown key 'comand'", "exit_code": 2, "diagnostics": [
+  const InputError error({{.code = "unknown-key",
+                           .message = "unknown key 'comand'",
+                           .span = {4, 5, 6},
+                           .notes = {"allowed: command"},
+                           .suggestion = "did you mean 'command'?"}},
+                         "p.yaml", "");
+  EXPECT_EQ(error_json(thrown(error)),
+            nlohmann::json::parse(R"({"event": "error", "kind": "input", "message": "unknown key 'comand'", "exit_code": 2, "diagnostics": [
     {"file": "p.yaml", "line": 4, "column": 5, "code": "unknown-key", "severity": "error", "message": "unknown key 'comand'", "notes": ["allowed: command"],
      "suggestion": "did you mean 'command'?"}]})"));
   EXPECT_EQ(error_json(thrown(EnvironmentError("no engine", {"start one"}))),

@@ -11,9 +11,15 @@ TEST(Text, what_moves_the_cursor_never_reaches_the_terminal) {
   EXPECT_EQ(for_terminal("a\x1b[2Jb\x1b[1;1Hc\x1b[3Ad\x1b[?25le", true), "abcde");
   EXPECT_EQ(for_terminal("title \x1b]0;gotcha\x07 end", true), "title  end");
   EXPECT_EQ(for_terminal("link \x1b]8;;http://x\x1b\\text\x1b]8;;\x1b\\ end", true), "link text end");
-  EXPECT_EQ(for_terminal("dcs \x1bPq#0\x1b\\ reset \x1b" "c charset \x1b(0x", true), "dcs  reset  charset x");
+  EXPECT_EQ(for_terminal("dcs \x1bPq#0\x1b\\ reset \x1b"
+                         "c charset \x1b(0x",
+                         true),
+            "dcs  reset  charset x");
   EXPECT_EQ(for_terminal("bell\a back\b\b null", true), "bell back null");
-  EXPECT_EQ(for_terminal("c1 \xc2\x9b" "31m", true), "c1 31m");
+  EXPECT_EQ(for_terminal("c1 \xc2\x9b"
+                         "31m",
+                         true),
+            "c1 31m");
   EXPECT_EQ(for_terminal("unfinished \x1b[31", true), "unfinished ");
   EXPECT_EQ(for_terminal("unfinished \x1b", true), "unfinished ");
   EXPECT_EQ(for_terminal("\x1b[>4m\x1b[?1m", true), "") << "private sequences that only look like colours";
