@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,25 +12,21 @@
 namespace pipeline::local {
 namespace {
 
+constexpr int most = 4096;
+constexpr std::size_t bytes = most * sizeof(std::atomic<pid_t>);
+
 /// Runs in a forked process without exec, so only calls that are safe after a fork in a program with threads: no allocation.
-[[noreturn]] void guard(int pipe) {
-  constexpr int most = 4096;
-  static pid_t groups[most];
-  int count = 0;
+[[noreturn]] void guard(int pipe, const std::atomic<pid_t>* groups) {
   prctl(PR_SET_NAME, "pipe-guardian");
   setsid();  // Ctrl-C at the terminal is the driver's to handle
   for (int signal : {SIGTERM, SIGHUP, SIGINT, SIGPIPE}) ::signal(signal, SIG_IGN);
   dup2(pipe, 0);
   close_range(1, ~0U, 0);
-  for (pid_t message;;) {
-    auto got = read(0, &message, sizeof message);
-    if (got < 0 && errno == EINTR) continue;
-    if (got != sizeof message) break;
-    if (message > 0 && count < most) groups[count++] = message;
-    for (int i = 0; message < 0 && i < count; ++i)
-      if (groups[i] == -message) groups[i] = groups[--count];
+  char nothing;
+  while (read(0, &nothing, 1) < 0 && errno == EINTR) {
   }
-  for (int i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
+  for (int i = 0; i < most; ++i)
+    if (pid_t group = groups[i].load(); group > 0) kill(-group, SIGKILL);
   _exit(0);
 }
 
@@ -37,33 +34,40 @@ namespace {
 
 void Guardian::start() {
   started_ = true;
+  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return;
+  groups_ = static_cast<std::atomic<pid_t>*>(shared);  // zeroes are free places
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;
   pid_ = fork();
-  if (pid_ == 0) guard(ends[0]);
+  if (pid_ == 0) guard(ends[0], groups_);
   close(ends[0]);
   if (pid_ < 0) close(ends[1]);
   else pipe_ = ends[1];
 }
 
-void Guardian::tell(pid_t group) {
-  if (pipe_ < 0) return;
-  while (write(pipe_, &group, sizeof group) < 0 && errno == EINTR) {
-  }
-}
-
 void Guardian::watch(pid_t group) {
   if (!started_) start();
-  tell(group);
+  for (int i = 0; groups_ && i < most; ++i) {
+    pid_t free = 0;
+    if (groups_[i].compare_exchange_strong(free, group)) return;
+  }
 }
 
-void Guardian::forget(pid_t group) { tell(-group); }
+void Guardian::forget(pid_t group) {
+  for (int i = 0; groups_ && i < most; ++i) {
+    pid_t own = group;
+    if (groups_[i].compare_exchange_strong(own, 0)) return;
+  }
+}
 
 Guardian::~Guardian() {
-  if (pipe_ < 0) return;
-  close(pipe_);
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  if (pipe_ >= 0) {
+    close(pipe_);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
+  if (groups_) munmap(groups_, bytes);
 }
 
 }  // namespace pipeline::local

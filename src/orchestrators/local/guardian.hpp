@@ -4,10 +4,12 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+
 namespace pipeline::local {
 
-/// A process of its own that outlives this one by a moment: told of every process group that is started and ended, it kills those that are left when this
-/// process is gone. PR_SET_PDEATHSIG alone would reach a step's first process, but not those that it has started.
+/// A process of its own that outlives this one by a moment: it sleeps until this process is gone, then kills the process groups that are left. They stand
+/// in memory that both share, so that a step costs it no wake-up. PR_SET_PDEATHSIG alone would reach a step's first process, but not those that it started.
 class Guardian {
  public:
   Guardian() = default;
@@ -20,8 +22,8 @@ class Guardian {
 
  private:
   void start();
-  void tell(pid_t group);
-  int pipe_ = -1;
+  std::atomic<pid_t>* groups_ = nullptr;  ///< Shared memory; 0 is a free place.
+  int pipe_ = -1;                         ///< Its other end is closed when this process ends, however that comes about.
   pid_t pid_ = -1;
   bool started_ = false;
 };

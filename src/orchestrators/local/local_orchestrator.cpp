@@ -207,12 +207,16 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
   if (in.plan && !environments_.ready(in.plan->digest))
     throw EnvironmentError("the virtual environment " + environments_.folder(in.plan->digest).string() + " is not there", {"run again: it will be made anew"});
   std::optional<Workspace> workspace;
-  auto make = [&]() -> Task<> {
+  if (is_small(attempt.code)) {
     workspace.emplace(attempt);
-    co_return;
-  };
-  if (!pool_) pool_.emplace(1);
-  co_await asio::co_spawn(*pool_, make(), asio::use_awaitable);  // copies files
+  } else {
+    auto make = [&]() -> Task<> {
+      workspace.emplace(attempt);
+      co_return;
+    };
+    if (!pool_) pool_.emplace(1);
+    co_await asio::co_spawn(*pool_, make(), asio::use_awaitable);
+  }
 
   ProcessOptions process;
   process.environment = variables(attempt, *workspace, in);

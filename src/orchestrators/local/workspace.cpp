@@ -92,6 +92,17 @@ fs::path Workspace::add_program(const std::string& name, const fs::path& program
   return folder;
 }
 
+bool is_small(const fs::path& code) {
+  std::uintmax_t bytes = 0;
+  int entries = 0;
+  std::error_code error;
+  for (auto& entry : fs::recursive_directory_iterator(code, error)) {
+    if (++entries > 50 || bytes > 1 << 20) return false;
+    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
+  }
+  return bytes <= 1 << 20;
+}
+
 void remove_old_temporary_folders() {
   std::error_code error;
   for (auto& entry : fs::directory_iterator(fs::temp_directory_path(error), error)) {

@@ -27,6 +27,9 @@ class Workspace {
   std::optional<TemporaryFolder> short_;
 };
 
+/// True if the code is so little that copying it is not worth another thread.
+bool is_small(const std::filesystem::path& code);
+
 /// Removes temporary folders of drivers that are dead.
 void remove_old_temporary_folders();
 
