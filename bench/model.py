@@ -16,7 +16,7 @@ class Step:
 @dataclass(frozen=True)
 class Work:
     """`kind` is what each step does: `container` runs `true` in IMAGE without a network, `process` runs `true` on this machine,
-    `copy` copies the file of the step that it needs (or `seed`) to a file of its own."""
+    `extend` writes a file of its own: that of the step that it needs (or `seed`), and its own name after that, so that no two files are alike."""
 
     kind: str
     shape: str

@@ -66,7 +66,7 @@ class Runner:
 
     def noop(self, peers: list[Peer]) -> None:
         for count in (1000,) if self.options.quick else (1000, 10000):
-            work = model.columns("copy", count, count // 10)
+            work = model.columns("extend", count, count // 10)
             commands, samples = {}, {}
             for peer in self.have(*peers):
                 print(f"bench:   first run of {count} steps: {peer.name}", file=sys.stderr)
@@ -79,7 +79,7 @@ class Runner:
                 self.bench.run(command)
             samples |= self.bench.alternate({name: lambda command=command: command for name, command in commands.items()}, 5 if self.options.quick else 11)
             target = ("pipe", "wall", 50.0) if count == 10000 else None
-            self.section(f"Nothing to do: second run of {count:,} steps that copy a file ({work.shape})", samples, peers, target=target)
+            self.section(f"Nothing to do: second run of {count:,} steps that write a file each ({work.shape})", samples, peers, target=target)
 
     def containers(self, peers: list[Peer], raw: RawEngine, pipe: Pipe) -> None:
         count = 10 if self.options.quick else 50

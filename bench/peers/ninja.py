@@ -1,11 +1,11 @@
-"""ninja, driving `cp`, `true` or `docker run`."""
+"""ninja, driving `cat`, `true` or `docker run`."""
 
 from pathlib import Path
 
 from model import IMAGE, Command, Peer, Work
 from peers.venv import first_line
 
-COMMANDS = {"container": f"docker run --rm --network none {IMAGE} true", "process": "true", "copy": "cp $in $out"}
+COMMANDS = {"container": f"docker run --rm --network none {IMAGE} true", "process": "true", "extend": "cat $in > $out; echo $out >> $out"}
 
 
 class Ninja(Peer):
@@ -21,7 +21,7 @@ class Ninja(Peer):
         lines = ["rule step", f"  command = {COMMANDS[work.kind]}"]
         (folder / "seed").write_text("seed\n")
         for step in work.steps:
-            needs = step.needs or (("seed",) if work.kind == "copy" else ())
+            needs = step.needs or (("seed",) if work.kind == "extend" else ())
             lines.append(f"build {step.name}: step {' '.join(needs)}")
         (folder / "build.ninja").write_text("\n".join(lines) + "\n")
         return Command(["ninja", "--quiet", "-j", str(work.jobs)], folder)

@@ -11,7 +11,7 @@ REPOSITORY = "pipe-bench"  # of the images that it builds here
 HEADERS = {
     "container": f"name: bench\nsettings: {{docker: {{parent_image: '{IMAGE}', network: none}}}}\nsteps:\n",
     "process": "name: bench\nsteps:\n",
-    "copy": "name: bench\nsteps:\n",
+    "extend": "name: bench\nsteps:\n",
 }
 
 
@@ -29,11 +29,11 @@ class Pipe(Peer):
         return [self.program, "--version"]
 
     def project(self, work: Work, folder: Path) -> Command:
-        entry = copy_entry if work.kind == "copy" else true_entry
+        entry = extend_entry if work.kind == "extend" else true_entry
         (folder / "pipeline.yaml").write_text(HEADERS[work.kind] + "".join(map(entry, work.steps)))
         (folder / "seed").write_text("seed\n")
         place = "docker" if work.kind == "container" else "local"
-        cache = [] if work.kind == "copy" else ["--no-cache"]
+        cache = [] if work.kind == "extend" else ["--no-cache"]
         return Command([self.program, "run", "pipeline.yaml", "--orchestrator", place, "--jobs", str(work.jobs), "--state", ".pipe", *cache], folder)
 
     def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
@@ -64,7 +64,7 @@ def true_entry(step: Step) -> str:
     return f'  {step.name}:\n    command: ["true"]{after}\n'
 
 
-def copy_entry(step: Step) -> str:
-    if not step.needs:
-        return f'  {step.name}:\n    command: [cp, seed, "${{outputs.file}}"]\n    outputs: [file]\n'
-    return f'  {step.name}:\n    command: [cp, "${{inputs.file}}", "${{outputs.file}}"]\n    inputs: {{file: {step.needs[0]}.file}}\n    outputs: [file]\n'
+def extend_entry(step: Step) -> str:
+    before = "${inputs.file}" if step.needs else "seed"
+    inputs = f"    inputs: {{file: {step.needs[0]}.file}}\n" if step.needs else ""
+    return f"  {step.name}:\n    command: cat {before} > ${{outputs.file}}; echo {step.name} >> ${{outputs.file}}\n{inputs}    outputs: [file]\n"
