@@ -76,6 +76,7 @@ class Run {
   void finish_rest();
   void remember();
 
+  std::set<std::string> told_;  ///< Notices, each shown once a run.
   const PipelineSpec& pipeline_;
   Orchestrator& orchestrator_;
   store::RunStore& runs_;
@@ -274,6 +275,8 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         co_return;
       }
     }
+    for (const auto& notice : states_[i].environment.notices)
+      if (told_.insert(notice).second) events_.emit(event::Notice{step.name, notice});
     Duration delay = step.retry.delay.value_or(Duration{0});
     for (;;) {
       co_await slots_.acquire(scheduler_.urgency(i));
