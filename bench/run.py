@@ -130,7 +130,7 @@ def same_options(bench: Bench, pipe: Pipe) -> dict:
             found = set(container_ids("--filter", "status=running")) - before
             for text in (subprocess.run(["docker", "inspect", one], capture_output=True, text=True).stdout for one in found):
                 inspected = json.loads(text or "[]")
-                if inspected and "30.125" in (inspected[0]["Config"]["Cmd"] or []):
+                if inspected and "30.125" in inspected[0]["Args"]:
                     return body_like(inspected[0], bench.folder())
             if process.poll() is not None:
                 break
