@@ -37,13 +37,15 @@ class Pipe(Peer):
         return Command([self.program, "run", "pipeline.yaml", "--orchestrator", place, "--jobs", str(work.jobs), "--state", ".pipe", *cache], folder)
 
     def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
-        """One trivial step in an image with these requirements; `mark` tells the environment from every earlier one. Without the package cache, as ZenML."""
+        """One trivial step in an image with these requirements; `mark` tells the environment from every earlier one. A cold one
+        takes nothing from the package cache."""
+        installer = "python_package_installer_args: {no-cache: true}" if mark.endswith("cold") else "python_package_installer: uv"
         (folder / "pipeline.yaml").write_text(f"""name: bench
 settings:
   docker:
     parent_image: python:3.11-slim-bookworm
     target_repository: {REPOSITORY}
-    python_package_installer_args: {{no-cache: true}}
+    {installer}
     environment: {{BENCH_MARK: "{mark}"}}
     requirements: {json.dumps(requirements)}
 steps:

@@ -34,7 +34,8 @@ from zenml import pipeline, step
 from zenml.config import DockerSettings
 
 SETTINGS = DockerSettings(parent_image=os.environ.get("BENCH_IMAGE", "none"), requirements=json.loads(os.environ.get("BENCH_REQUIREMENTS", "[]")),
-                          environment=json.loads(os.environ.get("BENCH_ENVIRONMENT", "{}")))
+                          environment=json.loads(os.environ.get("BENCH_ENVIRONMENT", "{}")),
+                          build_config={"build_options": {"labels": {"pipe-bench-peer": "zenml"}}})
 
 @step(enable_cache=False)
 def trivial() -> None:
@@ -91,9 +92,9 @@ class ZenML(Peer):
 
     def clean_up(self) -> None:
         """It leaves its containers and images behind."""
-        images = [name for name in listed("images", "--format", "{{.Repository}}:{{.Tag}}") if name.startswith("zenml:bench_environment")]
-        ids = {one for name in [*images, image_name(False), image_name(True)] for one in listed("ps", "-aq", "--filter", f"ancestor={name}")}
-        for command in (["rm", "-f", *ids] if ids else []), (["rmi", "-f", *images] if images else []):
+        images = listed("images", "-q", "--filter", "label=pipe-bench-peer=zenml")
+        containers = {one for name in [*images, image_name(False), image_name(True)] for one in listed("ps", "-aq", "--filter", f"ancestor={name}")}
+        for command in (["rm", "-f", *containers] if containers else []), (["rmi", "-f", *images] if images else []):
             if command:
                 docker(*command, check=False)
 
