@@ -1,7 +1,6 @@
 #include "docker/build_reason.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <vector>
 
@@ -53,7 +52,7 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
   for (auto& [name, items] : parts) names.insert(name);
   PlanParts nearest;
   std::string nearest_name;
-  std::pair<int, std::int64_t> best{std::numeric_limits<int>::min(), 0};
+  std::pair<int, std::int64_t> best{0, 0};
   for (auto& image : images) {
     auto other = parts_of(image);
     if (other.empty() || part(other, "parent_image") != part(parts, "parent_image")) continue;
@@ -64,12 +63,14 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
       auto now = part(parts, name), before = part(other, name);
       likeness += static_cast<int>(now.size()) - 2 * static_cast<int>(only_in(now, before).size()) - static_cast<int>(only_in(before, now).size());
     }
+    if (likeness <= 0) continue;  // it has less in common than it differs in: an image of something else
     std::pair score{likeness, image.value("Created", std::int64_t{0})};
     if (score <= best) continue;
     best = score;
     nearest = other;
     nearest_name.clear();
-    if (auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array() && !tags->empty()) nearest_name = (*tags)[0].get<std::string>();
+    if (auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array() && !tags->empty() && (*tags)[0] != "<none>:<none>")
+      nearest_name = (*tags)[0].get<std::string>();
   }
   if (nearest.empty()) return "new";
   for (auto& [name, items] : nearest) names.insert(name);

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -199,6 +200,7 @@ Task<> Run::sweep() {
         states_[*i].environment = std::move(environment);
         hits.push_back(reuse(*i, std::move(*entry)));
       } else {
+        journal_.reused(std::exchange(hits, {}));
         start(*i, std::move(key), std::move(environment));
       }
     } catch (const BuildError& error) {
