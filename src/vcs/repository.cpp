@@ -2,6 +2,7 @@
 
 #include <git2.h>
 
+#include <cstdlib>
 #include <memory>
 
 #include "core/error.hpp"
@@ -67,7 +68,20 @@ std::string origin_of(git_repository* repository) {
 
 }  // namespace
 
+namespace {
+/// libgit2 and what it loads take some ten milliseconds: not worth it where one look at each folder above tells that there is no repository.
+bool may_be_in_repository(std::filesystem::path folder) {
+  if (std::getenv("GIT_DIR")) return true;
+  std::error_code ignored;
+  for (folder = std::filesystem::absolute(folder, ignored);; folder = folder.parent_path()) {
+    if (std::filesystem::exists(folder / ".git", ignored)) return true;
+    if (folder == folder.parent_path()) return false;
+  }
+}
+}  // namespace
+
 std::optional<SourceState> source_state(const std::filesystem::path& folder) try {
+  if (!may_be_in_repository(folder)) return std::nullopt;
   static const int initialised = git::libgit2_init();
   if (initialised < 0) return std::nullopt;
   git_repository* repository = nullptr;
