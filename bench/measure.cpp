@@ -33,7 +33,8 @@ int main(int argc, char** argv) {
     std::perror(argv[1]);
     return 126;
   }
-  std::fprintf(out, "{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"max_rss_kib\": %ld}\n", wall.count(), seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss);
+  std::fprintf(out, "{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"max_rss_kib\": %ld}\n", wall.count(), seconds(usage.ru_utime) + seconds(usage.ru_stime),
+               usage.ru_maxrss);
   std::fclose(out);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -115,9 +115,7 @@ int main(int argc, char** argv) {
       try {
         Connection calls, waits;
         while (next++ < count) run_container(calls, waits, body, phases);
-      } catch (const std::exception& error) {
-        message = error.what();
-      }
+      } catch (const std::exception& error) { message = error.what(); }
       const std::lock_guard lock(mutex);
       if (!message.empty()) failure = message;
       total.create += phases.create, total.start += phases.start, total.wait += phases.wait, total.remove += phases.remove;
@@ -128,6 +126,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   const nlohmann::json report = {{"wall_ms", milliseconds_since(start)},
-                                 {"create_ms", total.create}, {"start_ms", total.start}, {"wait_ms", total.wait}, {"remove_ms", total.remove}};
+                                 {"create_ms", total.create},
+                                 {"start_ms", total.start},
+                                 {"wait_ms", total.wait},
+                                 {"remove_ms", total.remove}};
   std::puts(report.dump().c_str());
 }

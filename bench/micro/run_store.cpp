@@ -37,7 +37,8 @@ void record_success(RunStore& store, const std::string& run, std::int64_t number
 
 RunStore store_with_run(const Folder& folder) {
   RunStore store(folder.path);
-  store.add_run({.id = "run", .pipeline = "bench", .orchestrator = "local", .file = "/pipeline.yaml", .parameters = "{}", .driver = ProcessId::self()});
+  store.add_run(
+      {.id = "run", .pipeline = "bench", .orchestrator = "local", .file = "/pipeline.yaml", .parameters = "{}", .driver = ProcessId::self()});
   return store;
 }
 

@@ -29,23 +29,65 @@ std::string_view to_string(FailureKind);
 
 struct Failure {
   FailureKind kind;
-  std::string message;         ///< One line: what happened.
-  std::vector<std::string> hints;  ///< What to do about it.
+  std::string message;               ///< One line: what happened.
+  std::vector<std::string> hints;    ///< What to do about it.
   std::vector<std::string> details;  ///< Further lines, such as the last output of a failed build.
 };
 
 namespace event {
-struct RunStarted { std::string run, pipeline, orchestrator; std::size_t steps; };
-struct BuildStarted { std::string image; std::vector<std::string> steps; std::string reason; };  ///< Or the making of a virtual environment, or a pull.
-struct BuildProgress { std::string image, text; };                                           ///< One finished line of output or a build step's title.
-struct BuildFinished { std::string image, id; std::chrono::milliseconds took; std::optional<Failure> failure; };
-struct StepStarted { std::string step; unsigned attempt; std::string image; };               ///< Attempts count from 1.
-struct StepLog { std::string step; unsigned attempt; Stream stream; std::string line; };     ///< One line, without its end, secrets masked.
-struct StepRetried { std::string step; unsigned attempt; Failure failure; std::chrono::milliseconds delay; };  ///< `attempt` is the one that failed.
-struct StepWaits { std::string step, reason; };
-struct StepFinished { std::string step; StepStatus status; unsigned attempts; std::chrono::milliseconds took; std::optional<Failure> failure; std::string reused_from; };  ///< reused_from: run identifier of a cached step.
-struct Notice { std::string step, text; };                                                   ///< Something the user should know; `step` may be empty.
-struct RunFinished { std::string run; RunStatus status; std::chrono::milliseconds took; };
+struct RunStarted {
+  std::string run, pipeline, orchestrator;
+  std::size_t steps;
+};
+struct BuildStarted {
+  std::string image;
+  std::vector<std::string> steps;
+  std::string reason;
+};  ///< Or the making of a virtual environment, or a pull.
+struct BuildProgress {
+  std::string image, text;
+};  ///< One finished line of output or a build step's title.
+struct BuildFinished {
+  std::string image, id;
+  std::chrono::milliseconds took;
+  std::optional<Failure> failure;
+};
+struct StepStarted {
+  std::string step;
+  unsigned attempt;
+  std::string image;
+};  ///< Attempts count from 1.
+struct StepLog {
+  std::string step;
+  unsigned attempt;
+  Stream stream;
+  std::string line;
+};  ///< One line, without its end, secrets masked.
+struct StepRetried {
+  std::string step;
+  unsigned attempt;
+  Failure failure;
+  std::chrono::milliseconds delay;
+};  ///< `attempt` is the one that failed.
+struct StepWaits {
+  std::string step, reason;
+};
+struct StepFinished {
+  std::string step;
+  StepStatus status;
+  unsigned attempts;
+  std::chrono::milliseconds took;
+  std::optional<Failure> failure;
+  std::string reused_from;
+};  ///< reused_from: run identifier of a cached step.
+struct Notice {
+  std::string step, text;
+};  ///< Something the user should know; `step` may be empty.
+struct RunFinished {
+  std::string run;
+  RunStatus status;
+  std::chrono::milliseconds took;
+};
 }  // namespace event
 
 using Event = std::variant<event::RunStarted, event::BuildStarted, event::BuildProgress, event::BuildFinished, event::StepStarted, event::StepLog,

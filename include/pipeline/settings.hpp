@@ -31,13 +31,13 @@ struct StringList : std::optional<std::vector<std::string>> {
 
 /// Options of the engine's build call (POST /build).
 struct BuildOptions {
-  std::optional<bool> pull;       ///< Look for a newer parent image before the build. Default: only when the engine lacks it.
-  std::optional<bool> rm;         ///< Classic builder: remove intermediate containers. Default: true.
-  std::optional<bool> no_cache;   ///< Ignore the builder's layer cache.
-  std::optional<Bytes> shm_size;  ///< /dev/shm of the build's containers, bytes.
-  StringMap labels;               ///< Labels of the image.
-  StringMap build_args;           ///< ARG values; they show in the image's history, so no secrets.
-  StringList cache_from;          ///< Images whose layers may be reused.
+  std::optional<bool> pull;            ///< Look for a newer parent image before the build. Default: only when the engine lacks it.
+  std::optional<bool> rm;              ///< Classic builder: remove intermediate containers. Default: true.
+  std::optional<bool> no_cache;        ///< Ignore the builder's layer cache.
+  std::optional<Bytes> shm_size;       ///< /dev/shm of the build's containers, bytes.
+  StringMap labels;                    ///< Labels of the image.
+  StringMap build_args;                ///< ARG values; they show in the image's history, so no secrets.
+  StringList cache_from;               ///< Images whose layers may be reused.
   std::optional<std::string> target;   ///< Stage of a `dockerfile` to stop at.
   std::optional<std::string> network;  ///< Network mode of the build's containers.
   StringList extra_hosts;              ///< `name:address` entries for the build's /etc/hosts.
@@ -52,39 +52,39 @@ enum class PackageInstaller { uv, pip };
 
 /// How the image of a step is made, and how its container is started.
 struct DockerSettings {
-  std::optional<std::string> parent_image;        ///< Image that the generated Dockerfile starts FROM.
-  std::optional<std::string> dockerfile;          ///< A Dockerfile of the user's own, built first; the result is the parent.
-  std::optional<std::string> build_context_root;  ///< Folder sent as the context of `dockerfile`. Default: the Dockerfile's folder.
-  BuildConfig parent_image_build_config;          ///< Build options of `dockerfile`.
-  BuildConfig build_config;                       ///< Build options of the generated Dockerfile.
-  std::optional<bool> skip_build;                 ///< Run `parent_image` as it is.
-  std::optional<bool> prevent_build_reuse;        ///< Build anew, once a run, even if an equal image exists.
-  std::optional<std::string> target_repository;   ///< Repository name of built images. Default: `pipe`.
-  std::optional<std::string> image_tag;           ///< Tag of the built image, besides the tag that is its digest.
+  std::optional<std::string> parent_image;                   ///< Image that the generated Dockerfile starts FROM.
+  std::optional<std::string> dockerfile;                     ///< A Dockerfile of the user's own, built first; the result is the parent.
+  std::optional<std::string> build_context_root;             ///< Folder sent as the context of `dockerfile`. Default: the Dockerfile's folder.
+  BuildConfig parent_image_build_config;                     ///< Build options of `dockerfile`.
+  BuildConfig build_config;                                  ///< Build options of the generated Dockerfile.
+  std::optional<bool> skip_build;                            ///< Run `parent_image` as it is.
+  std::optional<bool> prevent_build_reuse;                   ///< Build anew, once a run, even if an equal image exists.
+  std::optional<std::string> target_repository;              ///< Repository name of built images. Default: `pipe`.
+  std::optional<std::string> image_tag;                      ///< Tag of the built image, besides the tag that is its digest.
   std::optional<PackageInstaller> python_package_installer;  ///< Default: uv.
   std::map<std::string, nlohmann::json> python_package_installer_args;  ///< Long options of the installer: `{index-url: ..., no-deps: true}`.
-  std::optional<bool> replicate_local_python_environment;  ///< Install what `pip freeze` lists in the caller's environment.
-  StringList requirements;                       ///< Python requirements; in YAML a list, or the name of a requirements file.
-  std::optional<std::string> pyproject_path;     ///< pyproject.toml whose dependencies are installed.
-  StringList pyproject_export_command;           ///< Command that prints requirements for `pyproject_path`, instead of reading it.
+  std::optional<bool> replicate_local_python_environment;               ///< Install what `pip freeze` lists in the caller's environment.
+  StringList requirements;                                              ///< Python requirements; in YAML a list, or the name of a requirements file.
+  std::optional<std::string> pyproject_path;                            ///< pyproject.toml whose dependencies are installed.
+  StringList pyproject_export_command;                       ///< Command that prints requirements for `pyproject_path`, instead of reading it.
   std::optional<std::string> local_project_install_command;  ///< Shell command run in the image, in a copy of the step's code.
-  StringList apt_packages;                       ///< Debian packages.
-  StringMap environment;                         ///< ENV of the image, set before anything is installed.
-  StringMap runtime_environment;                 ///< Variables of the step's container or process; no part of the image.
-  std::optional<std::string> user;               ///< User that the step runs as: NAME, UID or UID:GID; created if the parent lacks it.
-  StringList volumes;                            ///< `SOURCE:TARGET[:ro|rw]`.
-  std::optional<std::string> network;            ///< Network mode of the container: bridge, host, none, or a network's name.
-  std::optional<std::string> platform;           ///< `os/arch[/variant]` of image and container.
-  StringMap labels;                              ///< Labels of the container.
-  std::map<std::string, nlohmann::json> run_args;  ///< Further container options, named as in docker's SDK (cap_add, devices, ...).
+  StringList apt_packages;                                   ///< Debian packages.
+  StringMap environment;                                     ///< ENV of the image, set before anything is installed.
+  StringMap runtime_environment;                             ///< Variables of the step's container or process; no part of the image.
+  std::optional<std::string> user;                           ///< User that the step runs as: NAME, UID or UID:GID; created if the parent lacks it.
+  StringList volumes;                                        ///< `SOURCE:TARGET[:ro|rw]`.
+  std::optional<std::string> network;                        ///< Network mode of the container: bridge, host, none, or a network's name.
+  std::optional<std::string> platform;                       ///< `os/arch[/variant]` of image and container.
+  StringMap labels;                                          ///< Labels of the container.
+  std::map<std::string, nlohmann::json> run_args;            ///< Further container options, named as in docker's SDK (cap_add, devices, ...).
 };
 
 /// What a step needs of the machine that it runs on.
 struct ResourceSettings {
-  std::optional<double> cpu_count;       ///< CPUs, fractions allowed; > 0.
-  std::optional<Bytes> memory;           ///< Hard limit, bytes.
-  std::optional<Bytes> shm_size;         ///< /dev/shm, bytes.
-  std::optional<unsigned> gpu_count;     ///< GPUs held by the step alone.
+  std::optional<double> cpu_count;    ///< CPUs, fractions allowed; > 0.
+  std::optional<Bytes> memory;        ///< Hard limit, bytes.
+  std::optional<Bytes> shm_size;      ///< /dev/shm, bytes.
+  std::optional<unsigned> gpu_count;  ///< GPUs held by the step alone.
 };
 
 /// A failed attempt is repeated up to `max_retries` times, after delay, delay*backoff, delay*backoff², ...

@@ -89,8 +89,8 @@ struct PipelineSpec {
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
   std::vector<std::string> tags;
   std::vector<std::filesystem::path> sources;  ///< Every file that the spec was made from (requirements files, ...), `file` included.
-  std::filesystem::path file;  ///< Absolute path of the source file; empty for a program.
-  std::filesystem::path root;  ///< Absolute folder that code and relative paths are taken from.
+  std::filesystem::path file;                  ///< Absolute path of the source file; empty for a program.
+  std::filesystem::path root;                  ///< Absolute folder that code and relative paths are taken from.
 };
 
 }  // namespace pipeline

@@ -13,8 +13,8 @@ namespace pipeline {
 
 struct Digest {
   std::array<std::uint8_t, 32> bytes{};
-  std::string hex() const;                           ///< 64 lower-case digits.
-  static Digest from_hex(std::string_view hex);      ///< Throws std::invalid_argument.
+  std::string hex() const;                       ///< 64 lower-case digits.
+  static Digest from_hex(std::string_view hex);  ///< Throws std::invalid_argument.
   auto operator<=>(const Digest&) const = default;
 };
 

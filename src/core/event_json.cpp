@@ -30,7 +30,8 @@ json convert(const event::BuildFinished& e) {
 json convert(const event::StepStarted& e) { return {{"event", "step_started"}, {"step", e.step}, {"attempt", e.attempt}, {"image", e.image}}; }
 
 json convert(const event::StepLog& e) {
-  return {{"event", "step_log"}, {"step", e.step}, {"attempt", e.attempt}, {"stream", e.stream == Stream::out ? "stdout" : "stderr"}, {"line", e.line}};
+  return {
+      {"event", "step_log"}, {"step", e.step}, {"attempt", e.attempt}, {"stream", e.stream == Stream::out ? "stdout" : "stderr"}, {"line", e.line}};
 }
 
 json convert(const event::StepRetried& e) {
@@ -40,7 +41,8 @@ json convert(const event::StepRetried& e) {
 json convert(const event::StepWaits& e) { return {{"event", "step_waits"}, {"step", e.step}, {"reason", e.reason}}; }
 
 json convert(const event::StepFinished& e) {
-  json object = {{"event", "step_finished"}, {"step", e.step}, {"status", to_string(e.status)}, {"attempts", e.attempts}, {"took_ms", e.took.count()}};
+  json object = {
+      {"event", "step_finished"}, {"step", e.step}, {"status", to_string(e.status)}, {"attempts", e.attempts}, {"took_ms", e.took.count()}};
   add_failure(object, e.failure);
   if (!e.reused_from.empty()) object["reused_from"] = e.reused_from;
   return object;

@@ -12,11 +12,18 @@ using Ranges = std::vector<std::pair<char32_t, char32_t>>;
 
 /// POSIX classes in the C locale, as git has them.
 const Ranges* posix_class(std::string_view name) {
-  static const std::pair<std::string_view, Ranges> classes[] = {
-      {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}}, {"alpha", {{'A', 'Z'}, {'a', 'z'}}}, {"blank", {{' ', ' '}, {'\t', '\t'}}},
-      {"cntrl", {{0, 0x1f}, {0x7f, 0x7f}}}, {"digit", {{'0', '9'}}}, {"graph", {{0x21, 0x7e}}}, {"lower", {{'a', 'z'}}}, {"print", {{0x20, 0x7e}}},
-      {"punct", {{0x21, 0x2f}, {0x3a, 0x40}, {0x5b, 0x60}, {0x7b, 0x7e}}}, {"space", {{' ', ' '}, {'\t', '\r'}}}, {"upper", {{'A', 'Z'}}},
-      {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}}};
+  static const std::pair<std::string_view, Ranges> classes[] = {{"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
+                                                                {"alpha", {{'A', 'Z'}, {'a', 'z'}}},
+                                                                {"blank", {{' ', ' '}, {'\t', '\t'}}},
+                                                                {"cntrl", {{0, 0x1f}, {0x7f, 0x7f}}},
+                                                                {"digit", {{'0', '9'}}},
+                                                                {"graph", {{0x21, 0x7e}}},
+                                                                {"lower", {{'a', 'z'}}},
+                                                                {"print", {{0x20, 0x7e}}},
+                                                                {"punct", {{0x21, 0x2f}, {0x3a, 0x40}, {0x5b, 0x60}, {0x7b, 0x7e}}},
+                                                                {"space", {{' ', ' '}, {'\t', '\r'}}},
+                                                                {"upper", {{'A', 'Z'}}},
+                                                                {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}}};
   const auto* found = std::find_if(std::begin(classes), std::end(classes), [&](const auto& c) { return c.first == name; });
   return found == std::end(classes) ? nullptr : &found->second;
 }
@@ -213,7 +220,8 @@ bool Glob::Token::accepts(char32_t c, std::string_view bytes) const {
     case Kind::literal: return literal == bytes;
     case Kind::any:
     case Kind::star: return c != '/';
-    case Kind::set: return negated != std::any_of(ranges.begin(), ranges.end(), [c](const auto& range) { return c >= range.first && c <= range.second; });
+    case Kind::set:
+      return negated != std::any_of(ranges.begin(), ranges.end(), [c](const auto& range) { return c >= range.first && c <= range.second; });
     case Kind::anything:
     case Kind::folders_inside: return true;
     case Kind::folders: return false;
@@ -253,15 +261,12 @@ bool Glob::matches(std::string_view path) const {
       if (!now[place] || !tokens_[place].accepts(character, bytes)) continue;
       switch (tokens_[place].kind) {
         case Kind::star:
-        case Kind::anything:
-          enter(next, place);
-          break;
+        case Kind::anything: enter(next, place); break;
         case Kind::folders_inside:
           next[place] = 1;
           if (character == '/') enter(next, place + 1);
           break;
-        default:
-          enter(next, place + 1);
+        default: enter(next, place + 1);
       }
     }
     now.swap(next);

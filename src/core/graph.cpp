@@ -95,7 +95,12 @@ std::vector<StepIndex> Graph::find_cycle() const {
 }
 
 Scheduler::Scheduler(const Graph& graph)
-    : graph_(graph), urgency_(graph.size()), by_urgency_(graph.size()), position_(graph.size()), missing_(graph.size()), state_(graph.size(), State::waiting),
+    : graph_(graph),
+      urgency_(graph.size()),
+      by_urgency_(graph.size()),
+      position_(graph.size()),
+      missing_(graph.size()),
+      state_(graph.size(), State::waiting),
       remaining_(graph.size()) {
   const auto order = graph.topological_order();
   if (!order) throw std::invalid_argument("a graph with a cycle cannot be scheduled");

@@ -59,7 +59,7 @@ class Scheduler {
   std::vector<std::uint32_t> position_;  ///< In topological order.
   std::vector<std::uint32_t> missing_;   ///< How many of its needs have not succeeded.
   std::vector<State> state_;
-  std::vector<std::uint32_t> heap_;      ///< Urgencies of the ready steps, smallest first; steps that left meanwhile are passed over.
+  std::vector<std::uint32_t> heap_;  ///< Urgencies of the ready steps, smallest first; steps that left meanwhile are passed over.
   std::size_t remaining_, ready_count_ = 0, running_ = 0;
 };
 

@@ -78,7 +78,8 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
     const bool negated = text.starts_with('!');
     if (negated) text = trim(text.substr(1));
     const auto refuse = [&](std::string message, std::string note) {
-      errors.push_back({"ignore-pattern", std::move(message), {number, 1, static_cast<unsigned>(std::max<std::size_t>(line.size(), 1))}, {std::move(note)}, {}});
+      errors.push_back(
+          {"ignore-pattern", std::move(message), {number, 1, static_cast<unsigned>(std::max<std::size_t>(line.size(), 1))}, {std::move(note)}, {}});
     };
     // "!/" as well: docker drops the slash and refuses what is left.
     if (text.empty() || (negated && clean(text) == "/")) {
@@ -89,7 +90,8 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
     if (pattern.size() > 1 && pattern.front() == '/') pattern.erase(0, 1);
     auto glob = Glob::docker(pattern);
     if (!glob) {
-      refuse("malformed pattern '" + std::string(text) + "'", "a class is closed, as in [a-z], and '\\' is followed by the character that it escapes");
+      refuse("malformed pattern '" + std::string(text) + "'",
+             "a class is closed, as in [a-z], and '\\' is followed by the character that it escapes");
       return;
     }
     rules_.push_back({std::move(*glob), negated});

@@ -24,11 +24,30 @@ constexpr std::uint64_t power(std::uint64_t base, int exponent) { return exponen
 
 /// Bare lower-case letters are docker's (powers of 1024). Bare capitals are not taken: Kubernetes means 1000 by them, docker 1024.
 constexpr Unit kSizes[] = {
-    {"", 1},   {"B", 1},   {"b", 1},
-    {"KB", power(1000, 1)}, {"kB", power(1000, 1)}, {"MB", power(1000, 2)}, {"GB", power(1000, 3)}, {"TB", power(1000, 4)}, {"PB", power(1000, 5)},
-    {"KiB", power(1024, 1)}, {"MiB", power(1024, 2)}, {"GiB", power(1024, 3)}, {"TiB", power(1024, 4)}, {"PiB", power(1024, 5)},
-    {"Ki", power(1024, 1)}, {"Mi", power(1024, 2)}, {"Gi", power(1024, 3)}, {"Ti", power(1024, 4)}, {"Pi", power(1024, 5)},
-    {"k", power(1024, 1)}, {"m", power(1024, 2)}, {"g", power(1024, 3)}, {"t", power(1024, 4)}, {"p", power(1024, 5)},
+    {"", 1},
+    {"B", 1},
+    {"b", 1},
+    {"KB", power(1000, 1)},
+    {"kB", power(1000, 1)},
+    {"MB", power(1000, 2)},
+    {"GB", power(1000, 3)},
+    {"TB", power(1000, 4)},
+    {"PB", power(1000, 5)},
+    {"KiB", power(1024, 1)},
+    {"MiB", power(1024, 2)},
+    {"GiB", power(1024, 3)},
+    {"TiB", power(1024, 4)},
+    {"PiB", power(1024, 5)},
+    {"Ki", power(1024, 1)},
+    {"Mi", power(1024, 2)},
+    {"Gi", power(1024, 3)},
+    {"Ti", power(1024, 4)},
+    {"Pi", power(1024, 5)},
+    {"k", power(1024, 1)},
+    {"m", power(1024, 2)},
+    {"g", power(1024, 3)},
+    {"t", power(1024, 4)},
+    {"p", power(1024, 5)},
 };
 
 /// From the longest: `1h30m` goes down this list.

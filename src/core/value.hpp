@@ -12,9 +12,9 @@ namespace pipeline {
 struct Value {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  std::string scalar;  ///< As written, quotes and escapes resolved.
-  bool quoted = false;  ///< Quoted scalars are strings, also `"5"` and `"true"`.
-  std::vector<Value> items;                      ///< Of a list.
+  std::string scalar;        ///< As written, quotes and escapes resolved.
+  bool quoted = false;       ///< Quoted scalars are strings, also `"5"` and `"true"`.
+  std::vector<Value> items;  ///< Of a list.
   struct Member;
   std::vector<Member> members;  ///< Of a map, in the author's order; keys are scalars, unique.
   Span span;

@@ -59,8 +59,10 @@ std::string printable(std::string_view text) {
 /// The builder's "executor failed running [/bin/sh ...]: exit code: 1" in words, where the instruction is one of our template's.
 std::string what_failed(const std::string& instruction, const std::string& error) {
   static constexpr std::pair<const char*, const char*> scripts[] = {
-      {"/apt/install.sh", "the Debian packages could not be installed"},     {"/fetch/fetch.sh", "the Python package installer could not be fetched"},
-      {"/python/install.sh", "the Python packages could not be installed"},  {"/install/install.sh", "local_project_install_command failed"},
+      {"/apt/install.sh", "the Debian packages could not be installed"},
+      {"/fetch/fetch.sh", "the Python package installer could not be fetched"},
+      {"/python/install.sh", "the Python packages could not be installed"},
+      {"/install/install.sh", "local_project_install_command failed"},
       {"/user/create.sh", "the user could not be created"},
   };
   std::smatch match;
@@ -148,7 +150,8 @@ void BuildLog::message(const nlohmann::json& message) {
     }
   }
   if (auto text = text_of("error"); !text.empty()) error_ = text;
-  if (auto detail = message.find("errorDetail"); detail != message.end() && detail->is_object() && detail->contains("message") && (*detail)["message"].is_string())
+  if (auto detail = message.find("errorDetail");
+      detail != message.end() && detail->is_object() && detail->contains("message") && (*detail)["message"].is_string())
     error_ = (*detail)["message"].get<std::string>();
   if (failed() && failed_instruction_.empty() && !classic.name.empty()) failed_instruction_ = instruction_in(classic.name);
 }
@@ -171,9 +174,11 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines, con
   auto finds = [&](const char* pattern) { return std::regex_search(text, match, std::regex(pattern, std::regex::icase)); };
   if (finds("no space left on device"))
     advice.push_back("free space where the engine keeps images and build caches: `pipe clean`, `docker builder prune`, `docker image prune`");
-  if (finds("Because ([A-Za-z0-9_.-]+) was not found in the package registry|No matching distribution found for ([^\\s]+)|Because there is no version of ([^\\s]+)")) {
+  if (finds("Because ([A-Za-z0-9_.-]+) was not found in the package registry|No matching distribution found for ([^\\s]+)|Because there is no "
+            "version of ([^\\s]+)")) {
     std::string name = match[1].matched ? match[1].str() : match[2].matched ? match[2].str() : match[3].str();
-    advice.push_back("there is no `" + name + "` for this Python in the package index: check the name and version under requirements, and the Python of the parent image");
+    advice.push_back("there is no `" + name +
+                     "` for this Python in the package index: check the name and version under requirements, and the Python of the parent image");
   } else if (finds("no solution found when resolving|ResolutionImpossible|conflicting dependencies")) {
     advice.push_back("these requirements contradict each other: relax one of the versions named above");
   }
@@ -181,19 +186,27 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines, con
     advice.push_back("this distribution has no such package" + (match[1].matched ? " `" + match[1].str() + "`" : std::string()) +
                      ": check apt_packages against the parent image's release");
   if (finds("CERTIFICATE_VERIFY_FAILED|certificate verify failed|invalid peer certificate|UnknownIssuer|self.signed certificate"))
-    advice.push_back("the package index's certificate is not trusted in the build: name your CA bundle in SSL_CERT_FILE or PIP_CERT; it reaches the build and stays out of the image");
+    advice.push_back(
+        "the package index's certificate is not trusted in the build: name your CA bundle in SSL_CERT_FILE or PIP_CERT; it reaches the build and "
+        "stays out of the image");
   else if (finds("Temporary failure (in name resolution|resolving)|Name or service not known|Could not resolve|dns error|failed to lookup address"))
     advice.push_back("the build cannot resolve names: check the engine's DNS, or set build_config.build_options.network");
   else if (finds("Connection refused|Connection timed out|Network is unreachable|ProxyError|ConnectTimeout|operation timed out"))
-    advice.push_back("the build cannot reach the package index: an index or proxy on localhost is not reachable from a build, unless build_config.build_options.network is host");
-  if (finds("externally-managed-environment")) advice.push_back("this Python refuses installs outside of a virtual environment (PEP 668): pass --break-system-packages, or use a virtual environment");
+    advice.push_back(
+        "the build cannot reach the package index: an index or proxy on localhost is not reachable from a build, unless "
+        "build_config.build_options.network is host");
+  if (finds("externally-managed-environment"))
+    advice.push_back(
+        "this Python refuses installs outside of a virtual environment (PEP 668): pass --break-system-packages, or use a virtual environment");
   if (finds("401 Unauthorized|403 Forbidden|403 Client Error|401 Client Error"))
     advice.push_back("the package index refused the request: check the credentials in PIP_INDEX_URL, UV_DEFAULT_INDEX or pip.conf");
   if (finds("pull access denied|no active sessions|authorization (failed|status)|unauthorized: "))
     advice.push_back("an image of the Dockerfile needs credentials: `docker login REGISTRY`");
   if (finds("(gcc|cc|g\\+\\+|clang).*(not found|No such file)|error: command '?(gcc|cc|x86_64-linux-gnu-gcc)'?"))
-    advice.push_back("a package is compiled from source and needs a compiler: add `apt_packages: [build-essential]`, or ask for a version that has a wheel");
-  if (finds("exec format error")) advice.push_back("the image is for another processor: set `platform`, or install emulation (binfmt) on the engine's machine");
+    advice.push_back(
+        "a package is compiled from source and needs a compiler: add `apt_packages: [build-essential]`, or ask for a version that has a wheel");
+  if (finds("exec format error"))
+    advice.push_back("the image is for another processor: set `platform`, or install emulation (binfmt) on the engine's machine");
   return advice;
 }
 
@@ -221,18 +234,21 @@ BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile, c
   } else if (!log.failed_instruction().empty()) {
     details.push_back("Dockerfile: " + readable_title(log.failed_instruction()));
   }
-  std::ranges::copy_if(lines, std::back_inserter(details), [](auto& line) { return !line.starts_with("pipe: error: ") && !line.starts_with("pipe: hint: "); });
+  std::ranges::copy_if(lines, std::back_inserter(details),
+                       [](auto& line) { return !line.starts_with("pipe: error: ") && !line.starts_with("pipe: hint: "); });
 
-  auto name = plan.own ? std::string("the image of the pipeline's own Dockerfile") : "the image from " + (plan.parent_image.empty() ? "the pipeline's own Dockerfile" : plan.parent_image);
+  auto name = plan.own ? std::string("the image of the pipeline's own Dockerfile")
+                       : "the image from " + (plan.parent_image.empty() ? "the pipeline's own Dockerfile" : plan.parent_image);
   std::string parent = plan.parent_image.empty() ? "the parent image" : plan.parent_image;
   auto advice = log.hints();
   if (!log.reason().empty()) return BuildError("cannot build " + name + ": " + log.reason(), details, advice);
   bool no_shell = error.find("\"/bin/sh\"") != error.npos && error.find("no such file or directory") != error.npos;
   for (auto& line : lines) no_shell = no_shell || (line.find("\"/bin/sh\"") != line.npos && line.find("no such file or directory") != line.npos);
   if (no_shell && !plan.own)
-    return BuildError("cannot build " + name + ": " + parent + " has no shell (/bin/sh), which every install needs", details,
-                      {"install what the step needs in a `dockerfile` of your own that copies it from another stage, or choose a parent_image with a shell",
-                       "to run " + parent + " as it is, leave out requirements, apt_packages and user, or set skip_build: true"});
+    return BuildError(
+        "cannot build " + name + ": " + parent + " has no shell (/bin/sh), which every install needs", details,
+        {"install what the step needs in a `dockerfile` of your own that copies it from another stage, or choose a parent_image with a shell",
+         "to run " + parent + " as it is, leave out requirements, apt_packages and user, or set skip_build: true"});
   if (!plan.own && failing) error = what_failed(failing->text, error);
   auto more = build_advice(lines, error);
   advice.insert(advice.end(), more.begin(), more.end());

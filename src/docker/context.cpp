@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-#define PIPELINE_ARCHIVE_FUNCTION(name) constinit const LazyFunction<decltype(::name)> name{PIPELINE_ARCHIVE_SONAME, #name}
+#define PIPELINE_ARCHIVE_FUNCTION(name) \
+  constinit const LazyFunction<decltype(::name)> name { PIPELINE_ARCHIVE_SONAME, #name }
 namespace lazy {
 PIPELINE_ARCHIVE_FUNCTION(archive_write_new);
 PIPELINE_ARCHIVE_FUNCTION(archive_write_free);
@@ -169,7 +170,11 @@ void walk(const fs::path& root, const std::string& folder, const Enter& enter, c
       if (kept) files.push_back({.path = path, .source = entry.path(), .mode = status.st_mode & 07777, .kind = ContextFile::Kind::directory});
     } else if (take(path, false)) {
       if (S_ISLNK(status.st_mode))
-        files.push_back({.path = path, .content = fs::read_symlink(entry.path()).string(), .source = entry.path(), .mode = 0777, .kind = ContextFile::Kind::symlink});
+        files.push_back({.path = path,
+                         .content = fs::read_symlink(entry.path()).string(),
+                         .source = entry.path(),
+                         .mode = 0777,
+                         .kind = ContextFile::Kind::symlink});
       else if (S_ISREG(status.st_mode))
         files.push_back({.path = path, .source = entry.path(), .bytes = static_cast<std::uint64_t>(status.st_size), .mode = status.st_mode & 07777});
       // Sockets, pipes and devices mean nothing in a context.
@@ -183,7 +188,9 @@ std::vector<ContextFile> folder_context(const fs::path& root, std::string_view i
   DockerIgnore ignore(ignore_rules);
   std::vector<ContextFile> files;
   auto is_needed = [&](const std::string& path) { return std::ranges::find(always, path) != always.end(); };
-  auto leads_to_needed = [&](const std::string& path) { return std::ranges::any_of(always, [&](auto& needed) { return needed.starts_with(path + "/"); }); };
+  auto leads_to_needed = [&](const std::string& path) {
+    return std::ranges::any_of(always, [&](auto& needed) { return needed.starts_with(path + "/"); });
+  };
   walk(
       root, "", [&](const std::string& path) { return ignore.has_exceptions() || leads_to_needed(path) || !ignore.ignores(path); },
       [&](const std::string& path, bool) { return is_needed(path) || !ignore.ignores(path); }, files);
@@ -214,7 +221,8 @@ std::vector<ContextFile> project_files(const fs::path& root, const std::vector<s
   walk(
       root, "",
       [&](const std::string& path) {
-        if (path == ".pipe" || path == ".git" || git_ignore.ignores(path, true) || (docker_ignore.ignores(path) && !docker_ignore.has_exceptions())) return false;
+        if (path == ".pipe" || path == ".git" || git_ignore.ignores(path, true) || (docker_ignore.ignores(path) && !docker_ignore.has_exceptions()))
+          return false;
         if (fs::exists(root / path / ".gitignore", error)) git_ignore.add(path, read_file(root / path / ".gitignore"));
         return true;
       },

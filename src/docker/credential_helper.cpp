@@ -6,14 +6,14 @@
 #include <csignal>
 #include <memory>
 
-#include <boost/asio/readable_pipe.hpp>
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <boost/asio/readable_pipe.hpp>
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -145,9 +145,7 @@ Task<HelperAnswer> ask_credential_helper(std::string name, std::string server, s
   }
   try {
     answer = co_await run_helper(program, server, timeout);
-  } catch (const std::exception& error) {
-    answer.failure = program + ": " + error.what();
-  }
+  } catch (const std::exception& error) { answer.failure = program + ": " + error.what(); }
   co_return answer;
 }
 

@@ -21,7 +21,8 @@ struct Credentials {
 
 std::string encode(const std::string& text) {
   std::string encoded(4 * ((text.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()), reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()), reinterpret_cast<const unsigned char*>(text.data()),
+                                   static_cast<int>(text.size()));
   encoded.resize(static_cast<std::size_t>(size));
   return encoded;
 }
@@ -36,7 +37,8 @@ std::string encode_for_url(const std::string& text) {
 std::string decode(std::string text) {
   while (text.size() % 4 != 0) text += '=';
   std::string decoded(text.size() / 4 * 3 + 1, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()), reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()), reinterpret_cast<const unsigned char*>(text.data()),
+                                   static_cast<int>(text.size()));
   if (size < 0) return {};
   const auto padding = text.size() - text.find_last_not_of('=') - 1;
   decoded.resize(static_cast<std::size_t>(size) - std::min(padding, static_cast<std::size_t>(size)));
@@ -127,9 +129,7 @@ Task<RegistryAuth> registry_auth(std::string registry) {
   json config = json::object();
   try {
     config = config_file();
-  } catch (const EnvironmentError& error) {
-    auth.notice = std::string("going on without registry credentials: ") + error.what();
-  }
+  } catch (const EnvironmentError& error) { auth.notice = std::string("going on without registry credentials: ") + error.what(); }
   if (const auto helper = helper_for(config, registry); !helper.empty()) {
     const auto answer = co_await ask_credential_helper(helper, server, std::chrono::seconds(10));
     if (!answer.failure.empty()) auth.notice = "going on without the credential helper for " + registry + ": " + answer.failure;

@@ -88,7 +88,8 @@ std::string template_text(std::string_view name, const std::filesystem::path& te
     if (std::filesystem::exists(file, error)) {
       std::ifstream stream(file, std::ios::binary);
       std::string text{std::istreambuf_iterator<char>(stream), {}};
-      if (!stream) throw EnvironmentError("cannot read the template " + file.string(), {"--template-dir names a folder with templates that you can read"});
+      if (!stream)
+        throw EnvironmentError("cannot read the template " + file.string(), {"--template-dir names a folder with templates that you can read"});
       return text;
     }
   }
@@ -99,7 +100,8 @@ std::string template_text(std::string_view name, const std::filesystem::path& te
 
 bool is_image_reference(std::string_view text) {
   if (text.empty() || text.size() > 512 || !std::isalnum(static_cast<unsigned char>(text.front()))) return false;
-  return std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) || std::string_view("._-:/@").find(static_cast<char>(c)) != std::string_view::npos; });
+  return std::ranges::all_of(
+      text, [](unsigned char c) { return std::isalnum(c) || std::string_view("._-:/@").find(static_cast<char>(c)) != std::string_view::npos; });
 }
 
 std::string quote_env(std::string_view value) {
@@ -119,20 +121,22 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder, con
   data.set("parent_image", values.parent_image);
   mustache::data environment{mustache::data::type::list};
   for (auto& [name, value] : values.environment) {
-    if (!is_variable_name(name)) throw InputError("environment: '" + name + "' is not a variable's name", "letters, digits and _, not beginning with a digit");
+    if (!is_variable_name(name))
+      throw InputError("environment: '" + name + "' is not a variable's name", "letters, digits and _, not beginning with a digit");
     if (has_control_characters(value))
       throw InputError("environment: the value of " + name + " holds a control character, such as a line end",
                        "set it under runtime_environment, which is no part of the Dockerfile");
     auto quoted = quote_env(value);
-    if (quoted.size() > longest_line) throw InputError("environment: the value of " + name + " is too long for a Dockerfile", "set it under runtime_environment");
+    if (quoted.size() > longest_line)
+      throw InputError("environment: the value of " + name + " is too long for a Dockerfile", "set it under runtime_environment");
     mustache::data entry;
     entry.set("name", name);
     entry.set("value", quoted);
     environment.push_back(entry);
   }
   data.set("environment", environment);
-  bool parent_is_root = values.parent_user.empty() || values.parent_user == "0" || values.parent_user == "root" || values.parent_user.starts_with("0:") ||
-                        values.parent_user.starts_with("root:");
+  bool parent_is_root = values.parent_user.empty() || values.parent_user == "0" || values.parent_user == "root" ||
+                        values.parent_user.starts_with("0:") || values.parent_user.starts_with("root:");
   data.set("as_root", values.installs() && !parent_is_root);
   data.set("apt", values.apt);
   data.set("python", values.python);
@@ -209,7 +213,8 @@ std::vector<std::string> images_used(std::string_view dockerfile, const StringMa
   StringMap arguments;
   bool in_stage = false;
   auto add = [&](const std::string& reference) {
-    bool is_stage = stages.contains(lower(reference)) || (!reference.empty() && std::ranges::all_of(reference, [](unsigned char c) { return std::isdigit(c); }));
+    bool is_stage =
+        stages.contains(lower(reference)) || (!reference.empty() && std::ranges::all_of(reference, [](unsigned char c) { return std::isdigit(c); }));
     if (!is_stage && is_image_reference(reference) && std::ranges::find(images, reference) == images.end()) images.push_back(reference);
   };
   for (auto& instruction : instructions_of(dockerfile)) {

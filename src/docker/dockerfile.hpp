@@ -43,8 +43,8 @@ bool is_image_reference(std::string_view text);
 std::vector<std::string> images_used(std::string_view dockerfile, const StringMap& build_args);
 
 struct Instruction {
-  unsigned line = 0;         ///< Of its first word, from 1.
-  std::string text;          ///< Continued lines joined, blanks collapsed, comments left out.
+  unsigned line = 0;  ///< Of its first word, from 1.
+  std::string text;   ///< Continued lines joined, blanks collapsed, comments left out.
 };
 std::vector<Instruction> instructions_of(std::string_view dockerfile);
 

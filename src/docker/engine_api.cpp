@@ -124,8 +124,8 @@ Task<> EngineApi::remove_image(std::string reference) {
   co_await self_->send(std::move(call));
 }
 
-Task<> EngineApi::build(std::string query, std::string registry_config, net::BodySource context, std::function<void(const nlohmann::json&)> on_message,
-                        CancelSource& cancel) {
+Task<> EngineApi::build(std::string query, std::string registry_config, net::BodySource context,
+                        std::function<void(const nlohmann::json&)> on_message, CancelSource& cancel) {
   JsonLines lines(std::move(on_message));
   EngineCall call("build an image", "POST", "/build?" + query);
   call.headers.push_back("Content-Type: application/x-tar");
@@ -144,7 +144,8 @@ Task<std::string> EngineApi::create_container(std::string name, nlohmann::json b
   const auto answer = co_await self_->send_json(std::move(call));
   if (answer.is_object() && answer.contains("Warnings") && answer["Warnings"].is_array())
     for (const auto& warning : answer["Warnings"]) log::info("engine: " + name + ": " + warning.dump());
-  if (!answer.is_object() || !answer.contains("Id")) throw EnvironmentError("cannot create the container " + name + ": the engine's answer has no Id");
+  if (!answer.is_object() || !answer.contains("Id"))
+    throw EnvironmentError("cannot create the container " + name + ": the engine's answer has no Id");
   co_return answer["Id"].get<std::string>();
 }
 

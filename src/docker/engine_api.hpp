@@ -19,9 +19,9 @@ namespace pipeline::docker {
 
 /// Where an engine answers, and how that was found.
 struct Endpoint {
-  std::string url;        ///< `unix:///var/run/docker.sock`, `tcp://host:2376`, `ssh://user@host`.
-  std::string origin;     ///< `DOCKER_HOST`, `docker context 'x'`, `default`.
-  net::TlsOptions tls;    ///< DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context's.
+  std::string url;      ///< `unix:///var/run/docker.sock`, `tcp://host:2376`, `ssh://user@host`.
+  std::string origin;   ///< `DOCKER_HOST`, `docker context 'x'`, `default`.
+  net::TlsOptions tls;  ///< DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context's.
   bool use_tls = false;
 };
 /// DOCKER_HOST, else the current docker context, else the default socket.
@@ -30,7 +30,8 @@ Endpoint find_endpoint();
 /// The engine answered with an error.
 class EngineError : public EnvironmentError {
  public:
-  EngineError(long status, const std::string& message, std::vector<std::string> advice = {}) : EnvironmentError(message, std::move(advice)), status_(status) {}
+  EngineError(long status, const std::string& message, std::vector<std::string> advice = {})
+      : EnvironmentError(message, std::move(advice)), status_(status) {}
   long status() const { return status_; }
 
  private:
@@ -67,17 +68,20 @@ class EngineApi {
 
   Task<std::optional<nlohmann::json>> inspect_image(std::string reference);  ///< Nothing if the engine lacks it.
   /// Pulls; progress lines go to `on_line`. `registry_auth` is the X-Registry-Auth header's value.
-  Task<> pull_image(std::string reference, std::string platform, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel);
+  Task<> pull_image(std::string reference, std::string platform, std::string registry_auth, std::function<void(std::string_view)> on_line,
+                    CancelSource& cancel);
   Task<> push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel);
   Task<> tag_image(std::string reference, std::string repository, std::string tag);
   Task<> remove_image(std::string reference);
   /// POST /build with the tar that `context` produces; `on_message` gets each JSON line of the answer.
-  Task<> build(std::string query, std::string registry_config, net::BodySource context, std::function<void(const nlohmann::json&)> on_message, CancelSource& cancel);
+  Task<> build(std::string query, std::string registry_config, net::BodySource context, std::function<void(const nlohmann::json&)> on_message,
+               CancelSource& cancel);
 
   Task<std::string> create_container(std::string name, nlohmann::json body, std::string platform = {});  ///< The identifier.
   Task<> start_container(std::string id);
   /// The exit code. `condition`: not-running, next-exit (ask before the start) or removed; `on_listening` is called once the engine is waiting.
-  Task<int> wait_container(std::string id, std::string condition = "not-running", std::function<void()> on_listening = {}, CancelSource* cancel = nullptr);
+  Task<int> wait_container(std::string id, std::string condition = "not-running", std::function<void()> on_listening = {},
+                           CancelSource* cancel = nullptr);
   Task<ContainerState> inspect_container(std::string id);
   /// What the container writes from now on, to its end; for what runs without a TTY. `on_listening` is called once nothing can be missed: start it then.
   Task<> attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening = {},

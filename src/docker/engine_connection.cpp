@@ -99,7 +99,8 @@ net::Request EngineConnection::request(const std::string& path) const {
     if (url.starts_with("ssh://"))
       advice = {"forward its socket and name that: `ssh -nNT -L /tmp/engine.sock:/var/run/docker.sock " + url.substr(6) +
                 " &` and `export DOCKER_HOST=unix:///tmp/engine.sock`; the steps' files must then be on that machine too"};
-    throw EnvironmentError("cannot reach an engine at " + url + " (" + endpoint_.origin + "): this kind of endpoint is not supported", std::move(advice));
+    throw EnvironmentError("cannot reach an engine at " + url + " (" + endpoint_.origin + "): this kind of endpoint is not supported",
+                           std::move(advice));
   }
   request.tls = endpoint_.tls;
   return request;
@@ -115,7 +116,8 @@ EnvironmentError EngineConnection::unreachable(const std::string& why) const {
   } else {
     advice.push_back("check that an engine listens there, and that this machine may reach it");
   }
-  if (endpoint_.origin != "default") advice.push_back("the endpoint comes from " + endpoint_.origin + ": change that, if it is not the one that you mean");
+  if (endpoint_.origin != "default")
+    advice.push_back("the endpoint comes from " + endpoint_.origin + ": change that, if it is not the one that you mean");
   advice.push_back("or run the steps as plain processes: `--orchestrator local`");
   return EnvironmentError("no Docker Engine answers at " + endpoint_.url + " (" + endpoint_.origin + "): " + why, std::move(advice));
 }
@@ -129,12 +131,11 @@ Task<EngineInfo> EngineConnection::negotiate() {
     auto second = request("/version");
     second.timeout = std::chrono::seconds(30);
     answer = co_await http_.send(std::move(second));
-  } catch (const net::TransportError& error) {
-    throw unreachable(error.what());
-  }
+  } catch (const net::TransportError& error) { throw unreachable(error.what()); }
   const auto version = nlohmann::json::parse(answer.body, nullptr, false);
   if (answer.status != 200 || !version.is_object() || !version.contains("ApiVersion"))
-    throw unreachable("what answers is no Docker Engine: GET /version came back with status " + std::to_string(answer.status) + ", " + message_of(answer.body));
+    throw unreachable("what answers is no Docker Engine: GET /version came back with status " + std::to_string(answer.status) + ", " +
+                      message_of(answer.body));
   EngineInfo info;
   info.version = text_at(version, "Version");
   info.min_api_version = text_at(version, "MinAPIVersion");
@@ -148,8 +149,9 @@ Task<EngineInfo> EngineConnection::negotiate() {
     throw EnvironmentError(engine + " is too old: it speaks API " + to_text(theirs) + ", and " + to_text(oldest_known) + " is needed",
                            {"update to Docker Engine 19.03 or newer", "or run the steps as plain processes: `--orchestrator local`"});
   if (parse_version(info.min_api_version) > used)
-    throw EnvironmentError(engine + " is too new: it wants API " + info.min_api_version + " or newer, and this program speaks " + to_text(newest_known),
-                           {"update this program", "or set `min-api-version` lower in the engine's daemon.json"});
+    throw EnvironmentError(
+        engine + " is too new: it wants API " + info.min_api_version + " or newer, and this program speaks " + to_text(newest_known),
+        {"update this program", "or set `min-api-version` lower in the engine's daemon.json"});
   info.api_version = to_text(used);
   info.buildkit = has_buildkit(info, ping.header("builder-version"));
   co_return info;
@@ -165,9 +167,7 @@ Task<const EngineInfo*> EngineConnection::info() {
   const auto own = negotiation_ = std::make_shared<Negotiation>(loop_);
   try {
     info_ = co_await negotiate();
-  } catch (...) {
-    own->error = std::current_exception();
-  }
+  } catch (...) { own->error = std::current_exception(); }
   negotiation_.reset();
   own->done.set();
   if (own->error) std::rethrow_exception(own->error);
@@ -192,9 +192,7 @@ Task<net::Response> EngineConnection::send(EngineCall call) {
   net::Response response;
   try {
     response = co_await http_.send(std::move(request), std::move(call.on_body), call.cancel, std::move(call.on_headers));
-  } catch (const net::TransportError& error) {
-    throw net::TransportError(error.curl_code(), "cannot " + call.what + ": " + error.what());
-  }
+  } catch (const net::TransportError& error) { throw net::TransportError(error.curl_code(), "cannot " + call.what + ": " + error.what()); }
   if (response.status < 300 || response.status == 304) co_return response;  // 304: it is so already
   const auto message = message_of(response.body);
   throw EngineError(response.status, "cannot " + call.what + ": " + message, advice_for(message));

@@ -14,9 +14,12 @@ struct Explanation {
 
 /// The first that fits counts: the special ones come before the general.
 constexpr std::array explanations{
-    Explanation{"no space left on device", "the engine's disk is full: `docker system df` shows what takes it; `pipe clean` and `docker system prune` free it"},
-    Explanation{"could not select device driver", "the engine has no GPU support: install the NVIDIA Container Toolkit and run `nvidia-ctk runtime configure`"},
-    Explanation{"nvidia-container-cli", "the NVIDIA Container Toolkit refused: `nvidia-smi` must work on the engine's machine, and list the devices asked for"},
+    Explanation{"no space left on device",
+                "the engine's disk is full: `docker system df` shows what takes it; `pipe clean` and `docker system prune` free it"},
+    Explanation{"could not select device driver",
+                "the engine has no GPU support: install the NVIDIA Container Toolkit and run `nvidia-ctk runtime configure`"},
+    Explanation{"nvidia-container-cli",
+                "the NVIDIA Container Toolkit refused: `nvidia-smi` must work on the engine's machine, and list the devices asked for"},
     Explanation{"unknown runtime specified", "the engine does not know this runtime: `docker info` lists those that it knows"},
     Explanation{"unknown or invalid runtime name", "the engine does not know this runtime: `docker info` lists those that it knows"},
     Explanation{"toomanyrequests", "the registry limits anonymous pulls: `docker login`, wait, or name a mirror in the engine's configuration"},
@@ -33,7 +36,8 @@ constexpr std::array explanations{
     Explanation{"invalid reference format", "an image's name is [REGISTRY/]NAME[:TAG][@DIGEST], in lower case"},
     Explanation{"certificate signed by unknown authority",
                 "the engine does not trust the registry's certificate: put its CA at /etc/docker/certs.d/REGISTRY/ca.crt on the engine's machine"},
-    Explanation{"server gave http response to https client", "the registry has no TLS: list it under `insecure-registries` in the engine's daemon.json"},
+    Explanation{"server gave http response to https client",
+                "the registry has no TLS: list it under `insecure-registries` in the engine's daemon.json"},
     Explanation{"no such host", "the engine cannot find that host: check the name, and the engine's own network and proxy (`docker info`)"},
     Explanation{"client.timeout exceeded", "the engine cannot reach that host in time: check its network and proxy (`docker info`)"},
     Explanation{"i/o timeout", "the engine cannot reach that host in time: check its network and proxy (`docker info`)"},
@@ -59,7 +63,8 @@ std::vector<std::string> advice_for(std::string_view text) {
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const auto& [part, advice] : explanations)
     if (lower.find(part) != lower.npos) return {std::string(advice)};
-  if (lower.starts_with("network ") && lower.find(" not found") != lower.npos) return {"`docker network ls` lists the networks, `docker network create NAME` makes one"};
+  if (lower.starts_with("network ") && lower.find(" not found") != lower.npos)
+    return {"`docker network ls` lists the networks, `docker network create NAME` makes one"};
   return {};
 }
 

@@ -20,8 +20,8 @@ namespace {
 
 // What of pip's configuration says how packages are reached. The rest (target, user, cache-dir, ...) is about this machine.
 constexpr std::array pip_keys{"index-url", "extra-index-url", "trusted-host", "find-links", "timeout", "default-timeout", "retries", "proxy"};
-constexpr std::array uv_variables{"UV_INDEX_URL",  "UV_DEFAULT_INDEX",  "UV_INDEX",         "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS",
-                                  "UV_INSECURE_HOST", "UV_HTTP_TIMEOUT", "UV_INDEX_STRATEGY", "UV_NATIVE_TLS"};
+constexpr std::array uv_variables{"UV_INDEX_URL",     "UV_DEFAULT_INDEX", "UV_INDEX",          "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS",
+                                  "UV_INSECURE_HOST", "UV_HTTP_TIMEOUT",  "UV_INDEX_STRATEGY", "UV_NATIVE_TLS"};
 constexpr std::array proxy_variables{"http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy",
                                      "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY"};
 constexpr std::array ca_variables{"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"};

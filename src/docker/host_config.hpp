@@ -16,9 +16,9 @@
 namespace pipeline::docker {
 
 struct HostConfig {
-  StringMap variables;                       ///< For the build's scripts; values may hold credentials.
-  std::optional<std::filesystem::path> ca;   ///< PEM bundle, if this machine names one or has CAs of its own.
-  StringMap proxies;                         ///< http_proxy and its like, as docker's predefined build arguments.
+  StringMap variables;                      ///< For the build's scripts; values may hold credentials.
+  std::optional<std::filesystem::path> ca;  ///< PEM bundle, if this machine names one or has CAs of its own.
+  StringMap proxies;                        ///< http_proxy and its like, as docker's predefined build arguments.
 };
 
 /// Where the configuration is looked for; replaced in tests.

@@ -98,9 +98,7 @@ class Shared {
       bool keep = true;
       try {
         job->result = co_await make();
-      } catch (const BuildError&) {
-        job->error = std::current_exception();
-      } catch (...) {
+      } catch (const BuildError&) { job->error = std::current_exception(); } catch (...) {
         job->error = std::current_exception();
         keep = false;
       }
@@ -145,14 +143,16 @@ struct ImageBuilder::Implementation {
   Task<Looked> look(const StepSpec& step);
   Task<ImageStatus> look_at(ImagePlan& plan);
   Task<ImageStatus> make(const StepSpec& step, EventSink& events, CancelSource& cancel);
-  Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step, EventSink& events, CancelSource& cancel);
+  Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step, EventSink& events,
+                          CancelSource& cancel);
   Task<ImageStatus> told_build(const ImagePlan& plan, const ImageStatus& status, const std::string& from, const std::string& step, EventSink& events,
                                CancelSource& cancel);
   Task<ImageStatus> run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events, CancelSource& cancel);
   Task<> remove_stages(const std::string& stage);
-  Task<> pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step, EventSink& events, CancelSource& cancel);
-  Task<bool> run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step, EventSink& events,
-                      CancelSource& cancel);
+  Task<> pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step, EventSink& events,
+              CancelSource& cancel);
+  Task<bool> run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step,
+                      EventSink& events, CancelSource& cancel);
   std::string query(const ImagePlan& plan, const ImageStatus& status, bool buildkit) const;
 
   asio::io_context& loop;
@@ -258,8 +258,8 @@ Task<ImageBuilder::Implementation::Looked> ImageBuilder::Implementation::look(co
   co_return looked;
 }
 
-Task<> ImageBuilder::Implementation::pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step, EventSink& events,
-                                          CancelSource& cancel) {
+Task<> ImageBuilder::Implementation::pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step,
+                                          EventSink& events, CancelSource& cancel) {
   std::string reason = "build_options.pull is set";
   if (!newer) {
     auto image = co_await engine.inspect_image(reference);
@@ -271,8 +271,8 @@ Task<> ImageBuilder::Implementation::pull(const std::string& reference, const st
   co_await pulls.get(key, make, &cancel);
 }
 
-Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step,
-                                                  EventSink& events, CancelSource& cancel) {
+Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, const std::string& platform, const std::string& reason,
+                                                  const std::string& step, EventSink& events, CancelSource& cancel) {
   auto began = Clock::now();
   auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
   events.emit(event::BuildStarted{reference, {step}, "pull: " + reason});
@@ -281,7 +281,11 @@ Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, 
   if (!auth.notice.empty() && told.insert(auth.notice).second) events.emit(event::Notice{"", auth.notice});
   try {
     co_await engine.pull_image(
-        reference, platform, auth.header, [&](std::string_view line) { events.emit(event::BuildProgress{reference, std::string(line)}); }, cancel);
+        reference, platform, auth.header,
+        [&](std::string_view line) {
+          events.emit(event::BuildProgress{reference, std::string(line)});
+        },
+        cancel);
   } catch (const EnvironmentError& failed) {
     events.emit(event::BuildFinished{reference, "", took(), failure_of(failed)});
     throw;
@@ -307,7 +311,8 @@ Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, Event
     auto& plan = *looked.plan;
     for (auto& used : plan.images_used) co_await pull(used, plan.platform, plan.options.pull.value_or(false), step.name, events, cancel);
     if (plan.parent)
-      for (auto& used : plan.parent->images_used) co_await pull(used, plan.platform, plan.parent->options.pull.value_or(false), step.name, events, cancel);
+      for (auto& used : plan.parent->images_used)
+        co_await pull(used, plan.platform, plan.parent->options.pull.value_or(false), step.name, events, cancel);
     if (looked.status.digest.empty() || newer) looked = co_await look(step);
   }
   auto& plan = *looked.plan;
@@ -332,14 +337,14 @@ Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, Event
   co_return status;
 }
 
-Task<ImageStatus> ImageBuilder::Implementation::build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step, EventSink& events,
-                                                      CancelSource& cancel) {
+Task<ImageStatus> ImageBuilder::Implementation::build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step,
+                                                      EventSink& events, CancelSource& cancel) {
   const std::function<Task<ImageStatus>()> make = [&]() { return told_build(plan, status, from, step, events, cancel); };
   co_return co_await builds.get(status.reference, make, &cancel);
 }
 
-Task<ImageStatus> ImageBuilder::Implementation::told_build(const ImagePlan& plan, const ImageStatus& status, const std::string& from, const std::string& step,
-                                                           EventSink& events, CancelSource& cancel) {
+Task<ImageStatus> ImageBuilder::Implementation::told_build(const ImagePlan& plan, const ImageStatus& status, const std::string& from,
+                                                           const std::string& step, EventSink& events, CancelSource& cancel) {
   auto began = Clock::now();
   auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
   events.emit(event::BuildStarted{status.reference, {step}, status.reason});
@@ -369,7 +374,8 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   add("dockerfile", plan.own ? ".pipe.dockerfile" : "Dockerfile");
   nlohmann::json arguments = nlohmann::json::object();
   if (plan.own)
-    for (auto& [name, value] : read_host_config(this_machine()).proxies) arguments[name] = value;  // Predefined ones: docker keeps them out of the history.
+    for (auto& [name, value] : read_host_config(this_machine()).proxies)
+      arguments[name] = value;  // Predefined ones: docker keeps them out of the history.
   for (auto& [name, value] : given.build_args) arguments[name] = value;
   if (!arguments.empty()) add("buildargs", arguments.dump());
   add("target", given.target.value_or(""));
@@ -398,7 +404,8 @@ Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
   }
 }
 
-Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events, CancelSource& cancel) {
+Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events,
+                                                          CancelSource& cancel) {
   auto* info = co_await engine.info();
   auto dockerfile = info->buildkit || plan.classic_dockerfile.empty() ? plan.dockerfile : plan.classic_dockerfile;
   if (!from.empty()) replace_all(dockerfile, "pipe:own-dockerfile", from);
@@ -419,14 +426,13 @@ Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) { log.message(message); };
   try {
     co_await engine.build(request, "", context, on_message, cancel);
-  } catch (const EngineError& error) {
-    refused = error;
-  } catch (...) {
+  } catch (const EngineError& error) { refused = error; } catch (...) {
     broken = std::current_exception();
   }
   if (!info->buildkit) co_await remove_stages(stage);
   if (broken) std::rethrow_exception(broken);
-  if (refused && (refused->status() == 400 || log.failed())) throw build_failure(plan, dockerfile, log, refused->status() == 400 ? refused->what() : "");
+  if (refused && (refused->status() == 400 || log.failed()))
+    throw build_failure(plan, dockerfile, log, refused->status() == 400 ? refused->what() : "");
   if (refused) throw *refused;
   if (log.failed()) throw build_failure(plan, dockerfile, log, "");
   auto image = co_await engine.inspect_image(status.reference);

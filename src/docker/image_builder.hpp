@@ -14,10 +14,10 @@
 namespace pipeline::docker {
 
 struct ImageStatus {
-  std::string digest;        ///< Over the plan and the parent's id, hex; empty while the parent is not there.
-  std::string reference;     ///< `pipe:env-<digest>`, or the parent's reference.
-  std::string image_id;      ///< `sha256:...`, if the engine has it.
-  std::string reason;        ///< If it has not: what will be done and why.
+  std::string digest;     ///< Over the plan and the parent's id, hex; empty while the parent is not there.
+  std::string reference;  ///< `pipe:env-<digest>`, or the parent's reference.
+  std::string image_id;   ///< `sha256:...`, if the engine has it.
+  std::string reason;     ///< If it has not: what will be done and why.
 };
 
 /// One per run. Equal environments are looked up and built once, different ones side by side.

@@ -25,7 +25,8 @@ constexpr std::string_view default_parent_image = "python:3.11-slim-bookworm";
 constexpr std::uint64_t large_context = 100'000'000;
 
 bool made_of(std::string_view text, std::string_view others) {
-  return !text.empty() && std::ranges::all_of(text, [&](unsigned char c) { return std::isalnum(c) || others.find(static_cast<char>(c)) != others.npos; });
+  return !text.empty() &&
+         std::ranges::all_of(text, [&](unsigned char c) { return std::isalnum(c) || others.find(static_cast<char>(c)) != others.npos; });
 }
 
 std::string short_digest(std::string_view text) { return sha256(text).hex().substr(0, 12); }
@@ -90,12 +91,14 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   auto file = (options.root / *settings.dockerfile).lexically_normal();
   auto context_root = settings.build_context_root ? (options.root / *settings.build_context_root).lexically_normal() : file.parent_path();
   std::error_code error;
-  if (!fs::is_directory(context_root, error)) throw EnvironmentError("the build context " + context_root.string() + " is not a folder", {"correct build_context_root"});
+  if (!fs::is_directory(context_root, error))
+    throw EnvironmentError("the build context " + context_root.string() + " is not a folder", {"correct build_context_root"});
   plan.dockerfile = read_file(file);
   auto in_context = file.lexically_relative(context_root).generic_string();
   bool inside = !in_context.empty() && !in_context.starts_with("..");
   auto& config = settings.parent_image_build_config;
-  plan.context = folder_context(context_root, ignore_rules_for(file, context_root, config, options.root), inside ? std::vector{in_context} : std::vector<std::string>{});
+  plan.context = folder_context(context_root, ignore_rules_for(file, context_root, config, options.root),
+                                inside ? std::vector{in_context} : std::vector<std::string>{});
   // The engine takes the Dockerfile from the context, wherever it lies here; under this name no file of the user's is hidden.
   std::erase_if(plan.context, [](auto& entry) { return entry.path == ".pipe.dockerfile"; });
   plan.context.push_back(generated(".pipe.dockerfile", plan.dockerfile));
@@ -109,7 +112,8 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
 }
 
 void check_apt_package(const std::string& package) {
-  if (package.front() == '-' || !made_of(package, "+-.:=/~_")) throw InputError("apt_packages: '" + package + "' is not a Debian package", "write NAME or NAME=VERSION");
+  if (package.front() == '-' || !made_of(package, "+-.:=/~_"))
+    throw InputError("apt_packages: '" + package + "' is not a Debian package", "write NAME or NAME=VERSION");
 }
 
 }  // namespace
@@ -119,7 +123,8 @@ ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options, const 
   ImagePlan plan;
   plan.platform = settings.platform.value_or("");
   plan.parent_image = settings.parent_image.value_or(std::string(default_parent_image));
-  if (!is_image_reference(plan.parent_image)) throw InputError("parent_image '" + plan.parent_image + "' is not an image reference", "write NAME:TAG or REGISTRY/NAME:TAG");
+  if (!is_image_reference(plan.parent_image))
+    throw InputError("parent_image '" + plan.parent_image + "' is not an image reference", "write NAME:TAG or REGISTRY/NAME:TAG");
   plan.images_used = {plan.parent_image};
   if (settings.skip_build.value_or(false)) {
     plan.build = false;

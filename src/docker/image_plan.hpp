@@ -41,14 +41,15 @@ struct ImagePlan {
   std::string dockerfile;            ///< Text of the generated Dockerfile, or of the user's own.
   std::string classic_dockerfile;    ///< The same for an engine without BuildKit; empty: `dockerfile` serves both.
   std::vector<ContextFile> context;  ///< What it uses, sorted by path.
-  std::vector<ContextFile> host_only;  ///< The host's CA and package index configuration: mounted during the build, no part of the digest and of no layer.
-  std::unique_ptr<ImagePlan> parent;   ///< The user's own Dockerfile, built first.
+  std::vector<ContextFile>
+      host_only;  ///< The host's CA and package index configuration: mounted during the build, no part of the digest and of no layer.
+  std::unique_ptr<ImagePlan> parent;     ///< The user's own Dockerfile, built first.
   std::vector<std::string> images_used;  ///< What must be pulled before: the parent, or all that the user's own Dockerfile names.
-  std::string platform;              ///< `os/arch[/variant]`, or empty.
+  std::string platform;                  ///< `os/arch[/variant]`, or empty.
   BuildOptions options;
-  std::string repository = "pipe";   ///< Of the image made.
-  std::string tag;                   ///< A second tag, besides the digest; may be empty.
-  std::string run_id;                ///< With prevent_build_reuse, else empty.
+  std::string repository = "pipe";  ///< Of the image made.
+  std::string tag;                  ///< A second tag, besides the digest; may be empty.
+  std::string run_id;               ///< With prevent_build_reuse, else empty.
   PlanParts parts;
   std::vector<std::string> notices;  ///< What the user should know.
   bool own = false;                  ///< The user's own Dockerfile.

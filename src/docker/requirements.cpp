@@ -44,8 +44,8 @@ std::string output_of(const std::vector<std::string>& command, const std::filesy
   if (status == 0) return read_file(out);
   auto printed = lines_of(read_file(err));
   std::vector<std::string> advice(printed.size() > 10 ? printed.end() - 10 : printed.begin(), printed.end());
-  throw EnvironmentError("`" + command.front() + "`" + (command.size() > 1 ? " " + command[1] : "") + " in " + folder.string() + " failed with exit code " +
-                             std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
+  throw EnvironmentError("`" + command.front() + "`" + (command.size() > 1 ? " " + command[1] : "") + " in " + folder.string() +
+                             " failed with exit code " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
                          advice);
 }
 
@@ -54,7 +54,8 @@ std::vector<std::string> portable_freeze(const std::string& printed, std::vector
   for (auto& line : lines_of(printed)) {
     bool local = line.starts_with("-e ") || line.find("@ file:") != line.npos;
     if (local)
-      notices.push_back("replicate_local_python_environment leaves out `" + line + "`: it is only on this machine; install it with local_project_install_command");
+      notices.push_back("replicate_local_python_environment leaves out `" + line +
+                        "`: it is only on this machine; install it with local_project_install_command");
     else
       kept.push_back(line);
   }
@@ -81,7 +82,8 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings, const
     std::vector<std::string> exported;
     for (auto& line : lines_of(joined(output_of(settings.pyproject_export_command.items(), project)))) {
       if (line.starts_with("-e ") || line.starts_with("."))
-        notices.push_back("pyproject_export_command printed `" + line + "`, which is left out: install the project itself with local_project_install_command");
+        notices.push_back("pyproject_export_command printed `" + line +
+                          "`, which is left out: install the project itself with local_project_install_command");
       else
         exported.push_back(line);
     }
@@ -95,7 +97,8 @@ std::vector<std::string> installer_arguments(const std::map<std::string, nlohman
   std::vector<std::string> arguments;
   for (auto& [name, value] : options) {
     auto option = name.starts_with("-") ? name : "--" + name;
-    if (has_control_characters(option) || option.find(' ') != option.npos) throw InputError("python_package_installer_args: '" + name + "' is not an option's name");
+    if (has_control_characters(option) || option.find(' ') != option.npos)
+      throw InputError("python_package_installer_args: '" + name + "' is not an option's name");
     auto add = [&](const nlohmann::json& item) {
       if (item.is_boolean() || item.is_null()) {
         if (!item.is_boolean() || item.get<bool>()) arguments.push_back(option);

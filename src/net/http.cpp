@@ -208,8 +208,10 @@ std::size_t Exchange::on_write(char* bytes, std::size_t size, std::size_t count,
   auto& exchange = *static_cast<Exchange*>(self);
   const std::string_view piece(bytes, size * count);
   const bool ok = exchange.guarded([&] {
-    if (exchange.on_body_ && exchange.response_.status < 400) exchange.on_body_(piece);
-    else exchange.response_.body += piece;
+    if (exchange.on_body_ && exchange.response_.status < 400)
+      exchange.on_body_(piece);
+    else
+      exchange.response_.body += piece;
   });
   return ok ? piece.size() : CURL_WRITEFUNC_ERROR;
 }
@@ -263,8 +265,10 @@ Task<Response> HttpClient::send(Request request, std::function<void(std::string_
         });
       });
     }
-    if (const auto self = client.lock()) exchange->begin(self->multi());
-    else exchange->abort(CURLE_ABORTED_BY_CALLBACK);
+    if (const auto self = client.lock())
+      exchange->begin(self->multi());
+    else
+      exchange->abort(CURLE_ABORTED_BY_CALLBACK);
     co_await exchange->wait();
     if (!exchange->crowded() || std::chrono::steady_clock::now() >= give_up) co_return exchange->result();
     asio::steady_timer pause(loop, std::chrono::milliseconds(2));

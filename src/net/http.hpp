@@ -28,11 +28,11 @@ using BodySource = std::function<std::size_t(std::span<char>)>;
 
 struct Request {
   std::string method = "GET";
-  std::string url;                      ///< `http://docker/v1.41/_ping`
-  std::string unix_socket;              ///< Path, or empty for TCP.
-  std::vector<std::string> headers;     ///< `Name: value`
-  std::string body;                     ///< Sent if not empty ...
-  BodySource body_source;               ///< ... or this, chunked.
+  std::string url;                   ///< `http://docker/v1.41/_ping`
+  std::string unix_socket;           ///< Path, or empty for TCP.
+  std::vector<std::string> headers;  ///< `Name: value`
+  std::string body;                  ///< Sent if not empty ...
+  BodySource body_source;            ///< ... or this, chunked.
   TlsOptions tls;
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds timeout{0};  ///< Of the whole exchange; 0: none (streams).

@@ -20,17 +20,13 @@ auto& named(const Items& items, const std::string& name, const Attempt& attempt,
 
 std::string value_of(const Template::Reference& hole, const Attempt& attempt, const Layout& layout) {
   switch (hole.hole) {
-    case Template::Hole::input:
-      return path_of(named(attempt.inputs, hole.name, attempt, "input"), layout);
-    case Template::Hole::output:
-      return path_of(named(attempt.output_names, hole.name, attempt, "output"), layout);
+    case Template::Hole::input: return path_of(named(attempt.inputs, hole.name, attempt, "input"), layout);
+    case Template::Hole::output: return path_of(named(attempt.output_names, hole.name, attempt, "output"), layout);
     case Template::Hole::parameter:
       if (auto found = attempt.step.parameters.find(hole.name); found != attempt.step.parameters.end()) return text_of(found->second);
       throw EnvironmentError("step '" + attempt.step.name + "' has no parameter '" + hole.name + "', which its command names");
-    case Template::Hole::run_id:
-      return attempt.run_id;
-    case Template::Hole::step_name:
-      return attempt.step.name;
+    case Template::Hole::run_id: return attempt.run_id;
+    case Template::Hole::step_name: return attempt.step.name;
     case Template::Hole::environment:
       if (auto found = attempt.environment.find(hole.name); found != attempt.environment.end()) return found->second;
       throw EnvironmentError("the command of step '" + attempt.step.name + "' uses ${env." + hole.name + "}, but " + hole.name + " is not set",
@@ -42,8 +38,10 @@ std::string value_of(const Template::Reference& hole, const Attempt& attempt, co
 std::string filled(const Template& text, const Attempt& attempt, const Layout& layout) {
   std::string result;
   for (auto& part : text.parts) {
-    if (auto* literal = std::get_if<std::string>(&part)) result += *literal;
-    else result += value_of(std::get<Template::Reference>(part), attempt, layout);
+    if (auto* literal = std::get_if<std::string>(&part))
+      result += *literal;
+    else
+      result += value_of(std::get<Template::Reference>(part), attempt, layout);
   }
   return result;
 }
@@ -51,8 +49,10 @@ std::string filled(const Template& text, const Attempt& attempt, const Layout& l
 std::string shell_line(const Template& text, const Attempt& attempt, const Layout& layout) {
   ShellLine line;
   for (auto& part : text.parts) {
-    if (auto* literal = std::get_if<std::string>(&part)) line.add_text(*literal);
-    else line.add_value(value_of(std::get<Template::Reference>(part), attempt, layout));
+    if (auto* literal = std::get_if<std::string>(&part))
+      line.add_text(*literal);
+    else
+      line.add_value(value_of(std::get<Template::Reference>(part), attempt, layout));
   }
   return line.finish();
 }

@@ -7,9 +7,9 @@
 namespace pipeline {
 
 struct OrchestratorOptions {
-  std::filesystem::path root;            ///< The pipeline's folder.
-  std::filesystem::path state;           ///< The store's folder, for what an orchestrator keeps itself (virtual environments).
-  std::filesystem::path template_dir;    ///< Overrides the embedded templates.
+  std::filesystem::path root;          ///< The pipeline's folder.
+  std::filesystem::path state;         ///< The store's folder, for what an orchestrator keeps itself (virtual environments).
+  std::filesystem::path template_dir;  ///< Overrides the embedded templates.
   std::string run_id;
 };
 

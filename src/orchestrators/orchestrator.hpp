@@ -18,7 +18,7 @@ namespace pipeline {
 
 /// What a place can honour; the engine refuses a spec that asks for more, or says what is ignored.
 struct Capabilities {
-  std::string name;           ///< `docker`, `local`.
+  std::string name;  ///< `docker`, `local`.
   bool gpus = false;
   bool memory_limits = false;
   bool cpu_limits = false;
@@ -26,17 +26,24 @@ struct Capabilities {
 
 /// What a step would run in, as far as that can be known without making it.
 struct Environment {
-  std::string id;           ///< Digest over everything that determines it; a part of the cache key. Empty: only known once prepared.
-  std::string description;  ///< For people: the image's reference or `Python 3.11.2, venv 1a2b3c`.
-  bool ready = false;       ///< Nothing has to be built or pulled.
-  std::string reason;       ///< If not ready: what will be made, and why (`new`, `parent image missing`, `requirements changed`).
-  std::string recheck;      ///< If ready: what unchanged() needs to see later, cheaply, that this environment is still the same. One line.
+  std::string id;                    ///< Digest over everything that determines it; a part of the cache key. Empty: only known once prepared.
+  std::string description;           ///< For people: the image's reference or `Python 3.11.2, venv 1a2b3c`.
+  bool ready = false;                ///< Nothing has to be built or pulled.
+  std::string reason;                ///< If not ready: what will be made, and why (`new`, `parent image missing`, `requirements changed`).
+  std::string recheck;               ///< If ready: what unchanged() needs to see later, cheaply, that this environment is still the same. One line.
   std::vector<std::string> notices;  ///< What the user should know, such as settings that this place cannot honour; to be told once a run each.
 };
 
 /// A step's input or output in this attempt.
-struct AttemptInput { std::string name; std::string file_name; std::filesystem::path path; };   ///< path: the artifact on this machine, a file or a folder, read-only.
-struct AttemptOutput { std::string name; std::string file_name; };
+struct AttemptInput {
+  std::string name;
+  std::string file_name;
+  std::filesystem::path path;
+};  ///< path: the artifact on this machine, a file or a folder, read-only.
+struct AttemptOutput {
+  std::string name;
+  std::string file_name;
+};
 
 /// Takes what a step prints. Lines may arrive in pieces.
 class LogSink {
@@ -50,22 +57,22 @@ struct Attempt {
   const StepSpec& step;
   std::string pipeline;
   std::string run_id;
-  unsigned number;                          ///< From 1.
-  std::filesystem::path code;               ///< Folder with the step's code, read-only, shared with other attempts.
+  unsigned number;             ///< From 1.
+  std::filesystem::path code;  ///< Folder with the step's code, read-only, shared with other attempts.
   std::vector<AttemptInput> inputs;
-  std::filesystem::path outputs;            ///< Empty folder of this attempt's own; the step's outputs are to be there at its end, by file_name.
+  std::filesystem::path outputs;  ///< Empty folder of this attempt's own; the step's outputs are to be there at its end, by file_name.
   std::vector<AttemptOutput> output_names;
-  std::filesystem::path scratch;            ///< Empty folder of this attempt's own, removed by the engine afterwards.
-  StringMap environment;                    ///< The step's declared environment, the caller's values filled in.
-  StringMap secrets;                        ///< Never to be stored or shown.
+  std::filesystem::path scratch;  ///< Empty folder of this attempt's own, removed by the engine afterwards.
+  StringMap environment;          ///< The step's declared environment, the caller's values filled in.
+  StringMap secrets;              ///< Never to be stored or shown.
   LogSink& log;
-  CancelSource& cancel;                     ///< The user, fail_fast or the timeout says stop.
+  CancelSource& cancel;  ///< The user, fail_fast or the timeout says stop.
 };
 
 struct AttemptResult {
   std::optional<Failure> failure;  ///< Nothing: it ended with exit code 0.
   std::optional<int> exit_code;
-  std::string image;               ///< What it ran in: an image id, or an interpreter.
+  std::string image;  ///< What it ran in: an image id, or an interpreter.
 };
 
 /// Runs attempts of steps in one kind of place: processes, containers or cluster jobs. Used from the loop's thread only.

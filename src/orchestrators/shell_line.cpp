@@ -43,8 +43,10 @@ void ShellLine::next(char c) {
       line_ += c;
       return;
     case Kind::comment:
-      if (c == '\n') stack_.pop_back(), end_of_line();
-      else line_ += c;
+      if (c == '\n')
+        stack_.pop_back(), end_of_line();
+      else
+        line_ += c;
       return;
     case Kind::here_document: {
       line_ += c;
@@ -80,8 +82,7 @@ void ShellLine::next(char c) {
       }
       break;
     case Kind::word:
-    case Kind::substitution:
-      break;
+    case Kind::substitution: break;
   }
   unquoted(c);
 }
@@ -93,9 +94,7 @@ void ShellLine::unquoted(char c) {
   bool expansion = follows("$") && !follows("\\$") && !follows("$$");
   line_ += c;
   switch (c) {
-    case '\\':
-      escaped_ = true;
-      return;
+    case '\\': escaped_ = true; return;
     case '\'':
       if (!quoted) stack_.push_back({Kind::single_quotes});
       return;
@@ -103,16 +102,17 @@ void ShellLine::unquoted(char c) {
       // Within "${X:-...}" a double quote toggles, which comes to the same as opening a pair.
       if (here.kind != Kind::arithmetic) stack_.push_back({Kind::double_quotes});
       return;
-    case '`':
-      stack_.push_back({Kind::backquotes});
-      return;
+    case '`': stack_.push_back({Kind::backquotes}); return;
     case '{':
       if (expansion) stack_.push_back({Kind::braces, quoted});
       return;
     case '(':
-      if (expansion) stack_.push_back({Kind::substitution});
-      else if (here.kind == Kind::substitution && here.depth == 0 && follows("$((")) here.kind = Kind::arithmetic, here.depth = 1;
-      else ++here.depth;
+      if (expansion)
+        stack_.push_back({Kind::substitution});
+      else if (here.kind == Kind::substitution && here.depth == 0 && follows("$(("))
+        here.kind = Kind::arithmetic, here.depth = 1;
+      else
+        ++here.depth;
       return;
     case ')':
       if ((here.kind == Kind::substitution || here.kind == Kind::arithmetic) && here.depth-- == 0) stack_.pop_back();
@@ -133,8 +133,7 @@ void ShellLine::unquoted(char c) {
         here_quote_ = 0;
       }
       return;
-    default:
-      return;
+    default: return;
   }
 }
 
@@ -153,16 +152,20 @@ void ShellLine::read_here_document_word(char c) {
       line_ += c;
       return;
     }
-    if (c == '-' && follows("<<")) document.strip_tabs = true;
-    else if (c != ' ' && c != '\t') here_word_ = WordOf::within;
+    if (c == '-' && follows("<<"))
+      document.strip_tabs = true;
+    else if (c != ' ' && c != '\t')
+      here_word_ = WordOf::within;
     if (here_word_ == WordOf::before) {
       line_ += c;
       return;
     }
   }
   if (here_quote_) {
-    if (c == here_quote_) here_quote_ = 0;
-    else document.end += c;
+    if (c == here_quote_)
+      here_quote_ = 0;
+    else
+      document.end += c;
     line_ += c;
   } else if (c == '\'' || c == '"') {
     here_quote_ = c;
@@ -192,9 +195,7 @@ void ShellLine::add_value(std::string_view value) {
     case Kind::single_quotes:
       for (char c : value) text += c == '\'' ? "'\\''" : std::string(1, c);
       break;
-    case Kind::double_quotes:
-      text = escape(value, "\\\"$`");
-      break;
+    case Kind::double_quotes: text = escape(value, "\\\"$`"); break;
     case Kind::comment:
       text = value;
       std::replace(text.begin(), text.end(), '\n', ' ');
@@ -222,14 +223,10 @@ void ShellLine::add_value(std::string_view value) {
       if (!is_integer(value)) throw InputError("A value within $((...)) must be an integer, not `" + std::string(value) + "`.");
       text = value;
       break;
-    case Kind::braces:
-      text = here.in_double_quotes ? escape(value, "\\\"$`}") : value.empty() ? "''" : shell_quote(value);
-      break;
+    case Kind::braces: text = here.in_double_quotes ? escape(value, "\\\"$`}") : value.empty() ? "''" : shell_quote(value); break;
     case Kind::word:
     case Kind::substitution:
-    case Kind::backquotes:
-      text = shell_quote(value);
-      break;
+    case Kind::backquotes: text = shell_quote(value); break;
   }
   // Backquotes take one level of backslashes before the shell reads what is between them.
   for (const Context& context : stack_)

@@ -121,12 +121,13 @@ bool is_ours_alone(const fs::path& root, const std::vector<TreeNode>& nodes) {
 void discard(const fs::path& path) {
   try {
     remove_tree(path);
-  } catch (const EnvironmentError&) {
-  }
+  } catch (const EnvironmentError&) {}
 }
 
 void check_place(const std::string& path) {
-  const auto bad = [&] { throw EnvironmentError("cannot put a file at '" + path + "' of a folder: the path is absolute, leads out of it, or is not plain"); };
+  const auto bad = [&] {
+    throw EnvironmentError("cannot put a file at '" + path + "' of a folder: the path is absolute, leads out of it, or is not plain");
+  };
   if (path.empty() || path.front() == '/' || path.back() == '/' || path.find('\0') != std::string::npos) bad();
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find('/', begin), path.size());
@@ -145,7 +146,12 @@ std::vector<TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& in
     struct stat status {};
     if (::stat(entry.source.c_str(), &status) != 0) throw system_error("cannot read " + entry.source.string(), errno);
     if (!S_ISREG(status.st_mode)) throw EnvironmentError("cannot read " + entry.source.string() + ": it is no file");
-    TreeNode node{entry.relative_path, TreeNode::Kind::file, (status.st_mode & S_IXUSR) != 0, index.digest(entry.source), {}, static_cast<std::uint64_t>(status.st_size)};
+    TreeNode node{entry.relative_path,
+                  TreeNode::Kind::file,
+                  (status.st_mode & S_IXUSR) != 0,
+                  index.digest(entry.source),
+                  {},
+                  static_cast<std::uint64_t>(status.st_size)};
     if (!nodes.emplace(entry.relative_path, std::move(node)).second) clash(entry.relative_path);
     for (auto slash = entry.relative_path.find('/'); slash != std::string::npos; slash = entry.relative_path.find('/', slash + 1)) {
       const auto folder = entry.relative_path.substr(0, slash);
@@ -169,9 +175,7 @@ std::uint64_t total_bytes(const std::vector<TreeNode>& nodes) {
 
 ArtifactStore::ArtifactStore(fs::path folder) : folder_(std::move(folder)) {}
 
-fs::path ArtifactStore::path(const Digest& digest) const {
-  return location(folder_, digest);
-}
+fs::path ArtifactStore::path(const Digest& digest) const { return location(folder_, digest); }
 
 bool ArtifactStore::has(const Digest& digest) const { return status_of(path(digest)).has_value(); }
 
@@ -180,8 +184,9 @@ StoredArtifact ArtifactStore::take(const fs::path& source) {
   if (!status) throw system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
   if (S_ISREG(status->st_mode)) return take_file(source, *status);
   if (S_ISDIR(status->st_mode)) return take_folder(source);
-  throw EnvironmentError("cannot keep " + source.string() + ": it is " + (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
-                         {"write a file or a folder there"});
+  throw EnvironmentError(
+      "cannot keep " + source.string() + ": it is " + (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
+      {"write a file or a folder there"});
 }
 
 StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status) {
@@ -296,7 +301,8 @@ bool ArtifactStore::looks_whole(const Digest& digest) {
     for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
       const auto place = folder.empty() ? entries->path().filename().string() : folder + '/' + entries->path().filename().string();
       const auto inner = status_of(entries->path());
-      if (!inner || !has_mark(*inner, mark(digest, place, S_ISREG(inner->st_mode) ? static_cast<std::uint64_t>(inner->st_size) : 0))) return verify(digest);
+      if (!inner || !has_mark(*inner, mark(digest, place, S_ISREG(inner->st_mode) ? static_cast<std::uint64_t>(inner->st_size) : 0)))
+        return verify(digest);
       if (S_ISDIR(inner->st_mode)) folders.push_back(place);
     }
     if (error) return verify(digest);
@@ -336,14 +342,17 @@ void ArtifactStore::set_aside(const fs::path& target, const struct stat& status)
   const auto folder = folder_ / "damaged";
   make_folders(folder);
   if (S_ISDIR(status.st_mode)) ::chmod(target.c_str(), 0755);
-  const auto name = target.parent_path().filename().string() + target.filename().string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter++);
-  if (::rename(target.c_str(), (folder / name).c_str()) != 0 && errno != ENOENT) throw system_error("cannot move the damaged artifact " + target.string() + " aside", errno);
+  const auto name =
+      target.parent_path().filename().string() + target.filename().string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter++);
+  if (::rename(target.c_str(), (folder / name).c_str()) != 0 && errno != ENOENT)
+    throw system_error("cannot move the damaged artifact " + target.string() + " aside", errno);
 }
 
 void ArtifactStore::copy_out(const Digest& digest, const fs::path& target) const {
   const auto source = path(digest);
   const auto status = status_of(source);
-  if (!status) throw EnvironmentError("the artifact " + digest.hex() + " is not in the store", {"run the pipeline again: the step that makes it will run"});
+  if (!status)
+    throw EnvironmentError("the artifact " + digest.hex() + " is not in the store", {"run the pipeline again: the step that makes it will run"});
   if (status_of(target)) throw EnvironmentError("cannot copy to " + target.string() + ": it exists", {"choose another name, or remove it first"});
   const auto parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
   const TemporaryFolder temporary(parent, ".pipe-copy-");
@@ -357,7 +366,9 @@ void ArtifactStore::copy_out(const Digest& digest, const fs::path& target) const
   } else {
     copied = copy_file(source, content, status->st_mode & S_IXUSR ? 0777 : 0666);
   }
-  if (copied != digest) throw EnvironmentError("the artifact " + digest.hex() + " is damaged: " + source.string() + " has other content", {"run the pipeline again: the step that makes it will run"});
+  if (copied != digest)
+    throw EnvironmentError("the artifact " + digest.hex() + " is damaged: " + source.string() + " has other content",
+                           {"run the pipeline again: the step that makes it will run"});
   if (::renameat2(AT_FDCWD, content.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) return;
   // Not every file system knows how not to replace.
   if (errno != EINVAL || status_of(target)) throw system_error("cannot copy to " + target.string(), errno == EINVAL ? EEXIST : errno);
@@ -403,7 +414,8 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const Digest&)>& i
     ::rmdir(path.parent_path().c_str());  // succeeds when it is empty
   }
   std::error_code none;
-  for (fs::directory_iterator entries(folder_ / "damaged", none); !none && entries != fs::directory_iterator(); entries.increment(none)) remove(entries->path());
+  for (fs::directory_iterator entries(folder_ / "damaged", none); !none && entries != fs::directory_iterator(); entries.increment(none))
+    remove(entries->path());
   Staging::remove_abandoned(folder_);
   return freed;
 }

@@ -85,7 +85,9 @@ const sqlite3_io_methods kMethods = {
     [](sqlite3_file* f, int operation, void* argument) { return real(f)->pMethods->xFileControl(real(f), operation, argument); },
     [](sqlite3_file* f) { return real(f)->pMethods->xSectorSize(real(f)); },
     [](sqlite3_file* f) { return real(f)->pMethods->xDeviceCharacteristics(real(f)); },
-    [](sqlite3_file* f, int page, int size, int extend, void volatile** memory) { return real(f)->pMethods->xShmMap(real(f), page, size, extend, memory); },
+    [](sqlite3_file* f, int page, int size, int extend, void volatile** memory) {
+      return real(f)->pMethods->xShmMap(real(f), page, size, extend, memory);
+    },
     [](sqlite3_file* f, int offset, int count, int flags) { return real(f)->pMethods->xShmLock(real(f), offset, count, flags); },
     [](sqlite3_file* f) { real(f)->pMethods->xShmBarrier(real(f)); },
     [](sqlite3_file* f, int remove) { return real(f)->pMethods->xShmUnmap(real(f), remove); },

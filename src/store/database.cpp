@@ -95,10 +95,11 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
     found = pragma("PRAGMA user_version");
   }
   if (pragma("PRAGMA application_id") != application_id)
-    throw EnvironmentError("the run store " + file_.string() + " is a database of another program", {"move it away, or choose another folder with --state"});
+    throw EnvironmentError("the run store " + file_.string() + " is a database of another program",
+                           {"move it away, or choose another folder with --state"});
   if (found > version)
-    throw EnvironmentError("the run store " + file_.string() + " was made by a newer version of pipe (format " + std::to_string(found) + ", this one knows " +
-                               std::to_string(version) + ")",
+    throw EnvironmentError("the run store " + file_.string() + " was made by a newer version of pipe (format " + std::to_string(found) +
+                               ", this one knows " + std::to_string(version) + ")",
                            {"use the newer pipe, or another folder with --state"});
   execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
   // Emptying the log at every end would cost a run that reuses everything more than all the rest of it: see the destructor.

@@ -16,7 +16,8 @@ namespace pipeline::store {
 /// A prepared statement in use; reset when it goes out of scope, and kept for the next time.
 class Statement {
  public:
-  Statement(sqlite3* database, sqlite3_stmt* statement, const std::filesystem::path& file) : database_(database), statement_(statement), file_(file) {}
+  Statement(sqlite3* database, sqlite3_stmt* statement, const std::filesystem::path& file)
+      : database_(database), statement_(statement), file_(file) {}
   ~Statement() {
     sqlite3_reset(statement_);
     sqlite3_clear_bindings(statement_);
@@ -34,8 +35,7 @@ class Statement {
   /// True if there is a row to read. Throws EnvironmentError.
   bool step();
   void run() {
-    while (step()) {
-    }
+    while (step()) {}
   }
 
   std::string text(int column) const;
@@ -47,10 +47,8 @@ class Statement {
   void bind_one(int index, const std::string& value) { bind_one(index, std::string_view(value)); }
   void bind_one(int index, const char* value) { bind_one(index, std::string_view(value)); }
   template <class Integer>
-    requires std::is_integral_v<Integer>
-  void bind_one(int index, Integer value) {
-    sqlite3_bind_int64(statement_, index, static_cast<std::int64_t>(value));
-  }
+  requires std::is_integral_v<Integer>
+  void bind_one(int index, Integer value) { sqlite3_bind_int64(statement_, index, static_cast<std::int64_t>(value)); }
   void bind_one(int index, std::optional<int> value) { value ? bind_one(index, *value) : void(sqlite3_bind_null(statement_, index)); }
 
   sqlite3* database_;
@@ -72,8 +70,12 @@ class Database {
   void execute(const char* sql);
 
  private:
-  struct Close { void operator()(sqlite3* database) const { sqlite3_close_v2(database); } };
-  struct Finalize { void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); } };
+  struct Close {
+    void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+  };
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
   std::filesystem::path file_;
   int version_;
   std::unique_ptr<sqlite3, Close> database_;

@@ -37,13 +37,20 @@ CREATE INDEX cache_by_step ON cache (pipeline, step);
 CREATE TABLE blobs (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
 )sql";
 
-#define RUN_COLUMNS "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, took, driver_pid, driver_started, same_as, steps, cached, failed"
+#define RUN_COLUMNS                                                                                                                                 \
+  "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, took, driver_pid, driver_started, same_as, steps, " \
+  "cached, failed"
 
 std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
 WallTime to_time(std::int64_t milliseconds) { return WallTime(std::chrono::milliseconds(milliseconds)); }
 
 RunRecord read_run(const Statement& row) {
-  RunRecord run{.id = row.text(0), .pipeline = row.text(1), .orchestrator = row.text(2), .file = row.text(3), .parameters = row.text(4), .git_commit = row.text(5)};
+  RunRecord run{.id = row.text(0),
+                .pipeline = row.text(1),
+                .orchestrator = row.text(2),
+                .file = row.text(3),
+                .parameters = row.text(4),
+                .git_commit = row.text(5)};
   run.git_dirty = row.integer(6) != 0;
   run.status = static_cast<RunStatus>(row.integer(7));
   run.started = to_time(row.integer(8));
@@ -85,9 +92,7 @@ std::string start_ticks(std::int64_t pid) try {
   if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' || stat[at + 2] == 'X') return "";
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
   return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
-} catch (const EnvironmentError&) {
-  return "";
-}
+} catch (const EnvironmentError&) { return ""; }
 
 /// This boot of the machine, and the place where process identifiers mean what they mean here: a container has identifiers of its own.
 std::string boot() {
@@ -123,7 +128,8 @@ const std::filesystem::path& RunStore::folder() const { return self_->folder; }
 std::filesystem::path RunStore::log_file(const std::string& name) const {
   const std::filesystem::path relative(name);
   // Names come from the database, and a path that leads out of the folder would be removed or shown.
-  if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end()) throw EnvironmentError("'" + name + "' is no name of a log");
+  if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
+    throw EnvironmentError("'" + name + "' is no name of a log");
   return self_->folder / "logs" / relative;
 }
 
@@ -147,8 +153,9 @@ void RunStore::transaction(const std::function<void()>& work) {
 
 void RunStore::add_run(const RunRecord& run) {
   self_->database.prepare("INSERT INTO runs (" RUN_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
-      .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit, run.git_dirty, static_cast<int>(run.status), to_integer(run.started),
-            to_integer(run.ended), run.took.count(), run.driver.pid, run.driver.started, run.same_as, run.steps, run.cached, run.failed)
+      .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit, run.git_dirty, static_cast<int>(run.status),
+            to_integer(run.started), to_integer(run.ended), run.took.count(), run.driver.pid, run.driver.started, run.same_as, run.steps, run.cached,
+            run.failed)
       .run();
 }
 
@@ -161,20 +168,24 @@ void RunStore::finish_run(const RunRecord& run) {
 void RunStore::put_step(const StepRecord& step) {
   const auto outputs = write_outputs(step.outputs);
   self_->database
-      .prepare("INSERT INTO steps (run, name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs)"
-               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
-               " ON CONFLICT (run, name) DO UPDATE SET status = ?3, key = ?4, reused_from = ?5, started = ?6, ended = ?7, took = ?8, attempts = ?9, image = ?10,"
-               " message = ?11, parameters = ?12, outputs = ?13")
-      .bind(step.run, step.name, static_cast<int>(step.status), step.key, step.reused_from, to_integer(step.started), to_integer(step.ended), step.took.count(),
-            step.attempts, step.image, step.message, step.parameters, outputs)
+      .prepare(
+          "INSERT INTO steps (run, name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs)"
+          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+          " ON CONFLICT (run, name) DO UPDATE SET status = ?3, key = ?4, reused_from = ?5, started = ?6, ended = ?7, took = ?8, attempts = ?9, image "
+          "= ?10,"
+          " message = ?11, parameters = ?12, outputs = ?13")
+      .bind(step.run, step.name, static_cast<int>(step.status), step.key, step.reused_from, to_integer(step.started), to_integer(step.ended),
+            step.took.count(), step.attempts, step.image, step.message, step.parameters, outputs)
       .run();
 }
 
 void RunStore::put_attempt(const AttemptRecord& attempt) {
-  self_->database.prepare("INSERT OR REPLACE INTO attempts (run, step, number, started, ended, took, exit_code, failure_kind, message, log)"
-                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")
-      .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started), to_integer(attempt.ended), attempt.took.count(), attempt.exit_code,
-            attempt.failure_kind, attempt.message, attempt.log)
+  self_->database
+      .prepare(
+          "INSERT OR REPLACE INTO attempts (run, step, number, started, ended, took, exit_code, failure_kind, message, log)"
+          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")
+      .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started), to_integer(attempt.ended), attempt.took.count(),
+            attempt.exit_code, attempt.failure_kind, attempt.message, attempt.log)
       .run();
 }
 
@@ -238,11 +249,14 @@ std::vector<StepRecord> RunStore::steps(const std::string& run) {
     row.bind(run);
     if (row.step()) shown_from = row.text(0);
   }
-  auto row = self_->database.prepare("SELECT name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs FROM steps WHERE run = ?1 ORDER BY id");
+  auto row = self_->database.prepare(
+      "SELECT name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs FROM steps WHERE run = ?1 ORDER BY "
+      "id");
   row.bind(shown_from.empty() ? run : shown_from);
   std::vector<StepRecord> found;
   while (row.step()) {
-    StepRecord step{.run = run, .name = row.text(0), .status = static_cast<StepStatus>(row.integer(1)), .key = row.text(2), .reused_from = row.text(3)};
+    StepRecord step{
+        .run = run, .name = row.text(0), .status = static_cast<StepStatus>(row.integer(1)), .key = row.text(2), .reused_from = row.text(3)};
     step.image = row.text(8);
     step.message = row.text(9);
     step.parameters = row.text(10);
@@ -262,7 +276,8 @@ std::vector<StepRecord> RunStore::steps(const std::string& run) {
 }
 
 std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std::string& step) {
-  auto row = self_->database.prepare("SELECT number, started, ended, took, exit_code, failure_kind, message, log FROM attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
+  auto row = self_->database.prepare(
+      "SELECT number, started, ended, took, exit_code, failure_kind, message, log FROM attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
   row.bind(run, step);
   std::vector<AttemptRecord> found;
   while (row.step()) {
@@ -341,6 +356,8 @@ std::optional<std::string> RunStore::get_blob(const std::string& kind, const std
   return row.step() ? std::optional(row.text(0)) : std::nullopt;
 }
 
-void RunStore::remove_blob(const std::string& kind, const std::string& key) { self_->database.prepare("DELETE FROM blobs WHERE kind = ?1 AND key = ?2").bind(kind, key).run(); }
+void RunStore::remove_blob(const std::string& kind, const std::string& key) {
+  self_->database.prepare("DELETE FROM blobs WHERE kind = ?1 AND key = ?2").bind(kind, key).run();
+}
 
 }  // namespace pipeline::store

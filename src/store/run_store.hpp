@@ -28,15 +28,15 @@ struct ProcessId {
 
 struct RunRecord {
   std::string id, pipeline, orchestrator;
-  std::string file;                  ///< The pipeline's file, absolute.
-  std::string parameters;            ///< JSON object.
-  std::string git_commit;            ///< Empty: no repository.
+  std::string file;        ///< The pipeline's file, absolute.
+  std::string parameters;  ///< JSON object.
+  std::string git_commit;  ///< Empty: no repository.
   bool git_dirty = false;
   RunStatus status = RunStatus::running;
   WallTime started{}, ended{};       ///< ended: 0 while it runs.
   std::chrono::milliseconds took{};  ///< By the monotonic clock.
   ProcessId driver;
-  std::string same_as;               ///< A run that reused every step of another one keeps no rows of its own.
+  std::string same_as;  ///< A run that reused every step of another one keeps no rows of its own.
   std::size_t steps = 0, cached = 0, failed = 0;
 };
 
@@ -50,14 +50,14 @@ struct OutputRecord {
 struct StepRecord {
   std::string run, name;
   StepStatus status = StepStatus::pending;
-  std::string key;                  ///< Digest of the key's parts, hex; empty until known.
-  std::string reused_from;          ///< Run that made it, for a cached step.
+  std::string key;          ///< Digest of the key's parts, hex; empty until known.
+  std::string reused_from;  ///< Run that made it, for a cached step.
   WallTime started{}, ended{};
   std::chrono::milliseconds took{};
   unsigned attempts = 0;
-  std::string image;                ///< Image id or interpreter.
-  std::string message;              ///< Why it failed or was skipped.
-  std::string parameters;           ///< JSON object.
+  std::string image;       ///< Image id or interpreter.
+  std::string message;     ///< Why it failed or was skipped.
+  std::string parameters;  ///< JSON object.
   std::vector<OutputRecord> outputs;
 };
 
@@ -68,11 +68,13 @@ struct AttemptRecord {
   std::chrono::milliseconds took{};
   std::optional<int> exit_code;
   std::string failure_kind, message;
-  std::string log;                  ///< File name below the store's logs/ folder.
+  std::string log;  ///< File name below the store's logs/ folder.
 };
 
 /// One named part of a cache key, as `image` or `input data`. The value is a digest or a short text; never a secret.
-struct KeyPart { std::string name, value; };
+struct KeyPart {
+  std::string name, value;
+};
 
 /// An earlier success that a step may reuse.
 struct CacheEntry {

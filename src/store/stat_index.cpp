@@ -56,7 +56,8 @@ Digest StatIndex::digest(const std::filesystem::path& file) {
   entry.digest = sha256_file(file);
   // What changed while it was read, or so shortly before that a further change may bear the same time, is read again the next time.
   struct stat after {};
-  const bool steady = ::stat(file.c_str(), &after) == 0 && nanoseconds(after.st_mtim) == stamp.mtime_ns && nanoseconds(after.st_ctim) == stamp.ctime_ns;
+  const bool steady =
+      ::stat(file.c_str(), &after) == 0 && nanoseconds(after.st_mtim) == stamp.mtime_ns && nanoseconds(after.st_ctim) == stamp.ctime_ns;
   const auto age = before - std::max(stamp.mtime_ns, stamp.ctime_ns);
   const bool has_fine_clock = stamp.mtime_ns % 1'000'000 != 0;
   entry.kept = steady && age > kCoarse;

@@ -81,7 +81,8 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
         node.kind = TreeNode::Kind::link;
         node.target = fs::read_symlink(entries->path()).string();
         if (!stays_inside(root, node.path)) {
-          refuse(entries->path(), "it is a symbolic link to " + node.target + ", outside of the folder", "copy what it points to instead, e.g. with cp -L");
+          refuse(entries->path(), "it is a symbolic link to " + node.target + ", outside of the folder",
+                 "copy what it points to instead, e.g. with cp -L");
         }
       } else {
         refuse(entries->path(), "it is a socket, a pipe or a device", "write files, folders and links only");
@@ -125,9 +126,7 @@ void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::pat
       case TreeNode::Kind::link:
         if (::symlink(node.target.c_str(), to.c_str()) != 0) throw system_error("cannot make the link " + to.string(), errno);
         break;
-      case TreeNode::Kind::file:
-        node.digest = copy_file(root / node.path, to, node.executable ? 0777 : 0666, &node.bytes);
-        break;
+      case TreeNode::Kind::file: node.digest = copy_file(root / node.path, to, node.executable ? 0777 : 0666, &node.bytes); break;
     }
   }
 }

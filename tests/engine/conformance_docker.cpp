@@ -14,9 +14,11 @@ Settings slim() {
 
 INSTANTIATE_TEST_SUITE_P(Docker, Conformance,
                          testing::Values(Place{.name = "docker",
-                                               .make = [](asio::io_context& loop, const fs::path& root) {
-                                                 return make_docker_orchestrator(loop, {.root = root, .state = root / ".pipe", .run_id = "conformance"});
-                                               },
+                                               .make =
+                                                   [](asio::io_context& loop, const fs::path& root) {
+                                                     return make_docker_orchestrator(
+                                                         loop, {.root = root, .state = root / ".pipe", .run_id = "conformance"});
+                                                   },
                                                .settings = slim()}),
                          [](auto& place) { return place.param.name; });
 

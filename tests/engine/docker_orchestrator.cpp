@@ -71,9 +71,19 @@ class DockerOrchestrator : public testing::Test {
   ~DockerOrchestrator() override { EXPECT_EQ(left(), 0U) << "containers are left"; }
 
   Attempt attempt(Try& a) {
-    return {.step = a.step, .pipeline = "test", .run_id = run_id_, .number = a.number, .code = a.folder / "code", .inputs = a.inputs,
-            .outputs = a.folder / "outputs", .output_names = a.outputs, .scratch = a.folder / "scratch", .environment = {}, .secrets = a.secrets,
-            .log = a.log, .cancel = a.cancel};
+    return {.step = a.step,
+            .pipeline = "test",
+            .run_id = run_id_,
+            .number = a.number,
+            .code = a.folder / "code",
+            .inputs = a.inputs,
+            .outputs = a.folder / "outputs",
+            .output_names = a.outputs,
+            .scratch = a.folder / "scratch",
+            .environment = {},
+            .secrets = a.secrets,
+            .log = a.log,
+            .cancel = a.cancel};
   }
   Task<> run_one(Try& a, AttemptResult& result) {
     Silent events;
@@ -111,9 +121,7 @@ class DockerOrchestrator : public testing::Test {
     }(engine_, name, std::move(body), start, id));
     return id;
   }
-  ContainerPlace place() {
-    return {.image = "debian:bookworm-slim", .root = folder_.path(), .home = "/", .user = "0:0", .owner = owner()};
-  }
+  ContainerPlace place() { return {.image = "debian:bookworm-slim", .root = folder_.path(), .home = "/", .user = "0:0", .owner = owner()}; }
   /// Value of the label pipe.state, as a container of this orchestrator has it.
   std::string owner() {
     if (!owner_.empty()) return owner_;
@@ -136,8 +144,8 @@ class DockerOrchestrator : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string run_id_ = make_run_id(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count(),
-                                    std::random_device{}());
+  std::string run_id_ = make_run_id(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count(), std::random_device{}());
   asio::io_context loop_;
   docker::EngineApi engine_{loop_, docker::find_endpoint()};
   std::unique_ptr<Orchestrator> orchestrator_;
@@ -211,7 +219,8 @@ TEST_F(DockerOrchestrator, too_much_memory_is_told_with_the_limit) {
   Try a(folder_.path(), "oom");
   a.step.settings.docker.parent_image = "python:3.11-slim-bookworm";
   a.step.settings.resources.memory = 32ULL << 20;
-  a.list({"python3", "-c", "open('/pipe/outputs/began', 'w').close(); b = bytearray(512 << 20); b[::4096] = b'x' * len(b[::4096]); print('it fits')"});
+  a.list(
+      {"python3", "-c", "open('/pipe/outputs/began', 'w').close(); b = bytearray(512 << 20); b[::4096] = b'x' * len(b[::4096]); print('it fits')"});
   const auto result = run(a);
   ASSERT_TRUE(result.failure) << "this engine enforces no memory limits: see `docker info`";
   EXPECT_EQ(result.failure->kind, FailureKind::out_of_memory) << result.failure->message;
@@ -255,11 +264,13 @@ TEST_F(DockerOrchestrator, what_is_cancelled_before_it_starts_makes_no_container
   Try a(folder_.path(), "early");
   a.list({"true"});
   Silent events;
-  await([](Orchestrator& orchestrator, Try& one, EventSink& sink) -> Task<> { co_await orchestrator.prepare(one.step, sink, one.cancel); }(*orchestrator_, a, events));
+  await([](Orchestrator& orchestrator, Try& one, EventSink& sink) -> Task<> { co_await orchestrator.prepare(one.step, sink, one.cancel); }(
+                                                                      *orchestrator_, a, events));
   a.cancel.stop(StopLevel::graceful);
   AttemptResult result;
   const auto one = attempt(a);
-  await([](Orchestrator& orchestrator, const Attempt& cancelled, AttemptResult& ended) -> Task<> { ended = co_await orchestrator.run(cancelled); }(*orchestrator_, one, result));
+  await([](Orchestrator& orchestrator, const Attempt& cancelled, AttemptResult& ended) -> Task<> { ended = co_await orchestrator.run(cancelled); }(
+                                                                                           *orchestrator_, one, result));
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
 }
 
@@ -274,8 +285,10 @@ TEST_F(DockerOrchestrator, a_step_sees_its_files_and_writes_its_outputs_as_the_c
   a.secrets["TOKEN"] = "hush";
   a.step.settings.docker.volumes = {"./shared:/shared:ro"};
   a.shell(
-      "pwd; cat hello.txt /pipe/inputs/data.csv /shared/s; echo; echo $TOKEN $HOME; touch $HOME/x; cat /pipe/inputs/data.csv > \"$PIPE_OUTPUT_MODEL\"; mkdir "
-      "/pipe/outputs/d; (echo x > hello.txt) 2>/dev/null || echo read-only; (echo x > /pipe/inputs/data.csv) 2>/dev/null || echo read-only; (echo x > /shared/s) "
+      "pwd; cat hello.txt /pipe/inputs/data.csv /shared/s; echo; echo $TOKEN $HOME; touch $HOME/x; cat /pipe/inputs/data.csv > "
+      "\"$PIPE_OUTPUT_MODEL\"; mkdir "
+      "/pipe/outputs/d; (echo x > hello.txt) 2>/dev/null || echo read-only; (echo x > /pipe/inputs/data.csv) 2>/dev/null || echo read-only; (echo x "
+      "> /shared/s) "
       "2>/dev/null || echo read-only");
   const auto result = run(a);
   EXPECT_FALSE(result.failure) << result.failure->message;
@@ -317,7 +330,9 @@ TEST_F(DockerOrchestrator, twenty_at_once_do_not_mix) {
   for (int i = 0; i < 20; ++i) {
     auto& a = *tries.emplace_back(std::make_unique<Try>(folder_.path(), "many-" + std::to_string(i)));
     a.shell("echo $PIPE_STEP_NAME; exit " + std::to_string(i % 3));
-    asio::co_spawn(loop_, run_one(a, results[static_cast<std::size_t>(i)]), [&](std::exception_ptr error) { if (error) failure = error; });
+    asio::co_spawn(loop_, run_one(a, results[static_cast<std::size_t>(i)]), [&](std::exception_ptr error) {
+      if (error) failure = error;
+    });
   }
   loop_.run();
   if (failure) std::rethrow_exception(failure);

@@ -57,7 +57,9 @@ TEST_F(EngineApiTest, a_reference_is_never_a_way_to_another_part_of_the_api) {
 TEST_F(EngineApiTest, a_value_that_is_not_utf8_is_refused) {
   nlohmann::json body;
   body["Image"] = "\xff";
-  EXPECT_THROW(await([](EngineApi& engine, nlohmann::json description) -> Task<> { co_await engine.create_container("x", description); }(engine_, body)), EnvironmentError);
+  EXPECT_THROW(
+      await([](EngineApi& engine, nlohmann::json description) -> Task<> { co_await engine.create_container("x", description); }(engine_, body)),
+      EnvironmentError);
 }
 
 TEST_F(EngineApiTest, the_version_is_negotiated_once_for_all_who_ask) {
@@ -110,7 +112,9 @@ TEST_F(EngineApiTest, a_container_goes_through_its_life) {
     std::string out, err;
     int code = -1;
     net::Companion logs(loop.get_executor(), [](EngineApi& api, std::string container, std::string& to_out, std::string& to_err) -> Task<> {
-      const std::function<void(bool, std::string_view)> take = [&](bool is_stderr, std::string_view bytes) { (is_stderr ? to_err : to_out) += bytes; };
+      const std::function<void(bool, std::string_view)> take = [&](bool is_stderr, std::string_view bytes) {
+        (is_stderr ? to_err : to_out) += bytes;
+      };
       co_await api.start_container(container);
       co_await api.start_container(container);  // again: it runs already
       co_await api.follow_logs(container, take);

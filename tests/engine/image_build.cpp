@@ -17,13 +17,16 @@ TEST_F(ImageTest, requirements_are_installed_with_pip) {
 
 TEST_F(ImageTest, debian_packages_are_installed_and_no_lists_are_left) {
   auto made = ensure(step("train", {.parent_image = "debian:bookworm-slim", .apt_packages = {"tini"}}));
-  EXPECT_EQ(run(made.image_id, "tini --version | cut -c1-12; ls /var/lib/apt/lists /var/cache/apt/archives | grep -v -e lock -e partial -e ^/ -e '^$'"), "tini version\n")
+  EXPECT_EQ(
+      run(made.image_id, "tini --version | cut -c1-12; ls /var/lib/apt/lists /var/cache/apt/archives | grep -v -e lock -e partial -e ^/ -e '^$'"),
+      "tini version\n")
       << events.text();
 }
 
 TEST_F(ImageTest, a_parent_that_gets_python_from_apt_takes_requirements) {
   auto made = ensure(step("train", {.parent_image = "debian:bookworm-slim", .requirements = {"six==1.16.0"}, .apt_packages = {"python3"}}));
-  EXPECT_EQ(run(made.image_id, "python3 -c 'import six; print(six.__version__)'; python3 -m pip --version 2>&1 | tail -1"), "1.16.0\n/usr/bin/python3: No module named pip\n")
+  EXPECT_EQ(run(made.image_id, "python3 -c 'import six; print(six.__version__)'; python3 -m pip --version 2>&1 | tail -1"),
+            "1.16.0\n/usr/bin/python3: No module named pip\n")
       << events.text();
 }
 
@@ -45,7 +48,8 @@ TEST_F(ImageTest, a_user_that_the_parent_lacks_is_created) {
 }
 
 TEST_F(ImageTest, values_of_variables_arrive_as_they_are) {
-  auto made = ensure(step("train", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "$HOME ${PATH} \\n \\\" 'q' \"x\" # \xc3\xa9 \\"}, {"B", ""}}}));
+  auto made = ensure(
+      step("train", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "$HOME ${PATH} \\n \\\" 'q' \"x\" # \xc3\xa9 \\"}, {"B", ""}}}));
   EXPECT_EQ(run(made.image_id, "printf '%s|%s' \"$A\" \"$B\""), "$HOME ${PATH} \\n \\\" 'q' \"x\" # \xc3\xa9 \\|");
 }
 
@@ -76,13 +80,16 @@ TEST_F(ImageTest, a_step_that_adds_nothing_runs_its_parent) {
 TEST_F(ImageTest, equal_environments_build_once_and_different_ones_side_by_side) {
   ImageBuilder builder(loop, *engine, options);
   std::vector<StepSpec> steps;
-  for (auto* value : {"1", "1", "2", "1"}) steps.push_back(step("s" + std::to_string(steps.size()), {.parent_image = "debian:bookworm-slim", .environment = {{"A", value}}}));
+  for (auto* value : {"1", "1", "2", "1"})
+    steps.push_back(step("s" + std::to_string(steps.size()), {.parent_image = "debian:bookworm-slim", .environment = {{"A", value}}}));
   steps[3].settings.docker.runtime_environment = {{"ONLY", "at run"}};
   std::vector<ImageStatus> made(steps.size());
   int failures = 0;
   for (std::size_t i = 0; i < steps.size(); ++i)
     asio::co_spawn(
-        loop, [](ImageBuilder& b, const StepSpec& s, ImageStatus& out, EventSink& e, CancelSource& c) -> Task<> { out = co_await b.ensure(s, e, c); }(builder, steps[i], made[i], events, cancel),
+        loop,
+        [](ImageBuilder& b, const StepSpec& s, ImageStatus& out, EventSink& e, CancelSource& c) -> Task<> { out = co_await b.ensure(s, e, c); }(
+                                                                                                    builder, steps[i], made[i], events, cancel),
         [&](std::exception_ptr error) { failures += error != nullptr; });
   loop.restart();
   loop.run();
@@ -136,9 +143,10 @@ TEST_F(ImageTest, a_dockerfile_of_the_users_is_the_parent) {
 }
 
 TEST_F(ImageTest, a_local_project_is_installed_in_a_copy_of_the_code) {
-  write_file_atomically(folder.path() / "pyproject.toml",
-                        "[build-system]\nrequires = [\"setuptools\"]\nbuild-backend = \"setuptools.build_meta\"\n"
-                        "[project]\nname = \"mine\"\nversion = \"1.2\"\ndependencies = [\"six==1.16.0\"]\n[tool.setuptools]\npy-modules = [\"mine\"]\n");
+  write_file_atomically(
+      folder.path() / "pyproject.toml",
+      "[build-system]\nrequires = [\"setuptools\"]\nbuild-backend = \"setuptools.build_meta\"\n"
+      "[project]\nname = \"mine\"\nversion = \"1.2\"\ndependencies = [\"six==1.16.0\"]\n[tool.setuptools]\npy-modules = [\"mine\"]\n");
   write_file_atomically(folder.path() / "mine.py", "import six\nprint('mine', six.__version__)\n");
   auto made = ensure(step("a", {.pyproject_path = "pyproject.toml", .local_project_install_command = "uv pip install --no-deps -e ."}));
   EXPECT_EQ(run(made.image_id, "cd / && python -c 'import mine'"), "mine 1.16.0\n") << events.text();

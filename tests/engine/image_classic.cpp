@@ -20,8 +20,10 @@ TEST_F(ClassicImageTest, everything_is_installed_and_nothing_else_is_left) {
                                     .apt_packages = {"tini"},
                                     .environment = {{"A", "$B"}},
                                     .user = "learner"}));
-  EXPECT_EQ(run(made.image_id, "id -un; echo \"$A\"; python -c 'import six; print(six.__version__)'; command -v tini; python /usr/local/lib/tool.py; dpkg -s tini | grep Status; "
-                               "touch ~/x && echo home; ls -d /pipe* /tmp/* 2>/dev/null; stat -c '%a %U' /tmp /home/learner /etc"),
+  EXPECT_EQ(run(made.image_id,
+                "id -un; echo \"$A\"; python -c 'import six; print(six.__version__)'; command -v tini; python /usr/local/lib/tool.py; dpkg -s tini | "
+                "grep Status; "
+                "touch ~/x && echo home; ls -d /pipe* /tmp/* 2>/dev/null; stat -c '%a %U' /tmp /home/learner /etc"),
             "learner\n$B\n1.16.0\n/usr/bin/tini\ntool\nStatus: install ok installed\nhome\n1777 root\n755 learner\n755 root\n")
       << events.text();
   // The stages, which had the host's configuration, are gone.
@@ -36,7 +38,8 @@ TEST_F(ClassicImageTest, everything_is_installed_and_nothing_else_is_left) {
 TEST_F(ClassicImageTest, a_failing_line_is_shown_with_its_number) {
   write_file_atomically(folder.path() / "Dockerfile", "FROM debian:bookworm-slim\n\nRUN echo oops && exit 7\n");
   auto text = failure_of(step("train", {.dockerfile = "Dockerfile"}));
-  for (auto* part : {"at line 3 of the Dockerfile", "| Dockerfile:3: RUN echo oops && exit 7", "| oops", "non-zero code: 7"}) EXPECT_NE(text.find(part), std::string::npos) << text;
+  for (auto* part : {"at line 3 of the Dockerfile", "| Dockerfile:3: RUN echo oops && exit 7", "| oops", "non-zero code: 7"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST_F(ClassicImageTest, a_parent_without_python_is_told) {

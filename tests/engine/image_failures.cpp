@@ -10,8 +10,11 @@ void expect_in(const std::string& text, std::initializer_list<const char*> parts
 
 TEST_F(ImageTest, a_requirement_that_does_not_exist_is_named) {
   auto text = failure_of(step("train", {.requirements = {"six==99.99"}}));
-  expect_in(text, {"cannot build the image from python:3.11-slim-bookworm at line 11 of the Dockerfile: the Python packages could not be installed (exit code 1)", "| Dockerfile:", "/dev/pipe/python/install.sh", "there is no version of six==99.99",
-                   "= there is no `six==99.99` for this Python in the package index"});
+  expect_in(
+      text,
+      {"cannot build the image from python:3.11-slim-bookworm at line 11 of the Dockerfile: the Python packages could not be installed (exit code 1)",
+       "| Dockerfile:", "/dev/pipe/python/install.sh", "there is no version of six==99.99",
+       "= there is no `six==99.99` for this Python in the package index"});
   auto with_pip = failure_of(step("train", {.python_package_installer = PackageInstaller::pip, .requirements = {"six==99.99"}}));
   expect_in(with_pip, {"No matching distribution found for six==99.99", "= there is no `six==99.99`"});
 }
@@ -23,8 +26,9 @@ TEST_F(ImageTest, a_debian_package_that_does_not_exist_is_named) {
 
 TEST_F(ImageTest, requirements_on_a_parent_without_python_say_what_to_write) {
   auto text = failure_of(step("train", {.parent_image = "debian:bookworm-slim", .requirements = {"six"}}));
-  expect_in(text, {"cannot build the image from debian:bookworm-slim: Python requirements are asked for, and Debian GNU/Linux 12 (bookworm) has no Python",
-                   "= add 'apt_packages: [python3]', or choose a parent_image that has Python"});
+  expect_in(text,
+            {"cannot build the image from debian:bookworm-slim: Python requirements are asked for, and Debian GNU/Linux 12 (bookworm) has no Python",
+             "= add 'apt_packages: [python3]', or choose a parent_image that has Python"});
 }
 
 TEST_F(ImageTest, a_parent_without_a_shell_is_told) {
@@ -35,16 +39,19 @@ TEST_F(ImageTest, a_parent_without_a_shell_is_told) {
 }
 
 TEST_F(ImageTest, apt_packages_on_another_distribution_name_it) {
-  write_file_atomically(folder.path() / "Dockerfile",
-                        "FROM debian:bookworm-slim\nRUN rm /usr/bin/apt-get && printf 'NAME=Other\\nPRETTY_NAME=\"Other Linux 3\"\\n' > /etc/os-release\n");
+  write_file_atomically(
+      folder.path() / "Dockerfile",
+      "FROM debian:bookworm-slim\nRUN rm /usr/bin/apt-get && printf 'NAME=Other\\nPRETTY_NAME=\"Other Linux 3\"\\n' > /etc/os-release\n");
   auto text = failure_of(step("train", {.dockerfile = "Dockerfile", .apt_packages = {"tini"}}));
   expect_in(text, {"apt_packages needs apt-get, which Other Linux 3 does not have", "= choose a parent_image of Debian or Ubuntu"});
 }
 
 TEST_F(ImageTest, a_failing_line_of_the_users_dockerfile_is_shown_with_its_number) {
-  write_file_atomically(folder.path() / "Dockerfile", "FROM debian:bookworm-slim\n\n# why\nRUN echo before \\\n && echo oops >&2 && exit 7\nRUN true\n");
+  write_file_atomically(folder.path() / "Dockerfile",
+                        "FROM debian:bookworm-slim\n\n# why\nRUN echo before \\\n && echo oops >&2 && exit 7\nRUN true\n");
   auto text = failure_of(step("train", {.dockerfile = "Dockerfile"}));
-  expect_in(text, {"cannot build the image of the pipeline's own Dockerfile at line 4 of the Dockerfile", "exit code: 7", "| Dockerfile:4: RUN echo before && echo oops", "| before", "| oops"});
+  expect_in(text, {"cannot build the image of the pipeline's own Dockerfile at line 4 of the Dockerfile", "exit code: 7",
+                   "| Dockerfile:4: RUN echo before && echo oops", "| before", "| oops"});
 }
 
 TEST_F(ImageTest, a_dockerfile_that_does_not_parse_is_shown_with_its_line) {
@@ -75,7 +82,8 @@ TEST_F(ImageTest, a_cancelled_build_ends_at_once_and_can_be_made_again) {
     explicit StopAtSleep(CancelSource& s) : source(s) {}
     void emit(const Event& event) override {
       Recorder::emit(event);
-      if (auto* progress = std::get_if<event::BuildProgress>(&event); progress && progress->text.find("RUN sleep 120") != std::string::npos) source.stop(StopLevel::graceful);
+      if (auto* progress = std::get_if<event::BuildProgress>(&event); progress && progress->text.find("RUN sleep 120") != std::string::npos)
+        source.stop(StopLevel::graceful);
     }
   } stopping(cancel);
   ImageBuilder builder(loop, *engine, options);

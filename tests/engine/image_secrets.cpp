@@ -37,7 +37,8 @@ class ImageSecretsTest : public ImageTest {
   /// All that the image holds: its configuration, its history, every layer, as one text (layers are plain tars in a saved image).
   std::string saved(const std::string& reference) {
     auto path = folder.path() / "saved.tar";
-    auto command = "docker save " + reference + " -o " + path.string() + " 2>/dev/null && cd " + folder.path().string() + " && mkdir -p layers && tar xf saved.tar -C layers";
+    auto command = "docker save " + reference + " -o " + path.string() + " 2>/dev/null && cd " + folder.path().string() +
+                   " && mkdir -p layers && tar xf saved.tar -C layers";
     if (std::system(command.c_str()) != 0) return {};
     std::string all;
     for (auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "layers"))
@@ -49,7 +50,8 @@ class ImageSecretsTest : public ImageTest {
     Variable cert("PIP_CERT", certificates.string()), ssl("SSL_CERT_FILE", certificates.string());
     // pip goes on when one of several indexes does not answer; uv stops, so that it gets none that cannot answer.
     bool pip = spec.settings.docker.python_package_installer == PackageInstaller::pip;
-    Variable index(pip ? "PIP_EXTRA_INDEX_URL" : "UV_INDEX_TEST_PASSWORD", pip ? "https://reader:canary-password-4711@127.0.0.1:9/simple" : "canary-password-4711");
+    Variable index(pip ? "PIP_EXTRA_INDEX_URL" : "UV_INDEX_TEST_PASSWORD",
+                   pip ? "https://reader:canary-password-4711@127.0.0.1:9/simple" : "canary-password-4711");
     Variable retries("PIP_RETRIES", "0");
     Variable proxy("no_proxy", "canary-host-4711.example");
     auto made = ensure(spec);

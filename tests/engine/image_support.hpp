@@ -39,7 +39,9 @@ struct Recorder : EventSink {
 /// Each test has a repository name of its own, whose images are removed at its end.
 class ImageTest : public testing::Test {
  protected:
-  ImageTest() : folder(std::filesystem::temp_directory_path()), repository("pipe-test-" + std::to_string(std::random_device{}())) { options.root = folder.path(); }
+  ImageTest() : folder(std::filesystem::temp_directory_path()), repository("pipe-test-" + std::to_string(std::random_device{}())) {
+    options.root = folder.path();
+  }
 
   void TearDown() override {
     auto images = wait(engine->call("GET", "/images/json?all=0"));
@@ -48,8 +50,7 @@ class ImageTest : public testing::Test {
       for (auto& tag : image["RepoTags"])
         if (tag.get<std::string>().starts_with(repository + ":")) try {
             wait(engine->remove_image(tag.get<std::string>()));
-          } catch (const EnvironmentError&) {
-          }
+          } catch (const EnvironmentError&) {}
     }
   }
 
@@ -58,7 +59,8 @@ class ImageTest : public testing::Test {
     std::optional<Result> result;
     std::exception_ptr error;
     asio::co_spawn(
-        loop, [](Task<Result> inner, std::optional<Result>& out) -> Task<> { out = co_await std::move(inner); }(std::move(task), result), [&](std::exception_ptr failed) { error = failed; });
+        loop, [](Task<Result> inner, std::optional<Result>& out) -> Task<> { out = co_await std::move(inner); }(std::move(task), result),
+        [&](std::exception_ptr failed) { error = failed; });
     loop.restart();
     loop.run();
     if (error) std::rethrow_exception(error);
@@ -93,15 +95,14 @@ class ImageTest : public testing::Test {
 
   /// What a command in the image prints.
   std::string run(const std::string& image, const std::string& command) {
-    auto id = wait(engine->create_container("", {{"Image", image}, {"Entrypoint", {"/bin/sh", "-c", command}}, {"HostConfig", {{"NetworkMode", "none"}}}}));
+    auto id =
+        wait(engine->create_container("", {{"Image", image}, {"Entrypoint", {"/bin/sh", "-c", command}}, {"HostConfig", {{"NetworkMode", "none"}}}}));
     std::string output;
     try {
       wait(engine->start_container(id));
       wait(engine->wait_container(id));  // What an engine of 20.10 hands out while it runs may lack a last line without an end.
       wait(engine->follow_logs(id, [&](bool, std::string_view bytes) { output += bytes; }));
-    } catch (const EnvironmentError& error) {
-      output = error.what();
-    }
+    } catch (const EnvironmentError& error) { output = error.what(); }
     wait(engine->remove_container(id));
     return output;
   }

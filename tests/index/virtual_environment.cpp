@@ -97,8 +97,7 @@ TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
       ++made;
     });
   loop.restart();
-  while (made < 2 && loop.run_one() > 0) {
-  }
+  while (made < 2 && loop.run_one() > 0) {}
   EXPECT_EQ(events.of<event::BuildStarted>().size(), 1u);
   ASSERT_EQ(events.of<event::BuildFinished>().size(), 1u);
   EXPECT_FALSE(events.of<event::BuildFinished>()[0].failure);
@@ -131,8 +130,7 @@ TEST_F(VirtualEnvironment, two_programs_at_once_make_it_once) {
       ++made;
     });
   loop.restart();
-  while (made < 2 && loop.run_one() > 0) {
-  }
+  while (made < 2 && loop.run_one() > 0) {}
   EXPECT_EQ(events.of<event::BuildStarted>().size(), 1u);
   EXPECT_THAT(events.of<event::Notice>()[0].text, HasSubstr("waiting"));
 }
@@ -184,7 +182,8 @@ TEST(install_advice, says_what_to_do_for_what_was_printed) {
   python.version = "3.12";
   auto advice = [&](const std::string& output) { return local::advice_for_failed_install(output, python, "/project"); };
   EXPECT_THAT(advice("ERROR: No matching distribution found for x"), Contains(HasSubstr("Python 3.12")));
-  EXPECT_THAT(advice("The virtual environment was not created successfully because ensurepip is not available."), Contains(HasSubstr("python3-venv")));
+  EXPECT_THAT(advice("The virtual environment was not created successfully because ensurepip is not available."),
+              Contains(HasSubstr("python3-venv")));
   EXPECT_THAT(advice("SSL: CERTIFICATE_VERIFY_FAILED"), Contains(HasSubstr("SSL_CERT_FILE")));
   EXPECT_THAT(advice("OSError: [Errno 28] No space left on device"), Contains(HasSubstr("disk is full")));
   EXPECT_THAT(advice("fatal error: Python.h: No such file"), Contains(HasSubstr("python3-dev")));

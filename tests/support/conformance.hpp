@@ -21,7 +21,7 @@ namespace pipeline::test {
 struct Place {
   std::string name;
   std::function<std::unique_ptr<Orchestrator>(asio::io_context&, const fs::path& root)> make;
-  Settings settings;         ///< Of every step; its programs must include `sh` and the usual small ones.
+  Settings settings;            ///< Of every step; its programs must include `sh` and the usual small ones.
   bool root_may_write = false;  ///< A step that runs as root can write to its inputs: the place has no read-only mounts.
 };
 
@@ -181,8 +181,8 @@ TEST_P(Conformance, any_parameter_arrives_as_it_is) {
   const std::string nasty = "it's \"two\"\nlines;  $(touch hacked) `id` \\ * é 漢 $HOME -n";
   AttemptBuilder list(program({"printf", "%s"}));
   list.step.command.arguments.push_back(hole(Template::Hole::parameter, "p"));
-  AttemptBuilder line(shell(text("printf %s ") + hole(Template::Hole::parameter, "p") + text(" '") + hole(Template::Hole::parameter, "p") + text("' \"") +
-                            hole(Template::Hole::parameter, "p") + text("\" \"$PIPE_PARAM_P\"")));
+  AttemptBuilder line(shell(text("printf %s ") + hole(Template::Hole::parameter, "p") + text(" '") + hole(Template::Hole::parameter, "p") +
+                            text("' \"") + hole(Template::Hole::parameter, "p") + text("\" \"$PIPE_PARAM_P\"")));
   for (auto* step : {&list, &line}) {
     step->step.parameters = {{"p", nasty}};
     auto result = run(*step);
@@ -262,8 +262,7 @@ TEST_P(Conformance, attempts_run_side_by_side) {
     });
   }
   loop.restart();
-  while (ended < 2 && loop.run_one() > 0) {
-  }
+  while (ended < 2 && loop.run_one() > 0) {}
   EXPECT_EQ(second.log.out, "second\n");
 }
 

@@ -22,8 +22,7 @@ T run_task(asio::io_context& loop, Task<T> task) {
     done = true;
   });
   loop.restart();
-  while (!done && loop.run_one() > 0) {
-  }
+  while (!done && loop.run_one() > 0) {}
   if (error) std::rethrow_exception(error);
   return std::move(result.value());
 }

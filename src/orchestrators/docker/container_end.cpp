@@ -23,12 +23,15 @@ std::optional<Failure> not_executed(std::string_view text, const Attempt& attemp
   if (has("executable file not found") || has("No such file or directory") || has("no such file or directory")) {
     if (attempt.step.command.shell) {
       failure.message = "could not start: the image " + image + " has no shell (`sh`)";
-      failure.hints = {"write the command as a list, which needs no shell: `command: [PROGRAM, ARGUMENT, ...]`", "or take a parent image that has one"};
+      failure.hints = {"write the command as a list, which needs no shell: `command: [PROGRAM, ARGUMENT, ...]`",
+                       "or take a parent image that has one"};
     } else {
       failure.message = "could not start: there is no program '" + program + "' in the image " + image;
       failure.hints = {"install it with `apt_packages` or `requirements`, or take a parent image that has it"};
-      if (program.find('/') != program.npos) failure.hints.push_back("if it is a script, the interpreter that its first line names must be in the image");
-      else if (program == "python") failure.hints.push_back("some images have `python3` only");
+      if (program.find('/') != program.npos)
+        failure.hints.push_back("if it is a script, the interpreter that its first line names must be in the image");
+      else if (program == "python")
+        failure.hints.push_back("some images have `python3` only");
     }
   } else if (has("Permission denied") || has("permission denied")) {
     failure.message = "could not start: '" + program + "' is not executable in the image " + image;
@@ -73,7 +76,8 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
   } else if (end.exit_code == 126) {
     failure.hints.push_back("126 is a shell's \"not executable\"");
   }
-  if (end.oom_killed) failure.hints.push_back("the kernel killed one of its processes for memory (" + memory_limit(attempt) + "): raise `resources.memory`");
+  if (end.oom_killed)
+    failure.hints.push_back("the kernel killed one of its processes for memory (" + memory_limit(attempt) + "): raise `resources.memory`");
   return failure;
 }
 

@@ -13,8 +13,8 @@ namespace pipeline {
 
 struct ContainerEnd {
   int exit_code = 0;
-  bool oom_killed = false;      ///< The kernel killed something in it for memory; not necessarily what ended it.
-  std::string first_errors;     ///< The beginning of what it wrote to stderr.
+  bool oom_killed = false;   ///< The kernel killed something in it for memory; not necessarily what ended it.
+  std::string first_errors;  ///< The beginning of what it wrote to stderr.
 };
 
 /// Nothing for an exit code of 0.

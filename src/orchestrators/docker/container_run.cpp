@@ -25,7 +25,11 @@ Failure cancelled() { return {FailureKind::cancelled, "was stopped", {}, {}}; }
 class ContainerRun {
  public:
   ContainerRun(EngineApi& engine, const Attempt& attempt, std::string id, asio::any_io_executor executor)
-      : engine_(engine), attempt_(attempt), id_(std::move(id)), executor_(std::move(executor)), changed_(executor_, asio::steady_timer::time_point::max()) {}
+      : engine_(engine),
+        attempt_(attempt),
+        id_(std::move(id)),
+        executor_(std::move(executor)),
+        changed_(executor_, asio::steady_timer::time_point::max()) {}
 
   /// @param started it runs already, or has ended: it is joined
   Task<AttemptResult> run(bool started, const std::string& image);
@@ -65,8 +69,10 @@ Task<> ContainerRun::read_output(bool started) {
     attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
   };
   const std::function<void()> on_listening = [this] { heard(); };
-  if (started) co_await engine_.follow_logs(id_, on_bytes, &connections_);
-  else co_await engine_.attach_container(id_, on_bytes, on_listening, &connections_);
+  if (started)
+    co_await engine_.follow_logs(id_, on_bytes, &connections_);
+  else
+    co_await engine_.attach_container(id_, on_bytes, on_listening, &connections_);
 }
 
 Task<> ContainerRun::wait_for_end(bool started) {
@@ -142,13 +148,13 @@ Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
         if (listener->error()) std::rethrow_exception(listener->error());
       co_await engine_.start_container(id_);
     }
-  } catch (const EngineError& error) {
-    refused = error;
-  } catch (...) {
+  } catch (const EngineError& error) { refused = error; } catch (...) {
     lost = std::current_exception();
   }
-  if (refused || lost) connections_.stop(StopLevel::immediate);
-  else co_await watch(output, end);
+  if (refused || lost)
+    connections_.stop(StopLevel::immediate);
+  else
+    co_await watch(output, end);
   co_await end.join();
   if (end.error()) connections_.stop(StopLevel::immediate);
   co_await drain(output);
@@ -188,7 +194,8 @@ Task<Found> find_own(EngineApi& engine, const Attempt& attempt, const ContainerP
   const auto status = container.value(json::json_pointer("/State/Status"), std::string());
   Found found{container.at("Id").get<std::string>(), status == "running" || status == "exited", false};
   for (const auto& mount : container.value("Mounts", json::array()))
-    if (mount.value("Destination", std::string()) == container_layout().outputs) found.usable = found.started && mount.value("Source", std::string()) == attempt.outputs;
+    if (mount.value("Destination", std::string()) == container_layout().outputs)
+      found.usable = found.started && mount.value("Source", std::string()) == attempt.outputs;
   co_return found;
 }
 
@@ -232,9 +239,7 @@ Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& atte
   std::optional<Failure> refused;
   try {
     container = co_await obtain(engine, attempt, place);
-  } catch (const EngineError& error) {
-    refused = start_failure(error, attempt, image);
-  }
+  } catch (const EngineError& error) { refused = start_failure(error, attempt, image); }
   if (refused) {
     result.failure = std::move(refused);
     co_return result;
@@ -243,14 +248,10 @@ Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& atte
   try {
     ContainerRun run(engine, attempt, container.id, co_await asio::this_coro::executor);
     result = co_await run.run(container.started, image);
-  } catch (...) {
-    error = std::current_exception();
-  }
+  } catch (...) { error = std::current_exception(); }
   try {
     co_await engine.remove_container(container.id);
-  } catch (const EnvironmentError& failed) {
-    log::warn(std::string(failed.what()) + "; the next run removes it");
-  }
+  } catch (const EnvironmentError& failed) { log::warn(std::string(failed.what()) + "; the next run removes it"); }
   if (error) std::rethrow_exception(error);
   co_return result;
 }

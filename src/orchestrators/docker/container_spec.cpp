@@ -89,7 +89,8 @@ json volume(const std::string& text, const ContainerPlace& place) {
   const auto source = text.substr(0, first);
   const auto target = text.substr(first + 1, second == text.npos ? text.npos : second - first - 1);
   const bool read_only = second != text.npos && text.substr(second + 1) == "ro";
-  if (source == "~" || source.starts_with("~/")) return mount("bind", (place.home / source.substr(std::min<std::size_t>(2, source.size()))).lexically_normal(), target, read_only);
+  if (source == "~" || source.starts_with("~/"))
+    return mount("bind", (place.home / source.substr(std::min<std::size_t>(2, source.size()))).lexically_normal(), target, read_only);
   if (source.starts_with('/') || source.starts_with('.')) return mount("bind", (place.root / source).lexically_normal(), target, read_only);
   return mount("volume", source, target, read_only);
 }
@@ -123,7 +124,9 @@ const Layout& container_layout() {
   return layout;
 }
 
-std::string container_name(const Attempt& attempt) { return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number); }
+std::string container_name(const Attempt& attempt) {
+  return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
+}
 
 StringMap container_labels(const Attempt& attempt, const ContainerPlace& place) {
   return {{"pipe.run", attempt.run_id},

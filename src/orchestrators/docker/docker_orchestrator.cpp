@@ -45,7 +45,9 @@ bool images_decide(const DockerSettings& settings) {
 class DockerOrchestrator : public Orchestrator {
  public:
   DockerOrchestrator(asio::io_context& loop, OrchestratorOptions options)
-      : loop_(loop), options_(std::move(options)), engine_(loop, docker::find_endpoint()),
+      : loop_(loop),
+        options_(std::move(options)),
+        engine_(loop, docker::find_endpoint()),
         builder_(loop, engine_, {.root = options_.root, .template_dir = options_.template_dir, .run_id = options_.run_id}) {
     capabilities_.name = "docker";
     capabilities_.memory_limits = capabilities_.cpu_limits = true;
@@ -76,7 +78,8 @@ class DockerOrchestrator : public Orchestrator {
   Task<AttemptResult> run(const Attempt& attempt) override {
     const auto image = co_await builder_.status(attempt.step);
     if (image.image_id.empty())
-      throw EnvironmentError("cannot run the step '" + attempt.step.name + "': its image " + image.reference + " is not on the engine: " + image.reason);
+      throw EnvironmentError("cannot run the step '" + attempt.step.name + "': its image " + image.reference +
+                             " is not on the engine: " + image.reason);
     ContainerPlace place;
     place.image = image.image_id;
     place.root = options_.root;
@@ -115,7 +118,8 @@ class DockerOrchestrator : public Orchestrator {
     environment.reason = status.reason;
     environment.ready = !status.image_id.empty();
     if (!status.digest.empty()) environment.id = Hasher().field(status.digest).field(runtime_part(step.settings.docker)).finish().hex();
-    if (environment.ready && images_decide(step.settings.docker)) environment.recheck = co_await recheck_of(*step.settings.docker.parent_image, status);
+    if (environment.ready && images_decide(step.settings.docker))
+      environment.recheck = co_await recheck_of(*step.settings.docker.parent_image, status);
     co_return environment;
   }
 

@@ -20,16 +20,11 @@ std::string signal_name(int signal) {
 std::string what_crashed(int signal) {
   switch (signal) {
     case SIGSEGV:
-    case SIGBUS:
-      return "a program or native library in it used memory that is not its own";
-    case SIGILL:
-      return "a program or native library in it is made for another CPU";
-    case SIGABRT:
-      return "a program or native library in it gave up; its last output says why";
-    case SIGFPE:
-      return "an integer was divided by zero";
-    default:
-      return {};
+    case SIGBUS: return "a program or native library in it used memory that is not its own";
+    case SIGILL: return "a program or native library in it is made for another CPU";
+    case SIGABRT: return "a program or native library in it gave up; its last output says why";
+    case SIGFPE: return "an integer was divided by zero";
+    default: return {};
   }
 }
 
@@ -71,8 +66,10 @@ Failure not_found(const std::string& name, const std::string& path, const fs::pa
   }
   failure.message = "there is no program '" + name + "' on PATH";
   if (auto similar = closest_program(name, path); !similar.empty()) failure.hints.push_back(similar);
-  if (name.starts_with("python")) failure.hints.push_back("install Python (Debian: apt install python3)");
-  else failure.hints.push_back("install it on this machine, or, if a Python package brings it, add that to settings.docker.requirements");
+  if (name.starts_with("python"))
+    failure.hints.push_back("install Python (Debian: apt install python3)");
+  else
+    failure.hints.push_back("install it on this machine, or, if a Python package brings it, add that to settings.docker.requirements");
   failure.hints.push_back("`--orchestrator docker` runs the step in its image instead, with what is in there");
   return failure;
 }

@@ -23,8 +23,7 @@ constexpr std::size_t bytes = most * sizeof(std::atomic<pid_t>);
   dup2(pipe, 0);
   close_range(1, ~0U, 0);
   char nothing;
-  while (read(0, &nothing, 1) < 0 && errno == EINTR) {
-  }
+  while (read(0, &nothing, 1) < 0 && errno == EINTR) {}
   for (int i = 0; i < most; ++i)
     if (pid_t group = groups[i].load(); group > 0) kill(-group, SIGKILL);
   _exit(0);
@@ -42,8 +41,10 @@ void Guardian::start() {
   pid_ = fork();
   if (pid_ == 0) guard(ends[0], groups_);
   close(ends[0]);
-  if (pid_ < 0) close(ends[1]);
-  else pipe_ = ends[1];
+  if (pid_ < 0)
+    close(ends[1]);
+  else
+    pipe_ = ends[1];
 }
 
 void Guardian::watch(pid_t group) {
@@ -64,8 +65,7 @@ void Guardian::forget(pid_t group) {
 Guardian::~Guardian() {
   if (pipe_ >= 0) {
     close(pipe_);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
   }
   if (groups_) munmap(groups_, bytes);
 }

@@ -26,8 +26,10 @@ class Lines {
   explicit Lines(std::function<void(std::string)> on_line) : on_line_(std::move(on_line)) {}
   void add(std::string_view bytes) {
     for (char c : bytes) {
-      if (c == '\n' || c == '\r') end();
-      else rest_ += c;
+      if (c == '\n' || c == '\r')
+        end();
+      else
+        rest_ += c;
     }
   }
   void end() {
@@ -61,11 +63,22 @@ Task<Descriptor> take_lock(fs::path file, std::function<void()> on_wait, CancelS
 
 Installer::Installer(const EnvironmentPlan& plan, fs::path target, fs::path cache, fs::path root, Guardian& guardian, CancelSource& cancel,
                      std::function<void(std::string)> on_line)
-    : plan_(plan), target_(std::move(target)), cache_(std::move(cache)), root_(std::move(root)), guardian_(guardian), cancel_(cancel), on_line_(std::move(on_line)) {
+    : plan_(plan),
+      target_(std::move(target)),
+      cache_(std::move(cache)),
+      root_(std::move(root)),
+      guardian_(guardian),
+      cancel_(cancel),
+      on_line_(std::move(on_line)) {
   variables_ = caller_variables();
-  for (const char* other : {"VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "__PYVENV_LAUNCHER__"})
+  for (const char* other :
+       {"VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "__PYVENV_LAUNCHER__"})
     variables_.erase(other);  // would lead the installer to another place
-  for (auto [name, value] : {std::pair{"PIP_DISABLE_PIP_VERSION_CHECK", "1"}, {"PIP_NO_INPUT", "1"}, {"PIP_PROGRESS_BAR", "off"}, {"UV_NO_PROGRESS", "1"}, {"NO_COLOR", "1"}})
+  for (auto [name, value] : {std::pair{"PIP_DISABLE_PIP_VERSION_CHECK", "1"},
+                             {"PIP_NO_INPUT", "1"},
+                             {"PIP_PROGRESS_BAR", "off"},
+                             {"UV_NO_PROGRESS", "1"},
+                             {"NO_COLOR", "1"}})
     variables_[name] = value;
   for (auto& [name, value] : plan_.variables) variables_[name] = value;
 }
@@ -73,8 +86,10 @@ Installer::Installer(const EnvironmentPlan& plan, fs::path target, fs::path cach
 Task<> Installer::install() {
   fs::path uv;
   if (plan_.installer == PackageInstaller::uv) uv = co_await find_uv();
-  if (uv.empty()) co_await make_with_pip();
-  else co_await make_with_uv(uv);
+  if (uv.empty())
+    co_await make_with_pip();
+  else
+    co_await make_with_uv(uv);
   if (!plan_.project_command.empty()) co_await install_project();
 }
 
@@ -98,7 +113,8 @@ Task<bool> Installer::run(std::vector<std::string> command, const fs::path& fold
   options.environment = variables_;
   options.folder = folder;
   options.grace = std::chrono::seconds(2);
-  auto end = co_await run_process(options, guardian_, cancel_, [&](Stream stream, std::string_view bytes) { (stream == Stream::out ? out : err).add(bytes); });
+  auto end = co_await run_process(options, guardian_, cancel_,
+                                  [&](Stream stream, std::string_view bytes) { (stream == Stream::out ? out : err).add(bytes); });
   out.end();
   err.end();
   if (end.stopped) throw EnvironmentError("stopped while making a virtual environment");
@@ -117,7 +133,7 @@ BuildError Installer::failure(const std::string& what) const {
   std::vector<std::string> details(last_lines_.begin(), last_lines_.end());
   details.insert(details.begin(), "$ " + last_command_ + " ...");
   return BuildError("the virtual environment with " + plan_.summary() + " could not be made: " + what, std::move(details),
-                   advice_for_failed_install(output, plan_.python, root_));
+                    advice_for_failed_install(output, plan_.python, root_));
 }
 
 /// PATH's, or one of our own in the cache. Empty: there is none to be had, and pip must do.
@@ -126,7 +142,8 @@ Task<fs::path> Installer::find_uv() {
   auto tools = cache_ / "tools";
   auto uv = tools / "uv" / "bin" / "uv";
   make_folders(tools);
-  auto lock = co_await take_lock(tools / "uv.lock", [] {}, cancel_);
+  auto lock = co_await take_lock(
+      tools / "uv.lock", [] {}, cancel_);
   if (access(uv.c_str(), X_OK) == 0 && access((tools / "uv" / ".complete").c_str(), F_OK) == 0) co_return uv;
   remove_tree(tools / "uv");
   on_line_("uv is not installed: getting it from the package index, once");
@@ -135,7 +152,8 @@ Task<fs::path> Installer::find_uv() {
   bool made = co_await run(beside, root_);
   if (!made) {
     remove_tree(tools / "uv");
-    Words environment{python, "-m", "venv", (tools / "uv").string()}, within{(tools / "uv" / "bin" / "python").string(), "-m", "pip", "install", "uv"};
+    Words environment{python, "-m", "venv", (tools / "uv").string()},
+        within{(tools / "uv" / "bin" / "python").string(), "-m", "pip", "install", "uv"};
     made = co_await run(environment, root_) && co_await run(within, root_);
   }
   if (!made || access(uv.c_str(), X_OK) != 0) {
@@ -174,8 +192,10 @@ Task<> Installer::make_with_pip() {
     const Words make{python, "-m", "venv", "--without-pip", target_.string()}, probe{python, "-m", "pip", "--python", own, "--version"};
     bool possible = co_await run(make, root_);
     if (possible) possible = co_await run(probe, root_);
-    if (possible) pip = Words(probe.begin(), probe.end() - 1);
-    else remove_tree(target_);
+    if (possible)
+      pip = Words(probe.begin(), probe.end() - 1);
+    else
+      remove_tree(target_);
   }
   if (pip.empty()) {
     const Words make{python, "-m", "venv", target_.string()};
@@ -216,8 +236,10 @@ Task<> Installer::install_project() {
     } else if (file.kind == docker::ContextFile::Kind::symlink) {
       fs::create_symlink(file.content.value_or(""), to);
     } else {
-      if (file.content) write_file_atomically(to, *file.content);
-      else fs::copy_file(file.source, to);
+      if (file.content)
+        write_file_atomically(to, *file.content);
+      else
+        fs::copy_file(file.source, to);
       chmod(to.c_str(), file.mode);
     }
   }
@@ -232,18 +254,24 @@ std::vector<std::string> advice_for_failed_install(const std::string& output, co
   auto version = python.version.empty() ? python.file.string() : "Python " + python.version;
   if (contains_any(output, {"ensurepip is not available", "No module named venv", "No module named ensurepip"}))
     advice.push_back("install what `python3 -m venv` needs (Debian: apt install python3-venv), or uv");
-  if (contains_any(output, {"No matching distribution", "no version of", "was not found in the package registry", "no versions of", "there are no versions"}))
+  if (contains_any(output,
+                   {"No matching distribution", "no version of", "was not found in the package registry", "no versions of", "there are no versions"}))
     advice.push_back("check the name and version: the index has none that suits " + version + " on this machine");
   if (contains_any(output, {"requires a different Python", "Requires-Python", "does not satisfy Python", "requires-python"}))
-    advice.push_back("this machine runs " + version + "; choose a version of the package for it, or `--orchestrator docker` with a parent_image of the right one");
-  if (contains_any(output, {"Temporary failure in name resolution", "Name or service not known", "Connection refused", "Network is unreachable", "timed out", "dns error", "error sending request", "Failed to fetch"}))
+    advice.push_back("this machine runs " + version +
+                     "; choose a version of the package for it, or `--orchestrator docker` with a parent_image of the right one");
+  if (contains_any(output, {"Temporary failure in name resolution", "Name or service not known", "Connection refused", "Network is unreachable",
+                            "timed out", "dns error", "error sending request", "Failed to fetch"}))
     advice.push_back("the package index cannot be reached: check the network, proxy (https_proxy) and index (PIP_INDEX_URL, UV_INDEX_URL, pip.conf)");
   if (contains_any(output, {"CERTIFICATE_VERIFY_FAILED", "certificate verify failed", "invalid peer certificate", "UnknownIssuer"}))
     advice.push_back("a certificate is not trusted: name your CA bundle in SSL_CERT_FILE (uv) or PIP_CERT (pip)");
   if (contains_any(output, {"No space left on device", "Disk quota exceeded"})) advice.push_back("the disk is full: " + cache_folder().string());
   if (contains_any(output, {"Python.h", "command 'gcc' failed", "command 'cc' failed", "error: command 'x86_64", "linker `cc` not found"}))
-    advice.push_back("a package is compiled from source: install a compiler and Python's headers (Debian: apt install build-essential python3-dev), or take a version with a wheel");
-  if (contains_any(output, {"Could not open requirements file", "File not found", "does not exist"})) advice.push_back("relative paths are taken from " + root.string());
+    advice.push_back(
+        "a package is compiled from source: install a compiler and Python's headers (Debian: apt install build-essential python3-dev), or take a "
+        "version with a wheel");
+  if (contains_any(output, {"Could not open requirements file", "File not found", "does not exist"}))
+    advice.push_back("relative paths are taken from " + root.string());
   if (advice.empty()) advice.push_back("the same by hand: python3 -m venv /tmp/try && /tmp/try/bin/pip install ...");
   return advice;
 }

@@ -77,7 +77,8 @@ ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) 
   return found;
 }
 
-LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name, std::optional<Bytes> memory, std::optional<double> cpus) : unified_(where.unified) {
+LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name, std::optional<Bytes> memory, std::optional<double> cpus)
+    : unified_(where.unified) {
   auto make = [&](const fs::path& parent) {
     auto folder = parent / name;
     if (!folders_.empty() && folders_.back() == folder) return folder;
@@ -104,8 +105,10 @@ LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name, std:
       constexpr int period = 100'000;  // microseconds, the kernel's default
       auto folder = make(where.cpu);
       auto quota = std::to_string(std::max(1000L, std::lround(*cpus * period)));
-      if (unified_) set(folder / "cpu.max", quota + " " + std::to_string(period));
-      else set(folder / "cpu.cfs_quota_us", quota);
+      if (unified_)
+        set(folder / "cpu.max", quota + " " + std::to_string(period));
+      else
+        set(folder / "cpu.cfs_quota_us", quota);
     }
   } catch (...) {
     remove();

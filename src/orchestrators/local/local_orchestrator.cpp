@@ -30,7 +30,8 @@ bool comes_with_environment(const std::string& program) { return program.starts_
 
 /// Kills what has left the attempt's process group and lives: processes with the attempt's own variables.
 void kill_strays(const Attempt& attempt) {
-  std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id, "PIPE_STEP_NAME=" + attempt.step.name, "PIPE_ATTEMPT=" + std::to_string(attempt.number)};
+  std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id, "PIPE_STEP_NAME=" + attempt.step.name,
+                                 "PIPE_ATTEMPT=" + std::to_string(attempt.number)};
   std::error_code error;
   for (auto& entry : fs::directory_iterator("/proc", error)) {
     pid_t pid = 0;
@@ -47,10 +48,30 @@ void kill_strays(const Attempt& attempt) {
 }  // namespace
 
 StringMap passed_on_variables() {
-  static constexpr std::string_view names[] = {"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "PATH", "LD_LIBRARY_PATH", "PYENV_VERSION",
-                                               "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-                                               "http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy",
-                                               "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"};
+  static constexpr std::string_view names[] = {"HOME",
+                                               "USER",
+                                               "LOGNAME",
+                                               "SHELL",
+                                               "LANG",
+                                               "LANGUAGE",
+                                               "TZ",
+                                               "PATH",
+                                               "LD_LIBRARY_PATH",
+                                               "PYENV_VERSION",
+                                               "SSL_CERT_FILE",
+                                               "SSL_CERT_DIR",
+                                               "REQUESTS_CA_BUNDLE",
+                                               "CURL_CA_BUNDLE",
+                                               "http_proxy",
+                                               "https_proxy",
+                                               "ftp_proxy",
+                                               "all_proxy",
+                                               "no_proxy",
+                                               "HTTP_PROXY",
+                                               "HTTPS_PROXY",
+                                               "FTP_PROXY",
+                                               "ALL_PROXY",
+                                               "NO_PROXY"};
   auto variables = caller_variables();
   std::erase_if(variables, [](auto& variable) {
     return !variable.first.starts_with("LC_") && std::find(std::begin(names), std::end(names), variable.first) == std::end(names);
@@ -59,7 +80,8 @@ StringMap passed_on_variables() {
 }
 
 LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions options)
-    : options_(std::move(options)), groups_(find_control_groups()),
+    : options_(std::move(options)),
+      groups_(find_control_groups()),
       capabilities_{.name = "local", .memory_limits = !groups_.memory.empty(), .cpu_limits = !groups_.cpu.empty()},
       environments_(loop, guardian_, options_.root) {}
 
@@ -124,7 +146,8 @@ LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec&
       environment.description = python + ", virtual environment " + plan.digest.substr(0, 12);
       environment.reason = "virtual environment with " + plan.summary() + ": there is none yet";
       environment.notices.insert(environment.notices.end(), plan.notices.begin(), plan.notices.end());
-      if (auto image = python_of_image(settings.parent_image.value_or("")); image && !plan.python.version.empty() && !(plan.python.version + ".").starts_with(*image + "."))
+      if (auto image = python_of_image(settings.parent_image.value_or(""));
+          image && !plan.python.version.empty() && !(plan.python.version + ".").starts_with(*image + "."))
         environment.notices.push_back("the virtual environments have Python " + plan.python.version + ", the one of this machine; parent_image " +
                                       *settings.parent_image + " has " + *image);
       for (auto& name : plan.looked_up) recheck["programs"][name] = on_path.find(name).identity;
@@ -189,9 +212,7 @@ Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
     result.failure = Failure{FailureKind::environment, error.what(), error.advice(), {}};
   } catch (const InputError& error) {
     result.failure = Failure{FailureKind::not_started, error.what(), {}, {}};
-  } catch (const fs::filesystem_error& error) {
-    result.failure = Failure{FailureKind::environment, error.what(), {}, {}};
-  }
+  } catch (const fs::filesystem_error& error) { result.failure = Failure{FailureKind::environment, error.what(), {}, {}}; }
   co_return result;
 }
 
@@ -205,7 +226,8 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
     co_return result;
   }
   if (in.plan && !environments_.ready(in.plan->digest))
-    throw EnvironmentError("the virtual environment " + environments_.folder(in.plan->digest).string() + " is not there", {"run again: it will be made anew"});
+    throw EnvironmentError("the virtual environment " + environments_.folder(in.plan->digest).string() + " is not there",
+                           {"run again: it will be made anew"});
   std::optional<Workspace> workspace;
   if (is_small(attempt.code)) {
     workspace.emplace(attempt);
@@ -236,7 +258,8 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
   }
   if (!kills_) kills_ = out_of_memory_kills().value_or(0);
 
-  auto end = co_await run_process(process, guardian_, attempt.cancel, [&](Stream stream, std::string_view bytes) { attempt.log.write(stream, bytes); });
+  auto end =
+      co_await run_process(process, guardian_, attempt.cancel, [&](Stream stream, std::string_view bytes) { attempt.log.write(stream, bytes); });
   if (end.pipe_held) kill_strays(attempt);
   bool out_of_memory = limits && limits->out_of_memory();
   if (!end.exited && end.code == SIGKILL && !end.start_error && !end.stopped) {

@@ -92,7 +92,15 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 class Running {
  public:
   Running(asio::any_io_executor executor, pid_t pid, int out, int err, OutputCallback& output, CancelSource& cancel, std::chrono::milliseconds grace)
-      : pid_(pid), out_(executor, out), err_(executor, err), exit_(executor), wake_(executor), never_(executor), output_(output), cancel_(cancel), grace_(grace) {
+      : pid_(pid),
+        out_(executor, out),
+        err_(executor, err),
+        exit_(executor),
+        wake_(executor),
+        never_(executor),
+        output_(output),
+        cancel_(cancel),
+        grace_(grace) {
     wake_.expires_at(asio::steady_timer::time_point::max());
     never_.expires_at(asio::steady_timer::time_point::max());
     if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
@@ -113,8 +121,7 @@ class Running {
     kill(-pid_, SIGKILL);
     ProcessEnd end;
     siginfo_t info{};
-    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
-    }
+    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {}
     pid_ = 0;
     end.exited = info.si_code == CLD_EXITED;
     end.code = info.si_status;
@@ -215,14 +222,22 @@ Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, 
   Descriptor err_read(err[0]), err_write(err[1]), null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   for (int file : {out[0], err[0]}) fcntl(file, F_SETFL, O_NONBLOCK);
 
-  Launch with{options.program.c_str(), argument_pointers.data(), shell_pointers.data(), environment_pointers.data(), options.folder.c_str(),
-              &options.control_groups, null.get(), out[1], err[1], getpid(), 0};
+  Launch with{options.program.c_str(),
+              argument_pointers.data(),
+              shell_pointers.data(),
+              environment_pointers.data(),
+              options.folder.c_str(),
+              &options.control_groups,
+              null.get(),
+              out[1],
+              err[1],
+              getpid(),
+              0};
   pid_t pid = start(with);
   ProcessEnd end;
   end.start_error = with.error;
   if (with.error) {
-    while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
     co_return end;
   }
   out_write = Descriptor();

@@ -16,10 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_program_word(std::string_view word) {
-  static const std::set<std::string_view> shell_words = {"if",   "then", "else", "elif",  "fi",   "for",    "do",     "done",   "while", "until", "case", "esac",
-                                                         "in",   "set",  "cd",   "export", "exit", "return", "shift",  "unset",  "trap",  "eval",  "read", "wait",
-                                                         "true", "test", "echo", "printf", "[",    ":",      "exec",   "time",   "break", "local", "umask"};
-  return !word.empty() && !shell_words.contains(word) && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c) || std::string_view("._+-/").find(static_cast<char>(c)) != std::string_view::npos; });
+  static const std::set<std::string_view> shell_words = {"if",     "then",  "else", "elif", "fi",   "for",   "do",     "done", "while",
+                                                         "until",  "case",  "esac", "in",   "set",  "cd",    "export", "exit", "return",
+                                                         "shift",  "unset", "trap", "eval", "read", "wait",  "true",   "test", "echo",
+                                                         "printf", "[",     ":",    "exec", "time", "break", "local",  "umask"};
+  return !word.empty() && !shell_words.contains(word) && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("._+-/").find(static_cast<char>(c)) != std::string_view::npos;
+  });
 }
 
 std::string first_line(const fs::path& file) {
@@ -76,9 +79,11 @@ std::vector<std::string> programs_of(const Command& command) {
   auto end_of_word = [&] {
     if (word.empty()) return;
     if (first && word.find('=') == word.npos) {
-      if (is_program_word(word) && (word.find('/') == word.npos || word.front() == '/') && std::find(programs.begin(), programs.end(), word) == programs.end())
+      if (is_program_word(word) && (word.find('/') == word.npos || word.front() == '/') &&
+          std::find(programs.begin(), programs.end(), word) == programs.end())
         programs.push_back(word);
-      first = word == "exec" || word == "time" || word == "then" || word == "do" || word == "else" || word == "if" || word == "while" || word == "until" || word == "!";
+      first = word == "exec" || word == "time" || word == "then" || word == "do" || word == "else" || word == "if" || word == "while" ||
+              word == "until" || word == "!";
     }
     word.clear();
   };

@@ -48,7 +48,8 @@ std::string digest_of(EnvironmentPlan& plan, const fs::path& root) {
     hasher.field("requirement").field(line);
     // A wheel or folder of the user's own: another one under the same name is another environment.
     struct stat info;
-    if (line.starts_with('-')) plan.by_name = plan.by_name && (line.starts_with("--index-url") || line.starts_with("--extra-index-url"));
+    if (line.starts_with('-'))
+      plan.by_name = plan.by_name && (line.starts_with("--index-url") || line.starts_with("--extra-index-url"));
     else if (stat((root / line).c_str(), &info) == 0) {
       plan.by_name = false;
       hasher.field(std::to_string(info.st_size)).field(std::to_string(info.st_mtim.tv_sec)).field(std::to_string(info.st_mtim.tv_nsec));
@@ -128,9 +129,7 @@ Task<> VirtualEnvironments::make(const EnvironmentPlan& plan, const std::string&
   auto& build = *entry->second;
   try {
     co_await make_locked(plan, step, events, cancel);
-  } catch (...) {
-    build.error = std::current_exception();
-  }
+  } catch (...) { build.error = std::current_exception(); }
   build.done.set();
   if (build.error) std::rethrow_exception(build.error);
 }
@@ -138,9 +137,12 @@ Task<> VirtualEnvironments::make(const EnvironmentPlan& plan, const std::string&
 Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, const std::string& step, EventSink& events, CancelSource& cancel) {
   auto target = folder(plan.digest);
   make_folders(target.parent_path());
-  auto lock = co_await take_lock(target.string() + ".lock", [&] {
-    events.emit(event::Notice{step, "waiting for another `pipe`, which is making the same virtual environment (" + plan.summary() + ")"});
-  }, cancel);
+  auto lock = co_await take_lock(
+      target.string() + ".lock",
+      [&] {
+        events.emit(event::Notice{step, "waiting for another `pipe`, which is making the same virtual environment (" + plan.summary() + ")"});
+      },
+      cancel);
   if (ready(plan.digest)) co_return;
   remove_tree(target);
 
@@ -151,7 +153,9 @@ Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, const std::
   std::exception_ptr error;
   Failure failure{FailureKind::build, {}, {}, {}};
   try {
-    Installer installer(plan, target, cache_, root_, guardian_, cancel, [&](std::string line) { events.emit(event::BuildProgress{name, std::move(line)}); });
+    Installer installer(plan, target, cache_, root_, guardian_, cancel, [&](std::string line) {
+      events.emit(event::BuildProgress{name, std::move(line)});
+    });
     co_await installer.install();
     write_file_atomically(target / ".complete", plan.summary() + "\n");
   } catch (const BuildError& failed) {

@@ -23,19 +23,19 @@ namespace pipeline::local {
 
 /// What an environment is made of.
 struct EnvironmentPlan {
-  std::string digest;                      ///< Over all below, hex.
+  std::string digest;  ///< Over all below, hex.
   Program python;
-  std::vector<std::string> looked_up;      ///< Names on PATH that the choice of Python and installer hangs on.
-  bool by_name = true;                     ///< Nothing but names and versions of packages went into it, no files.
+  std::vector<std::string> looked_up;  ///< Names on PATH that the choice of Python and installer hangs on.
+  bool by_name = true;                 ///< Nothing but names and versions of packages went into it, no files.
   PackageInstaller installer;
-  std::vector<std::string> requirements;   ///< Lines of a requirements file.
+  std::vector<std::string> requirements;       ///< Lines of a requirements file.
   std::vector<std::string> installer_options;  ///< `--index-url=...`
-  std::filesystem::path pyproject;         ///< Whose dependencies the installer reads; empty: none.
-  std::string project_command;             ///< Run in a copy of `project`.
+  std::filesystem::path pyproject;             ///< Whose dependencies the installer reads; empty: none.
+  std::string project_command;                 ///< Run in a copy of `project`.
   std::vector<docker::ContextFile> project;
-  StringMap variables;                     ///< DockerSettings::environment.
+  StringMap variables;  ///< DockerSettings::environment.
   std::vector<std::string> notices;
-  std::string summary() const;             ///< For people: `scikit-learn==1.5.2 and 3 more`.
+  std::string summary() const;  ///< For people: `scikit-learn==1.5.2 and 3 more`.
 };
 
 class VirtualEnvironments {

@@ -55,9 +55,12 @@ void copy_code(const fs::path& from, const fs::path& to) {
     auto target = to / entry.path().filename();
     struct stat info;
     if (lstat(entry.path().c_str(), &info) != 0) throw system_error("cannot read " + entry.path().string(), errno);
-    if (S_ISDIR(info.st_mode)) copy_code(entry.path(), target);
-    else if (S_ISLNK(info.st_mode)) fs::copy_symlink(entry.path(), target);
-    else copy_file(entry.path(), target, info.st_mode & 0111 ? 0555 : 0444);
+    if (S_ISDIR(info.st_mode))
+      copy_code(entry.path(), target);
+    else if (S_ISLNK(info.st_mode))
+      fs::copy_symlink(entry.path(), target);
+    else
+      copy_file(entry.path(), target, info.st_mode & 0111 ? 0555 : 0444);
   }
   chmod(to.c_str(), 0555);
 }
@@ -68,11 +71,14 @@ fs::path full_path(const fs::path& path) { return fs::absolute(path).lexically_n
 
 Workspace::Workspace(const Attempt& attempt) : scratch_(full_path(attempt.scratch)) {
   layout_ = {(scratch_ / "code").string(), (scratch_ / "inputs").string(), full_path(attempt.outputs).string()};
-  if (attempt.code.empty()) make_folders(layout_.code);
-  else copy_code(attempt.code, layout_.code);
+  if (attempt.code.empty())
+    make_folders(layout_.code);
+  else
+    copy_code(attempt.code, layout_.code);
   make_folders(layout_.inputs);
   for (auto& input : attempt.inputs)
-    if (symlink(full_path(input.path).c_str(), path_of(input, layout_).c_str()) != 0) throw system_error("cannot link the input " + input.path.string(), errno);
+    if (symlink(full_path(input.path).c_str(), path_of(input, layout_).c_str()) != 0)
+      throw system_error("cannot link the input " + input.path.string(), errno);
   chmod(layout_.inputs.c_str(), 0555);
   temporary_ = scratch_ / "tmp";
   if (temporary_.native().size() > longest_temporary) {
@@ -108,7 +114,8 @@ void remove_old_temporary_folders() {
   for (auto& entry : fs::directory_iterator(fs::temp_directory_path(error), error)) {
     auto name = entry.path().filename().string();
     struct stat info;
-    if (!name.starts_with(temporary_prefix) || lstat(entry.path().c_str(), &info) != 0 || info.st_uid != geteuid() || !S_ISDIR(info.st_mode)) continue;
+    if (!name.starts_with(temporary_prefix) || lstat(entry.path().c_str(), &info) != 0 || info.st_uid != geteuid() || !S_ISDIR(info.st_mode))
+      continue;
     pid_t pid = 0;
     auto digits = std::string_view(name).substr(temporary_prefix.size());
     std::from_chars(digits.data(), digits.data() + digits.size(), pid);

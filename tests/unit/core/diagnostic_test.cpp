@@ -9,7 +9,8 @@ std::string render_at(std::string_view source, Span span) { return render({"x", 
 
 TEST(Diagnostic, shows_place_line_caret_notes_and_suggestion) {
   const std::string source = "name: digits\nsteps:\n  train: {parent_imge: x}\n";
-  EXPECT_EQ(render({"unknown-key", "unknown key 'parent_imge'", {3, 11, 11}, {"allowed are: command, settings"}, "did you mean 'parent_image'?"}, "pipeline.yaml", source),
+  EXPECT_EQ(render({"unknown-key", "unknown key 'parent_imge'", {3, 11, 11}, {"allowed are: command, settings"}, "did you mean 'parent_image'?"},
+                   "pipeline.yaml", source),
             "pipeline.yaml:3:11: error: unknown key 'parent_imge'\n"
             "      train: {parent_imge: x}\n"
             "              ^~~~~~~~~~~\n"

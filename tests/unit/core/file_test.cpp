@@ -80,9 +80,7 @@ TEST(File, tree_is_removed_below_read_only_folders_and_through_no_link) {
     int result = 0;
     try {
       remove_tree(tree / "");
-    } catch (const EnvironmentError&) {
-      result = 1;
-    }
+    } catch (const EnvironmentError&) { result = 1; }
     ::_exit(fs::exists(tree) ? 2 : result);
   }
   int status = 0;

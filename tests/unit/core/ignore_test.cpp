@@ -41,9 +41,7 @@ TEST(DockerIgnore, agrees_with_docker_s_own_library) {
     try {
       const DockerIgnore ignore(rules);
       for (const auto& path : paths) found += ignore.ignores(path) ? '1' : '0';
-    } catch (const InputError&) {
-      found = "E";
-    }
+    } catch (const InputError&) { found = "E"; }
     EXPECT_EQ(found, expected) << rules;
     ++cases;
   }
@@ -90,7 +88,9 @@ TEST(GitIgnore, agrees_with_git) {
   std::mt19937 random(seed);
   const auto pick = [&](const auto& list) { return list[random() % list.size()]; };
   const std::vector<std::string> names = {"a", "b", "foo", "foobar", "bar", "x.o", "y.o", "#h", "!n", "a b", "sp ", "[k]", "-"};
-  const std::vector<std::string> atoms = {"a", "b", "foo", "bar", "*", "**", "?", "/", "/", "*.o", "[a-f]", "[!a]", "[^b]", "[[:alpha:]]", "\\", "\\#", " ", "\\ ", "x", ".", "**/", "/**", "#", "!", "[k]", "[]a]", "[a-]", "[", "[[:zz:]]", "***"};
+  const std::vector<std::string> atoms = {"a",     "b",    "foo",  "bar",         "*",   "**",   "?",    "/",   "/",        "*.o",
+                                          "[a-f]", "[!a]", "[^b]", "[[:alpha:]]", "\\",  "\\#",  " ",    "\\ ", "x",        ".",
+                                          "**/",   "/**",  "#",    "!",           "[k]", "[]a]", "[a-]", "[",   "[[:zz:]]", "***"};
 
   std::vector<std::string> files;
   for (int i = 0; i < 150; ++i) {
@@ -137,7 +137,8 @@ TEST(GitIgnore, agrees_with_git) {
     std::sort(ignored.begin(), ignored.end());
     for (const auto& path : paths) {
       const bool expected = std::binary_search(ignored.begin(), ignored.end(), path);
-      ASSERT_EQ(ignore.ignores(path, fs::is_directory(root.path() / path)), expected) << path << " (seed " << seed << ", round " << round << ")\n" << all;
+      ASSERT_EQ(ignore.ignores(path, fs::is_directory(root.path() / path)), expected) << path << " (seed " << seed << ", round " << round << ")\n"
+                                                                                      << all;
     }
   }
 }

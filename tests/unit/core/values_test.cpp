@@ -43,13 +43,52 @@ TEST(Digest, of_files_of_all_sizes) {
 }
 
 TEST(Quantity, sizes) {
-  const std::pair<const char*, std::optional<Bytes>> table[] = {
-      {"0", 0}, {"1073741824", 1073741824}, {"512MB", 512'000'000}, {"8GiB", 8ULL << 30}, {"1.5GiB", 3ULL << 29}, {"0.1GB", 100'000'000}, {"1KB", 1000}, {"1kB", 1000},
-      {"1KiB", 1024}, {"2PiB", 2ULL << 50}, {"1PB", 1'000'000'000'000'000}, {"5b", 5}, {"5B", 5}, {"1k", 1024}, {"512m", 512 << 20}, {"2g", 2ULL << 30}, {"100Mi", 100 << 20},
-      {"2Gi", 2ULL << 30}, {"1.5 GiB", 3ULL << 29}, {"9223372036854775807", 9223372036854775807ULL}, {"8191PiB", 8191ULL << 50}, {"0.001KiB", 1},
-      {"", {}}, {"-1", {}}, {"+1", {}}, {"GiB", {}}, {"1.5", {}}, {"1.GiB", {}}, {".5GiB", {}}, {"1e3", {}}, {"1 ", {}}, {" 1", {}}, {"1  GiB", {}}, {"1gib", {}}, {"1G", {}},
-      {"1M", {}}, {"1mb", {}}, {"9223372036854775808", {}}, {"8192PiB", {}}, {"99999999999999999999999", {}}, {"0x10", {}}, {"1,5GiB", {}}, {"1GiBs", {}}, {"nan", {}},
-      {"1.0000000000000000000000001GiB", {}}, {"\xd9\xa1", {}}};
+  const std::pair<const char*, std::optional<Bytes>> table[] = {{"0", 0},
+                                                                {"1073741824", 1073741824},
+                                                                {"512MB", 512'000'000},
+                                                                {"8GiB", 8ULL << 30},
+                                                                {"1.5GiB", 3ULL << 29},
+                                                                {"0.1GB", 100'000'000},
+                                                                {"1KB", 1000},
+                                                                {"1kB", 1000},
+                                                                {"1KiB", 1024},
+                                                                {"2PiB", 2ULL << 50},
+                                                                {"1PB", 1'000'000'000'000'000},
+                                                                {"5b", 5},
+                                                                {"5B", 5},
+                                                                {"1k", 1024},
+                                                                {"512m", 512 << 20},
+                                                                {"2g", 2ULL << 30},
+                                                                {"100Mi", 100 << 20},
+                                                                {"2Gi", 2ULL << 30},
+                                                                {"1.5 GiB", 3ULL << 29},
+                                                                {"9223372036854775807", 9223372036854775807ULL},
+                                                                {"8191PiB", 8191ULL << 50},
+                                                                {"0.001KiB", 1},
+                                                                {"", {}},
+                                                                {"-1", {}},
+                                                                {"+1", {}},
+                                                                {"GiB", {}},
+                                                                {"1.5", {}},
+                                                                {"1.GiB", {}},
+                                                                {".5GiB", {}},
+                                                                {"1e3", {}},
+                                                                {"1 ", {}},
+                                                                {" 1", {}},
+                                                                {"1  GiB", {}},
+                                                                {"1gib", {}},
+                                                                {"1G", {}},
+                                                                {"1M", {}},
+                                                                {"1mb", {}},
+                                                                {"9223372036854775808", {}},
+                                                                {"8192PiB", {}},
+                                                                {"99999999999999999999999", {}},
+                                                                {"0x10", {}},
+                                                                {"1,5GiB", {}},
+                                                                {"1GiBs", {}},
+                                                                {"nan", {}},
+                                                                {"1.0000000000000000000000001GiB", {}},
+                                                                {"\xd9\xa1", {}}};
   for (const auto& [text, expected] : table) EXPECT_EQ(parse_bytes(text), expected) << text;
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");
@@ -61,13 +100,17 @@ TEST(Quantity, sizes) {
 
 TEST(Quantity, durations) {
   const std::pair<const char*, std::optional<Duration>> table[] = {
-      {"90", 90s}, {"90s", 90s}, {"1.5h", 90min}, {"1h30m", 90min}, {"250ms", 250ms}, {"10m", 10min}, {"1d", 24h}, {"1d2h3m4s5ms", 26h + 3min + 4s + 5ms}, {"0", 0s}, {"0.5", 500ms},
-      {"1m0.5s", 60500ms}, {"36500d", 24h * 36500},
-      {"", {}}, {"-1s", {}}, {"s", {}}, {"1x", {}}, {"30m1h", {}}, {"1h1h", {}}, {"1.5h30m", {}}, {"1h30", {}}, {"1 h", {}}, {"1H", {}}, {"36501d", {}},
-      {"99999999999999999999", {}}, {"1e3", {}}, {"1min", {}}, {"inf", {}}};
+      {"90", 90s},      {"90s", 90s},   {"1.5h", 90min},     {"1h30m", 90min},
+      {"250ms", 250ms}, {"10m", 10min}, {"1d", 24h},         {"1d2h3m4s5ms", 26h + 3min + 4s + 5ms},
+      {"0", 0s},        {"0.5", 500ms}, {"1m0.5s", 60500ms}, {"36500d", 24h * 36500},
+      {"", {}},         {"-1s", {}},    {"s", {}},           {"1x", {}},
+      {"30m1h", {}},    {"1h1h", {}},   {"1.5h30m", {}},     {"1h30", {}},
+      {"1 h", {}},      {"1H", {}},     {"36501d", {}},      {"99999999999999999999", {}},
+      {"1e3", {}},      {"1min", {}},   {"inf", {}}};
   for (const auto& [text, expected] : table) EXPECT_EQ(parse_duration(text), expected) << text;
-  const std::pair<Duration, const char*> formats[] = {{0ms, "0ms"}, {250ms, "250ms"}, {999ms, "999ms"}, {1s, "1.0s"}, {3249ms, "3.2s"}, {59949ms, "59.9s"}, {59951ms, "1m00s"},
-                                                      {65s, "1m05s"}, {3599600ms, "1h00m"}, {62min, "1h02m"}, {26h, "1d02h"}, {-5s, "0ms"}};
+  const std::pair<Duration, const char*> formats[] = {{0ms, "0ms"},         {250ms, "250ms"},   {999ms, "999ms"},   {1s, "1.0s"},
+                                                      {3249ms, "3.2s"},     {59949ms, "59.9s"}, {59951ms, "1m00s"}, {65s, "1m05s"},
+                                                      {3599600ms, "1h00m"}, {62min, "1h02m"},   {26h, "1d02h"},     {-5s, "0ms"}};
   for (const auto& [duration, expected] : formats) EXPECT_EQ(format_duration(duration), expected);
 }
 
@@ -130,9 +173,7 @@ TEST(LazyLibrary, loads_on_the_first_call_and_names_the_package_that_is_missing)
   const auto message = [](const char* soname, const char* symbol) {
     try {
       load_symbol(soname, symbol);
-    } catch (const EnvironmentError& error) {
-      return std::string(error.what()) + " | " + error.advice().at(0);
-    }
+    } catch (const EnvironmentError& error) { return std::string(error.what()) + " | " + error.advice().at(0); }
     return std::string("loaded");
   };
   EXPECT_NE(message("libgit99.so.1.5", "x").find("libgit99.so.1.5"), std::string::npos);
@@ -151,7 +192,8 @@ TEST(Cancel, level_only_rises_and_all_are_told_in_order) {
   source.stop(StopLevel::immediate);
   source.stop(StopLevel::graceful);
   EXPECT_EQ(source.level(), StopLevel::immediate);
-  EXPECT_EQ(told, (std::vector<std::pair<int, StopLevel>>{{1, StopLevel::graceful}, {2, StopLevel::graceful}, {1, StopLevel::immediate}, {2, StopLevel::immediate}}));
+  EXPECT_EQ(told, (std::vector<std::pair<int, StopLevel>>{
+                      {1, StopLevel::graceful}, {2, StopLevel::graceful}, {1, StopLevel::immediate}, {2, StopLevel::immediate}}));
   const CancelSource::Listener late(source, [&](StopLevel level) { told.emplace_back(3, level); });
   EXPECT_EQ(told.back(), (std::pair{3, StopLevel::immediate}));
 }

@@ -28,7 +28,9 @@ std::vector<nlohmann::json> recorded() {
   return messages;
 }
 
-const std::string dockerfile = "FROM debian:bookworm-slim\nENV A=1\nRUN --mount=type=cache,target=/c \\\n    [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo way; exit 3\"]\n";
+const std::string dockerfile =
+    "FROM debian:bookworm-slim\nENV A=1\nRUN --mount=type=cache,target=/c \\\n    [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo "
+    "way; exit 3\"]\n";
 
 TEST(BuildLogs, a_recorded_trace_becomes_titles_and_whole_lines) {
   std::vector<std::string> lines;
@@ -49,12 +51,14 @@ TEST(BuildLogs, the_failing_line_of_a_dockerfile_is_found) {
   plan.own = true;
   auto error = build_failure(plan, dockerfile, log, "");
   EXPECT_NE(std::string(error.what()).find("at line 3 of the Dockerfile"), std::string::npos) << error.what();
-  EXPECT_EQ(joined(error.details()), "Dockerfile:3: RUN [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo way; exit 3\"]\nfirst\nhalfway\n");
+  EXPECT_EQ(joined(error.details()),
+            "Dockerfile:3: RUN [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo way; exit 3\"]\nfirst\nhalfway\n");
 }
 
 TEST(BuildLogs, the_classic_builders_failure_is_found_too) {
   BuildLog log([](const std::string&) {});
-  for (auto* text : {"Step 1/2 : FROM debian", "\n", " ---> d00be5e6b8c5\n", "Step 2/2 : RUN make", "\n", "make: no rule\n"}) log.message({{"stream", text}});
+  for (auto* text : {"Step 1/2 : FROM debian", "\n", " ---> d00be5e6b8c5\n", "Step 2/2 : RUN make", "\n", "make: no rule\n"})
+    log.message({{"stream", text}});
   log.message({{"errorDetail", {{"code", 2}, {"message", "The command '/bin/sh -c make' returned a non-zero code: 2"}}}, {"error", "x"}});
   ImagePlan plan;
   plan.own = true;
@@ -83,10 +87,12 @@ TEST(BuildLogs, control_characters_and_progress_bars_reach_no_line) {
 TEST(BuildLogs, advice_names_what_is_wrong) {
   auto advice = [](const std::string& line) { return joined(build_advice({line}, "")); };
   EXPECT_NE(advice("ERROR: No matching distribution found for nope==1").find("`nope==1`"), std::string::npos);
-  EXPECT_NE(advice("  × No solution found when resolving dependencies:\n  ╰─▶ Because nope was not found in the package registry").find("`nope`"), std::string::npos);
+  EXPECT_NE(advice("  × No solution found when resolving dependencies:\n  ╰─▶ Because nope was not found in the package registry").find("`nope`"),
+            std::string::npos);
   EXPECT_NE(advice("write /x: no space left on device").find("pipe clean"), std::string::npos);
   EXPECT_NE(advice("E: Unable to locate package foo").find("`foo`"), std::string::npos);
-  EXPECT_NE(advice("SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed").find("PIP_CERT"), std::string::npos);
+  EXPECT_NE(advice("SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed").find("PIP_CERT"),
+            std::string::npos);
   EXPECT_NE(advice("invalid peer certificate: UnknownIssuer").find("PIP_CERT"), std::string::npos);
   EXPECT_NE(advice("Temporary failure in name resolution").find("DNS"), std::string::npos);
   EXPECT_NE(advice("error: command 'gcc' failed: No such file or directory").find("build-essential"), std::string::npos);
@@ -123,9 +129,10 @@ TEST(BuildkitTraces, damaged_bytes_are_refused_and_crash_nothing) {
       }
     }
   EXPECT_FALSE(decode_trace("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
-  EXPECT_FALSE(decode_trace(std::string_view("\x0a\x05"
-                                             "abc",
-                                             5)));
+  EXPECT_FALSE(
+      decode_trace(std::string_view("\x0a\x05"
+                                    "abc",
+                                    5)));
   EXPECT_FALSE(decode_trace("\x0f"));
   EXPECT_TRUE(decode_trace(""));
 }
@@ -148,8 +155,10 @@ TEST(Dockerfiles, instructions_have_the_line_that_they_begin_on) {
 }
 
 TEST(Dockerfiles, images_are_found_with_arguments_filled_in) {
-  EXPECT_EQ(images_used("ARG A=x\nARG B=${A}:1\nFROM --platform=linux/amd64 $B\nFROM ${C:-y:2}\nFROM scratch\nFROM $MISSING\n", {}), (std::vector<std::string>{"x:1", "y:2"}));
-  EXPECT_EQ(images_used("ARG A=x\nFROM $A AS s\nFROM s\nCOPY --from=s a b\nCOPY --from=0 a b\nRUN echo --from=z\n", {{"A", "given"}}), std::vector<std::string>{"given"});
+  EXPECT_EQ(images_used("ARG A=x\nARG B=${A}:1\nFROM --platform=linux/amd64 $B\nFROM ${C:-y:2}\nFROM scratch\nFROM $MISSING\n", {}),
+            (std::vector<std::string>{"x:1", "y:2"}));
+  EXPECT_EQ(images_used("ARG A=x\nFROM $A AS s\nFROM s\nCOPY --from=s a b\nCOPY --from=0 a b\nRUN echo --from=z\n", {{"A", "given"}}),
+            std::vector<std::string>{"given"});
 }
 
 TEST(BuildReasons, the_most_like_image_is_compared) {

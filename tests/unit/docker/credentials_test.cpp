@@ -20,8 +20,10 @@ class Credentials : public testing::Test {
   }
   ~Credentials() override {
     setenv("PATH", path_.c_str(), 1);
-    if (config_.empty()) unsetenv("DOCKER_CONFIG");
-    else setenv("DOCKER_CONFIG", config_.c_str(), 1);
+    if (config_.empty())
+      unsetenv("DOCKER_CONFIG");
+    else
+      setenv("DOCKER_CONFIG", config_.c_str(), 1);
   }
   void config(const std::string& text) { write_file_atomically(folder_.path() / "config.json", text); }
   void helper(const std::string& name, const std::string& script) {
@@ -77,7 +79,8 @@ TEST_F(Credentials, a_failing_helper_is_told_and_the_file_asked) {
 
 TEST_F(Credentials, a_helper_that_is_missing_or_badly_named_is_told) {
   config(R"({"credsStore": "absent"})");
-  EXPECT_NE(auth("registry.example").notice.find("docker-credential-absent: it is not on the PATH"), std::string::npos) << auth("registry.example").notice;
+  EXPECT_NE(auth("registry.example").notice.find("docker-credential-absent: it is not on the PATH"), std::string::npos)
+      << auth("registry.example").notice;
   config(R"({"credsStore": "../../bin/sh"})");
   EXPECT_NE(auth("registry.example").notice.find("no plain name"), std::string::npos);
 }
@@ -108,7 +111,8 @@ TEST_F(Credentials, a_registrys_own_helper_comes_before_the_store) {
   config(R"({"credsStore": "all", "credHelpers": {"registry.example": "one"}})");
   helper("all", R"(echo '{"Username": "all", "Secret": "x"}')");
   helper("one", R"(read server; printf '{"Username": "one", "Secret": "%s %s"}' "$1" "$server")");
-  EXPECT_EQ(header(auth("registry.example")), nlohmann::json::parse(R"({"username": "one", "password": "get registry.example", "serveraddress": "registry.example"})"));
+  EXPECT_EQ(header(auth("registry.example")),
+            nlohmann::json::parse(R"({"username": "one", "password": "get registry.example", "serveraddress": "registry.example"})"));
   EXPECT_EQ(header(auth("other.example"))["username"], "all");
 }
 
@@ -120,7 +124,8 @@ TEST_F(Credentials, a_token_of_a_helper_is_an_identity_token) {
 
 TEST_F(Credentials, docker_hub_is_kept_under_its_old_name) {
   config(R"({"auths": {"https://index.docker.io/v1/": {"auth": "bWU6cGE6c3M="}}})");
-  EXPECT_EQ(header(auth("docker.io")), nlohmann::json::parse(R"({"username": "me", "password": "pa:ss", "serveraddress": "https://index.docker.io/v1/"})"));
+  EXPECT_EQ(header(auth("docker.io")),
+            nlohmann::json::parse(R"({"username": "me", "password": "pa:ss", "serveraddress": "https://index.docker.io/v1/"})"));
   EXPECT_FALSE(auth("registry.example").found);
   config(R"({"credsStore": "echo"})");
   helper("echo", R"sh(printf '{"Username": "%s", "Secret": "x"}' "$(cat)")sh");
@@ -128,7 +133,8 @@ TEST_F(Credentials, docker_hub_is_kept_under_its_old_name) {
 }
 
 TEST_F(Credentials, entries_of_every_kind_are_understood) {
-  config(R"({"auths": {"https://a.example/v2/": {"identitytoken": "t"}, "b.example:5000": {"username": "u", "password": "p"}, "c.example": {}, "d.example": {"auth": "!!"}}})");
+  config(
+      R"({"auths": {"https://a.example/v2/": {"identitytoken": "t"}, "b.example:5000": {"username": "u", "password": "p"}, "c.example": {}, "d.example": {"auth": "!!"}}})");
   EXPECT_EQ(header(auth("a.example"))["identitytoken"], "t");
   EXPECT_EQ(header(auth("b.example:5000"))["password"], "p");
   EXPECT_FALSE(auth("b.example").found);

@@ -27,8 +27,10 @@ class FindEndpoint : public testing::Test {
   }
   ~FindEndpoint() override {
     for (const auto& [name, value] : before_) {
-      if (value) set(name.c_str(), *value);
-      else unsetenv(name.c_str());
+      if (value)
+        set(name.c_str(), *value);
+      else
+        unsetenv(name.c_str());
     }
   }
   static void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
@@ -40,9 +42,7 @@ class FindEndpoint : public testing::Test {
   static std::string failure() {
     try {
       find_endpoint();
-    } catch (const EnvironmentError& error) {
-      return error.what();
-    }
+    } catch (const EnvironmentError& error) { return error.what(); }
     return "no error";
   }
 
@@ -57,7 +57,8 @@ TEST_F(FindEndpoint, a_context_that_does_not_exist_is_named) {
 
 TEST_F(FindEndpoint, a_context_without_an_endpoint_is_named) {
   set("DOCKER_CONTEXT", "far");
-  for (const char* content : {"", "[]", "{", R"({"Endpoints": 5})", R"({"Endpoints": {"docker": {"Host": 1}}})", R"({"Endpoints": {"kubernetes": {}}})"}) {
+  for (const char* content :
+       {"", "[]", "{", R"({"Endpoints": 5})", R"({"Endpoints": {"docker": {"Host": 1}}})", R"({"Endpoints": {"kubernetes": {}}})"}) {
     write_context("far", content);
     EXPECT_NE(failure().find("names no endpoint"), std::string::npos) << content << ": " << failure();
   }
@@ -97,8 +98,9 @@ TEST_F(FindEndpoint, the_current_context_is_used_and_a_variable_overrides_it) {
 }
 
 TEST_F(FindEndpoint, hosts_are_completed_as_docker_does) {
-  const std::map<std::string, std::string> hosts{{"tcp://host", "tcp://host:2375"},      {"tcp://host:99/", "tcp://host:99"}, {"host:99", "tcp://host:99"},
-                                                 {"tcp://[::1]", "tcp://[::1]:2375"},    {"tcp://[::1]:5", "tcp://[::1]:5"},  {"/run/x.sock", "unix:///run/x.sock"},
+  const std::map<std::string, std::string> hosts{{"tcp://host", "tcp://host:2375"},      {"tcp://host:99/", "tcp://host:99"},
+                                                 {"host:99", "tcp://host:99"},           {"tcp://[::1]", "tcp://[::1]:2375"},
+                                                 {"tcp://[::1]:5", "tcp://[::1]:5"},     {"/run/x.sock", "unix:///run/x.sock"},
                                                  {"ssh://user@host", "ssh://user@host"}, {"http://host", "http://host"}};
   for (const auto& [given, completed] : hosts) {
     set("DOCKER_HOST", given);
@@ -127,21 +129,25 @@ std::pair<std::string, std::string> info_failure(const Endpoint& endpoint) {
   asio::io_context loop;
   EngineApi engine(loop, endpoint);
   std::pair<std::string, std::string> failure;
-  asio::co_spawn(loop, [&]() -> Task<> { co_await engine.info(); }, [&](std::exception_ptr error) {
-    try {
-      if (error) std::rethrow_exception(error);
-    } catch (const EnvironmentError& failed) {
-      failure.first = failed.what();
-      for (const auto& line : failed.advice()) failure.second += line + "\n";
-    }
-  });
+  asio::co_spawn(
+      loop, [&]() -> Task<> { co_await engine.info(); },
+      [&](std::exception_ptr error) {
+        try {
+          if (error) std::rethrow_exception(error);
+        } catch (const EnvironmentError& failed) {
+          failure.first = failed.what();
+          for (const auto& line : failed.advice()) failure.second += line + "\n";
+        }
+      });
   loop.run();
   return failure;
 }
 
 TEST(EngineConnection, no_engine_names_the_endpoint_and_what_to_do) {
   const auto [message, advice] = info_failure({.url = "unix:///nowhere/docker.sock", .origin = "DOCKER_HOST", .tls = {}});
-  EXPECT_EQ(message, "no Docker Engine answers at unix:///nowhere/docker.sock (DOCKER_HOST): cannot connect to /nowhere/docker.sock: No such file or directory");
+  EXPECT_EQ(
+      message,
+      "no Docker Engine answers at unix:///nowhere/docker.sock (DOCKER_HOST): cannot connect to /nowhere/docker.sock: No such file or directory");
   EXPECT_NE(advice.find("sudo systemctl start docker"), std::string::npos);
   EXPECT_NE(advice.find("comes from DOCKER_HOST"), std::string::npos);
   EXPECT_NE(advice.find("--orchestrator local"), std::string::npos);

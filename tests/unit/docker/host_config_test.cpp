@@ -43,8 +43,9 @@ TEST_F(HostConfigs, a_machine_without_configuration_hands_nothing_in) {
 
 TEST_F(HostConfigs, pip_conf_reaches_pip_and_uv) {
   auto bundle = put("corp.pem", "pem");
-  put("pip.conf", "# c\n[global]\nindex-url = https://u:p@index.example/simple\nextra_index_url =\n    https://a.example\n    https://b.example\ncert = " + bundle +
-                      "\ntarget = /x\n[freeze]\nindex-url = no\n[install]\ntrusted-host: h.example\nfind-links = /opt/wheels https://wheels.example\n");
+  put("pip.conf",
+      "# c\n[global]\nindex-url = https://u:p@index.example/simple\nextra_index_url =\n    https://a.example\n    https://b.example\ncert = " +
+          bundle + "\ntarget = /x\n[freeze]\nindex-url = no\n[install]\ntrusted-host: h.example\nfind-links = /opt/wheels https://wheels.example\n");
   auto config = read_host_config(sources());
   EXPECT_EQ(config.variables, (StringMap{{"PIP_INDEX_URL", "https://u:p@index.example/simple"},
                                          {"UV_INDEX_URL", "https://u:p@index.example/simple"},
@@ -59,7 +60,10 @@ TEST_F(HostConfigs, pip_conf_reaches_pip_and_uv) {
 
 TEST_F(HostConfigs, variables_win_over_files_and_local_folders_stay_out) {
   put("pip.conf", "[global]\nindex-url = https://file.example\n");
-  environment = {{"PIP_INDEX_URL", "https://variable.example"}, {"PIP_FIND_LINKS", "/opt/wheels"}, {"UV_DEFAULT_INDEX", "https://uv.example"}, {"https_proxy", "http://proxy:3128"},
+  environment = {{"PIP_INDEX_URL", "https://variable.example"},
+                 {"PIP_FIND_LINKS", "/opt/wheels"},
+                 {"UV_DEFAULT_INDEX", "https://uv.example"},
+                 {"https_proxy", "http://proxy:3128"},
                  {"UV_INDEX_CORP_PASSWORD", "it's secret"}};
   auto config = read_host_config(sources());
   EXPECT_EQ(config.variables, (StringMap{{"PIP_INDEX_URL", "https://variable.example"},
@@ -89,7 +93,8 @@ TEST(Requirements, lists_are_sorted_and_options_come_first) {
 
 TEST(Requirements, what_is_only_on_this_machine_is_left_out_and_told) {
   std::vector<std::string> notices;
-  EXPECT_EQ(portable_freeze("a==1\n# comment\n-e git+https://x#egg=y\nz @ file:///tmp/z.whl\nb==2\n", notices), (std::vector<std::string>{"a==1", "b==2"}));
+  EXPECT_EQ(portable_freeze("a==1\n# comment\n-e git+https://x#egg=y\nz @ file:///tmp/z.whl\nb==2\n", notices),
+            (std::vector<std::string>{"a==1", "b==2"}));
   EXPECT_EQ(notices.size(), 2u);
 }
 
@@ -111,7 +116,8 @@ TEST(Requirements, an_export_command_runs_beside_the_pyproject_file) {
 }
 
 TEST(Requirements, installer_arguments_become_options) {
-  EXPECT_EQ(installer_arguments({{"index-url", "https://x"}, {"no-deps", true}, {"pre", nullptr}, {"off", false}, {"find-links", {"a", "b"}}, {"retries", 3}}),
+  EXPECT_EQ(installer_arguments(
+                {{"index-url", "https://x"}, {"no-deps", true}, {"pre", nullptr}, {"off", false}, {"find-links", {"a", "b"}}, {"retries", 3}}),
             (std::vector<std::string>{"--find-links=a", "--find-links=b", "--index-url=https://x", "--no-deps", "--pre", "--retries=3"}));
   EXPECT_THROW(installer_arguments({{"a b", true}}), InputError);
   EXPECT_THROW(installer_arguments({{"a", "x\ny"}}), InputError);

@@ -134,12 +134,15 @@ TEST_F(Plans, the_context_holds_only_what_the_dockerfile_uses) {
   EXPECT_EQ(paths(plan({.parent_image = "d", .apt_packages = {"git"}}).context), "apt/install.sh apt/packages ");
   EXPECT_EQ(paths(plan({.parent_image = "d", .environment = {{"A", "1"}}}).context), "");
   EXPECT_TRUE(plan({.parent_image = "d", .environment = {{"A", "1"}}}).host_only.empty());
-  EXPECT_EQ(paths(plan({.parent_image = "d", .requirements = {"six"}}).context), "python/arguments python/install.sh python/requirements.txt tools/fetch.sh ");
+  EXPECT_EQ(paths(plan({.parent_image = "d", .requirements = {"six"}}).context),
+            "python/arguments python/install.sh python/requirements.txt tools/fetch.sh ");
 }
 
 TEST_F(Plans, equal_content_has_an_equal_digest_whatever_its_order) {
-  EXPECT_EQ(digest({.parent_image = "d", .requirements = {"b", "a", "a"}, .apt_packages = {"y", "x"}}), digest({.parent_image = "d", .requirements = {"a", "b"}, .apt_packages = {"x", "y"}}));
-  EXPECT_EQ(digest({.parent_image = "d", .requirements = {"a"}, .runtime_environment = {{"A", "1"}}}), digest({.parent_image = "d", .requirements = {"a"}}));
+  EXPECT_EQ(digest({.parent_image = "d", .requirements = {"b", "a", "a"}, .apt_packages = {"y", "x"}}),
+            digest({.parent_image = "d", .requirements = {"a", "b"}, .apt_packages = {"x", "y"}}));
+  EXPECT_EQ(digest({.parent_image = "d", .requirements = {"a"}, .runtime_environment = {{"A", "1"}}}),
+            digest({.parent_image = "d", .requirements = {"a"}}));
 }
 
 TEST_F(Plans, whatever_determines_the_image_changes_its_digest) {
@@ -185,19 +188,23 @@ TEST_F(Plans, the_hosts_configuration_is_no_part_of_the_digest) {
   EXPECT_EQ(plan_digest(made, {"sha256:1"}), before);
   for (auto& file : made.context) EXPECT_EQ(file.content->find("hidden"), std::string::npos) << file.path;
   bool found = false;
-  for (auto& file : made.host_only) found = found || (file.content && file.content->find("export UV_INDEX_PLAN_TEST_PASSWORD=hidden") != std::string::npos);
+  for (auto& file : made.host_only)
+    found = found || (file.content && file.content->find("export UV_INDEX_PLAN_TEST_PASSWORD=hidden") != std::string::npos);
   EXPECT_TRUE(found);
 }
 
 TEST_F(Plans, passwords_in_requirements_reach_no_label) {
-  auto made = plan({.parent_image = "d", .requirements = {"--extra-index-url https://me:secret@example.org/simple", "a @ https://me:secret@example.org/a.whl", "b==1"}});
+  auto made = plan({.parent_image = "d",
+                    .requirements = {"--extra-index-url https://me:secret@example.org/simple", "a @ https://me:secret@example.org/a.whl", "b==1"}});
   for (auto& [name, items] : made.parts)
     for (auto& item : items) EXPECT_EQ(item.find("secret"), std::string::npos) << name << ": " << item;
   EXPECT_EQ(made.parts["requirements"].back(), "b==1");
 }
 
 TEST_F(Plans, a_users_dockerfile_is_planned_with_its_context_and_the_images_it_names) {
-  put("docker/Dockerfile", "ARG V=3.11\nFROM python:${V} AS one\nFROM debian:bookworm-slim\nCOPY --from=one /a /b\nCOPY --from=busybox:1 /c /d\nRUN --mount=type=bind,from=alpine:3,target=/x true\n");
+  put("docker/Dockerfile",
+      "ARG V=3.11\nFROM python:${V} AS one\nFROM debian:bookworm-slim\nCOPY --from=one /a /b\nCOPY --from=busybox:1 /c /d\nRUN "
+      "--mount=type=bind,from=alpine:3,target=/x true\n");
   put("docker/a.txt", "a");
   put("docker/b.log", "b");
   put("docker/.dockerignore", "# all but text\n*\n!*.txt\n");
@@ -247,9 +254,7 @@ TEST_F(Plans, a_missing_file_is_an_error_that_names_it) {
   try {
     plan({.dockerfile = "nowhere/Dockerfile"});
     FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("nowhere"), std::string::npos);
-  }
+  } catch (const EnvironmentError& error) { EXPECT_NE(std::string(error.what()).find("nowhere"), std::string::npos); }
 }
 
 TEST_F(Plans, a_template_of_the_users_replaces_ours) {

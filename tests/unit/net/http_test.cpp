@@ -5,11 +5,11 @@
 #include <numeric>
 #include <thread>
 
+#include <gtest/gtest.h>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/streambuf.hpp>
-#include <gtest/gtest.h>
 
 #include "core/file.hpp"
 #include "net/companion.hpp"
@@ -95,10 +95,14 @@ class Server {
           if (buffer.size() < length) co_await asio::async_read(socket, buffer, asio::transfer_exactly(length - buffer.size()), asio::use_awaitable);
           stream.read(body.data(), static_cast<std::streamsize>(length));
         }
-        if (path == "/echo") co_await write(socket, answer(method + " " + body));
-        else if (path == "/headers") co_await write(socket, answer(headers));
-        else if (path == "/missing") co_await write(socket, answer(R"({"message":"not here"})", "404 Not Found"));
-        else if (path == "/continue") co_await write(socket, "HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\n" + answer("late"));
+        if (path == "/echo")
+          co_await write(socket, answer(method + " " + body));
+        else if (path == "/headers")
+          co_await write(socket, answer(headers));
+        else if (path == "/missing")
+          co_await write(socket, answer(R"({"message":"not here"})", "404 Not Found"));
+        else if (path == "/continue")
+          co_await write(socket, "HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\n" + answer("late"));
         else if (path == "/slow") {
           co_await pause(30);
           co_await write(socket, answer("slow"));
@@ -169,9 +173,7 @@ class Http : public testing::Test {
   std::string failure(Request to_send, CancelSource* cancel = nullptr) {
     try {
       send(std::move(to_send), {}, cancel);
-    } catch (const TransportError& error) {
-      return error.what();
-    }
+    } catch (const TransportError& error) { return error.what(); }
     return "no error";
   }
 
@@ -237,7 +239,13 @@ TEST_F(Http, cancelling_ends_the_exchange_also_from_within_a_callback) {
   before.stop(StopLevel::graceful);
   EXPECT_EQ(failure(request("/never"), &before), "GET http://local/never was cancelled");
   int pieces = 0;
-  EXPECT_THROW(send(request("/endless"), [&](std::string_view) { if (++pieces == 3) within.stop(StopLevel::immediate); }, &within), TransportError);
+  EXPECT_THROW(send(
+                   request("/endless"),
+                   [&](std::string_view) {
+                     if (++pieces == 3) within.stop(StopLevel::immediate);
+                   },
+                   &within),
+               TransportError);
   EXPECT_GE(pieces, 3);
   CancelSource later;
   asio::steady_timer timer(loop_, std::chrono::milliseconds(20));
@@ -249,7 +257,8 @@ TEST_F(Http, destroying_the_client_ends_what_is_in_progress) {
   auto client = std::make_unique<HttpClient>(loop_);
   int ended = 0;
   for (int i = 0; i < 10; ++i)
-    asio::co_spawn(loop_, client->send(request(i % 2 ? "/never" : "/endless")), [&](std::exception_ptr error, const Response&) { ended += error != nullptr; });
+    asio::co_spawn(loop_, client->send(request(i % 2 ? "/never" : "/endless")),
+                   [&](std::exception_ptr error, const Response&) { ended += error != nullptr; });
   asio::steady_timer timer(loop_, std::chrono::milliseconds(30));
   timer.async_wait([&](boost::system::error_code) { client.reset(); });
   loop_.run();
@@ -336,8 +345,10 @@ TEST_F(Http, the_environments_proxy_is_not_for_unix_sockets) {
   const std::string kept = before ? before : "";
   setenv("http_proxy", "http://127.0.0.1:1", 1);
   EXPECT_EQ(send(request("/echo")).body, "GET ");
-  if (before) setenv("http_proxy", kept.c_str(), 1);
-  else unsetenv("http_proxy");
+  if (before)
+    setenv("http_proxy", kept.c_str(), 1);
+  else
+    unsetenv("http_proxy");
 }
 
 TEST_F(Http, one_connection_serves_one_request_after_the_other) {
@@ -374,9 +385,7 @@ int many(asio::io_context& loop, HttpClient& client, const Request& request, int
       good += !error && response.body == "slow";
       try {
         if (error) std::rethrow_exception(error);
-      } catch (const std::exception& failed) {
-        errors += std::string(failed.what()) + "\n";
-      }
+      } catch (const std::exception& failed) { errors += std::string(failed.what()) + "\n"; }
     });
   loop.restart();
   loop.run();

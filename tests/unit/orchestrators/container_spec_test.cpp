@@ -22,9 +22,19 @@ class ContainerSpec : public testing::Test {
     step.command.arguments = {Template{{"python"}}, Template{{"train.py"}}};
   }
   Attempt attempt() {
-    return {.step = step, .pipeline = "digits", .run_id = "r1", .number = 2, .code = "/state/code", .inputs = {{"data", "d.csv", "/state/artifact"}},
-            .outputs = "/state/out", .output_names = {{"model", "model.pkl"}}, .scratch = "/state/scratch", .environment = {{"A", "1"}},
-            .secrets = {{"TOKEN", "hush"}}, .log = log, .cancel = cancel};
+    return {.step = step,
+            .pipeline = "digits",
+            .run_id = "r1",
+            .number = 2,
+            .code = "/state/code",
+            .inputs = {{"data", "d.csv", "/state/artifact"}},
+            .outputs = "/state/out",
+            .output_names = {{"model", "model.pkl"}},
+            .scratch = "/state/scratch",
+            .environment = {{"A", "1"}},
+            .secrets = {{"TOKEN", "hush"}},
+            .log = log,
+            .cancel = cancel};
   }
   json body() { return container_body(attempt(), place); }
   std::vector<std::string> environment() { return body()["Env"].get<std::vector<std::string>>(); }
@@ -100,7 +110,9 @@ TEST_F(ContainerSpec, limits_are_hard_and_exact) {
 
 TEST_F(ContainerSpec, labels_name_the_attempt_and_cannot_be_overridden) {
   step.settings.docker.labels = {{"team", "vision"}, {"pipe.run", "another"}};
-  EXPECT_EQ(body()["Labels"], json::parse(R"({"team": "vision", "pipe.run": "r1", "pipe.step": "train", "pipe.attempt": "2", "pipe.pipeline": "digits", "pipe.state": "me"})"));
+  EXPECT_EQ(body()["Labels"],
+            json::parse(
+                R"({"team": "vision", "pipe.run": "r1", "pipe.step": "train", "pipe.attempt": "2", "pipe.pipeline": "digits", "pipe.state": "me"})"));
   EXPECT_EQ(container_name(attempt()), "pipe-r1-train-2");
 }
 
@@ -127,10 +139,10 @@ TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
   const auto before = runtime_part(step.settings.docker);
   step.settings.docker.labels["a"] = "b";
   EXPECT_EQ(runtime_part(step.settings.docker), before);
-  for (const auto& change : std::vector<std::function<void(DockerSettings&)>>{[](auto& s) { s.user = "app"; }, [](auto& s) { s.network = "none"; },
-                                                                              [](auto& s) { s.platform = "linux/arm64"; }, [](auto& s) { s.volumes = {"a:/b"}; },
-                                                                              [](auto& s) { s.runtime_environment["A"] = "1"; },
-                                                                              [](auto& s) { s.run_args["privileged"] = true; }}) {
+  for (const auto& change : std::vector<std::function<void(DockerSettings&)>>{
+           [](auto& s) { s.user = "app"; }, [](auto& s) { s.network = "none"; }, [](auto& s) { s.platform = "linux/arm64"; },
+           [](auto& s) { s.volumes = {"a:/b"}; }, [](auto& s) { s.runtime_environment["A"] = "1"; },
+           [](auto& s) { s.run_args["privileged"] = true; }}) {
     auto changed = step.settings.docker;
     change(changed);
     EXPECT_NE(runtime_part(changed), before);
@@ -153,7 +165,8 @@ TEST_F(ContainerSpec, ends_are_put_into_words) {
   EXPECT_EQ(end(255, false), std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 255");
   EXPECT_EQ(end(127, false, "[FATAL tini (7)] exec python failed: No such file or directory"),
             std::string(to_string(FailureKind::not_started)) + ": could not start: there is no program 'python' in the image img");
-  EXPECT_EQ(end(127, false, "it says No such file or directory itself"), std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 127");
+  EXPECT_EQ(end(127, false, "it says No such file or directory itself"),
+            std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 127");
 }
 
 TEST_F(ContainerSpec, an_image_without_a_shell_is_told_so) {
@@ -161,8 +174,9 @@ TEST_F(ContainerSpec, an_image_without_a_shell_is_told_so) {
   const auto failure = failure_of({127, false, "[FATAL tini (7)] exec sh failed: No such file or directory"}, attempt(), "img");
   EXPECT_EQ(failure->message, "could not start: the image img has no shell (`sh`)");
   EXPECT_NE(failure->hints.at(0).find("command: [PROGRAM"), std::string::npos);
-  const auto at_start = start_failure(docker::EngineError(400, "cannot start the container x: OCI runtime create failed: exec: \"sh\": executable file not found in $PATH"),
-                                      attempt(), "img");
+  const auto at_start = start_failure(
+      docker::EngineError(400, "cannot start the container x: OCI runtime create failed: exec: \"sh\": executable file not found in $PATH"),
+      attempt(), "img");
   EXPECT_EQ(at_start.message, failure->message);
 }
 

@@ -145,8 +145,7 @@ TEST_F(Local, a_coroutine_given_up_leaves_no_process) {
   auto own = make_local_orchestrator(*own_loop, {.root = root.path()});
   auto attempt = step.attempt();
   asio::co_spawn(*own_loop, own->run(attempt), asio::detached);
-  while (step.log.out != "ready\n" && own_loop->run_one() > 0) {
-  }
+  while (step.log.out != "ready\n" && own_loop->run_one() > 0) {}
   own_loop.reset();
   EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
 }

@@ -42,9 +42,37 @@ std::string filled(std::string_view line, const std::string& value) {
 }
 
 const std::vector<std::string>& nasty_values() {
-  static const std::vector<std::string> values = {
-      "plain", "two words", "", "it's", "\"quoted\"", "$HOME", "$(touch made)", "`touch made`", "a\\b\\\\c", "\\", "'; touch made; '", "\"; touch made; \"", "a\nb",
-      "\n", "-n", "*", "~", "a#b", "# c", "!x", "}", "${HOME}", ")", "EOF", "a\nEOF\ntouch made", "漢字 é", "'\"'\"", "\\'", "\\\"", "&& touch made", "> made"};
+  static const std::vector<std::string> values = {"plain",
+                                                  "two words",
+                                                  "",
+                                                  "it's",
+                                                  "\"quoted\"",
+                                                  "$HOME",
+                                                  "$(touch made)",
+                                                  "`touch made`",
+                                                  "a\\b\\\\c",
+                                                  "\\",
+                                                  "'; touch made; '",
+                                                  "\"; touch made; \"",
+                                                  "a\nb",
+                                                  "\n",
+                                                  "-n",
+                                                  "*",
+                                                  "~",
+                                                  "a#b",
+                                                  "# c",
+                                                  "!x",
+                                                  "}",
+                                                  "${HOME}",
+                                                  ")",
+                                                  "EOF",
+                                                  "a\nEOF\ntouch made",
+                                                  "漢字 é",
+                                                  "'\"'\"",
+                                                  "\\'",
+                                                  "\\\"",
+                                                  "&& touch made",
+                                                  "> made"};
   return values;
 }
 

@@ -13,9 +13,9 @@
 
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,8 +63,7 @@ class ArtifactStoreTest : public ::testing::Test {
       int result = 98;
       try {
         result = work();
-      } catch (const std::exception&) {
-      }
+      } catch (const std::exception&) {}
       ::_exit(result);
     }
     int status = 0;
@@ -149,9 +148,7 @@ TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their
     try {
       store.take(tree);
       ADD_FAILURE() << name;
-    } catch (const EnvironmentError& error) {
-      EXPECT_NE(std::string(error.what()).find("outside of the folder"), std::string::npos) << error.what();
-    }
+    } catch (const EnvironmentError& error) { EXPECT_NE(std::string(error.what()).find("outside of the folder"), std::string::npos) << error.what(); }
     EXPECT_TRUE(fs::exists(tree)) << name;
   };
   refused("absolute", [](const fs::path& t) { fs::create_symlink("/etc/passwd", t / "l"); });
@@ -202,7 +199,8 @@ TEST_F(ArtifactStoreTest, file_under_a_second_name_is_copied_so_that_no_writer_r
 }
 
 TEST_F(ArtifactStoreTest, output_on_another_file_system_is_copied) {
-  struct stat here {}, there {};
+  struct stat here {
+  }, there{};
   ASSERT_EQ(::stat(folder.path().c_str(), &here), 0);
   if (::stat("/dev/shm", &there) != 0 || here.st_dev == there.st_dev) GTEST_SKIP() << "/dev/shm is no file system of its own";
   const TemporaryFolder elsewhere("/dev/shm");
@@ -400,9 +398,7 @@ TEST_F(ArtifactStoreTest, many_processes_may_take_equal_things_at_once) {
           store.take(tree);
         }
         result = 0;
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-      }
+      } catch (const std::exception& error) { std::fprintf(stderr, "%s\n", error.what()); }
       ::_exit(result);
     }
     children.push_back(child);
@@ -434,8 +430,7 @@ TEST_F(ArtifactStoreTest, killed_process_leaves_no_half_artifact) {
           write(name + "/big", std::string(200'000, static_cast<char>('a' + i % 26)) + name);
           store.take(folder.path() / name);
         }
-      } catch (const std::exception&) {
-      }
+      } catch (const std::exception&) {}
       ::_exit(1);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(3 + round));

@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 RunRecord run_record(const std::string& id, const std::string& pipeline = "digits") {
-  RunRecord run{.id = id, .pipeline = pipeline, .orchestrator = "docker", .file = "/x/pipeline.yaml", .parameters = R"({"c":1.0})", .git_commit = "abc"};
+  RunRecord run{
+      .id = id, .pipeline = pipeline, .orchestrator = "docker", .file = "/x/pipeline.yaml", .parameters = R"({"c":1.0})", .git_commit = "abc"};
   run.git_dirty = true;
   run.started = WallTime(std::chrono::milliseconds(1'700'000'000'123));
   run.driver = ProcessId::self();
@@ -143,9 +144,7 @@ TEST_F(RunStoreTest, run_is_found_by_identifier_prefix_and_latest) {
   try {
     store.find_run("20261121");
     FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("20261121-081501-aaaaaa"), std::string::npos);
-  }
+  } catch (const InputError& error) { EXPECT_NE(std::string(error.what()).find("20261121-081501-aaaaaa"), std::string::npos); }
   EXPECT_EQ(store.runs().size(), 4u);
   EXPECT_EQ(store.runs(1).front().id, "20261121-081500");
   EXPECT_EQ(store.runs(0, "exactly a prefix").size(), 1u);
@@ -248,8 +247,7 @@ TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
       store.add_run(run_record("dead"));
       store.put_step(step_record("dead", "a", StepStatus::running));
       store.put_step(step_record("dead", "b", StepStatus::succeeded));
-    } catch (const std::exception&) {
-    }
+    } catch (const std::exception&) {}
     if (::write(ready[1], "x", 1) == 1) ::pause();
     ::_exit(0);
   }
@@ -305,9 +303,7 @@ TEST_F(RunStoreTest, processes_that_create_and_write_at_once_never_see_a_lock) {
           if (store.steps(id).size() != 2) throw std::runtime_error("lost");
         }
         result = 0;
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-      }
+      } catch (const std::exception& error) { std::fprintf(stderr, "%s\n", error.what()); }
       ::_exit(result);
     }
   }
@@ -332,8 +328,7 @@ TEST_F(RunStoreTest, killed_writer_loses_nothing_that_was_committed) {
           });
           if (::write(committed[1], &i, sizeof i) != sizeof i) break;
         }
-      } catch (const std::exception&) {
-      }
+      } catch (const std::exception&) {}
       ::_exit(1);
     }
     ::close(committed[1]);
@@ -420,7 +415,8 @@ TEST_F(RunStoreTest, database_that_is_cut_off_or_no_database_is_an_error_with_ad
   ASSERT_FALSE(sql_of(database, "PRAGMA wal_checkpoint(TRUNCATE)").empty());
   fs::remove(database.string() + "-wal");
   const auto good = read_file(database);
-  for (const auto& content : {good.substr(0, good.size() / 2), good.substr(0, 100), std::string("no database at all, but some text that is long enough") + std::string(5000, 'x')}) {
+  for (const auto& content : {good.substr(0, good.size() / 2), good.substr(0, 100),
+                              std::string("no database at all, but some text that is long enough") + std::string(5000, 'x')}) {
     write_file_atomically(database, content);
     try {
       RunStore store(state);
@@ -452,8 +448,7 @@ TEST_F(RunStoreTest, damaged_log_gives_an_earlier_state_and_never_a_wrong_one) {
       RunStore store(state);
       auto runs = store.runs();
       for (std::size_t i = 0; i < runs.size(); ++i) ASSERT_EQ(runs[runs.size() - 1 - i].id, "r" + std::to_string(i)) << "bit " << bit;
-    } catch (const EnvironmentError&) {
-    }
+    } catch (const EnvironmentError&) {}
   }
 }
 

@@ -34,9 +34,7 @@ TEST_F(StatIndexTest, missing_file_is_an_error_that_names_it) {
   try {
     stats.digest(folder.path() / "missing");
     FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("missing: No such file"), std::string::npos);
-  }
+  } catch (const EnvironmentError& error) { EXPECT_NE(std::string(error.what()).find("missing: No such file"), std::string::npos); }
 }
 
 TEST_F(StatIndexTest, young_files_are_not_kept) {

@@ -14,7 +14,8 @@ namespace {
 class RepositoryTest : public ::testing::Test {
  protected:
   void git(const std::string& arguments) {
-    const auto command = "cd '" + root.path().string() + "' && git -c user.name=t -c user.email=t@example.org -c init.defaultBranch=main " + arguments + " >/dev/null 2>&1";
+    const auto command = "cd '" + root.path().string() + "' && git -c user.name=t -c user.email=t@example.org -c init.defaultBranch=main " +
+                         arguments + " >/dev/null 2>&1";
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   void write(const std::string& name, const std::string& text) {
