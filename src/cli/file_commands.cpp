@@ -103,26 +103,31 @@ ExitCode render_command(Context& context) {
   if (!only.empty()) find_step(pipeline, only);
 
   // Steps with the same image are told together.
-  std::vector<std::pair<json, std::pair<std::vector<std::string>, std::string>>> images;
+  struct Image {
+    json plan;
+    std::vector<std::string> steps;
+    std::string text;
+  };
+  std::vector<Image> images;
   for (const auto& step : pipeline.steps) {
     if (!only.empty() && step.name != only) continue;
     const auto plan = docker::plan_image(step, {.root = pipeline.root, .template_dir = context.options().template_dir});
     auto entry = to_json(plan);
-    const auto same = std::ranges::find(images, entry, [](const auto& image) -> const json& { return image.first; });
+    const auto same = std::ranges::find(images, entry, &Image::plan);
     if (same != images.end()) {
-      same->second.first.push_back(step.name);
+      same->steps.push_back(step.name);
     } else {
-      images.push_back({std::move(entry), {{step.name}, text_of(plan)}});
+      images.push_back({std::move(entry), {step.name}, text_of(plan)});
     }
   }
   json list = json::array();
   std::string text;
-  for (auto& [entry, told] : images) {
+  for (auto& image : images) {
     std::string steps;
-    for (const auto& step : told.first) steps += (steps.empty() ? "" : ", ") + step;
-    entry["steps"] = told.first;
-    list.push_back(std::move(entry));
-    text += (text.empty() ? "" : "\n") + context.paint()(Colour::bold, "# image of " + steps) + "\n" + told.second;
+    for (const auto& step : image.steps) steps += (steps.empty() ? "" : ", ") + step;
+    image.plan["steps"] = image.steps;
+    list.push_back(std::move(image.plan));
+    text += (text.empty() ? "" : "\n") + context.paint()(Colour::bold, "# image of " + steps) + "\n" + image.text;
   }
   if (context.options().json) {
     context.print_json({{"images", list}});

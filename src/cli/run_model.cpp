@@ -9,6 +9,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // which clang 16 does not see by itself
 
 }  // namespace
 
