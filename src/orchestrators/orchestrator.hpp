@@ -20,6 +20,8 @@ namespace pipeline {
 struct Capabilities {
   std::string name;  ///< `docker`, `local`.
   bool gpus = false;
+  bool gpus_of_this_machine = true;  ///< They are the ones that NVML shows here, so the engine reserves them; else the place itself chooses.
+  bool explicit_devices = false;     ///< A step may name the very devices that it wants; a cluster chooses itself.
   bool memory_limits = false;
   bool cpu_limits = false;
 };
@@ -52,6 +54,23 @@ class LogSink {
   virtual ~LogSink() = default;
 };
 
+/// A GPU that an attempt holds alone while it runs. With MIG, a slice of one: its own UUID (`MIG-...`), the index and model of the GPU it is of.
+struct AssignedGpu {
+  std::string uuid;     ///< `GPU-...` or `MIG-...`, as CUDA_VISIBLE_DEVICES and NVIDIA_VISIBLE_DEVICES take it.
+  unsigned index = 0;   ///< The GPU's, in PCI bus order, as nvidia-smi counts.
+  std::string model;    ///< As NVML names it: `NVIDIA H100 80GB HBM3`.
+  std::string profile;  ///< MIG only: `1g.10gb`.
+  Bytes memory = 0;     ///< Bytes.
+  int lock = -1;        ///< Descriptor of the reservation; a child process that inherits it keeps the GPU held while it lives. -1: none.
+};
+
+/// A GPU that something of ours occupies where an orchestrator runs things, although this run does not know of it.
+struct GpuHold {
+  std::string uuid;
+  std::string run, step;
+  std::string place;  ///< For people: `container pipe-7f3a-train-1`.
+};
+
 /// One try of one step; all that the place needs to know.
 struct Attempt {
   const StepSpec& step;
@@ -65,6 +84,7 @@ struct Attempt {
   std::filesystem::path scratch;  ///< Empty folder of this attempt's own, removed by the engine afterwards.
   StringMap environment;          ///< The step's declared environment, the caller's values filled in.
   StringMap secrets;              ///< Never to be stored or shown.
+  std::vector<AssignedGpu> gpus;  ///< Held for this attempt alone, from before it starts to after its end.
   LogSink& log;
   CancelSource& cancel;  ///< The user, fail_fast or the timeout says stop.
 };
@@ -96,6 +116,9 @@ class Orchestrator {
   /// Runs one attempt, in a prepared environment, to its end. When cancelled it stops the step gracefully (immediate: at once) and returns
   /// FailureKind::cancelled. Whatever happens, nothing of the attempt is left but what it wrote to `outputs`.
   virtual Task<AttemptResult> run(const Attempt& attempt) = 0;
+
+  /// Which GPUs attempts occupy here, those of other drivers included, whether these live or have crashed. Asked before free GPUs are handed out.
+  virtual Task<std::vector<GpuHold>> gpus_in_use() { co_return std::vector<GpuHold>{}; }
 
   /// Removes what earlier runs whose driver is dead have left: `is_alive(run_id)` says which still have one.
   virtual Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) = 0;
