@@ -152,6 +152,7 @@ Task<RunSummary> Run::execute() {
     wake_.close();
     co_await wake_.wait();
   }
+  co_await orchestrator_.settle();
   remove_tree(work_folder(runs_, journal_.run_id()));
   if (fatal_) std::rethrow_exception(fatal_);
   finish_rest();

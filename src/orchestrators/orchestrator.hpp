@@ -114,11 +114,15 @@ class Orchestrator {
   virtual Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) = 0;
 
   /// Runs one attempt, in a prepared environment, to its end. When cancelled it stops the step gracefully (immediate: at once) and returns
-  /// FailureKind::cancelled. Whatever happens, nothing of the attempt is left but what it wrote to `outputs`.
+  /// FailureKind::cancelled. Whatever happens, nothing of the attempt runs any more, and once
+  /// settle() has returned, nothing is left of it but what it wrote to `outputs`.
   virtual Task<AttemptResult> run(const Attempt& attempt) = 0;
 
   /// Which GPUs attempts occupy here, those of other drivers included, whether these live or have crashed. Asked before free GPUs are handed out.
   virtual Task<std::vector<GpuHold>> gpus_in_use() { co_return std::vector<GpuHold>{}; }
+
+  /// Waits for what earlier run() calls clean away beside the steps that follow. To be awaited before this object goes.
+  virtual Task<> settle() { co_return; }
 
   /// Removes what earlier runs whose driver is dead have left: `is_alive(run_id)` says which still have one.
   virtual Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) = 0;

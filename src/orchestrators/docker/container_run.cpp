@@ -229,7 +229,8 @@ Task<Found> obtain(EngineApi& engine, const Attempt& attempt, const ContainerPla
 
 }  // namespace
 
-Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt, const ContainerPlace& place, const std::string& image) {
+Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt, const ContainerPlace& place, const std::string& image,
+                                  Removals& removals) {
   AttemptResult result;
   if (attempt.cancel.level() != StopLevel::none) {
     result.failure = cancelled();
@@ -245,14 +246,16 @@ Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& atte
     co_return result;
   }
   std::exception_ptr error;
+  const auto executor = co_await asio::this_coro::executor;
   try {
-    ContainerRun run(engine, attempt, container.id, co_await asio::this_coro::executor);
+    ContainerRun run(engine, attempt, container.id, executor);
     result = co_await run.run(container.started, image);
   } catch (...) { error = std::current_exception(); }
-  try {
-    co_await engine.remove_container(container.id);
-  } catch (const EnvironmentError& failed) { log::warn(std::string(failed.what()) + "; the next run removes it"); }
-  if (error) std::rethrow_exception(error);
+  removals.begin(executor, container.id);
+  if (error) {
+    co_await removals.settle();  // it may be running still
+    std::rethrow_exception(error);
+  }
   co_return result;
 }
 

@@ -48,6 +48,7 @@ class DockerOrchestrator : public Orchestrator {
       : loop_(loop),
         options_(std::move(options)),
         engine_(loop, docker::find_endpoint()),
+        removals_(engine_),
         builder_(loop, engine_, {.root = options_.root, .template_dir = options_.template_dir, .run_id = options_.run_id}) {
     capabilities_.name = "docker";
     capabilities_.memory_limits = capabilities_.cpu_limits = true;
@@ -87,10 +88,12 @@ class DockerOrchestrator : public Orchestrator {
     place.owner = owner();
     place.user = co_await caller();
     if (attempt.step.settings.docker.user) open_to_all(attempt);
-    auto result = co_await run_container(engine_, attempt, place, image.reference);
+    auto result = co_await run_container(engine_, attempt, place, image.reference, removals_);
     result.image = image.image_id;
     co_return result;
   }
+
+  Task<> settle() override { return removals_.settle(); }
 
   Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
     std::vector<std::string> labels;
@@ -166,6 +169,7 @@ class DockerOrchestrator : public Orchestrator {
   asio::io_context& loop_;
   OrchestratorOptions options_;
   docker::EngineApi engine_;
+  Removals removals_;
   docker::ImageBuilder builder_;
   Capabilities capabilities_;
   std::string owner_, caller_;
