@@ -157,6 +157,7 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=build, help="the build folder, with pipe and the target bench_tools (default: build/release)")
     parser.add_argument("--out", type=Path, default=root / "RESULTS.md", help="the table; the samples go beside it as .json")
     options = parser.parse_args()
+    options.build = options.build.resolve()  # contestants run in folders of their own
     options.tools = options.build / "bin"
     wanted = options.only.split(",")
     if unknown := set(wanted) - set(SECTIONS):
