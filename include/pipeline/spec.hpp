@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -53,6 +54,21 @@ struct SecretSpec {
   std::optional<std::filesystem::path> file;  ///< Absolute path of the file that holds it; else the caller's variable of that name.
 };
 
+/// A C++ program whose functions are steps: what has to be there to start it again, for one of them.
+struct Program {
+  std::filesystem::path executable;              ///< Absolute.
+  std::vector<std::filesystem::path> libraries;  ///< Absolute paths of the shared libraries that it was started with; none if it is static.
+  std::filesystem::path loader;                  ///< Absolute path of the dynamic loader; empty if it is static.
+};
+
+/// Marks a step as a function of a program. Its command holds the program's arguments alone, `--pipe-step NAME`: each place puts before them what
+/// starts the program there (Layout::program).
+struct ProgramStep {
+  std::shared_ptr<const Program> program;  ///< Shared: thousands of steps have the same one. Never null.
+  std::string function;                    ///< For messages, as `Model train(const Dataset&, int)`.
+  std::string version;                     ///< The user's own: if given, it takes the place of the program's content in the key.
+};
+
 /// Variables of a step: a value, or none for the caller's own value of that name.
 using StepEnvironment = std::map<std::string, std::optional<std::string>>;
 
@@ -60,6 +76,7 @@ struct StepSpec {
   std::string name;  ///< A path component: letters, digits, `_`, `-`, `.`; begins with a letter or digit.
   std::string description;
   Command command;
+  std::optional<ProgramStep> program;                ///< If the step is a function of a C++ program.
   std::map<std::string, nlohmann::json> parameters;  ///< Scalars, the pipeline's merged in; a step's own win.
   std::vector<InputSpec> inputs;                     ///< In the file's order.
   std::vector<OutputSpec> outputs;

@@ -56,6 +56,18 @@ const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& f
   return parts;
 }
 
+KeyPart ProgramParts::of(const ProgramStep& step) {
+  if (!step.version.empty()) return {"program", "version " + step.version};
+  const auto [found, is_new] = memo_.try_emplace(step.program.get());
+  if (is_new) {
+    Hasher hasher;
+    hasher.field(stats_.digest(step.program->executable).hex());
+    for (const auto& library : step.program->libraries) hasher.field(library.filename().string()).field(stats_.digest(library).hex());
+    found->second = hasher.finish().hex();
+  }
+  return {"program", found->second};
+}
+
 StringMap resolve_environment(const StepSpec& step) {
   StringMap values;
   for (const auto& [name, value] : step.environment) {

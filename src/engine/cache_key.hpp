@@ -25,6 +25,18 @@ class CodeParts {
   std::map<const void*, std::vector<store::KeyPart>> memo_;
 };
 
+/// The content of programs whose functions are steps. Memoised by the program's identity.
+class ProgramParts {
+ public:
+  explicit ProgramParts(store::StatIndex& stats) : stats_(stats) {}
+  /// `version X` where the step has one of its own, else the digest over the executable and its shared libraries.
+  store::KeyPart of(const ProgramStep& step);
+
+ private:
+  store::StatIndex& stats_;
+  std::map<const Program*, std::string> memo_;
+};
+
 /// The values of the step's declared environment; the caller's own where it says so. Throws EnvironmentError for a variable that the caller lacks.
 StringMap resolve_environment(const StepSpec& step);
 /// The secrets' values, from the caller's environment or their files. Throws EnvironmentError for one that is missing.

@@ -18,7 +18,9 @@ std::unordered_map<std::string_view, std::size_t> positions_by_name(const Pipeli
 }  // namespace
 
 std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step, const std::string& environment_id) {
-  return key_parts(pipeline_.name, step, resolve_environment(step), code_parts_.of(code_.files(step)), environment_id);
+  auto parts = key_parts(pipeline_.name, step, resolve_environment(step), code_parts_.of(code_.files(step)), environment_id);
+  if (step.program) parts.push_back(program_parts_.of(*step.program));
+  return parts;
 }
 
 StepKey Decisions::key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {

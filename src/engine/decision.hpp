@@ -22,7 +22,7 @@ using OutputsOf = std::function<const store::OutputRecord&(const InputSpec&)>;
 class Decisions {
  public:
   Decisions(const PipelineSpec& pipeline, store::RunStore& runs, store::ArtifactStore& artifacts, store::StatIndex& stats, const CodeProvider& code)
-      : pipeline_(pipeline), runs_(runs), artifacts_(artifacts), code_(code), code_parts_(stats) {}
+      : pipeline_(pipeline), runs_(runs), artifacts_(artifacts), code_(code), code_parts_(stats), program_parts_(stats) {}
 
   /// All parts but the inputs; `environment_id` is not empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
@@ -36,6 +36,7 @@ class Decisions {
   store::ArtifactStore& artifacts_;
   const CodeProvider& code_;
   CodeParts code_parts_;
+  ProgramParts program_parts_;
 };
 
 /// The steps that `only_step` needs, itself included, as indices in the file's order; all of them if it is empty. Throws InputError for an unknown name.

@@ -173,6 +173,10 @@ void Run::note_sources() {
       for (const auto& file : files) memo_->looked_at(file.source);
     for (const auto& [name, value] : spec(i).environment)
       if (!value) memo_->took_variable(name);
+    if (const auto& step = spec(i).program; step && seen.insert(step->program.get()).second) {
+      memo_->looked_at(step->program->executable);
+      for (const auto& library : step->program->libraries) memo_->looked_at(library);
+    }
     if (!spec(i).cache || !spec(i).secrets.empty()) memo_->spoil();  // runs each time, or may be missing a secret
   }
 }

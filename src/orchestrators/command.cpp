@@ -75,6 +75,7 @@ std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout
   const Command& command = attempt.step.command;
   if (command.shell) return {"sh", "-c", shell_line(command.arguments.at(0), attempt, layout)};
   std::vector<std::string> arguments;
+  if (attempt.step.program) arguments = layout.program;
   for (auto& argument : command.arguments) arguments.push_back(filled(argument, attempt, layout));
   return arguments;
 }
@@ -84,6 +85,7 @@ StringMap variables_of(const Attempt& attempt, const Layout& layout) {
                       {"PIPE_STEP_NAME", attempt.step.name},
                       {"PIPE_PIPELINE", attempt.pipeline},
                       {"PIPE_ATTEMPT", std::to_string(attempt.number)}};
+  if (!layout.scratch.empty()) variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);
   for (auto& input : attempt.inputs) variables[variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
   for (auto& output : attempt.output_names) variables[variable_name("PIPE_OUTPUT_", output.name)] = path_of(output, layout);
   for (auto& [name, value] : attempt.step.parameters) variables[variable_name("PIPE_PARAM_", name)] = text_of(value);

@@ -130,9 +130,15 @@ class Orchestrator {
   virtual ~Orchestrator() = default;
 };
 
+/// Where in Attempt::scratch a step may leave the reason of its failure (`{"type": ..., "message": ..., "where": ..., "causes": [...]}`); its own path of
+/// it is in PIPE_FAILURE_FILE.
+inline constexpr std::string_view failure_file_name = "failure.json";
+
 /// Where a step finds its files, as it will see the paths itself.
 struct Layout {
   std::string code, inputs, outputs;  ///< Folders.
+  std::string scratch;                ///< A folder that the step may write to, gone with the attempt.
+  std::vector<std::string> program;   ///< For a step with StepSpec::program: the words that start the program.
 };
 
 /// `INPUTS/NAME.EXT`, with the extension of the file that the step before wrote.
@@ -141,7 +147,7 @@ std::string path_of(const AttemptOutput& output, const Layout& layout);
 
 /// The argument vector of an attempt in a place with this layout: holes filled, `sh -c` put before a shell line.
 std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout);
-/// Variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X, PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT), the declared
+/// Variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X, PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT, PIPE_FAILURE_FILE), the declared
 /// environment, the settings' runtime_environment and the secrets; later ones win in this order.
 StringMap variables_of(const Attempt& attempt, const Layout& layout);
 

@@ -120,7 +120,7 @@ json environment(const Attempt& attempt) {
 }  // namespace
 
 const Layout& container_layout() {
-  static const Layout layout{"/pipe/code", "/pipe/inputs", "/pipe/outputs"};
+  static const Layout layout{.code = "/pipe/code", .inputs = "/pipe/inputs", .outputs = "/pipe/outputs", .scratch = scratch, .program = {}};
   return layout;
 }
 

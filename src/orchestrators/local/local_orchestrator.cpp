@@ -89,7 +89,7 @@ Programs& LocalOrchestrator::programs(const std::string& path) { return programs
 
 LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec& step) {
   auto& settings = step.settings.docker;
-  auto names = programs_of(step.command);
+  auto names = step.program ? std::vector<std::string>() : programs_of(step.command);
   auto path = path_of(step);
   bool wanted = VirtualEnvironments::wanted(settings);
   auto notices = ignored_settings(step.settings, capabilities_);

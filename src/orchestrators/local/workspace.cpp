@@ -70,7 +70,11 @@ fs::path full_path(const fs::path& path) { return fs::absolute(path).lexically_n
 }  // namespace
 
 Workspace::Workspace(const Attempt& attempt) : scratch_(full_path(attempt.scratch)) {
-  layout_ = {(scratch_ / "code").string(), (scratch_ / "inputs").string(), full_path(attempt.outputs).string()};
+  layout_.code = (scratch_ / "code").string();
+  layout_.inputs = (scratch_ / "inputs").string();
+  layout_.outputs = full_path(attempt.outputs).string();
+  layout_.scratch = scratch_.string();
+  if (const auto& program = attempt.step.program) layout_.program = {program->program->executable.string()};
   if (attempt.code.empty())
     make_folders(layout_.code);
   else
