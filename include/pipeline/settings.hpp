@@ -79,12 +79,31 @@ struct DockerSettings {
   std::map<std::string, nlohmann::json> run_args;            ///< Further container options, named as in docker's SDK (cap_add, devices, ...).
 };
 
-/// What a step needs of the machine that it runs on.
+enum class Accelerator {
+  cpu,
+  gpu,
+  automatic,  ///< `auto`: GPUs where the machine has them.
+};
+
+enum class Preflight { off, on };
+
+/// What a step needs of the machine that it runs on. How many GPUs is said in one of three ways: `gpu_count`, `devices` or `gpus`;
+/// gpu_request() (settings/accelerator.hpp) makes one request of them.
 struct ResourceSettings {
-  std::optional<double> cpu_count;    ///< CPUs, fractions allowed; > 0.
-  std::optional<Bytes> memory;        ///< Hard limit, bytes.
-  std::optional<Bytes> shm_size;      ///< /dev/shm, bytes.
-  std::optional<unsigned> gpu_count;  ///< GPUs held by the step alone.
+  std::optional<double> cpu_count;                ///< CPUs, fractions allowed; > 0.
+  std::optional<Bytes> memory;                    ///< Hard limit, bytes.
+  std::optional<Bytes> shm_size;                  ///< /dev/shm, bytes.
+  std::optional<unsigned> gpu_count;              ///< GPUs held by the step alone (ZenML).
+  std::optional<Accelerator> accelerator;         ///< Lightning's; `gpu` without a number means all.
+  nlohmann::json devices;                         ///< Lightning's: a whole number, a text such as `"1, 3"`, or a list; null: not given.
+  std::optional<bool> auto_select_gpus;           ///< Lightning's: pick GPUs that no process occupies.
+  std::optional<std::string> gpus;                ///< docker's and GitLab's option: `all`, `2`, `device=0,1`, ...
+  std::optional<std::string> gpu_class;           ///< Model: words of its name, as `A100` or `RTX 4090`.
+  std::optional<Bytes> gpu_memory;                ///< Each GPU has at least this much, bytes.
+  std::optional<std::string> compute_capability;  ///< Each GPU has at least this, as `8.0`.
+  std::optional<std::string> instance_type;       ///< Amazon EC2 instance type that the step is meant for, as `g5.xlarge`.
+  StringList placement_constraints;               ///< Expressions of ECS's cluster query language that the host has to satisfy.
+  std::optional<Preflight> preflight;             ///< Whether a GPU step runs nvidia-smi before its command. Default: on.
 };
 
 /// A failed attempt is repeated up to `max_retries` times, after delay, delay*backoff, delay*backoff², ...

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "settings/accelerator.hpp"
 #include "settings/decode.hpp"
 
 namespace pipeline {
@@ -30,9 +31,45 @@ void report_builds(const Value& docker, const std::string& why, Diagnostics& dia
              {"remove it, or set `skip_build: false`"});
 }
 
+/// @param place of what has no key in `resources` (it is inherited)
+void report_gpu_problems(const std::vector<GpuProblem>& problems, const Value& resources, Span place, Diagnostics& diagnostics) {
+  for (const GpuProblem& problem : problems) {
+    const Value *key = key_of(resources, problem.key), *value = resources.find(problem.key);
+    Span span = key ? key->span : place;
+    if (value && problem.code != "contradiction")
+      span = problem.item && *problem.item < value->items.size() ? value->items[*problem.item].span : value->span;
+    report(diagnostics, problem.code, problem.message, span, problem.notes, problem.suggestion);
+  }
+}
+
+void check_gpus(const ResourceSettings& settings, const Value& value, Diagnostics& diagnostics) {
+  const Value* resources = value.find("resources");
+  if (!resources || resources->kind != Value::Kind::map) return;
+  std::vector<GpuProblem> problems;
+  gpu_request(settings, problems);
+  report_gpu_problems(problems, *resources, resources->span, diagnostics);
+}
+
+/// A step's own keys with what it inherits.
+void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings& step, const Value& resources, Diagnostics& diagnostics) {
+  std::vector<GpuProblem> own, inherited, merged;
+  gpu_request(pipeline, inherited);
+  gpu_request(step, own);
+  if (!own.empty() || !inherited.empty()) return;
+  const GpuRequest request = gpu_request(merge(Settings{{}, pipeline}, Settings{{}, step}).resources, merged);
+  for (GpuProblem& problem : merged) problem.notes.emplace_back("the rest is in the pipeline's settings");
+  report_gpu_problems(merged, resources, resources.span, diagnostics);
+  if (!merged.empty() || request.wanted()) return;
+  for (const char* name : {"gpu_class", "gpu_memory", "compute_capability", "auto_select_gpus", "preflight"})
+    if (const Value* key = key_of(resources, name); key && resources.find(name)->scalar != "false" && resources.find(name)->scalar != "off")
+      report(diagnostics, "contradiction", std::string("'") + name + "' is about GPUs, but the step asks for none", key->span, {},
+             "add a number, as in `gpu_count: 1`");
+}
+
 }  // namespace
 
 void check_contradictions(const Settings& settings, const Value& value, Diagnostics& diagnostics) {
+  check_gpus(settings.resources, value, diagnostics);
   const Value* docker = value.find("docker");
   if (!docker || docker->kind != Value::Kind::map) return;
   const DockerSettings& docker_settings = settings.docker;
@@ -43,6 +80,8 @@ void check_contradictions(const Settings& settings, const Value& value, Diagnost
 }
 
 void check_against_pipeline(const Settings& pipeline, const Settings& step, const Value& step_value, Diagnostics& diagnostics) {
+  if (const Value* resources = step_value.find("resources"); resources && resources->kind == Value::Kind::map)
+    check_merged_gpus(pipeline.resources, step.resources, *resources, diagnostics);
   const Value* docker = step_value.find("docker");
   if (docker && pipeline.docker.skip_build.value_or(false) && !step.docker.skip_build)
     report_builds(*docker, "the pipeline's settings say `skip_build: true`", diagnostics);

@@ -3,11 +3,35 @@
 /// visitors of it, so a new setting is one line here and one member in <pipeline/settings.hpp>.
 #pragma once
 
+#include <array>
+#include <utility>
+
 #include <pipeline/settings.hpp>
 
 #include "settings/formats.hpp"
 
 namespace pipeline {
+
+/// The words of an enumeration, the one that is written first; others are read too.
+template <class Enum>
+struct Choices;
+template <>
+struct Choices<PackageInstaller> {
+  static constexpr const char* expected = "`uv` or `pip`";
+  static constexpr std::array words{std::pair{"uv", PackageInstaller::uv}, std::pair{"pip", PackageInstaller::pip}};
+};
+template <>
+struct Choices<Accelerator> {
+  static constexpr const char* expected = "`cpu`, `gpu` or `auto`";
+  static constexpr std::array words{std::pair{"cpu", Accelerator::cpu}, std::pair{"gpu", Accelerator::gpu}, std::pair{"auto", Accelerator::automatic},
+                                    std::pair{"cuda", Accelerator::gpu}};
+};
+template <>
+struct Choices<Preflight> {
+  static constexpr const char* expected = "`on` or `off`";
+  static constexpr std::array words{std::pair{"on", Preflight::on}, std::pair{"off", Preflight::off}, std::pair{"true", Preflight::on},
+                                    std::pair{"false", Preflight::off}};
+};
 
 template <class Owner, class Member>
 struct Field {
@@ -93,7 +117,29 @@ void fields(Visitor&& visit, const ResourceSettings*) {
   visit(Field{"cpu_count", &S::cpu_count, "CPUs that the step may use; fractions allowed.", nullptr, nullptr, &formats::positive});
   visit(Field{"memory", &S::memory, "Hard limit of the step's memory, such as `512MB` or `8GiB`."});
   visit(Field{"shm_size", &S::shm_size, "Size of /dev/shm, such as `1GiB`."});
-  visit(Field{"gpu_count", &S::gpu_count, "GPUs held by the step alone."});
+  visit(Field{"gpu_count", &S::gpu_count, "GPUs held by the step alone. One of `gpu_count`, `devices` and `gpus` says how many, or which."});
+  visit(Field{"accelerator", &S::accelerator,
+              "`gpu`: all GPUs, unless another key says how many. `cpu`: none. `auto`: as `gpu` where the machine has GPUs, else none."});
+  visit(Field{
+      "devices", &S::devices,
+      "GPUs as PyTorch Lightning has it: `2` or `\"2\"` the first two, `-1` all, `[1, 3]` or `\"1, 3\"` those, or a list of UUIDs and MIG devices."});
+  visit(Field{"auto_select_gpus", &S::auto_select_gpus, "Take GPUs that no process occupies."});
+  visit(Field{
+      "gpus", &S::gpus,
+      "GPUs as docker's `--gpus` and GitLab Runner have it: `all`, `2`, `device=0,1`, `\"device=0,1\",capabilities=utility`, a UUID, a MIG device.",
+      &formats::word});
+  visit(Field{"gpu_class", &S::gpu_class, "Model of the GPUs: words of its name, such as `A100`, `A100 80GB` or `RTX 4090`.", &formats::word});
+  visit(Field{"gpu_memory", &S::gpu_memory, "Memory that each GPU has at least, such as `24GiB`."});
+  visit(Field{"compute_capability", &S::compute_capability, "Compute capability that each GPU has at least, such as `8.0`.",
+              &formats::compute_capability});
+  visit(Field{"instance_type", &S::instance_type,
+              "Amazon EC2 instance type that the step is meant for, such as `g5.xlarge`; GPUs, memory and CPUs are checked against it.",
+              &formats::instance_type});
+  visit(Field{"placement_constraints", &S::placement_constraints,
+              "What the host has to satisfy, in Amazon ECS's language: `attribute:ecs.instance-type == g5.xlarge`, or a map "
+              "`{type: memberOf, expression: ...}`.",
+              &formats::word});
+  visit(Field{"preflight", &S::preflight, "Run nvidia-smi before the command of a step with GPUs, and fail if it does. Default: on."});
 }
 
 template <class Visitor>

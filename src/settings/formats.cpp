@@ -174,6 +174,18 @@ bool is_host_entry(std::string_view text) {
          is_docker_name(text.substr(0, colon));
 }
 
+bool is_compute_capability(std::string_view text) {
+  const auto dot = text.find('.');
+  return (dot == 1 || dot == 2) && text.size() == dot + 2 && text[0] != '0' && all(text.substr(0, dot), is_digit) && is_digit(text.back());
+}
+
+bool is_instance_type(std::string_view text) {
+  const auto parts = split(text, '.');
+  return parts.size() == 2 && text.size() <= 64 && std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+           return !part.empty() && all(part, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
+         });
+}
+
 }  // namespace
 
 const Format line{"a text without control characters and line ends", is_line, "^[^\\u0000-\\u001f\\u007f]*$"};
@@ -199,6 +211,8 @@ const Format requirement{"a requirement such as `numpy==1.26.4`, `name @ https:/
 const Format installer_option{"a long option of the installer without its dashes, such as `index-url`", is_installer_option, "^[a-z0-9][a-z0-9-]*$"};
 const Format host_entry{"`NAME:ADDRESS`", is_host_entry, "^[A-Za-z0-9][A-Za-z0-9_.-]*:.+$"};
 const Format build_argument{"a build argument's name of letters, digits and `_`", is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
+const Format compute_capability{"a compute capability such as `8.0`", is_compute_capability, "^[1-9][0-9]?\\.[0-9]$"};
+const Format instance_type{"an instance type such as `g5.xlarge`", is_instance_type, "^[a-z0-9-]+\\.[a-z0-9-]+$"};
 const NumberFormat positive{"a number above 0, such as `0.5` or `4`", [](double number) { return number > 0 && number < 1e6; }, 0, true};
 const NumberFormat at_least_one{"a number of at least 1, such as `2`", [](double number) { return number >= 1 && number < 1e6; }, 1, false};
 

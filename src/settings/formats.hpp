@@ -38,6 +38,8 @@ extern const Format requirement;       ///< A line of a requirements file that n
 extern const Format installer_option;  ///< A long option without its dashes.
 extern const Format host_entry;        ///< `NAME:ADDRESS`
 extern const Format build_argument;
+extern const Format compute_capability;
+extern const Format instance_type;
 extern const NumberFormat positive;
 extern const NumberFormat at_least_one;
 }  // namespace formats

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "settings/accelerator.hpp"
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
 #include "settings/fields.hpp"
@@ -18,6 +19,32 @@ using JsonMap = std::map<std::string, json>;
 template <class T>
 constexpr bool is_struct =
     std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> || std::is_same_v<T, DockerSettings> || std::is_same_v<T, ResourceSettings>;
+
+template <class T>
+constexpr bool is_choice = false;
+template <class Enum>
+constexpr bool is_choice<std::optional<Enum>> = std::is_enum_v<Enum>;
+
+template <class Enum>
+void read_choice(std::optional<Enum>& member, std::string_view key, const Value& value, Diagnostics& diagnostics) {
+  std::vector<std::string> words;
+  for (const auto& [word, each] : Choices<Enum>::words) {
+    if (value.kind == Value::Kind::scalar && value.scalar == word) {
+      member = each;
+      return;
+    }
+    words.emplace_back(word);
+  }
+  report_type(diagnostics, key, Choices<Enum>::expected, value);
+  if (value.kind == Value::Kind::scalar) diagnostics.back().suggestion = did_you_mean(value.scalar, words);
+}
+
+template <class Enum>
+const char* word_of(Enum choice) {
+  for (const auto& [word, each] : Choices<Enum>::words)
+    if (each == choice) return word;
+  return "";
+}
 
 template <class Owner>
 const std::vector<std::string>& keys_of() {
@@ -60,6 +87,47 @@ JsonMap decode_installer_args(const Value& value, Diagnostics& diagnostics) {
   return decoded;
 }
 
+/// As it is written: what it means is gpu_request()'s to say.
+json read_devices(const Value& value, Diagnostics& diagnostics) {
+  if (value.kind == Value::Kind::scalar) return scalar_to_json(value).value_or(value.scalar);
+  if (value.kind != Value::Kind::list) {
+    report_type(diagnostics, "devices", "a whole number, a text such as \"1, 3\", or a list", value);
+    return nullptr;
+  }
+  json list = json::array();
+  for (const Value& item : value.items) {
+    if (item.kind == Value::Kind::scalar)
+      list.push_back(scalar_to_json(item).value_or(item.scalar));
+    else
+      report(diagnostics, "wrong-type", "each of 'devices' must be an index, a UUID or a MIG device, not " + describe(item), item.span);
+  }
+  return list.size() == value.items.size() ? list : json();
+}
+
+/// Expressions; ECS writes each as `{type: memberOf, expression: TEXT}`.
+std::optional<std::vector<std::string>> read_constraints(const Value& value, Diagnostics& diagnostics) {
+  const std::string key = "placement_constraints";
+  if (value.kind != Value::Kind::list) return read_texts(key, value, formats::word, diagnostics);
+  std::vector<std::string> expressions;
+  for (const Value& item : value.items) {
+    if (item.kind != Value::Kind::map) {
+      if (auto text = read_text("each of '" + key + "'", item, formats::word, diagnostics)) expressions.push_back(std::move(*text));
+      continue;
+    }
+    static const std::vector<std::string> keys{"type", "expression"};
+    report_unknown_keys(item, keys, "an entry of '" + key + "'", diagnostics);
+    const Value *type = item.find("type"), *expression = item.find("expression");
+    if (type && type->scalar != "memberOf")
+      report(diagnostics, "wrong-type", "'type' must be memberOf, not " + describe(*type), type->span,
+             {"ECS's other type, distinctInstance, is about several copies of one task; a step runs once"});
+    if (!expression)
+      report(diagnostics, "missing-key", "the constraint has no 'expression'", item.span, {"as in `attribute:ecs.instance-type == g5.xlarge`"});
+    else if (auto text = read_text("expression", *expression, formats::word, diagnostics))
+      expressions.push_back(std::move(*text));
+  }
+  return expressions;
+}
+
 template <class Owner>
 Owner decode(const Value& value, std::string_view place, Diagnostics& diagnostics);
 
@@ -83,20 +151,19 @@ void decode_member(Member& member, const FieldT& field, const Value& value, Diag
     member = read_map(field.key, value, *field.key_format, *field.format, diagnostics).value_or(StringMap{});
   else if constexpr (std::is_same_v<Member, JsonMap>)
     member = field.key_format ? decode_installer_args(value, diagnostics) : decode_run_args(value, diagnostics);
-  else if constexpr (std::is_same_v<Member, std::optional<PackageInstaller>>) {
-    if (value.kind == Value::Kind::scalar && value.scalar == "uv")
-      member = PackageInstaller::uv;
-    else if (value.kind == Value::Kind::scalar && value.scalar == "pip")
-      member = PackageInstaller::pip;
-    else
-      report_type(diagnostics, field.key, "`uv` or `pip`", value);
-  } else {
+  else if constexpr (is_choice<Member>)
+    read_choice(member, field.key, value, diagnostics);
+  else if constexpr (std::is_same_v<Member, json>)
+    member = read_devices(value, diagnostics);
+  else {
     static_assert(std::is_same_v<Member, StringList>);
     // The name of a requirements file is no list: it is read by whoever knows the folder (spec/requirements_file.hpp).
     if (std::string_view(field.key) == "requirements" && value.kind == Value::Kind::scalar) {
       read_text(field.key, value, formats::path, diagnostics);
     } else if (std::string_view(field.key) == "requirements" && value.kind != Value::Kind::list) {
       report_type(diagnostics, field.key, "a list, or the name of a requirements file", value);
+    } else if (std::string_view(field.key) == "placement_constraints") {
+      if (auto expressions = read_constraints(value, diagnostics)) member.emplace(std::move(*expressions));
     } else if (auto texts = read_texts(field.key, value, *field.format, diagnostics)) {
       member.emplace(std::move(*texts));
     }
@@ -125,6 +192,8 @@ void merge_member(Member& base, const Member& over) {
     merge_into(base, over);
   else if constexpr (std::is_same_v<Member, StringMap> || std::is_same_v<Member, JsonMap>) {
     for (const auto& [key, value] : over) base.insert_or_assign(key, value);
+  } else if constexpr (std::is_same_v<Member, json>) {
+    if (!over.is_null()) base = over;
   } else if (over.has_value()) {
     base = over;
   }
@@ -144,8 +213,10 @@ json write_member(const Member& member) {
     return write(member);
   else if constexpr (std::is_same_v<Member, StringMap> || std::is_same_v<Member, JsonMap>)
     return member.empty() ? json() : json(member);
-  else if constexpr (std::is_same_v<Member, std::optional<PackageInstaller>>)
-    return member ? json(*member == PackageInstaller::uv ? "uv" : "pip") : json();
+  else if constexpr (is_choice<Member>)
+    return member ? json(word_of(*member)) : json();
+  else if constexpr (std::is_same_v<Member, json>)
+    return member;
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
     return member ? json(member->count()) : json();
   else if constexpr (std::is_same_v<Member, StringList>)
@@ -189,8 +260,12 @@ json member_schema(const FieldT& field) {
     return {{"type", {"string", "number"}}, {"examples", {"90s", "10m"}}};
   else if constexpr (std::is_same_v<Member, std::optional<std::string>>)
     return text_schema(*field.format);
-  else if constexpr (std::is_same_v<Member, std::optional<PackageInstaller>>)
-    return {{"enum", {"uv", "pip"}}};
+  else if constexpr (is_choice<Member>) {
+    json words = json::array();
+    for (const auto& [word, each] : Choices<typename Member::value_type>::words) words.push_back(*plain_to_json(word));
+    return {{"enum", std::move(words)}};
+  } else if constexpr (std::is_same_v<Member, json>)
+    return {{"type", {"integer", "string", "array"}}, {"items", {{"type", {"integer", "string"}}}}};
   else if constexpr (std::is_same_v<Member, std::optional<double>>)
     return {{"type", "number"}, {field.number_format->exclusive ? "exclusiveMinimum" : "minimum", field.number_format->minimum}};
   else if constexpr (std::is_same_v<Member, StringMap>)
@@ -201,6 +276,13 @@ json member_schema(const FieldT& field) {
     return {{"type", "object"}, {"propertyNames", text_schema(*field.key_format)}, {"additionalProperties", value}};
   } else {
     const json list{{"type", "array"}, {"items", text_schema(*field.format)}};
+    if (std::string_view(field.key) == "placement_constraints") {
+      const json constraint{{"type", "object"},
+                            {"properties", {{"type", {{"const", "memberOf"}}}, {"expression", {{"type", "string"}}}}},
+                            {"required", {"expression"}},
+                            {"additionalProperties", false}};
+      return {{"type", "array"}, {"items", {{"anyOf", {text_schema(*field.format), constraint}}}}};
+    }
     if (std::string_view(field.key) != "requirements") return list;
     return {{"anyOf", {list, text_schema(formats::path)}}};
   }
@@ -242,6 +324,7 @@ Settings merge(const Settings& pipeline, const Settings& step) {
   // The two exclude each other: a step that names its own parent has done with the pipeline's, however that was given.
   if (step.docker.parent_image) merged.docker.dockerfile.reset();
   if (step.docker.dockerfile) merged.docker.parent_image.reset();
+  merge_gpu_settings(merged.resources, step.resources);
   return merged;
 }
 

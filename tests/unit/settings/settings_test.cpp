@@ -89,10 +89,24 @@ TEST(Settings, every_key_survives_the_round) {
                    {"platform", "linux/arm64/v8"},
                    {"labels", {{"org.example/a-b", "x y"}}},
                    {"run_args", {{"cap_add", {"SYS_PTRACE"}}, {"init", true}, {"pids_limit", 100}}}}},
-                 {"resources", {{"cpu_count", 1.5}, {"memory", 1073741824}, {"shm_size", 67108864}, {"gpu_count", 2}}}};
+                 {"resources",
+                  {{"cpu_count", 1.5},
+                   {"memory", 1073741824},
+                   {"shm_size", 67108864},
+                   {"gpu_count", 2},
+                   {"accelerator", "gpu"},
+                   {"auto_select_gpus", true},
+                   {"gpu_class", "A100"},
+                   {"gpu_memory", 1073741824},
+                   {"compute_capability", "8.0"},
+                   {"instance_type", "g5.xlarge"},
+                   {"placement_constraints", {"attribute:a == b"}},
+                   {"preflight", "off"}}}};
   EXPECT_EQ(decoded(all), all);
   EXPECT_EQ(all["docker"].size() + 1, settings_schema()["properties"]["docker"]["properties"].size())
       << "every key but dockerfile, which excludes parent_image";
+  EXPECT_EQ(all["resources"].size() + 2, settings_schema()["properties"]["resources"]["properties"].size())
+      << "every key but devices and gpus, which gpu_count excludes";
 }
 
 TEST(Settings, equal_settings_have_equal_json_however_they_were_written) {
