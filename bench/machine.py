@@ -17,7 +17,6 @@ def describe() -> dict[str, str]:
         "kernel": f"{platform.system()} {platform.release()}",
         "system": system,
         "engine": engine(),
-        "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
 
 

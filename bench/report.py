@@ -1,5 +1,6 @@
 """The table."""
 
+import json
 from dataclasses import dataclass
 
 from measure import Samples, paired
@@ -12,6 +13,13 @@ class Section:
     steps: int = 0  # figures are also given for each of so many steps
     floor: str = ""  # the contestant above which the others' cost is given
     target: tuple[str, str, float] | None = None  # row, column (`wall`, `above floor`, `ratio`) and figure
+    name: str = ""  # of the measurement that it belongs to, as in `--only`
+    taken: str = ""  # when, and what the machine did besides
+
+
+def read(text: str) -> list[Section]:
+    """The sections of an earlier report's JSON."""
+    return [Section(**{**entry, "samples": {who: Samples(**samples) for who, samples in entry["samples"].items()}}) for entry in json.loads(text)["sections"]]
 
 
 def markdown(about: dict[str, str], versions: dict[str, str], absent: dict[str, str], sections: list[Section]) -> str:
@@ -21,7 +29,7 @@ def markdown(about: dict[str, str], versions: dict[str, str], absent: dict[str, 
     lines += [f"| {name} | {version} |" for name, version in versions.items()]
     lines += [f"| {name} | absent: {cell(reason)} |" for name, reason in absent.items()]
     for section in sections:
-        lines += ["", f"## {section.title}", "", *table(section)]
+        lines += ["", f"## {section.title}", "", *([f"Taken {section.taken}.", ""] if section.taken else []), *table(section)]
     return "\n".join(lines) + "\n"
 
 

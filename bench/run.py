@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from peers.pipe import Pipe
 from peers.raw_engine import RawEngine, body_like
 from peers.snakemake import Snakemake
 from peers.zenml import ZenML
-from report import Section, markdown
+from report import Section, markdown, read
 
 SECTIONS = ("start", "processes", "noop", "containers", "zenml", "images")
 
@@ -32,7 +33,15 @@ class Runner:
         self.bench = Bench(options.tools)
         self.versions: dict[str, str] = {}
         self.absent: dict[str, str] = {}
-        self.sections: list[Section] = []
+        self.measuring, self.taken = "", ""
+        earlier = options.out.with_suffix(".json")
+        self.sections: list[Section] = read(earlier.read_text()) if earlier.exists() else []
+
+    def write(self, about: dict[str, str]) -> None:
+        options = self.options
+        options.out.write_text(markdown(about, self.versions, self.absent, self.sections))
+        options.out.with_suffix(".json").write_text(
+            json.dumps({"machine": about, "versions": self.versions, "absent": self.absent, "sections": [asdict(section) for section in self.sections]}, indent=1) + "\n")
 
     def have(self, *peers: Peer) -> list[Peer]:
         """Those of the peers that are here; of the others the reason is kept."""
@@ -49,7 +58,16 @@ class Runner:
         for peer in wanted:
             if peer.name not in samples:
                 samples[peer.name] = Samples(absent=self.absent.get(peer.name, "not run"))
-        self.sections.append(Section(title, samples, **options))
+        self.sections.append(Section(title, samples, name=self.measuring, taken=self.taken, **options))
+
+    def measure(self, name: str, work: Callable[[], None]) -> None:
+        """Its sections take the place of the ones of that name in the report."""
+        print(f"bench: {name}", file=sys.stderr)
+        moment = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        self.measuring, self.taken = name, f"{moment}, load before {Path('/proc/loadavg').read_text().split()[0]}" + (", --quick" if self.options.quick else "")
+        self.sections = [section for section in self.sections if section.name != name]
+        work()
+        self.sections.sort(key=lambda section: SECTIONS.index(section.name))
 
     def start(self, peers: list[Peer]) -> None:
         commands = {peer.name: Command(peer.version_command(), self.bench.root) for peer in self.have(*peers)}
@@ -153,7 +171,7 @@ def main() -> int:
     build = root.parent / "build/release"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small numbers, few rounds: does the harness work?")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="some of %(default)s")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="some of %(default)s; the other sections of an earlier report stay")
     parser.add_argument("--build", type=Path, default=build, help="the build folder, with pipe and the target bench_tools (default: build/release)")
     parser.add_argument("--out", type=Path, default=root / "RESULTS.md", help="the table; the samples go beside it as .json")
     options = parser.parse_args()
@@ -177,14 +195,10 @@ def main() -> int:
     try:
         for name in SECTIONS:
             if name in wanted:
-                print(f"bench: {name}", file=sys.stderr)
-                measures[name]()
+                runner.measure(name, measures[name])
+                runner.write(about)
     finally:
         runner.bench.close()
-    about["taken"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC") + (" (--quick)" if options.quick else "")
-    options.out.write_text(markdown(about, runner.versions, runner.absent, runner.sections))
-    options.out.with_suffix(".json").write_text(
-        json.dumps({"machine": about, "versions": runner.versions, "absent": runner.absent, "sections": [asdict(section) for section in runner.sections]}, indent=1) + "\n")
     print(options.out.read_text())
     return 0 if pipe.name in runner.versions else 1
 
