@@ -1,0 +1,246 @@
+#include "gpu/inventory.hpp"
+
+#include <dlfcn.h>
+#include <pwd.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "gpu/nvml_abi.hpp"
+
+namespace pipeline::gpu {
+namespace {
+
+using namespace nvml;
+
+/// The driver's library, and where WSL keeps it.
+constexpr const char* library_names[] = {"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
+
+const std::vector<std::string>& install_advice() {
+  static const std::vector<std::string> advice{"if it has an NVIDIA GPU, install the driver; on Debian: apt-get install nvidia-driver",
+                                               "in a container, start it with GPUs: docker run --gpus all"};
+  return advice;
+}
+
+/// Who a process is, as far as /proc tells it here.
+void describe(Process& process) {
+  const auto folder = "/proc/" + std::to_string(process.pid);
+  try {
+    process.name = read_file(folder + "/comm");
+    while (!process.name.empty() && process.name.back() == '\n') process.name.pop_back();
+  } catch (const EnvironmentError&) {  // it has ended, or lives in another container
+  }
+  struct stat info {};
+  if (::stat(folder.c_str(), &info) != 0) return;
+  const auto* user = ::getpwuid(info.st_uid);
+  process.user = user ? user->pw_name : std::to_string(info.st_uid);
+}
+
+/// `NVIDIA A100-SXM4-40GB MIG 1g.5gb` -> `1g.5gb`
+std::string profile_of(const std::string& name) {
+  const auto at = name.rfind("MIG ");
+  return at == std::string::npos ? name : name.substr(at + 4);
+}
+
+}  // namespace
+
+std::string_view to_string(ComputeMode mode) {
+  switch (mode) {
+    case ComputeMode::shared: return "default";
+    case ComputeMode::exclusive: return "exclusive";
+    case ComputeMode::prohibited: return "prohibited";
+  }
+  return "";
+}
+
+struct Machine::Nvml {
+  void* library = nullptr;
+
+  /// The newest of a function's symbols that this driver has.
+  template <class Function>
+  Function* find(std::initializer_list<const char*> symbols) const {
+    for (const auto* symbol : symbols)
+      if (auto* address = ::dlsym(library, symbol)) return reinterpret_cast<Function*>(address);
+    return nullptr;
+  }
+
+  std::string words(Return code) const {
+    auto* function = find<const char*(Return)>({"nvmlErrorString"});
+    const char* text = function ? function(code) : nullptr;
+    return text ? text : "NVML error " + std::to_string(code);
+  }
+
+  /// A text that a function writes into a buffer; empty if it cannot.
+  template <class... Before>
+  std::string text(const char* symbol, Before... before) const {
+    char buffer[128] = {};
+    auto* function = find<Return(Before..., char*, unsigned)>({symbol});
+    if (!function || function(before..., buffer, sizeof buffer - 1) != success) return {};
+    return buffer;
+  }
+
+  unsigned number(const char* symbol, Handle device) const {
+    unsigned value = 0;
+    auto* function = find<Return(Handle, unsigned*)>({symbol});
+    return function && function(device, &value) == success ? value : 0;
+  }
+
+  template <class Entry>
+  void processes(const char* symbol, Handle device, bool graphics, std::vector<Process>& found) const {
+    auto* function = find<Return(Handle, unsigned*, Entry*)>({symbol});
+    if (!function) return;
+    std::vector<Entry> entries(16);
+    for (int tries = 0; tries < 5; ++tries) {
+      auto count = static_cast<unsigned>(entries.size());
+      const auto code = function(device, &count, entries.data());
+      if (code == insufficient_size) {
+        entries.resize(count + 16);  // more may have come meanwhile
+        continue;
+      }
+      if (code != success) return;
+      for (unsigned i = 0; i < count; ++i) {
+        Process process{.pid = entries[i].pid, .memory = entries[i].memory == memory_unknown ? 0 : entries[i].memory, .graphics = graphics};
+        describe(process);
+        found.push_back(std::move(process));
+      }
+      return;
+    }
+  }
+
+  std::vector<Process> processes(Handle device) const {
+    std::vector<Process> found;
+    const auto all = [&](const std::string& base, bool graphics) {
+      for (const auto* suffix : {"_v3", "_v2"})
+        if (::dlsym(library, (base + suffix).c_str())) return processes<ProcessV2>((base + suffix).c_str(), device, graphics, found);
+      processes<ProcessV1>(base.c_str(), device, graphics, found);
+    };
+    all("nvmlDeviceGetComputeRunningProcesses", false);
+    all("nvmlDeviceGetGraphicsRunningProcesses", true);
+    return found;
+  }
+
+  Bytes memory(Handle device, Bytes* used = nullptr) const {
+    Memory info{};
+    auto* function = find<Return(Handle, Memory*)>({"nvmlDeviceGetMemoryInfo"});
+    if (!function || function(device, &info) != success) return 0;
+    if (used) *used = info.used;
+    return info.total;
+  }
+
+  std::vector<Slice> slices(Handle device) const {
+    std::vector<Slice> found;
+    auto* handle_of = find<Return(Handle, unsigned, Handle*)>({"nvmlDeviceGetMigDeviceHandleByIndex"});
+    const unsigned most = number("nvmlDeviceGetMaxMigDeviceCount", device);
+    for (unsigned i = 0; handle_of && i < most; ++i) {
+      Handle slice = nullptr;
+      if (handle_of(device, i, &slice) != success) continue;  // a place that no slice has
+      found.push_back({.uuid = text("nvmlDeviceGetUUID", slice),
+                       .index = i,
+                       .profile = profile_of(text("nvmlDeviceGetName", slice)),
+                       .memory = memory(slice),
+                       .processes = processes(slice)});
+    }
+    return found;
+  }
+
+  Device device(unsigned index) const {
+    Device device{.index = index};
+    Handle handle = nullptr;
+    auto* handle_of = find<Return(unsigned, Handle*)>({"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"});
+    const auto code = handle_of ? handle_of(index, &handle) : function_not_found;
+    if (code != success) {
+      device.trouble = words(code);
+      return device;
+    }
+    device.uuid = text("nvmlDeviceGetUUID", handle);
+    device.model = text("nvmlDeviceGetName", handle);
+    device.memory = memory(handle, &device.memory_used);
+    PciInfo place{};
+    if (auto* function = find<Return(Handle, PciInfo*)>({"nvmlDeviceGetPciInfo_v3"}); function && function(handle, &place) == success)
+      device.bus_id = place.bus_id;
+    int major = 0, minor = 0;
+    if (auto* function = find<Return(Handle, int*, int*)>({"nvmlDeviceGetCudaComputeCapability"});
+        function && function(handle, &major, &minor) == success)
+      device.capability = {static_cast<unsigned>(major), static_cast<unsigned>(minor)};
+    const unsigned mode = number("nvmlDeviceGetComputeMode", handle);  // 1, exclusive to a thread, is gone since CUDA 8
+    device.mode = mode == 2 ? ComputeMode::prohibited : mode ? ComputeMode::exclusive : ComputeMode::shared;
+    unsigned mig = 0, mig_after_reset = 0;
+    if (auto* function = find<Return(Handle, unsigned*, unsigned*)>({"nvmlDeviceGetMigMode"});
+        function && function(handle, &mig, &mig_after_reset) == success)
+      device.mig = mig != 0;
+    if (device.mig) device.slices = slices(handle);
+    device.processes = processes(handle);
+    if (device.uuid.empty()) device.trouble = "the driver tells no UUID of it";
+    return device;
+  }
+};
+
+Machine::Machine() {
+  const char* own = std::getenv("PIPE_NVML");
+  void* library = nullptr;
+  if (own && *own) {
+    library = ::dlopen(own, RTLD_LAZY | RTLD_LOCAL);
+    if (!library) unavailable_ = Unavailable{std::string("cannot load the library that PIPE_NVML names: ") + ::dlerror(), {"unset PIPE_NVML"}};
+  } else {
+    for (const auto* name : library_names)
+      if (!library) library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (!library) unavailable_ = Unavailable{"this machine has no NVIDIA driver (there is no libnvidia-ml.so.1)", install_advice()};
+  }
+  if (!library) return;
+  auto nvml = std::make_unique<Nvml>(Nvml{library});
+  auto* initialise = nvml->find<Return()>({"nvmlInit_v2", "nvmlInit"});
+  if (!initialise) {
+    unavailable_ = Unavailable{"the library libnvidia-ml is none: it has no nvmlInit", {"install the driver anew"}};
+    return;
+  }
+  const auto code = initialise();
+  if (code == success) {
+    nvml_ = std::move(nvml);
+    return;
+  }
+  const auto words = "NVIDIA's driver does not answer: " + nvml->words(code);
+  switch (code) {
+    case driver_not_loaded:
+      unavailable_ = Unavailable{words,
+                                 {"load it: modprobe nvidia; if that fails, `dmesg | grep -i nvrm` says why",
+                                  "after an update of the kernel the driver's module must be built anew (dkms), or the machine restarted"}};
+      break;
+    case version_mismatch:
+      unavailable_ = Unavailable{words, {"the driver was updated and the kernel still runs the old one: restart the machine"}};
+      break;
+    case no_permission:
+      unavailable_ = Unavailable{words, {"your user may not open /dev/nvidiactl: ask to be put into the group that owns it (often `video`)"}};
+      break;
+    default: unavailable_ = Unavailable{words, {"`nvidia-smi` and `dmesg | grep -i nvrm` may tell more"}};
+  }
+}
+
+Machine::~Machine() {
+  if (!nvml_) return;
+  if (auto* shut_down = nvml_->find<Return()>({"nvmlShutdown"})) shut_down();
+}
+
+Inventory Machine::read() {
+  Inventory inventory;
+  if (unavailable_) {
+    inventory.unavailable = unavailable_;
+    return inventory;
+  }
+  inventory.driver = nvml_->text("nvmlSystemGetDriverVersion");
+  int cuda = 0;  // 12020 is 12.2
+  if (auto* function = nvml_->find<Return(int*)>({"nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"});
+      function && function(&cuda) == success)
+    inventory.cuda = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
+  unsigned count = 0;
+  auto* counted = nvml_->find<Return(unsigned*)>({"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"});
+  if (const auto code = counted ? counted(&count) : function_not_found; code != success) {
+    inventory.unavailable = Unavailable{"NVIDIA's driver does not tell which GPUs there are: " + nvml_->words(code), {"`nvidia-smi` may tell more"}};
+    return inventory;
+  }
+  for (unsigned i = 0; i < count; ++i) inventory.devices.push_back(nvml_->device(i));
+  return inventory;
+}
+
+}  // namespace pipeline::gpu

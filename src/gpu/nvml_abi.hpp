@@ -1,0 +1,38 @@
+/// @file
+/// The part of NVML's C interface that is used here, declared anew, so that nothing of NVIDIA's is needed to build. From the NVML API Reference;
+/// the library keeps a function's old symbol when it changes its meaning, and gives the new one a suffix `_v2`, `_v3`.
+#pragma once
+
+namespace pipeline::gpu::nvml {
+
+using Return = int;
+using Handle = struct Opaque*;
+
+constexpr Return success = 0, not_supported = 3, no_permission = 4, insufficient_size = 7, driver_not_loaded = 9, library_not_found = 12,
+                 function_not_found = 13, version_mismatch = 18;
+
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+struct PciInfo {  // nvmlPciInfo_v3
+  char legacy_bus_id[16];
+  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+  char bus_id[32];
+};
+
+/// Of the functions `nvmlDeviceGet...RunningProcesses` without suffix.
+struct ProcessV1 {
+  unsigned pid;
+  unsigned long long memory;
+};
+/// Of those with `_v2` and `_v3`.
+struct ProcessV2 {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+
+constexpr unsigned long long memory_unknown = ~0ULL;
+
+}  // namespace pipeline::gpu::nvml

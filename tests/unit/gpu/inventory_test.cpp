@@ -1,0 +1,131 @@
+#include "gpu/inventory.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "core/file.hpp"
+
+namespace pipeline::gpu {
+namespace {
+
+class GpuInventory : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("PIPE_NVML", NVML_STAND_IN, 1); }
+  void TearDown() override {
+    ::unsetenv("PIPE_NVML");
+    ::unsetenv("PIPE_NVML_STAND_IN");
+  }
+  Inventory read(const std::string& json) {
+    write_file_atomically(folder_.path() / "gpus.json", json);
+    ::setenv("PIPE_NVML_STAND_IN", (folder_.path() / "gpus.json").c_str(), 1);
+    return Machine().read();
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(GpuInventory, tells_all_that_the_driver_knows) {
+  const auto inventory = read(R"({"driver": "550.54.15", "cuda": 12040, "gpus": [
+    {"uuid": "GPU-a", "model": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "used_mib": 5, "capability": [9, 0], "mode": 3,
+     "processes": [{"pid": )" +
+                              std::to_string(::getpid()) + R"(, "memory_mib": 4}, {"pid": 2, "graphics": true}]}]})");
+  ASSERT_FALSE(inventory.unavailable) << inventory.unavailable->reason;
+  EXPECT_EQ(inventory.driver, "550.54.15");
+  EXPECT_EQ(inventory.cuda, "12.4");
+  ASSERT_EQ(inventory.devices.size(), 1u);
+  const auto& device = inventory.devices[0];
+  EXPECT_EQ(device.uuid, "GPU-a");
+  EXPECT_EQ(device.model, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(device.memory, Bytes{81559} << 20);
+  EXPECT_EQ(device.memory_used, Bytes{5} << 20);
+  EXPECT_EQ(device.capability.text(), "9.0");
+  EXPECT_EQ(device.mode, ComputeMode::exclusive);
+  EXPECT_EQ(device.bus_id, "00000000:00:00.0");
+  ASSERT_EQ(device.processes.size(), 2u);
+  EXPECT_EQ(device.processes[0].pid, ::getpid());
+  EXPECT_EQ(device.processes[0].memory, Bytes{4} << 20);
+  EXPECT_FALSE(device.processes[0].name.empty());
+  EXPECT_FALSE(device.processes[0].user.empty());
+  EXPECT_TRUE(device.processes[1].graphics);
+}
+
+TEST_F(GpuInventory, tells_the_slices_of_a_divided_gpu) {
+  const auto inventory = read(R"({"gpus": [{"uuid": "GPU-a", "model": "NVIDIA A100-SXM4-40GB", "mig": [
+    {"uuid": "MIG-1", "profile": "1g.5gb", "model": "NVIDIA A100-SXM4-40GB", "memory_mib": 4864},
+    {"uuid": "MIG-2", "profile": "3g.20gb", "model": "NVIDIA A100-SXM4-40GB", "memory_mib": 19968}]}]})");
+  ASSERT_EQ(inventory.devices.size(), 1u);
+  EXPECT_TRUE(inventory.devices[0].mig);
+  ASSERT_EQ(inventory.devices[0].slices.size(), 2u);
+  EXPECT_EQ(inventory.devices[0].slices[1].uuid, "MIG-2");
+  EXPECT_EQ(inventory.devices[0].slices[1].profile, "3g.20gb");
+  EXPECT_EQ(inventory.devices[0].slices[1].index, 1u);
+  EXPECT_EQ(inventory.devices[0].slices[1].memory, Bytes{19968} << 20);
+}
+
+TEST_F(GpuInventory, more_processes_than_the_first_buffer_holds_are_all_seen) {
+  std::string processes;
+  for (int i = 1; i <= 40; ++i) processes += (i > 1 ? "," : "") + ("{\"pid\": " + std::to_string(i) + "}");
+  EXPECT_EQ(read(R"({"gpus": [{"uuid": "GPU-a", "processes": [)" + processes + "]}]}").devices.at(0).processes.size(), 40u);
+}
+
+TEST_F(GpuInventory, an_old_driver_without_the_newer_symbols_is_read_as_well) {
+  ::setenv("PIPE_NVML", NVML_STAND_IN_OLD, 1);
+  const auto inventory = read(R"({"driver": "418.87", "cuda": 10010, "gpus": [{"uuid": "GPU-a", "processes": [{"pid": 7}, {"pid": 8}]}]})");
+  ASSERT_FALSE(inventory.unavailable);
+  EXPECT_EQ(inventory.cuda, "10.1");
+  ASSERT_EQ(inventory.devices.at(0).processes.size(), 2u);
+  EXPECT_EQ(inventory.devices[0].processes[1].pid, 8);
+}
+
+TEST_F(GpuInventory, a_lost_gpu_is_listed_with_its_trouble) {
+  const auto inventory = read(R"({"gpus": [{"uuid": "GPU-a", "lost": true}, {"uuid": "GPU-b"}]})");
+  ASSERT_EQ(inventory.devices.size(), 2u);
+  EXPECT_EQ(inventory.devices[0].trouble, "GPU is lost");
+  EXPECT_EQ(inventory.devices[1].trouble, "");
+}
+
+TEST_F(GpuInventory, reading_again_sees_what_has_changed) {
+  write_file_atomically(folder_.path() / "gpus.json", R"({"gpus": [{"uuid": "GPU-a", "processes": [{"pid": 1}]}]})");
+  ::setenv("PIPE_NVML_STAND_IN", (folder_.path() / "gpus.json").c_str(), 1);
+  Machine machine;
+  EXPECT_EQ(machine.read().devices.at(0).processes.size(), 1u);
+  write_file_atomically(folder_.path() / "gpus.json", R"({"gpus": [{"uuid": "GPU-a"}]})");
+  EXPECT_EQ(machine.read().devices.at(0).processes.size(), 0u);
+}
+
+struct Trouble {
+  int code;
+  const char *reason, *advice;
+};
+class GpuTrouble : public GpuInventory, public testing::WithParamInterface<Trouble> {};
+TEST_P(GpuTrouble, is_told_with_what_to_do) {
+  const auto inventory = read("{\"error\": " + std::to_string(GetParam().code) + "}");
+  ASSERT_TRUE(inventory.unavailable);
+  EXPECT_TRUE(inventory.devices.empty());
+  EXPECT_EQ(inventory.unavailable->reason, GetParam().reason);
+  EXPECT_NE(inventory.unavailable->advice.at(0).find(GetParam().advice), std::string::npos) << inventory.unavailable->advice[0];
+}
+INSTANTIATE_TEST_SUITE_P(all, GpuTrouble,
+                         testing::Values(Trouble{9, "NVIDIA's driver does not answer: Driver Not Loaded", "modprobe nvidia"},
+                                         Trouble{18, "NVIDIA's driver does not answer: Driver/library version mismatch", "restart the machine"},
+                                         Trouble{4, "NVIDIA's driver does not answer: Insufficient Permissions", "/dev/nvidiactl"},
+                                         Trouble{999, "NVIDIA's driver does not answer: Unknown Error", "nvidia-smi"}));
+
+TEST_F(GpuInventory, a_library_that_is_not_there_is_a_value_not_a_crash) {
+  ::setenv("PIPE_NVML", "/nowhere/libnvidia-ml.so.1", 1);
+  const auto inventory = Machine().read();
+  ASSERT_TRUE(inventory.unavailable);
+  EXPECT_NE(inventory.unavailable->reason.find("/nowhere/libnvidia-ml.so.1"), std::string::npos);
+}
+
+TEST_F(GpuInventory, a_library_that_is_another_one_is_a_value_not_a_crash) {
+  ::setenv("PIPE_NVML", "libc.so.6", 1);
+  const auto inventory = Machine().read();
+  ASSERT_TRUE(inventory.unavailable);
+  EXPECT_NE(inventory.unavailable->reason.find("nvmlInit"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipeline::gpu
