@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -38,6 +39,7 @@ namespace event {
 struct RunStarted {
   std::string run, pipeline, orchestrator;
   std::size_t steps;
+  std::vector<std::pair<std::string, std::size_t>> instances = {};  ///< Steps that are many, by their matrix, and how many; counted in `steps`.
 };
 struct BuildStarted {
   std::string image;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -35,11 +36,20 @@ struct Command {
   bool operator==(const Command&) const = default;
 };
 
-/// An input is another step's output.
-struct InputSpec {
-  std::string name;
+/// An output of a step.
+struct SourceSpec {
   std::string step;    ///< The step that makes it ...
   std::string output;  ///< ... and under which name.
+  bool operator==(const SourceSpec&) const = default;
+};
+
+/// An input is another step's output; or the outputs of many, gathered.
+struct InputSpec {
+  std::string name;
+  std::vector<SourceSpec> sources;  ///< Exactly one, unless gathered.
+  /// The step finds a folder with one entry for each source, in order: `0-train.c-1.model`, `1-train.c-10.model`, ..., and `index.json`, a list of
+  /// {step, parameters, file}: the maker, the values that tell it from its siblings, and its entry in the folder.
+  bool gathered = false;
 };
 
 /// An output is a file or folder that the step writes at the path it is given.
@@ -72,8 +82,16 @@ struct ProgramStep {
 /// Variables of a step: a value, or none for the caller's own value of that name.
 using StepEnvironment = std::map<std::string, std::optional<std::string>>;
 
+/// Which of the steps that were made of one this is, as by `matrix`.
+struct InstanceSpec {
+  std::string of;                                              ///< The name that they share.
+  std::vector<std::pair<std::string, nlohmann::json>> values;  ///< What tells it from its siblings, axis by axis; also among its parameters.
+  bool operator==(const InstanceSpec&) const = default;
+};
+
 struct StepSpec {
-  std::string name;  ///< A path component: letters, digits, `_`, `-`, `.`; begins with a letter or digit.
+  std::string name;  ///< A path component: letters, digits, `_`, `-`, `.`; begins with a letter or digit. With a `.` in it: an instance.
+  std::optional<InstanceSpec> instance;
   std::string description;
   Command command;
   std::optional<ProgramStep> program;                ///< If the step is a function of a C++ program.

@@ -7,6 +7,7 @@
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
+#include "engine/decision.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace pipeline::cli {
@@ -29,7 +30,11 @@ void check_files(const PipelineSpec& pipeline) {
         if (seen.insert(diagnostic.message + std::to_string(diagnostic.span.line)).second) diagnostics.push_back(diagnostic);
     }
   };
+  const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {
+    const bool is_sibling = before && before->instance && step.instance && before->instance->of == step.instance->of;
+    before = &step;
+    if (is_sibling) continue;  // the instances of a matrix have all of this in common
     attempt([&] { resolver.code_of(step); });
     attempt([&] { docker::plan_image(step, {.root = pipeline.root}); });
   }
@@ -100,7 +105,7 @@ ExitCode validate_command(Context& context) {
 ExitCode render_command(Context& context) {
   const auto pipeline = context.load_pipeline();
   const auto& only = context.options().step;
-  if (!only.empty()) find_step(pipeline, only);
+  const auto wanted = only.empty() ? std::vector<std::size_t>{} : engine::steps_called(pipeline, only);
 
   // Steps with the same image are told together.
   struct Image {
@@ -109,8 +114,8 @@ ExitCode render_command(Context& context) {
     std::string text;
   };
   std::vector<Image> images;
-  for (const auto& step : pipeline.steps) {
-    if (!only.empty() && step.name != only) continue;
+  for (std::size_t i = 0; i < (only.empty() ? pipeline.steps.size() : wanted.size()); ++i) {
+    const auto& step = pipeline.steps[only.empty() ? i : wanted[i]];
     const auto plan = docker::plan_image(step, {.root = pipeline.root, .template_dir = context.options().template_dir});
     auto entry = to_json(plan);
     const auto same = std::ranges::find(images, entry, &Image::plan);

@@ -1,10 +1,15 @@
 // Commands that look at runs: runs, show, artifacts.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/progress.hpp"
+#include "cli/recorded_steps.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
+#include "core/instance.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::cli {
@@ -88,7 +93,25 @@ std::string show_text(store::RunStore& runs, const store::RunRecord& run, const 
 
   Table table;
   table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", "IMAGE", ""});
-  for (const auto& step : runs.steps(run.id)) {
+  std::map<std::string_view, std::size_t> instances;
+  std::map<std::string_view, std::map<StepStatus, std::size_t>> many;
+  const auto steps = runs.steps(run.id);
+  for (const auto& step : steps)
+    if (const auto base = base_name(step.name); base != step.name) ++instances[base];
+  for (const auto& step : steps)
+    if (const auto of = instances.find(base_name(step.name)); of != instances.end() && of->second > many_instances) ++many[of->first][step.status];
+  for (const auto& step : steps) {
+    if (const auto group = many.find(base_name(step.name)); group != many.end()) {
+      for (const auto& [status, count] : group->second)  // told at the first of them
+        table.add({std::string(group->first) + "[*]",
+                   {std::string(status == StepStatus::cached ? "reused" : to_string(status)), colour_of(status)},
+                   "",
+                   "",
+                   "",
+                   std::to_string(count) + " of " + std::to_string(instances[group->first])});
+      group->second.clear();
+      continue;
+    }
     std::string remark = step.reused_from.empty() ? clip(step.message, 100) : "of run " + step.reused_from;
     table.add({step.name,
                {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},
@@ -101,13 +124,16 @@ std::string show_text(store::RunStore& runs, const store::RunRecord& run, const 
 
   Table failures;
   failures.add({"ATTEMPT", "TIME", "EXIT CODE", ""});
-  for (const auto& step : runs.steps(run.id)) {
+  std::size_t left_out = 0;
+  for (const auto& step : steps) {
     if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
+    if (!many.empty() && ++left_out > many_steps) continue;
     for (const auto& attempt : runs.attempts(step.run, step.name))
       failures.add({step.name + " " + std::to_string(attempt.number), format_duration(attempt.took),
                     attempt.exit_code ? std::to_string(*attempt.exit_code) : "", clip(attempt.message, 100)});
   }
   if (!failures.empty()) text += "\n" + failures.render(paint);
+  if (left_out > many_steps) text += "and " + counted(left_out - many_steps, "more step") + "\n";
   return text;
 }
 
@@ -165,15 +191,22 @@ ExitCode artifacts_command(Context& context) {
   const auto steps = runs.steps(run.id);
   std::vector<Found> found;
   std::vector<std::string> known;
+  // `STEP`, `STEP.OUTPUT`, and either with instances picked in brackets, as `STEP[c=1].OUTPUT`.
+  const auto bracket = options.step.rfind(']');
+  const auto dot = bracket == std::string::npos ? std::string::npos : options.step.find('.', bracket);
+  std::set<std::string> called;
+  for (const auto& step : recorded_steps(runs, run, options.step.substr(0, dot))) called.insert(step.name);
+  const auto output_called = dot == std::string::npos ? std::string() : options.step.substr(dot + 1);
   for (const auto& step : steps) {
     known.push_back(step.name);
     for (const auto& output : step.outputs) {
       const std::string name = step.name + "." + output.name;
       known.push_back(name);
-      if (options.step.empty() || options.step == step.name || options.step == name) found.push_back({name, &output});
+      const bool is_called = called.contains(step.name) && (output_called.empty() || output_called == output.name);
+      if (options.step.empty() || is_called || options.step == name) found.push_back({name, &output});
     }
   }
-  if (!options.step.empty() && std::ranges::find(known, options.step) == known.end())
+  if (!options.step.empty() && found.empty() && called.empty() && std::ranges::find(known, options.step) == known.end())
     throw InputError("run " + run.id + " has no step or output '" + options.step + "'", did_you_mean(options.step, known));
 
   if (!options.copy_to.empty()) {

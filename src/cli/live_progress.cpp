@@ -59,7 +59,11 @@ class LiveProgress final : public Progress {
     std::vector<std::string> below;
     for (const auto& build : model_.builds)
       below.push_back(activity(Colour::blue, shorten_digests(build.image), build.text, build.since, now, size.columns));
+    for (const auto& group : model_.groups)
+      if (group.began != SteadyTime{} && group.done() < group.total)
+        below.push_back(activity(Colour::cyan, group.name, group.text(), group.began, now, size.columns));
     for (const auto& step : model_.steps) {
+      if (step.group) continue;
       if (step.status == StepStatus::running) {
         const std::string attempt = step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
         below.push_back(activity(Colour::cyan, step.name, attempt, step.since, now, size.columns));

@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/recorded_steps.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -80,15 +81,6 @@ class GrowingFile {
   Descriptor file_, changes_;
 };
 
-store::StepRecord find_step(store::RunStore& runs, const store::RunRecord& run, const std::string& name) {
-  std::vector<std::string> names;
-  for (auto& step : runs.steps(run.id)) {
-    if (step.name == name) return step;
-    names.push_back(step.name);
-  }
-  throw InputError("run " + run.id + " has no step '" + name + "'", did_you_mean(name, names));
-}
-
 bool goes_on(store::RunStore& runs, const std::string& run_id) {
   const auto run = runs.find_run(run_id);
   return run && run->status == RunStatus::running && run->driver.alive();
@@ -120,7 +112,7 @@ void print_attempt(const Context& context, store::RunStore& runs, const store::A
 /// One attempt after the other as they come, until the step has ended.
 void follow(const Context& context, store::RunStore& runs, const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
-    const bool over = !goes_on(runs, run) || has_ended(find_step(runs, *runs.find_run(run), name));
+    const bool over = !goes_on(runs, run) || has_ended(recorded_step(runs, *runs.find_run(run), name));
     auto attempts = runs.attempts(run, name);
     std::erase_if(attempts, [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
     for (const auto& attempt : attempts) {
@@ -138,7 +130,7 @@ ExitCode logs_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
   const auto run = context.find_run(runs);
-  auto step = find_step(runs, run, options.step);
+  auto step = recorded_step(runs, run, options.step);
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {
     origin = step.reused_from;

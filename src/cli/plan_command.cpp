@@ -1,7 +1,9 @@
 #include <map>
+#include <tuple>
 
 #include "cli/commands.hpp"
 #include "cli/session.hpp"
+#include "core/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -34,20 +36,61 @@ std::string details(const StepPlan& plan, const spec::CodeSet& code, const Paint
   return text + parts.render(paint);
 }
 
+/// What the table shows of a step, or of all instances of one that have the same lot.
+struct Row {
+  const StepPlan* plan;
+  std::vector<std::string> reasons;
+  std::size_t steps = 1;
+};
+
+std::vector<Row> rows_of(const std::vector<StepPlan>& plans) {
+  std::vector<Row> rows;
+  std::map<std::tuple<std::string_view, StepPlan::Action, std::vector<std::string>>, std::size_t> places;
+  for (const auto& plan : plans) {
+    Row row{&plan, plan.changes};
+    if (plan.action == StepPlan::Action::reuse) row.reasons = {"of run " + plan.reused_from};
+    const auto base = base_name(plan.step);
+    if (base != plan.step) {
+      const auto [place, is_new] = places.emplace(std::tuple(base, plan.action, row.reasons), rows.size());
+      if (!is_new) {
+        ++rows[place->second].steps;
+        continue;
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+const StepSpec& step_of(Session& session, const StepPlan& plan, std::size_t& next) {
+  const auto& steps = session.pipeline().steps;  // the plans are in their order
+  while (steps[next].name != plan.step) ++next;
+  return steps[next];
+}
+
 std::string render(Session& session, const std::vector<StepPlan>& plans) {
   const auto& paint = session.context.paint();
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>> builds;  // By environment: what will be done, for which steps.
   std::size_t counts[3] = {};
+  std::map<std::string, std::size_t> instances;
+  for (const auto& step : session.pipeline().steps)
+    if (step.instance) ++instances[step.instance->of];
+  for (const auto& row : rows_of(plans)) {
+    const auto& plan = *row.plan;
+    const std::string base(base_name(plan.step));
+    const auto all = instances.find(base);
+    std::string name = plan.step;
+    if (row.steps > 1)
+      name = base + (row.steps == all->second ? "[*]" : "[...]") + " (" + std::to_string(row.steps) + " of " + std::to_string(all->second) + ")";
+    for (std::size_t i = 0; i < std::max<std::size_t>(1, row.reasons.size()); ++i)
+      table.add({i ? "" : name,
+                 {i ? "" : word_of(plan.action), colour_of(plan.action)},
+                 i < row.reasons.size() ? shorten_digests(for_terminal(row.reasons[i], false)) : ""});
+  }
   for (const auto& plan : plans) {
     ++counts[static_cast<std::size_t>(plan.action)];
-    std::vector<std::string> reasons = plan.changes;
-    if (plan.action == StepPlan::Action::reuse) reasons = {"of run " + plan.reused_from};
-    for (std::size_t i = 0; i < std::max<std::size_t>(1, reasons.size()); ++i)
-      table.add({i ? "" : plan.step,
-                 {i ? "" : word_of(plan.action), colour_of(plan.action)},
-                 i < reasons.size() ? shorten_digests(for_terminal(reasons[i], false)) : ""});
     if (!plan.build.empty() && plan.action != StepPlan::Action::reuse) {
       auto& [reason, steps] = builds[plan.environment];
       reason = plan.build;
@@ -65,10 +108,9 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
     }
     text += "\n" + environments.render(paint);
   }
+  std::size_t next = 0;
   if (session.context.options().verbose)
-    for (const auto& plan : plans)
-      for (const auto& step : session.pipeline().steps)
-        if (step.name == plan.step) text += details(plan, session.resolver().code_of(step), paint);
+    for (const auto& plan : plans) text += details(plan, session.resolver().code_of(step_of(session, plan, next)), paint);
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " + std::to_string(counts[1]) + " to reuse";
   if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what those before give";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
@@ -77,15 +119,14 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
 nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
   nlohmann::json json{
       {"pipeline", session.pipeline().name}, {"orchestrator", session.context.options().orchestrator}, {"steps", nlohmann::json::array()}};
+  std::size_t next = 0;
   for (const auto& plan : plans) {
     nlohmann::json entry{{"step", plan.step}, {"action", word_of(plan.action)}, {"changes", plan.changes}, {"environment", plan.environment}};
     if (!plan.reused_from.empty()) entry["reused_from"] = plan.reused_from;
     if (!plan.build.empty()) entry["build"] = plan.build;
     for (const auto& part : plan.key) entry["key"].push_back({{"name", part.name}, {"value", part.value}});
-    for (const auto& step : session.pipeline().steps)
-      if (step.name == plan.step)
-        for (const auto& file : session.resolver().code_of(step).files)
-          entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
+    for (const auto& file : session.resolver().code_of(step_of(session, plan, next)).files)
+      entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
     json["steps"].push_back(std::move(entry));
   }
   return json;

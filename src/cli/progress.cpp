@@ -1,5 +1,7 @@
 #include "cli/progress.hpp"
 
+#include <map>
+
 #include "core/event_json.hpp"
 #include "core/quantity.hpp"
 
@@ -79,6 +81,18 @@ struct Lines {
   std::string operator()(const event::RunFinished&) const { return ""; }  // The summary says it.
 };
 
+/// The step that an event is about, if it is about one.
+const std::string* step_of(const Event& event) {
+  return std::visit(
+      [](const auto& e) -> const std::string* {
+        if constexpr (requires { e.step; })
+          return &e.step;
+        else
+          return nullptr;
+      },
+      event);
+}
+
 class PlainProgress final : public Progress {
  public:
   explicit PlainProgress(ProgressIo io) : Progress(std::move(io)) {}
@@ -88,6 +102,12 @@ class PlainProgress final : public Progress {
   void show(const Event& event) override {
     if (const auto text = event_lines(event, io_.paint, true); !text.empty()) io_.write(text);
   }
+  /// At each tenth of the way.
+  void show_group(const GroupView& group) override {
+    const auto tenth = group.done() * 10 / group.total;
+    if (std::exchange(tenths_[group.name], tenth) != tenth) io_.write(tag(io_.paint, group.name) + group.text() + "\n");
+  }
+  std::map<std::string, std::size_t> tenths_;
 };
 
 class JsonProgress final : public Progress {
@@ -102,6 +122,25 @@ class JsonProgress final : public Progress {
 }  // namespace
 
 std::string event_lines(const Event& event, const Paint& paint, bool verbose) { return std::visit(Lines{paint, verbose}, event); }
+
+void Progress::emit(const Event& event) {
+  model_.apply(event, io_.now());
+  if (shows_all_ || is_told(event)) show(event);
+  if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && !shows_all_)
+    if (const auto* group = model_.group_of(finished->step)) show_group(*group);
+}
+
+bool Progress::is_told(const Event& event) {
+  constexpr std::size_t most_failures = 10;
+  const auto* step = step_of(event);
+  const auto* finished = std::get_if<event::StepFinished>(&event);
+  if (auto* group = step ? model_.group_of(*step) : nullptr) {
+    const bool is_trouble = std::holds_alternative<event::StepRetried>(event) || std::holds_alternative<event::Notice>(event) ||
+                            (finished && finished->status == StepStatus::failed);
+    return is_trouble && group->told++ < most_failures;
+  }
+  return !finished || finished->status != StepStatus::cached || model_.total <= many_steps;
+}
 
 std::unique_ptr<Progress> plain_progress(ProgressIo io) { return std::make_unique<PlainProgress>(std::move(io)); }
 std::unique_ptr<Progress> json_progress(ProgressIo io) { return std::make_unique<JsonProgress>(std::move(io)); }

@@ -25,12 +25,7 @@ inline constexpr std::size_t many_steps = 50;
 
 class Progress : public EventSink {
  public:
-  void emit(const Event& event) final {
-    model_.apply(event, io_.now());
-    if (const auto* step = std::get_if<event::StepFinished>(&event);
-        !step || step->status != StepStatus::cached || shows_all_ || model_.total <= many_steps)
-      show(event);
-  }
+  void emit(const Event& event) final;
   /// Brings the screen up to date; to be called a few times a second.
   virtual void tick() {}
   /// Leaves the screen as it is to stay; nothing is shown afterwards.
@@ -42,10 +37,13 @@ class Progress : public EventSink {
  protected:
   explicit Progress(ProgressIo io, bool shows_all = false) : io_(std::move(io)), shows_all_(shows_all) {}
   virtual void show(const Event& event) = 0;
+  /// Something has changed in one of many instances that are told as one.
+  virtual void show_group(const GroupView&) {}
   ProgressIo io_;
   RunModel model_;
 
  private:
+  bool is_told(const Event& event);
   bool shows_all_;
 };
 

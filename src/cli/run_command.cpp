@@ -21,7 +21,8 @@ std::vector<Result> results_of(Session& session) {
   std::size_t outputs = 0;
   for (const auto& step : session.pipeline().steps) {
     outputs += step.outputs.size();
-    for (const auto& input : step.inputs) taken.emplace(input.step, input.output);
+    for (const auto& input : step.inputs)
+      for (const auto& source : input.sources) taken.emplace(source.step, source.output);
   }
   if (outputs <= most) taken.clear();
   for (const auto& step : session.pipeline().steps)

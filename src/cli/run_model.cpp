@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/instance.hpp"
+
 namespace pipeline::cli {
 namespace {
 
@@ -14,18 +16,51 @@ Overloaded(F...) -> Overloaded<F...>;  // which clang 16 does not see by itself
 
 }  // namespace
 
+std::size_t GroupView::done() const {
+  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) + count(StepStatus::skipped) +
+         count(StepStatus::cancelled);
+}
+
+std::string GroupView::text() const {
+  std::string text = std::to_string(done()) + "/" + std::to_string(total);
+  for (const auto status : {StepStatus::running, StepStatus::cached, StepStatus::failed, StepStatus::skipped, StepStatus::cancelled})
+    if (count(status)) text += ", " + std::to_string(count(status)) + " " + std::string(status == StepStatus::cached ? "reused" : to_string(status));
+  return text;
+}
+
 StepView& RunModel::step(const std::string& name) {
   const auto [found, is_new] = index_.try_emplace(name, steps.size());
   if (is_new) {
-    steps.emplace_back().name = name;
+    auto& view = steps.emplace_back();
+    view.name = name;
     ++counts_[static_cast<std::size_t>(StepStatus::pending)];
+    if (const auto group = group_index_.find(std::string(base_name(name))); group != group_index_.end()) {
+      view.group = group->second;
+      ++groups[group->second].counts[static_cast<std::size_t>(StepStatus::pending)];
+    }
   }
   return steps[found->second];
 }
 
-void RunModel::set_status(StepView& step, StepStatus status) {
-  --counts_[static_cast<std::size_t>(step.status)];
-  ++counts_[static_cast<std::size_t>(step.status = status)];
+GroupView* RunModel::group_of(const std::string& name) {
+  if (groups.empty()) return nullptr;
+  const auto group = group_index_.find(std::string(base_name(name)));
+  return group == group_index_.end() ? nullptr : &groups[group->second];
+}
+
+void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
+  const auto count = [&](std::size_t* counts) {
+    --counts[static_cast<std::size_t>(step.status)];
+    ++counts[static_cast<std::size_t>(status)];
+  };
+  count(counts_);
+  if (step.group) {
+    auto& group = groups[*step.group];
+    count(group.counts);
+    if (status == StepStatus::running && group.began == SteadyTime{}) group.began = now;
+    group.ended = now;
+  }
+  step.status = status;
 }
 
 std::size_t RunModel::done() const {
@@ -38,6 +73,11 @@ void RunModel::apply(const Event& event, SteadyTime now) {
                  [&](const event::RunStarted& e) {
                    run = e.run, pipeline = e.pipeline, orchestrator = e.orchestrator, total = e.steps;
                    began = now;
+                   for (const auto& [name, count] : e.instances) {
+                     if (count <= many_instances) continue;
+                     group_index_.emplace(name, groups.size());
+                     groups.push_back({.name = name, .total = count});
+                   }
                  },
                  [&](const event::BuildStarted& e) {
                    builds.push_back({e.image, e.reason, e.steps, now});
@@ -52,7 +92,7 @@ void RunModel::apply(const Event& event, SteadyTime now) {
                  },
                  [&](const event::StepStarted& e) {
                    auto& view = step(e.step);
-                   set_status(view, StepStatus::running);
+                   set_status(view, StepStatus::running, now);
                    view.attempts = e.attempt;
                    view.since = now;
                    view.waits_for.clear();
@@ -60,14 +100,14 @@ void RunModel::apply(const Event& event, SteadyTime now) {
                  [](const event::StepLog&) {},
                  [&](const event::StepRetried& e) {
                    auto& view = step(e.step);
-                   set_status(view, StepStatus::pending);
+                   set_status(view, StepStatus::pending, now);
                    view.attempts = e.attempt;
                    view.failure = e.failure;
                  },
                  [&](const event::StepWaits& e) { step(e.step).waits_for = e.reason; },
                  [&](const event::StepFinished& e) {
                    auto& view = step(e.step);
-                   set_status(view, e.status);
+                   set_status(view, e.status, now);
                    view.attempts = e.attempts;
                    view.took = e.took;
                    view.failure = e.failure;

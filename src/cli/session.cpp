@@ -11,6 +11,7 @@
 #include "core/identifier.hpp"
 #include "docker/engine_api.hpp"
 #include "engine/attempt.hpp"
+#include "engine/decision.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -60,28 +61,9 @@ spec::CodeResolver& Session::resolver() {
 }
 
 std::vector<const StepSpec*> Session::selected_steps() {
-  std::set<std::string_view> wanted;
-  std::vector<const StepSpec*> open, selected;
-  if (!context.options().step.empty()) open.push_back(&find_step(pipeline(), context.options().step));
-  while (!open.empty()) {
-    const auto& step = *open.back();
-    open.pop_back();
-    if (!wanted.insert(step.name).second) continue;
-    for (const auto& input : step.inputs) open.push_back(&find_step(pipeline(), input.step));
-    for (const auto& name : step.after) open.push_back(&find_step(pipeline(), name));
-  }
-  for (const auto& step : pipeline().steps)
-    if (wanted.empty() || wanted.contains(step.name)) selected.push_back(&step);
+  std::vector<const StepSpec*> selected;
+  for (const auto i : engine::select_steps(pipeline(), context.options().step)) selected.push_back(&pipeline().steps[i]);
   return selected;
-}
-
-const StepSpec& find_step(const PipelineSpec& pipeline, const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto& step : pipeline.steps) {
-    if (step.name == name) return step;
-    names.push_back(step.name);
-  }
-  throw InputError("there is no step '" + name + "' in pipeline '" + pipeline.name + "'", did_you_mean(name, names));
 }
 
 std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options) {

@@ -41,9 +41,6 @@ class Session {
   engine::CodeProvider code_;
 };
 
-/// The step of this name; throws InputError, with the likely one, if there is none.
-const StepSpec& find_step(const PipelineSpec& pipeline, const std::string& name);
-
 /// The orchestrator of this name, on the context's loop.
 std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options);
 

@@ -1,6 +1,7 @@
 #include "cli/summary.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "cli/progress.hpp"
 #include "core/quantity.hpp"
@@ -18,16 +19,22 @@ struct Trouble {
 bool is_of_environment(const Failure& failure) { return failure.kind == FailureKind::build || failure.kind == FailureKind::environment; }
 
 std::vector<Trouble> troubles_of(const RunModel& model) {
+  constexpr std::size_t most_of_group = 3;
   std::vector<Trouble> troubles;
+  std::map<std::size_t, std::size_t> of_group;
   for (const auto& step : model.steps) {
     if (step.status != StepStatus::failed || !step.failure) continue;
-    const auto same = std::ranges::find_if(
-        troubles, [&](const Trouble& t) { return t.failure->message == step.failure->message && t.failure->details == step.failure->details; });
-    if (same != troubles.end() && is_of_environment(*step.failure)) {
-      same->steps.push_back(step.name);
-    } else {
-      troubles.push_back({{step.name}, &*step.failure});
+    if (is_of_environment(*step.failure)) {
+      const auto same = std::ranges::find_if(
+          troubles, [&](const Trouble& t) { return t.failure->message == step.failure->message && t.failure->details == step.failure->details; });
+      if (same != troubles.end()) {
+        same->steps.push_back(step.name);
+        continue;
+      }
+    } else if (step.group && ++of_group[*step.group] > most_of_group) {
+      continue;
     }
+    troubles.push_back({{step.name}, &*step.failure});
   }
   return troubles;
 }
@@ -36,7 +43,8 @@ std::string render(const Trouble& trouble, const std::string& run, const Paint& 
   constexpr std::size_t last_lines = 15;
   const auto& [kind, message, hints, details] = *trouble.failure;
   std::string names;
-  for (const auto& step : trouble.steps) names += (names.empty() ? "" : ", ") + step;
+  for (std::size_t i = 0; i < std::min(trouble.steps.size(), many_instances); ++i) names += (i ? ", " : "") + trouble.steps[i];
+  if (trouble.steps.size() > many_instances) names += " and " + counted(trouble.steps.size() - many_instances, "more step");
   std::string text = paint(Colour::red, names + " failed: ") + for_terminal(message, false) + "\n";
   const bool is_log = !is_of_environment(*trouble.failure);
   for (std::size_t i = is_log && details.size() > last_lines ? details.size() - last_lines : 0; i < details.size(); ++i)
@@ -46,13 +54,34 @@ std::string render(const Trouble& trouble, const std::string& run, const Paint& 
   return text;
 }
 
+/// `train[*]  failed  4.2s    97/100, 3 failed`
+void add_group(const GroupView& group, Table& table) {
+  StepStatus status = group.count(StepStatus::cached) == group.total ? StepStatus::cached : StepStatus::succeeded;
+  for (const auto worse : {StepStatus::skipped, StepStatus::cancelled, StepStatus::failed})
+    if (group.count(worse)) status = worse;
+  const bool ran = group.began != SteadyTime{};
+  table.add({group.name + "[*]",
+             {std::string(status == StepStatus::cached ? "reused" : to_string(status)), colour_of(status)},
+             ran ? format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(group.ended - group.began)) : "",
+             "",
+             group.text()});
+}
+
 /// Of a large run only what did not go well.
 std::string steps_table(const RunModel& model, const Paint& paint) {
-  const bool is_large = model.total > many_steps;
+  std::size_t rows = model.total;
+  for (const auto& group : model.groups) rows -= group.total - 1;
+  const bool is_large = rows > many_steps;
   Table table;
   table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", ""});
   std::size_t left_out = 0, shown = 0;
+  std::vector<bool> told(model.groups.size());
   for (const auto& step : model.steps) {
+    if (step.group) {
+      if (!told[*step.group]) add_group(model.groups[*step.group], table);
+      told[*step.group] = true;
+      continue;
+    }
     const bool is_well = step.status == StepStatus::cached || step.status == StepStatus::succeeded;
     if (is_large && (is_well || shown == many_steps)) {
       left_out += !is_well;

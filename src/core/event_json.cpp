@@ -13,7 +13,9 @@ void add_failure(json& object, const std::optional<Failure>& failure) {
 }
 
 json convert(const event::RunStarted& e) {
-  return {{"event", "run_started"}, {"run", e.run}, {"pipeline", e.pipeline}, {"orchestrator", e.orchestrator}, {"steps", e.steps}};
+  json object = {{"event", "run_started"}, {"run", e.run}, {"pipeline", e.pipeline}, {"orchestrator", e.orchestrator}, {"steps", e.steps}};
+  for (const auto& [name, count] : e.instances) object["instances"][name] = count;
+  return object;
 }
 
 json convert(const event::BuildStarted& e) { return {{"event", "build_started"}, {"image", e.image}, {"steps", e.steps}, {"reason", e.reason}}; }

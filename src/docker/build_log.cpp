@@ -255,4 +255,13 @@ BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile, c
   return BuildError("cannot build " + name + where + ": " + error, details, advice);
 }
 
+Failure failure_of(const EnvironmentError& error) {
+  Failure failure{FailureKind::environment, error.what(), error.advice(), {}};
+  if (auto* build = dynamic_cast<const BuildError*>(&error)) {
+    failure.kind = FailureKind::build;
+    failure.details = build->details();
+  }
+  return failure;
+}
+
 }  // namespace pipeline::docker

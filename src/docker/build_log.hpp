@@ -11,7 +11,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <pipeline/events.hpp>
 #include "core/error.hpp"
+
 #include "docker/image_plan.hpp"
 
 namespace pipeline::docker {
@@ -57,6 +59,9 @@ std::string readable_title(std::string_view name);
 /// The error for a build that failed: the failing line of the Dockerfile, the last lines printed, what to try.
 /// @param rejected the engine's answer when it refused the Dockerfile as a whole (status 400), else empty
 BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile, const BuildLog& log, const std::string& rejected);
+
+/// What an event says of an error.
+Failure failure_of(const EnvironmentError& error);
 
 /// What to try, by what a build printed.
 std::vector<std::string> build_advice(const std::vector<std::string>& lines, const std::string& error);

@@ -15,7 +15,7 @@
 #include "docker/dockerfile.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/host_config.hpp"
-#include "net/event.hpp"
+#include "docker/shared.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::docker {
@@ -35,6 +35,7 @@ std::string key_of(const StepSpec& step) {
   auto key = to_json(settings).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (settings.local_project_install_command)
     for (auto& pattern : step.code.items()) key += '\n' + pattern;
+  if (step.program) key += "\nprogram";
   return key;
 }
 
@@ -66,67 +67,6 @@ std::string short_id(const std::string& id) { return id.substr(id.find(':') + 1,
 void replace_all(std::string& text, std::string_view what, const std::string& with) {
   for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) text.replace(at, what.size(), with);
 }
-
-Failure failure_of(const EnvironmentError& error) {
-  Failure failure{FailureKind::environment, error.what(), error.advice(), {}};
-  if (auto* build = dynamic_cast<const BuildError*>(&error)) {
-    failure.kind = FailureKind::build;
-    failure.details = build->details();
-  }
-  return failure;
-}
-
-/// Makes something once for all who ask for it. A failure that will come again (BuildError) is kept, one that may not is forgotten, and so is one
-/// that comes from the first asker's own cancellation: the next asker tries again.
-template <class Result>
-class Shared {
- public:
-  explicit Shared(asio::io_context& loop) : loop_(loop) {}
-
-  /// `make` by reference, and named by the caller: g++ 12 destroys a temporary in a co_await expression twice.
-  Task<Result> get(const std::string& key, const std::function<Task<Result>()>& make, CancelSource* cancel) {
-    while (true) {
-      if (auto found = jobs_.find(key); found != jobs_.end()) {
-        auto job = found->second;  // The map may forget it while we wait.
-        co_await job->done.wait();
-        if (job->result) co_return *job->result;
-        if (job->cancelled && !(cancel && cancel->level() != StopLevel::none)) continue;
-        std::rethrow_exception(job->error);
-      }
-      auto job = std::make_shared<Job>(loop_.get_executor());
-      jobs_[key] = job;
-      bool keep = true;
-      try {
-        job->result = co_await make();
-      } catch (const BuildError&) { job->error = std::current_exception(); } catch (...) {
-        job->error = std::current_exception();
-        keep = false;
-      }
-      job->cancelled = !job->result && cancel && cancel->level() != StopLevel::none;
-      if (!keep || job->cancelled) jobs_.erase(key);
-      job->done.set();
-      if (job->error) std::rethrow_exception(job->error);
-      co_return *job->result;
-    }
-  }
-  void set(const std::string& key, Result result) {
-    auto job = std::make_shared<Job>(loop_.get_executor());
-    job->result = std::move(result);
-    job->done.set();
-    jobs_[key] = std::move(job);
-  }
-
- private:
-  struct Job {
-    explicit Job(const asio::any_io_executor& executor) : done(executor) {}
-    net::Event done;
-    std::optional<Result> result;
-    std::exception_ptr error;
-    bool cancelled = false;
-  };
-  asio::io_context& loop_;
-  std::map<std::string, std::shared_ptr<Job>> jobs_;
-};
 
 }  // namespace
 
@@ -188,6 +128,10 @@ Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
   ImageStatus status;
   if (!plan.build) {
     status.reference = plan.parent_image;
+    if (plan.images_used.empty()) {  // scratch
+      status.image_id = status.digest = plan.parent_image;
+      co_return status;
+    }
     auto image = co_await engine.inspect_image(plan.parent_image);
     if (image && fits_platform(*image, plan.platform)) {
       status.image_id = (*image)["Id"].get<std::string>();

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view default_parent_image = "python:3.11-slim-bookworm";
+constexpr std::string_view empty_image = "scratch";
 constexpr std::uint64_t large_context = 100'000'000;
 
 bool made_of(std::string_view text, std::string_view others) {
@@ -125,7 +126,11 @@ ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options, const 
   plan.parent_image = settings.parent_image.value_or(std::string(default_parent_image));
   if (!is_image_reference(plan.parent_image))
     throw InputError("parent_image '" + plan.parent_image + "' is not an image reference", "write NAME:TAG or REGISTRY/NAME:TAG");
-  plan.images_used = {plan.parent_image};
+  const bool is_empty = plan.parent_image == empty_image;  // a word of the builder's, no image that could be pulled
+  if (!is_empty) plan.images_used = {plan.parent_image};
+  if (is_empty && !step.program && !settings.dockerfile)
+    throw InputError("step '" + step.name + "': parent_image 'scratch' is empty, so there is no program in it to run",
+                     "only the functions of a C++ program run in it, which bring all that they need");
   if (settings.skip_build.value_or(false)) {
     plan.build = false;
     return plan;
@@ -201,6 +206,10 @@ ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options, const 
     plan.parent->repository = plan.repository;
     plan.parent->run_id = plan.run_id;
   }
+  if (is_empty && !settings.dockerfile && (values.apt || values.python || values.project))
+    throw InputError("step '" + step.name + "': parent_image 'scratch' is empty, so nothing can be installed in it",
+                     "name a parent image with a package manager, or drop apt_packages, requirements and what else is installed");
+  if (is_empty) values.user.reset();  // there is no list of users to add it to: a container takes its number
   if (!values.installs() && values.environment.empty()) {
     if (!plan.parent) {
       plan.build = false;

@@ -75,8 +75,7 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log,
 
 fs::path work_folder(const store::RunStore& runs, const std::string& run_id) { return runs.folder() / "work" / run_id; }
 
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, std::vector<AttemptInput> inputs,
-                                 std::string log_name) {
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs_of, std::string log_name) {
   auto secrets = resolve_secrets(step);
   std::vector<std::string> hidden;
   for (const auto& [name, value] : secrets) hidden.push_back(value);
@@ -87,6 +86,18 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
     context.events.emit(event::StepLog{step.name, number, stream, std::move(line)});
   });
   const auto code = context.artifacts.put_tree(context.code.files(step), context.stats);
+  std::vector<AttemptInput> inputs;
+  for (const auto& input : step.inputs) {
+    if (input.gathered) {
+      const auto folder = work / "inputs" / input.name;
+      const GatheredFolder gathered(input, outputs_of);
+      co_await on_pool(context.pool, [&] { gathered.make(context.artifacts, folder); });
+      inputs.push_back({input.name, input.name, folder});
+    } else {
+      const auto& output = *outputs_of(input.sources.at(0)).output;
+      inputs.push_back({input.name, output.file_name, context.artifacts.path(output.digest)});
+    }
+  }
   Deadline deadline(co_await asio::this_coro::executor, context.stop, step.timeout);
   std::vector<AttemptOutput> outputs;
   for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/gather.hpp"
 #include "engine/run.hpp"
 
 namespace pipeline::engine {
@@ -34,7 +35,7 @@ struct AttemptContext {
 std::filesystem::path work_folder(const store::RunStore& runs, const std::string& run_id);
 
 /// Runs attempt `number` of the step; its failure is in the result. Throws EnvironmentError where this machine fails (a full disk, ...).
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, std::vector<AttemptInput> inputs,
-                                 std::string log_name);
+/// @param outputs of the steps that it takes its inputs from; they stay until the attempt has ended
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs, std::string log_name);
 
 }  // namespace pipeline::engine

@@ -134,9 +134,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   return parts;
 }
 
-KeyPart input_part(const InputSpec& input, const std::string& file_name, const std::string& digest) {
-  return {"input " + input.name, digest + " " + file_name};
-}
+KeyPart input_part(const InputSpec& input, const std::string& content) { return {"input " + input.name, content}; }
 
 std::string key_of(const std::vector<KeyPart>& parts) {
   Hasher hasher;

@@ -45,7 +45,8 @@ StringMap resolve_secrets(const StepSpec& step);
 /// All parts but the inputs. Of a secret only the name is in it, of a variable the digest of its value.
 std::vector<store::KeyPart> key_parts(const std::string& pipeline, const StepSpec& step, const StringMap& environment,
                                       const std::vector<store::KeyPart>& code, const std::string& environment_id);
-store::KeyPart input_part(const InputSpec& input, const std::string& file_name, const std::string& digest);
+/// @param content see content_of()
+store::KeyPart input_part(const InputSpec& input, const std::string& content);
 
 /// Hex digest over the parts, in their order.
 std::string key_of(const std::vector<store::KeyPart>& parts);

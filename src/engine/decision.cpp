@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/diagnostic.hpp"
+#include "core/instance.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -26,10 +27,7 @@ std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step, const std
 StepKey Decisions::key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {
   StepKey result;
   result.parts = own_parts(step, environment_id);
-  for (const auto& input : step.inputs) {
-    const auto& output = outputs(input);
-    result.parts.push_back(input_part(input, output.file_name, output.digest.hex()));
-  }
+  for (const auto& input : step.inputs) result.parts.push_back(input_part(input, content_of(input, outputs)));
   result.key = key_of(result.parts);
   return result;
 }
@@ -43,6 +41,24 @@ std::optional<store::CacheEntry> Decisions::reusable(const StepSpec& step, const
   return std::nullopt;
 }
 
+std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name) {
+  auto found = pick(name, pipeline.steps.size(), [&](std::size_t i) {
+    const auto& step = pipeline.steps[i];
+    return Candidate{step.name, [&step](const std::string& axis) -> const nlohmann::json* {
+                       if (!step.instance) return nullptr;
+                       const auto value = std::ranges::find(step.instance->values, axis, [](const auto& each) { return each.first; });
+                       return value == step.instance->values.end() ? nullptr : &value->second;
+                     }};
+  });
+  if (!found.empty()) return found;
+  std::vector<std::string> names;
+  for (const auto& step : pipeline.steps) {
+    if (step.instance && (names.empty() || names.back() != step.instance->of)) names.push_back(step.instance->of);
+    if (!step.instance) names.push_back(step.name);
+  }
+  throw InputError("pipeline '" + pipeline.name + "' has no step '" + name + "'", did_you_mean(name, names));
+}
+
 std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step) {
   std::vector<std::size_t> selected;
   if (only_step.empty()) {
@@ -50,19 +66,15 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
     return selected;
   }
   const auto positions = positions_by_name(pipeline);
-  if (!positions.contains(only_step)) {
-    std::vector<std::string> names;
-    for (const auto& step : pipeline.steps) names.push_back(step.name);
-    throw InputError("pipeline '" + pipeline.name + "' has no step '" + only_step + "'", did_you_mean(only_step, names));
-  }
   std::vector<bool> wanted(pipeline.steps.size());
-  std::vector<std::size_t> open{positions.at(only_step)};
+  std::vector<std::size_t> open = steps_called(pipeline, only_step);
   while (!open.empty()) {
     const auto i = open.back();
     open.pop_back();
     if (wanted[i]) continue;
     wanted[i] = true;
-    for (const auto& input : pipeline.steps[i].inputs) open.push_back(positions.at(input.step));
+    for (const auto& input : pipeline.steps[i].inputs)
+      for (const auto& source : input.sources) open.push_back(positions.at(source.step));
     for (const auto& name : pipeline.steps[i].after) open.push_back(positions.at(name));
   }
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -77,7 +89,8 @@ std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline, c
   std::vector<std::vector<std::uint32_t>> needs(selected.size());
   for (std::size_t i = 0; i < selected.size(); ++i) {
     const auto& step = pipeline.steps[selected[i]];
-    for (const auto& input : step.inputs) needs[i].push_back(position.at(input.step));
+    for (const auto& input : step.inputs)
+      for (const auto& source : input.sources) needs[i].push_back(position.at(source.step));
     for (const auto& name : step.after) needs[i].push_back(position.at(name));
   }
   return needs;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/cache_key.hpp"
+#include "engine/gather.hpp"
 #include "engine/run.hpp"
 
 namespace pipeline::engine {
@@ -15,9 +16,6 @@ struct StepKey {
   std::string key;
   std::vector<store::KeyPart> parts;
 };
-
-/// The outputs of the steps that have some, by step and output name.
-using OutputsOf = std::function<const store::OutputRecord&(const InputSpec&)>;
 
 class Decisions {
  public:
@@ -39,7 +37,11 @@ class Decisions {
   ProgramParts program_parts_;
 };
 
-/// The steps that `only_step` needs, itself included, as indices in the file's order; all of them if it is empty. Throws InputError for an unknown name.
+/// The steps that a user calls `name`: `train` (all of its instances, where it has a matrix), `train[c=1]`, `train[0]`, `train.c-1`; as indices. Throws
+/// InputError, with the likely name, if there is none.
+std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name);
+
+/// The steps that `only_step` needs, itself included, as indices in the file's order; all of them if it is empty. Named as for steps_called().
 std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step);
 
 /// For each of `selected` the positions in `selected` of the steps that it needs.

@@ -1,5 +1,7 @@
 #include "engine/journal.hpp"
 
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 namespace pipeline::engine {
@@ -37,7 +39,15 @@ void Journal::run_began(const std::string& orchestrator, const std::vector<const
     runs_.add_run(record_);
     for (const auto* step : steps) runs_.put_step(record_of(*step, StepStatus::pending));
   });
-  events_.emit(event::RunStarted{record_.id, record_.pipeline, orchestrator, steps.size()});
+  event::RunStarted event{record_.id, record_.pipeline, orchestrator, steps.size()};
+  std::map<std::string_view, std::size_t> places;
+  for (const auto* step : steps) {
+    if (!step->instance) continue;
+    const auto [place, is_new] = places.emplace(step->instance->of, event.instances.size());
+    if (is_new) event.instances.emplace_back(step->instance->of, 0);
+    ++event.instances[place->second].second;
+  }
+  events_.emit(event);
 }
 
 store::AttemptRecord Journal::attempt_began(const StepSpec& step, unsigned number, const std::string& environment) {

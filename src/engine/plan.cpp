@@ -30,9 +30,9 @@ Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orc
   Decisions decisions(pipeline, runs, artifacts, stats, code);
   std::vector<StepPlan> plans(selected.size());
   std::vector<std::vector<store::OutputRecord>> outputs(selected.size());
-  const OutputsOf outputs_of = [&](const InputSpec& input) -> const store::OutputRecord& {
-    const auto& made = outputs[position.at(input.step)];
-    return *std::ranges::find(made, input.output, &store::OutputRecord::name);
+  const OutputsOf outputs_of = [&](const SourceSpec& source) {
+    const auto i = position.at(source.step);
+    return MadeOutput{&pipeline.steps[selected[i]], &*std::ranges::find(outputs[i], source.output, &store::OutputRecord::name)};
   };
 
   for (const auto i : *order) {
@@ -46,7 +46,8 @@ Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orc
 
     std::string waits_for;
     for (const auto& input : step.inputs)
-      if (plans[position.at(input.step)].action != StepPlan::Action::reuse) waits_for = input.step;
+      for (const auto& source : input.sources)
+        if (plans[position.at(source.step)].action != StepPlan::Action::reuse) waits_for = source.step;
 
     if (waits_for.empty() && !environment.id.empty()) {
       auto key = decisions.key(step, environment.id, outputs_of);

@@ -107,9 +107,9 @@ class Run {
 };
 
 OutputsOf Run::outputs_of() const {
-  return [this](const InputSpec& input) -> const store::OutputRecord& {
-    const auto& outputs = states_[position_.at(input.step)].outputs;
-    return *std::ranges::find(outputs, input.output, &store::OutputRecord::name);
+  return [this](const SourceSpec& source) {
+    const auto i = position_.at(source.step);
+    return MadeOutput{&spec(i), &*std::ranges::find(states_[i].outputs, source.output, &store::OutputRecord::name)};
   };
 }
 
@@ -328,18 +328,13 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
 Task<AttemptOutcome> Run::try_once(StepIndex i, unsigned number) {
   const auto& step = spec(i);
   auto record = journal_.attempt_began(step, number, states_[i].environment.description);
-  std::vector<AttemptInput> inputs;
-  for (const auto& input : step.inputs) {
-    const auto& output = outputs_of()(input);
-    inputs.push_back({input.name, output.file_name, artifacts_.path(output.digest)});
-  }
   const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_, stats_, code_, events_, pool_, stop_, journal_.run_id()};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
   std::optional<Failure> failure;
   try {
-    outcome = co_await run_attempt(context, step, number, std::move(inputs), record.log);
+    outcome = co_await run_attempt(context, step, number, outputs_of(), record.log);
     failure = outcome.result.failure;
   } catch (const EnvironmentError& failed) {
     failure = Failure{FailureKind::environment, failed.what(), failed.advice(), {}};

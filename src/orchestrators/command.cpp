@@ -57,15 +57,14 @@ std::string shell_line(const Template& text, const Attempt& attempt, const Layou
   return line.finish();
 }
 
-/// `.csv` of `data.csv`, `.tar.gz` of `data.tar.gz`.
+}  // namespace
+
 std::string extension_of(const std::string& file_name) {
   std::filesystem::path name(file_name);
   auto extension = name.extension().string();
   if (name.stem().extension() == ".tar") extension = ".tar" + extension;
   return extension;
 }
-
-}  // namespace
 
 std::string path_of(const AttemptInput& input, const Layout& layout) { return layout.inputs + "/" + input.name + extension_of(input.file_name); }
 

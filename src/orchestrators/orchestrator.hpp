@@ -141,6 +141,9 @@ struct Layout {
   std::vector<std::string> program;   ///< For a step with StepSpec::program: the words that start the program.
 };
 
+/// `.csv` of `data.csv`, `.tar.gz` of `data.tar.gz`, nothing of `data`.
+std::string extension_of(const std::string& file_name);
+
 /// `INPUTS/NAME.EXT`, with the extension of the file that the step before wrote.
 std::string path_of(const AttemptInput& input, const Layout& layout);
 std::string path_of(const AttemptOutput& output, const Layout& layout);

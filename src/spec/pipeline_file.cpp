@@ -8,6 +8,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "spec/expansion.hpp"
 #include "spec/references.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/yaml_document.hpp"
@@ -82,6 +83,11 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults, st
       if (auto value = read_option(name, text, declared, diagnostics)) declared = std::move(*value);
       continue;
     }
+    if (step != steps.end() && step->matrix && std::ranges::count(step->matrix->axes, key)) {
+      report(diagnostics, "bad-option", "--param " + name + ": '" + key + "' is an axis of the step's matrix, not one value", {},
+             {"`--step " + step->spec.name + "[" + key + "=" + text + "]` runs what has this value"});
+      continue;
+    }
     std::vector<std::string> known;
     for (const auto& [parameter, value] : defaults.parameters) known.push_back(parameter);
     std::string suggestion = did_you_mean(name, known);
@@ -97,6 +103,17 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults, st
     for (std::size_t i = 0; i < std::min(known.size(), kMostShown); ++i) list += (i ? ", " : "") + known[i];
     if (known.size() > kMostShown) list += ", ...";
     report(diagnostics, "unknown-parameter", "--param " + name + ": there is no such parameter", {}, {std::move(list)}, std::move(suggestion));
+  }
+}
+
+/// So that commands may name them: an instance's own values come later.
+void declare_axes(std::vector<ReadStep>& steps) {
+  for (ReadStep& step : steps) {
+    const Value* matrix = step.body->find("matrix");
+    if (!matrix) continue;
+    for (const auto& [axis, values] : matrix->members) step.spec.parameters.try_emplace(axis.scalar);  // also of one that is wrong, to say that once
+    if (step.matrix)
+      for (const auto& axis : step.matrix->axes) step.spec.parameters.try_emplace(axis);
   }
 }
 
@@ -125,15 +142,16 @@ PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs:
     steps.reserve(list->members.size());
     for (const auto& [key, body] : list->members) steps.push_back(reader.read_step(key, body, defaults));
   }
+  read_matrices(steps, diagnostics);
   apply_step_options(options, defaults, steps, diagnostics);
+  declare_axes(steps);
   check_references(steps, diagnostics);
   read_commands(steps, source, diagnostics);
 
   pipeline.sources.assign(reader.sources().begin(), reader.sources().end());
   pipeline.sources.push_back(pipeline.file);
   pipeline.parameters = std::move(defaults.parameters);
-  pipeline.steps.reserve(steps.size());
-  for (ReadStep& step : steps) pipeline.steps.push_back(std::move(step.spec));
+  pipeline.steps = expand(steps, diagnostics);
   return pipeline;
 }
 

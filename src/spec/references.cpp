@@ -33,14 +33,14 @@ void report_unknown_step(const std::string& name, Span span, const std::vector<R
 std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep>& steps, const Index& index, Diagnostics& diagnostics) {
   std::vector<StepIndex> needs;
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i) {
-    const InputSpec& input = step.spec.inputs[i];
-    const auto maker = index.find(input.step);
+    const SourceSpec& source = step.spec.inputs[i].sources.at(0);
+    const auto maker = index.find(source.step);
     if (maker == index.end()) {
-      report_unknown_step(input.step, step.input_spans[i], steps, diagnostics);
+      report_unknown_step(source.step, step.input_spans[i], steps, diagnostics);
       continue;
     }
     const auto& outputs = steps[maker->second].spec.outputs;
-    if (std::any_of(outputs.begin(), outputs.end(), [&](const OutputSpec& output) { return output.name == input.output; })) {
+    if (std::any_of(outputs.begin(), outputs.end(), [&](const OutputSpec& output) { return output.name == source.output; })) {
       needs.push_back(maker->second);
       continue;
     }
@@ -50,8 +50,8 @@ std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep
       names.push_back(output.name);
       list += (list.empty() ? "its outputs: " : ", ") + output.name;
     }
-    report(diagnostics, "unknown-output", "step '" + input.step + "' makes no output '" + input.output + "'", step.input_spans[i],
-           {names.empty() ? "it has no `outputs`" : list}, did_you_mean(input.output, names));
+    report(diagnostics, "unknown-output", "step '" + source.step + "' makes no output '" + source.output + "'", step.input_spans[i],
+           {names.empty() ? "it has no `outputs`" : list}, did_you_mean(source.output, names));
   }
   for (std::size_t i = 0; i < step.spec.after.size(); ++i) {
     const auto found = index.find(step.spec.after[i]);
@@ -66,7 +66,7 @@ std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep
 /// How `step` comes to need `other`, and where it says so.
 std::pair<std::string, Span> reason_for(const ReadStep& step, const std::string& other) {
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i)
-    if (step.spec.inputs[i].step == other)
+    if (step.spec.inputs[i].sources.at(0).step == other)
       return {"'" + step.spec.name + "' takes its input '" + step.spec.inputs[i].name + "' from '" + other + "'", step.input_spans[i]};
   for (std::size_t i = 0; i < step.spec.after.size(); ++i)
     if (step.spec.after[i] == other) return {"'" + step.spec.name + "' comes after '" + other + "'", step.after_spans[i]};

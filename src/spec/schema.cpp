@@ -60,8 +60,21 @@ json step_schema() {
                                     "What is executed: a list as it stands, a text by `sh -c`. Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, "
                                     "${env.X}, ${run.id}, ${step.name}; `$${` is a literal `${`.");
   properties["description"] = described(text(), "What the step is for.");
-  properties["inputs"] = described(map_of({{"type", "string"}, {"pattern", "^[^.]+\\.[^.]+$"}}),
-                                   "Outputs of other steps, by the name that they have here: `{data: load.data}`.");
+  const json values{{"type", "array"}, {"minItems", 1}, {"items", scalar()}};
+  json matrix{
+      {"type", "object"},
+      {"properties",
+       {{"include", described(list_of(map_of(scalar())), "Further combinations, each with a value for every axis.")},
+        {"exclude", described(list_of(map_of(scalar())), "Combinations to leave out: those that have all the values of one of these maps.")}}},
+      {"additionalProperties", values}};
+  properties["matrix"] =
+      described(any_of({std::move(matrix), text()}),
+                "Makes a step of every combination of these values, which are parameters of it: `{c: [0.1, 1], kernel: [rbf, linear]}`. Or the "
+                "name of a step that has such a matrix.");
+  properties["inputs"] = described(map_of({{"type", "string"}, {"pattern", "^[^.\\[\\]]+(\\[.+\\])?\\.[^.\\[\\]]+$"}}),
+                                   "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of a step with a matrix: "
+                                   "`train[*].model` gathers all in a folder, `train[c=1].model` is one of them, `train[=].model` the one with the "
+                                   "values that this step has.");
   properties["outputs"] =
       described(any_of({list_of(name), map_of(file)}), "Files or folders that the step writes: a list of names, or a map of names to file names.");
   properties["after"] = described(list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");

@@ -22,10 +22,20 @@ constexpr Format kSlotName{"a name of letters, digits, `_` and `-` that begins w
                              return is_name(text) && text.find('.') == std::string_view::npos && !(text[0] >= '0' && text[0] <= '9');
                            }};
 constexpr Format kFileName{"a file name of letters, digits, `_`, `-` and `.` that begins with a letter or digit", is_name};
-constexpr Format kReference{"`STEP.OUTPUT`", [](std::string_view text) {
-                              return formats::word.accepts(text) && std::count(text.begin(), text.end(), '.') == 1 && text.front() != '.' &&
-                                     text.back() != '.';
-                            }};
+/// Where the output's name begins in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos if it is neither.
+std::size_t output_in(std::string_view text) {
+  const auto bracket = text.find('[');
+  const auto dot = bracket == std::string_view::npos ? text.find('.') : text.rfind("].");
+  if (dot == std::string_view::npos || dot == 0) return std::string_view::npos;
+  const auto output = dot + (bracket == std::string_view::npos ? 1 : 2);
+  const bool is_plain =
+      output < text.size() && text.find_first_of(".[]", output) == std::string_view::npos && text.substr(0, bracket).find('.') >= dot;
+  return is_plain && parse_selector(text.substr(0, output - 1)) ? output : std::string_view::npos;
+}
+constexpr Format kReference{"`STEP.OUTPUT`, or of a step with a matrix `STEP[*].OUTPUT`, `STEP[AXIS=VALUE].OUTPUT` or `STEP[=].OUTPUT`",
+                            [](std::string_view text) { return formats::word.accepts(text) && output_in(text) != std::string_view::npos; }};
+constexpr Format kStepReference{"the name of a step, or of some of its matrix, as `STEP[AXIS=VALUE]`",
+                                [](std::string_view text) { return formats::word.accepts(text) && parse_selector(text).has_value(); }};
 
 /// Variables that pipe sets for a step itself.
 bool is_reserved(std::string_view name) {
@@ -37,8 +47,8 @@ bool is_reserved(std::string_view name) {
 
 const Strings kPipelineKeys{"name",     "description", "tags",    "parameters", "environment",    "secrets", "code",
                             "settings", "retry",       "timeout", "cache",      "execution_mode", "steps"};
-const Strings kStepKeys{"description", "command", "parameters", "inputs", "outputs", "after", "code",
-                        "environment", "secrets", "settings",   "retry",  "timeout", "cache"};
+const Strings kStepKeys{"description", "matrix",      "command", "parameters", "inputs", "outputs", "after",
+                        "code",        "environment", "secrets", "settings",   "retry",  "timeout", "cache"};
 
 bool has_misspelt(const Value& map, const std::string& key) {
   return std::any_of(map.members.begin(), map.members.end(),
@@ -114,8 +124,8 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
     else if (name.scalar == "outputs")
       read_outputs(value, spec);
     else if (name.scalar == "after") {
-      if (const auto steps = read_texts("after", value, formats::word, diagnostics_); steps && steps->size() == value.items.size()) {
-        spec.after = *steps;
+      if (const auto steps = read_texts("after", value, kStepReference, diagnostics_); steps && steps->size() == value.items.size()) {
+        for (const auto& text : *steps) spec.after.push_back(step.after_selectors.emplace_back(*parse_selector(text)).step);
         for (const Value& item : value.items) step.after_spans.push_back(item.span);
       }
     } else if (name.scalar == "settings") {
@@ -278,8 +288,10 @@ void StepReader::read_inputs(const Value& value, ReadStep& step) {
       report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be an input's name", name.span,
              {std::string("it must be ") + kSlotName.expected});
     } else if (auto reference = read_text("inputs." + name.scalar, member, kReference, diagnostics_)) {
-      const auto dot = reference->find('.');
-      step.spec.inputs.push_back({name.scalar, reference->substr(0, dot), reference->substr(dot + 1)});
+      const auto output = output_in(*reference);
+      auto selector = *parse_selector(std::string_view(*reference).substr(0, output - 1));
+      step.spec.inputs.push_back({name.scalar, {{selector.step, reference->substr(output)}}});
+      step.input_selectors.push_back(std::move(selector));
       step.input_spans.push_back(member.span);
     }
   }

@@ -12,7 +12,9 @@
 
 #include <pipeline/spec.hpp>
 
+#include "core/instance.hpp"
 #include "settings/settings.hpp"
+#include "spec/matrix.hpp"
 
 namespace pipeline::spec {
 
@@ -36,6 +38,9 @@ struct ReadStep {
   const Value* command = nullptr;
   std::vector<Span> input_spans;  ///< Of each input's `step.output`.
   std::vector<Span> after_spans;
+  /// How each input and each of `after` names its step, of which the spec has only the name until the matrices are expanded.
+  std::vector<Selector> input_selectors, after_selectors;
+  std::optional<Matrix> matrix;
 };
 
 class StepReader {

@@ -375,6 +375,30 @@ void ArtifactStore::copy_out(const Digest& digest, const fs::path& target) const
   if (::rename(content.c_str(), target.c_str()) != 0) throw system_error("cannot copy to " + target.string(), errno);
 }
 
+void ArtifactStore::link_out(const Digest& digest, const fs::path& target) const {
+  const auto source = path(digest);
+  const auto link_file = [](const fs::path& from, const fs::path& to, bool executable) {
+    if (::link(from.c_str(), to.c_str()) == 0) return;
+    if (errno != EMLINK && errno != EPERM && errno != EXDEV && errno != EOPNOTSUPP) throw system_error("cannot link " + from.string(), errno);
+    copy_file(from, to, executable ? 0555 : 0444);
+  };
+  const auto status = status_of(source);
+  if (!status)
+    throw EnvironmentError("the artifact " + digest.hex() + " is not in the store", {"run the pipeline again: the step that makes it will run"});
+  if (!S_ISDIR(status->st_mode)) return link_file(source, target, status->st_mode & S_IXUSR);
+  make_folders(target);
+  for (const auto& node : scan_tree(source)) {
+    const auto to = target / node.path;
+    if (node.kind == TreeNode::Kind::directory) {
+      make_folders(to);
+    } else if (node.kind == TreeNode::Kind::file) {
+      link_file(source / node.path, to, node.executable);
+    } else if (::symlink(node.target.c_str(), to.c_str()) != 0) {
+      throw system_error("cannot make the link " + to.string(), errno);
+    }
+  }
+}
+
 std::uint64_t ArtifactStore::collect(const std::function<bool(const Digest&)>& is_used) {
   std::uint64_t freed = 0;
   const auto remove = [&](const fs::path& path) {

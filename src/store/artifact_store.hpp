@@ -76,6 +76,9 @@ class ArtifactStore {
   bool looks_whole(const Digest& digest);
   /// Copies it out to `target`, writable, never over something that exists.
   void copy_out(const Digest& digest, const std::filesystem::path& target) const;
+  /// The artifact once more at `target`, which must not exist, on the store's file system: read-only like the artifact itself, since its files are links
+  /// to the artifact's; copies where the file system cannot link, or not so often. For who reads it and then removes it.
+  void link_out(const Digest& digest, const std::filesystem::path& target) const;
   /// Removes every artifact for which `is_used` says no, damaged ones and what killed processes have left; returns the bytes freed.
   std::uint64_t collect(const std::function<bool(const Digest&)>& is_used);
 

@@ -144,7 +144,9 @@ json container_body(const Attempt& attempt, const ContainerPlace& place) {
 
   json config;
   config["Image"] = place.image;
-  config["Entrypoint"] = command_of(attempt, container_layout());  // the image's own, and its command, are replaced
+  auto layout = container_layout();
+  layout.program = place.program;
+  config["Entrypoint"] = command_of(attempt, layout);  // the image's own, and its command, are replaced
   config["WorkingDir"] = container_layout().code;
   config["Env"] = environment(attempt);
   config["User"] = docker.user.value_or(place.user);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -13,11 +14,12 @@ namespace pipeline {
 
 /// What a container is like besides the attempt that runs in it.
 struct ContainerPlace {
-  std::string image;           ///< Reference or identifier.
-  std::filesystem::path root;  ///< Folder that relative volumes are taken from.
-  std::filesystem::path home;  ///< What `~` in a volume stands for.
-  std::string user;            ///< UID:GID of the caller, for a step that names no user.
-  std::string owner;           ///< Whose containers these are: value of the label pipe.state.
+  std::string image;                      ///< Reference or identifier.
+  std::filesystem::path root;             ///< Folder that relative volumes are taken from.
+  std::filesystem::path home;             ///< What `~` in a volume stands for.
+  std::string user;                       ///< UID:GID of the caller, for a step that names no user.
+  std::string owner;                      ///< Whose containers these are: value of the label pipe.state.
+  std::vector<std::string> program = {};  ///< For a step with StepSpec::program: the words that start it here.
 };
 
 /// Where a step finds its files in its container.

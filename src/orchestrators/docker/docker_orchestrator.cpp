@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "docker/image_builder.hpp"
+#include "docker/program_image.hpp"
 #include "net/companion.hpp"
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/factory.hpp"
@@ -49,7 +50,8 @@ class DockerOrchestrator : public Orchestrator {
         options_(std::move(options)),
         engine_(loop, docker::find_endpoint()),
         removals_(engine_),
-        builder_(loop, engine_, {.root = options_.root, .template_dir = options_.template_dir, .run_id = options_.run_id}) {
+        builder_(loop, engine_, {.root = options_.root, .template_dir = options_.template_dir, .run_id = options_.run_id}),
+        programs_(loop, engine_, options_.run_id) {
     capabilities_.name = "docker";
     capabilities_.memory_limits = capabilities_.cpu_limits = true;
   }
@@ -58,12 +60,17 @@ class DockerOrchestrator : public Orchestrator {
 
   Task<Environment> environment(const StepSpec& step) override {
     const auto status = co_await builder_.status(step);
-    co_return co_await environment_of(step, status);
+    auto environment = co_await environment_of(step, status);
+    if (step.program && environment.ready) {
+      const auto image = co_await programs_.status(step, status);
+      add_program(environment, image);
+    }
+    co_return environment;
   }
 
   Task<bool> unchanged(std::string recheck) override {
     const auto images = json::parse(recheck, nullptr, false);
-    if (!images.is_object() || images.empty()) co_return false;
+    if (!images.is_object()) co_return false;  // empty: what is made of nothing never changes
     for (const auto& [reference, id] : images.items()) {
       const auto now = co_await engine_.inspect_image(reference);
       if (!now || !now->contains("Id") || now->at("Id") != id) co_return false;
@@ -73,11 +80,17 @@ class DockerOrchestrator : public Orchestrator {
 
   Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
     const auto status = co_await builder_.ensure(step, events, cancel);
-    co_return co_await environment_of(step, status);
+    auto environment = co_await environment_of(step, status);
+    if (step.program) {
+      const auto image = co_await programs_.ensure(step, status, events, cancel);
+      add_program(environment, image);
+    }
+    co_return environment;
   }
 
   Task<AttemptResult> run(const Attempt& attempt) override {
-    const auto image = co_await builder_.status(attempt.step);
+    auto image = co_await builder_.status(attempt.step);
+    if (attempt.step.program) image = co_await programs_.status(attempt.step, image);
     if (image.image_id.empty())
       throw EnvironmentError("cannot run the step '" + attempt.step.name + "': its image " + image.reference +
                              " is not on the engine: " + image.reason);
@@ -87,6 +100,7 @@ class DockerOrchestrator : public Orchestrator {
     place.home = home_folder();
     place.owner = owner();
     place.user = co_await caller();
+    if (attempt.step.program) place.program = co_await program_words(attempt.step, image.image_id);
     if (attempt.step.settings.docker.user) open_to_all(attempt);
     auto result = co_await run_container(engine_, attempt, place, image.reference, removals_);
     result.image = image.image_id;
@@ -126,9 +140,29 @@ class DockerOrchestrator : public Orchestrator {
     co_return environment;
   }
 
+  /// The program is a part of the key by itself; here it only says what has to be made, and where the step runs.
+  static void add_program(Environment& environment, const docker::ImageStatus& image) {
+    environment.description = image.reference;
+    environment.ready = !image.image_id.empty();
+    environment.reason = image.reason;
+  }
+
+  Task<std::vector<std::string>> program_words(const StepSpec& step, std::string image_id) {
+    if (!image_variables_.contains(image_id)) {
+      const auto image = co_await engine_.inspect_image(image_id);
+      const auto given = image ? image->value(json::json_pointer("/Config/Env"), json()) : json();
+      image_variables_[image_id] = given.is_array() ? given.get<std::vector<std::string>>() : std::vector<std::string>();
+    }
+    auto variables = image_variables_[image_id];
+    const auto& own = step.settings.docker.runtime_environment;
+    if (const auto path = own.find("LD_LIBRARY_PATH"); path != own.end()) variables.push_back("LD_LIBRARY_PATH=" + path->second);
+    co_return docker::program_words(*step.program->program, variables);
+  }
+
   /// The image, and the parent that decides which one it is, by their identifiers.
   Task<std::string> recheck_of(std::string parent, docker::ImageStatus status) {
     json images;
+    if (status.image_id == "scratch") co_return std::string("{}");
     images[status.reference] = status.image_id;
     if (parent != status.reference) {
       if (!parent_ids_.contains(parent)) {
@@ -171,9 +205,11 @@ class DockerOrchestrator : public Orchestrator {
   docker::EngineApi engine_;
   Removals removals_;
   docker::ImageBuilder builder_;
+  docker::ProgramImages programs_;
   Capabilities capabilities_;
   std::string owner_, caller_;
   StringMap parent_ids_;
+  std::map<std::string, std::vector<std::string>> image_variables_;  ///< By image id.
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ StepSpec step(std::string name, std::vector<std::string> from = {}, std::vector<
   spec.name = name;
   spec.command.arguments = {Template{{std::string("do-" + name)}}};
   spec.outputs = {{"out", "out"}};
-  for (const auto& other : from) spec.inputs.push_back({other, other, "out"});
+  for (const auto& other : from) spec.inputs.push_back({other, {{other, "out"}}});
   spec.after = std::move(after);
   return spec;
 }
@@ -129,6 +129,94 @@ TEST_F(RunTest, stop_on_failure_starts_nothing_further_but_lets_running_steps_en
   EXPECT_EQ(status_of("beside"), StepStatus::succeeded);
   EXPECT_EQ(status_of("later"), StepStatus::skipped);
   EXPECT_THAT(recorder.end_of("later").failure->message, HasSubstr("since 'bad' failed"));
+}
+
+/// What a gathered input shows: each entry with its content, then the index.
+std::string listing(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files(std::filesystem::directory_iterator(folder), {});
+  std::ranges::sort(files);
+  std::string text;
+  for (const auto& file : files) text += file.filename().string() + ": " + (is_directory(file) ? read_file(file / "part") : read_file(file)) + "\n";
+  return text;
+}
+
+StepSpec instance(const std::string& of, int value) {
+  auto spec = step(of + ".c-" + std::to_string(value));
+  spec.instance = InstanceSpec{of, {{"c", value}}};
+  spec.parameters["c"] = value;
+  spec.outputs = {{"out", "model.bin"}};
+  return spec;
+}
+
+StepSpec gathering(std::vector<std::string> from) {
+  auto spec = step("choose");
+  spec.inputs = {{"models", {}, true}};
+  for (auto& name : from) spec.inputs[0].sources.push_back({std::move(name), "out"});
+  return spec;
+}
+
+TEST_F(RunTest, gathered_outputs_are_one_folder_in_order_with_an_index) {
+  pipeline.steps = {instance("train", 1), instance("train", 20), gathering({"train.c-20", "train.c-1"})};
+  std::string seen;
+  std::filesystem::path entry;
+  unsigned links = 0;
+  orchestrator.steps["train.c-20"] = [](const Attempt& attempt) {
+    std::filesystem::create_directory(attempt.outputs / "model.bin");
+    std::ofstream(attempt.outputs / "model.bin" / "part") << "a folder";
+    return AttemptResult{std::nullopt, 0, "fake"};
+  };
+  orchestrator.steps["choose"] = [&](const Attempt& attempt) {
+    seen = listing(attempt.inputs.at(0).path);
+    entry = attempt.inputs.at(0).path / "1-train.c-1.bin";
+    links = static_cast<unsigned>(std::filesystem::hard_link_count(entry));
+    return writes(attempt, "chosen");
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(seen, R"(0-train.c-20.bin: a folder
+1-train.c-1.bin: train.c-1
+index.json: [
+{"file":"0-train.c-20.bin","parameters":{"c":20},"step":"train.c-20"},
+{"file":"1-train.c-1.bin","parameters":{"c":1},"step":"train.c-1"}
+]
+
+)");
+  EXPECT_EQ(links, 2u) << "nothing is copied";
+  EXPECT_FALSE(std::filesystem::exists(entry)) << "gone with the attempt";
+  EXPECT_EQ(artifact("run-1", "train.c-1"), "train.c-1");
+}
+
+TEST_F(RunTest, gathering_step_runs_again_when_one_of_many_has_changed) {
+  pipeline.steps = {instance("train", 1), instance("train", 2), gathering({"train.c-1", "train.c-2"})};
+  EXPECT_EQ(run().succeeded, 3u);
+  EXPECT_EQ(run().cached, 3u);
+  pipeline.steps[1] = instance("train", 3);
+  pipeline.steps[2] = gathering({"train.c-1", "train.c-3"});
+  run();
+  EXPECT_EQ(status_of("train.c-1"), StepStatus::cached);
+  EXPECT_EQ(status_of("train.c-3"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("choose"), StepStatus::succeeded);
+  pipeline.steps[2] = gathering({"train.c-3", "train.c-1"});
+  run();
+  EXPECT_EQ(status_of("choose"), StepStatus::succeeded) << "the order counts";
+}
+
+TEST_F(RunTest, gathering_step_is_skipped_when_one_of_many_fails) {
+  pipeline.steps = {instance("train", 1), instance("train", 2), gathering({"train.c-1", "train.c-2"})};
+  orchestrator.steps["train.c-2"] = [](const Attempt&) { return fails_with(1); };
+  run();
+  EXPECT_EQ(status_of("train.c-1"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("choose"), StepStatus::skipped);
+}
+
+TEST_F(RunTest, step_option_means_all_instances_or_the_one_in_brackets) {
+  pipeline.steps = {instance("train", 1), instance("train", 2), step("other")};
+  run({.only_step = "train"});
+  EXPECT_EQ(orchestrator.started["train.c-1"] + orchestrator.started["train.c-2"], 2);
+  EXPECT_EQ(orchestrator.started["other"], 0);
+  run({.use_cache = false, .only_step = "train[c=2]"});
+  EXPECT_EQ(orchestrator.started["train.c-1"], 1);
+  EXPECT_EQ(orchestrator.started["train.c-2"], 2);
+  EXPECT_THROW(run({.only_step = "train[c=3]"}), InputError);
 }
 
 TEST_F(RunTest, fail_fast_stops_running_steps) {

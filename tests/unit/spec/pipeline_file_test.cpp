@@ -63,7 +63,7 @@ TEST(PipelineFile, all_keys_of_a_step_are_read) {
   const StepSpec& train = pipeline.steps[1];
   EXPECT_EQ(train.line, 15u);
   EXPECT_TRUE(train.command.shell);
-  EXPECT_EQ(train.inputs[0].step, "load");
+  EXPECT_EQ(train.inputs[0].sources.at(0).step, "load");
   EXPECT_EQ(train.outputs[0].file_name, "model");
   EXPECT_EQ(train.outputs[1].file_name, "confusion.png");
   EXPECT_THAT(train.after, ElementsAre("load"));

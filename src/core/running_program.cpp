@@ -1,0 +1,35 @@
+#include "core/running_program.hpp"
+
+#include <link.h>
+
+#include "core/error.hpp"
+
+namespace pipeline {
+
+Program running_program() {
+  struct Found {
+    Program program;
+    bool is_first = true;
+  } found;
+  std::error_code error;
+  found.program.executable = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) throw system_error("cannot tell which program this is: /proc/self/exe", error.value());
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* data) {
+        auto& [program, is_first] = *static_cast<Found*>(data);
+        if (std::exchange(is_first, false)) {  // the program itself; its headers name the loader
+          for (int i = 0; i < object->dlpi_phnum; ++i)
+            if (const auto& header = object->dlpi_phdr[i]; header.p_type == PT_INTERP)
+              program.loader = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);
+          return 0;
+        }
+        const std::filesystem::path path = object->dlpi_name;
+        // Without a slash it is the kernel's own (linux-vdso.so.1). The loader is among them, under the name that the libraries need it by.
+        if (path.is_absolute() && path.filename() != program.loader.filename()) program.libraries.push_back(path);
+        return 0;
+      },
+      &found);
+  return std::move(found.program);
+}
+
+}  // namespace pipeline

@@ -1,0 +1,166 @@
+#include "docker/program_image.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "core/digest.hpp"
+#include "docker/build_log.hpp"
+#include "docker/context.hpp"
+#include "docker/engine_connection.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* program_folder = "pipe/program";
+constexpr const char* library_folder = "pipe/program/lib";
+/// All of it goes into the image by one instruction, so that it is one layer.
+constexpr const char* layer_folder = "layer";
+
+/// What glibc opens when it is asked for a name or a thread is cancelled, if it is there: of another version than the C library they would break it.
+constexpr const char* companions[] = {"libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2", "libgcc_s.so.1"};
+
+#if defined(__aarch64__)
+constexpr const char* multiarch = "aarch64-linux-gnu";
+#else
+constexpr const char* multiarch = "x86_64-linux-gnu";
+#endif
+
+std::string in_image(const std::string& path) { return "/" + path; }
+
+ContextFile file(std::string path, const fs::path& source, unsigned mode) {
+  std::error_code error;
+  const auto bytes = fs::file_size(source, error);
+  if (error)
+    throw EnvironmentError("cannot put the program into an image: " + source.string() + " is needed, but " + error.message(),
+                           {"it was there when the program was started; if it was rebuilt meanwhile, start it again"});
+  return {.path = std::move(path), .source = source, .bytes = bytes, .mode = mode};
+}
+
+ContextFile folder(std::string path) { return {.path = std::move(path), .mode = 0755, .kind = ContextFile::Kind::directory}; }
+
+}  // namespace
+
+std::vector<ContextFile> program_files(const Program& program) {
+  std::vector<ContextFile> files{folder("pipe"), folder(program_folder)};
+  files.push_back(file(std::string(program_folder) + "/" + program.executable.filename().string(), program.executable, 0755));
+  if (program.loader.empty()) return files;
+  files.push_back(folder(library_folder));
+  std::set<std::string> names;
+  const auto add = [&](const fs::path& library) {
+    if (names.insert(library.filename().string()).second)
+      files.push_back(file(std::string(library_folder) + "/" + library.filename().string(), library, 0755));
+  };
+  add(program.loader);
+  for (const auto& library : program.libraries) {
+    add(library);
+    std::error_code error;
+    if (library.filename().string().starts_with("libc.so."))
+      for (const auto* companion : companions)
+        if (fs::is_regular_file(library.parent_path() / companion, error)) add(library.parent_path() / companion);
+  }
+  std::ranges::sort(files, {}, &ContextFile::path);
+  return files;
+}
+
+std::vector<std::string> program_words(const Program& program, const std::vector<std::string>& image_variables) {
+  const auto executable = in_image(std::string(program_folder) + "/" + program.executable.filename().string());
+  if (program.loader.empty()) return {executable};
+  constexpr std::string_view variable = "LD_LIBRARY_PATH=";
+  // The loader takes no notice of the variable when it is given a path. What the image's own ld.so.cache names is found besides.
+  std::string path = in_image(library_folder);
+  for (const auto& each : image_variables)
+    if (each.starts_with(variable) && each.size() > variable.size()) path += ":" + each.substr(variable.size());
+  path +=
+      std::string(":/usr/local/nvidia/lib64:/usr/local/nvidia/lib:/usr/lib/") + multiarch + ":/lib/" + multiarch + ":/usr/lib64:/lib64:/usr/lib:/lib";
+  return {in_image(std::string(library_folder) + "/" + program.loader.filename().string()), "--library-path", path, executable};
+}
+
+ProgramImages::ProgramImages(asio::io_context& loop, EngineApi& engine, std::string run_id)
+    : engine_(engine), run_id_(std::move(run_id)), made_(loop) {}
+
+const std::string& ProgramImages::digest_of(const Program& program) {
+  const auto [found, is_new] = digests_.try_emplace(&program);
+  if (is_new) {
+    Hasher hasher;
+    hasher.field("pipe program 1");
+    for (const auto& each : program_files(program))
+      hasher.field(each.path).field(each.kind == ContextFile::Kind::file ? sha256_file(each.source).hex() : "");
+    found->second = hasher.finish().hex();
+  }
+  return found->second;
+}
+
+std::string ProgramImages::key_of(const StepSpec& step, const ImageStatus& environment) {
+  return environment.image_id + " " + digest_of(*step.program->program) + " " + step.settings.docker.target_repository.value_or("");
+}
+
+Task<ImageStatus> ProgramImages::look(const StepSpec& step, ImageStatus environment) {
+  ImageStatus status;
+  status.digest = Hasher().field(environment.image_id).field(digest_of(*step.program->program)).finish().hex();
+  status.reference = step.settings.docker.target_repository.value_or("pipe") + ":program-" + status.digest.substr(0, 16);
+  if (const auto image = co_await engine_.inspect_image(status.reference)) {
+    const auto labels = image->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json());
+    if (labels.is_object() && labels.value("pipe.digest", "") == status.digest) status.image_id = (*image)["Id"].get<std::string>();
+  }
+  if (status.image_id.empty()) status.reason = "the program is new, or was rebuilt";
+  co_return status;
+}
+
+Task<ImageStatus> ProgramImages::status(const StepSpec& step, ImageStatus environment) {
+  if (environment.image_id.empty()) co_return environment;
+  const auto* known = made_.find(key_of(step, environment));
+  if (known) co_return *known;
+  co_return co_await look(step, environment);
+}
+
+Task<ImageStatus> ProgramImages::ensure(const StepSpec& step, ImageStatus environment, EventSink& events, CancelSource& cancel) {
+  const auto key = key_of(step, environment);
+  const auto status = co_await look(step, environment);
+  const std::function<Task<ImageStatus>()> make = [&]() { return build(step, environment, status, events, cancel); };
+  co_return co_await made_.get(key, make, &cancel);
+}
+
+Task<ImageStatus> ProgramImages::build(const StepSpec& step, ImageStatus environment, ImageStatus status, EventSink& events, CancelSource& cancel) {
+  if (!status.image_id.empty()) co_return status;
+  const auto began = Clock::now();
+  const auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
+  events.emit(event::BuildStarted{status.reference, {step.name}, status.reason});
+  BuildLog log([&](const std::string& line) { events.emit(event::BuildProgress{status.reference, line}); });
+  try {
+    const auto* info = co_await engine_.info();
+    const std::string dockerfile = "FROM " + environment.reference + "\nCOPY " + layer_folder + "/ /\n";
+    std::vector<ContextFile> files{folder(layer_folder)};
+    for (auto& each : program_files(*step.program->program)) {
+      each.path = std::string(layer_folder) + "/" + each.path;
+      files.push_back(std::move(each));
+    }
+    files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
+    const nlohmann::json labels{{"pipe.image", "program"}, {"pipe.digest", status.digest}, {"pipe.run", run_id_}};
+    std::string query = std::string("version=") + (info->buildkit ? "2" : "1") + "&rm=1&forcerm=1&t=" + url_encode(status.reference) +
+                        "&labels=" + url_encode(labels.dump());
+    if (const auto& platform = step.settings.docker.platform) query += "&platform=" + url_encode(*platform);
+    const auto context = tar_stream(std::move(files));
+    const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) { log.message(message); };
+    co_await engine_.build(query, "", context, on_message, cancel);
+    if (log.failed())
+      throw BuildError("the program could not be put into the image " + status.reference + ": " + log.error(), log.last_lines(15), {});
+    const auto image = co_await engine_.inspect_image(status.reference);
+    if (!image)
+      throw BuildError("the engine built " + status.reference + " without an error, but does not have it", {},
+                       {"if another program removes images at this moment (docker image prune), run again"});
+    status.image_id = (*image)["Id"].get<std::string>();
+    status.reason.clear();
+  } catch (const EnvironmentError& error) {
+    events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error)});
+    throw;
+  }
+  events.emit(event::BuildFinished{status.reference, status.image_id, took(), {}});
+  co_return status;
+}
+
+}  // namespace pipeline::docker

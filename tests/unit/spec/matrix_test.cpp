@@ -1,0 +1,140 @@
+#include <chrono>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/identifier.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+PipelineSpec parse_steps(const std::string& steps) { return parse("name: x\nsteps:\n" + steps, "/nowhere/pipeline.yaml", {}); }
+
+std::string error_of(const std::string& steps) {
+  try {
+    parse_steps(steps);
+  } catch (const InputError& error) { return error.what(); }
+  return "no error";
+}
+
+std::vector<std::string> names_of(const PipelineSpec& pipeline) {
+  std::vector<std::string> names;
+  for (const auto& step : pipeline.steps) names.push_back(step.name);
+  return names;
+}
+
+std::vector<std::string> sources_of(const StepSpec& step) {
+  std::vector<std::string> names;
+  for (const auto& source : step.inputs.at(0).sources) names.push_back(source.step + " " + source.output);
+  return names;
+}
+
+const std::string kTrain = R"(  train:
+    matrix: {c: [0.1, 1], kernel: [rbf, linear]}
+    command: [train, "${params.c}", "${params.kernel}"]
+    parameters: {epochs: 5}
+    outputs: [model]
+)";
+
+TEST(Matrix, makes_a_step_of_every_combination) {
+  const auto pipeline = parse_steps(kTrain);
+  EXPECT_THAT(names_of(pipeline),
+              ElementsAre("train.c-0.1.kernel-rbf", "train.c-0.1.kernel-linear", "train.c-1.kernel-rbf", "train.c-1.kernel-linear"));
+  const auto& second = pipeline.steps[1];
+  EXPECT_EQ(second.instance->of, "train");
+  EXPECT_THAT(second.instance->values, ElementsAre(std::pair("c", nlohmann::json(0.1)), std::pair("kernel", nlohmann::json("linear"))));
+  EXPECT_EQ(second.parameters.at("c"), 0.1);
+  EXPECT_EQ(second.parameters.at("kernel"), "linear");
+  EXPECT_EQ(second.parameters.at("epochs"), 5);
+  EXPECT_EQ(second.line, 3u);
+}
+
+TEST(Matrix, leaves_out_and_adds_combinations) {
+  const auto pipeline = parse_steps(R"(  t:
+    matrix:
+      a: [1, 2]
+      b: [x, y]
+      exclude: [{a: 1, b: y}]
+      include: [{a: 9, b: z}]
+    command: [t]
+)");
+  EXPECT_THAT(names_of(pipeline), ElementsAre("t.a-1.b-x", "t.a-2.b-x", "t.a-2.b-y", "t.a-9.b-z"));
+  EXPECT_THAT(names_of(parse_steps("  t: {matrix: {include: [{a: 1, b: 2}, {b: 4, a: 3}]}, command: [t]}\n")), ElementsAre("t.a-1.b-2", "t.a-3.b-4"));
+}
+
+TEST(Matrix, is_gathered_in_its_order) {
+  const auto pipeline = parse_steps(kTrain + "  choose: {command: [c], inputs: {models: \"train[*].model\"}}\n");
+  const auto& choose = pipeline.steps.back();
+  EXPECT_TRUE(choose.inputs[0].gathered);
+  EXPECT_THAT(sources_of(choose), ElementsAre("train.c-0.1.kernel-rbf model", "train.c-0.1.kernel-linear model", "train.c-1.kernel-rbf model",
+                                              "train.c-1.kernel-linear model"));
+}
+
+TEST(Matrix, gives_one_of_its_steps_or_some) {
+  const auto reads = [](const std::string& reference) {
+    return parse_steps(kTrain + "  one: {command: [c], inputs: {model: \"" + reference + "\"}}\n").steps.back();
+  };
+  EXPECT_THAT(sources_of(reads("train[c=1.0,kernel=rbf].model")), ElementsAre("train.c-1.kernel-rbf model"));
+  EXPECT_FALSE(reads("train[c=1.0,kernel=rbf].model").inputs[0].gathered);
+  EXPECT_THAT(sources_of(reads("train[3].model")), ElementsAre("train.c-1.kernel-linear model"));
+  EXPECT_FALSE(reads("train[3].model").inputs[0].gathered);
+  EXPECT_THAT(sources_of(reads("train[kernel=rbf,c=*].model")), ElementsAre("train.c-0.1.kernel-rbf model", "train.c-1.kernel-rbf model"));
+  EXPECT_TRUE(reads("train[kernel=rbf,c=*].model").inputs[0].gathered);
+}
+
+TEST(Matrix, joins_another_one_pair_by_pair) {
+  const auto pipeline = parse_steps(kTrain + R"(  test:
+    matrix: train
+    command: [t]
+    inputs: {model: "train[=].model"}
+  best:
+    matrix: {kernel: [linear, rbf]}
+    command: [b]
+    inputs: {models: "train[=,c=*].model"}
+    after: ["test[c=1,=]"]
+)");
+  ASSERT_EQ(pipeline.steps.size(), 10u);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_THAT(sources_of(pipeline.steps[4 + i]), ElementsAre(pipeline.steps[i].name + " model"));
+    EXPECT_FALSE(pipeline.steps[4 + i].inputs[0].gathered);
+  }
+  EXPECT_THAT(sources_of(pipeline.steps[8]), ElementsAre("train.c-0.1.kernel-linear model", "train.c-1.kernel-linear model"));
+  EXPECT_THAT(pipeline.steps[8].after, ElementsAre("test.c-1.kernel-linear"));
+}
+
+TEST(Matrix, after_waits_for_all_of_it) {
+  const auto pipeline = parse_steps(kTrain + "  last: {command: [l], after: [train]}\n");
+  EXPECT_EQ(pipeline.steps.back().after.size(), 4u);
+}
+
+TEST(Matrix, parameter_of_an_axis_has_no_option) {
+  try {
+    parse("name: x\nsteps:\n" + kTrain, "/nowhere/p.yaml", {.parameters = {{"train.c", "5"}}});
+    FAIL();
+  } catch (const InputError& error) { EXPECT_THAT(error.what(), HasSubstr("'c' is an axis of the step's matrix")); }
+}
+
+TEST(Matrix, of_many_reading_all_of_many_is_refused_before_memory_is_gone) {
+  std::string values;
+  for (int i = 0; i < 2000; ++i) values += (i ? "," : "") + std::to_string(i);
+  const auto steps = "  a: {matrix: {i: [" + values + "]}, command: [a], outputs: [o]}\n  b: {matrix: a, command: [b], inputs: {all: \"a[*].o\"}}\n";
+  EXPECT_THAT(error_of(steps), HasSubstr("put one step in between"));
+}
+
+TEST(Matrix, of_ten_thousand_pairs_is_joined_without_comparing_each_with_each) {
+  std::string rows, columns;
+  for (int i = 0; i < 100; ++i) rows += (i ? "," : "") + std::to_string(i), columns += (i ? ",k" : "k") + std::to_string(i);
+  const auto steps = "  a: {matrix: {i: [" + rows + "], j: [" + columns + "]}, command: [a, \"${params.i}\"], outputs: [o]}\n" +
+                     "  b: {matrix: a, command: [b], inputs: {one: \"a[=].o\"}, outputs: [o]}\n  c: {command: [c], inputs: {all: \"b[*].o\"}}\n";
+  const auto pipeline = parse_steps(steps);
+  ASSERT_EQ(pipeline.steps.size(), 20'001u);
+  EXPECT_THAT(sources_of(pipeline.steps[19'999]), ElementsAre("a.i-99.j-k99 o"));
+  EXPECT_EQ(pipeline.steps.back().inputs[0].sources.size(), 10'000u);
+}
+
+}  // namespace
+}  // namespace pipeline::spec
