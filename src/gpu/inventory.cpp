@@ -223,6 +223,7 @@ Machine::~Machine() {
 }
 
 Inventory Machine::read() {
+  const std::lock_guard one_at_a_time(reading_);
   Inventory inventory;
   if (unavailable_) {
     inventory.unavailable = unavailable_;

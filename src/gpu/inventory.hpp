@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,7 +62,7 @@ struct Inventory {
   std::optional<Unavailable> unavailable;
 };
 
-/// NVML in use: loaded and initialised once, which without nvidia-persistenced may take seconds; each read() looks anew. $PIPE_NVML names another
+/// NVML in use: loaded and initialised once, which without nvidia-persistenced may take seconds; each read() looks anew, from any thread. $PIPE_NVML names another
 /// library than the driver's. Throws nothing: what goes wrong is in the Inventory.
 class Machine {
  public:
@@ -74,6 +75,7 @@ class Machine {
  private:
   struct Nvml;
   std::unique_ptr<Nvml> nvml_;
+  std::mutex reading_;
   std::optional<Unavailable> unavailable_;
 };
 

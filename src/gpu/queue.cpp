@@ -38,11 +38,11 @@ std::vector<Grant> grants(const std::vector<Waiting>& waiting, const std::vector
   return result;
 }
 
-void count_overtaking(std::vector<Waiting>& waiting, const Grant& grant) {
-  for (std::size_t i = 0; i < grant.index; ++i) {
-    if (waiting[i].paused) continue;
+void count_overtaking(std::vector<Waiting>& waiting, const std::vector<Grant>& granted, const Grant& taken) {
+  for (std::size_t i = 0; i < taken.index; ++i) {
+    if (waiting[i].paused || std::ranges::find(granted, i, &Grant::index) != granted.end()) continue;
     const auto& wanted = waiting[i].demand.candidates;
-    if (std::ranges::any_of(grant.uuids, [&](const std::string& uuid) { return std::ranges::find(wanted, uuid) != wanted.end(); }))
+    if (std::ranges::any_of(taken.uuids, [&](const std::string& uuid) { return std::ranges::find(wanted, uuid) != wanted.end(); }))
       ++waiting[i].overtaken;
   }
 }

@@ -43,7 +43,7 @@ constexpr unsigned patience = 4;
 /// What can be handed out now. `waiting` in the order of arrival.
 std::vector<Grant> grants(const std::vector<Waiting>& waiting, const std::vector<Seat>& seats);
 
-/// Counts for those who came earlier that they were overtaken; to be called once `grant` has been taken.
-void count_overtaking(std::vector<Waiting>& waiting, const Grant& grant);
+/// Counts for those who came earlier, and are not `granted` anything themselves, that they were overtaken; to be called once `taken` has been.
+void count_overtaking(std::vector<Waiting>& waiting, const std::vector<Grant>& granted, const Grant& taken);
 
 }  // namespace pipeline::gpu

@@ -117,6 +117,7 @@ class Option {
     const std::string key = field.substr(0, equals), value = equals == std::string::npos ? "" : std::string(trimmed(field.substr(equals + 1)));
     if (equals == std::string::npos) return read_bare(fields[i]);
     list_open_ = false;
+    last_key_ = key;
     if (!seen_.insert(key).second)
       return problem("'gpus' gives '" + key + "' twice", {}, "join the two: one quoted field holds a list, as `\"" + key + "=...,...\"`");
     if (key == "count") {
@@ -146,15 +147,22 @@ class Option {
   }
 
   void read_count(const std::string& text) {
-    if (counted_) return problem("'gpus' gives the count twice");
+    static const std::vector<std::string> words{"all", "compute", "utility", "graphics", "video", "display", "compat32"};
+    const bool is_capability = text != "all" && std::find(words.begin(), words.end(), text) != words.end();
+    if (counted_ && !is_capability) return problem("'gpus' gives the count twice");
     if (text == "all") return take_count(-1);
     const auto number = parse_whole(text);
     if (number && *number >= -1) return take_count(*number);
     if (number) return problem("the count of 'gpus' must not be " + text, {"-1 and `all` mean all GPUs"});
-    static const std::vector<std::string> words{"all", "compute", "utility", "graphics", "video", "display", "compat32"};
     std::string suggestion = did_you_mean(text, words);
-    const bool is_capability = text != "all" && std::find(words.begin(), words.end(), text) != words.end();
-    if (is_capability) suggestion = "did you mean `gpus: 'all,\"capabilities=" + text + "\"'`?";
+    // docker's lists are quoted: `capabilities=compute,utility` is a capability, and a count of `utility`.
+    if (is_capability && last_key_ == "capabilities") {
+      std::string list;
+      for (const auto& each : request_.capabilities) list += each + ",";
+      suggestion = "did you mean `gpus: '\"capabilities=" + list + text + "\"'`?";
+    } else if (is_capability) {
+      suggestion = "did you mean `gpus: 'all,\"capabilities=" + text + "\"'`?";
+    }
     if (text == "none") suggestion = "did you mean `accelerator: cpu`?";
     if (text == "true") suggestion = "did you mean `gpus: all`?";
     problem(
@@ -201,6 +209,7 @@ class Option {
   GpuRequest& request_;
   std::vector<GpuProblem>& problems_;
   std::set<std::string> seen_;
+  std::string last_key_;
   bool counted_ = false;
   bool list_open_ = false;  ///< The field before is an unquoted `device=`, or a device that belongs to it.
 };

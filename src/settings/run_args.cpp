@@ -23,6 +23,7 @@ struct Argument {
 constexpr std::array kArguments{
     Argument{"cap_add", Kind::texts, "Kernel capabilities to add, such as SYS_PTRACE."},
     Argument{"cap_drop", Kind::texts, "Kernel capabilities to drop."},
+    Argument{"cpu_shares", Kind::number, "Weight of the container's CPU time where others want it too, 2 to 262144; 1024 is usual.", 2, 262144},
     Argument{"device_cgroup_rules", Kind::texts, "Rules of the device cgroup, such as `c 10:200 rwm`."},
     Argument{"devices", Kind::texts, "Devices of the host: `/dev/fuse` or `/dev/host:/dev/container:rwm`."},
     Argument{"dns", Kind::texts, "Name servers."},
@@ -33,6 +34,7 @@ constexpr std::array kArguments{
     Argument{"hostname", Kind::text, "Host name of the container."},
     Argument{"init", Kind::flag, "Run an init process that forwards signals and reaps processes."},
     Argument{"ipc_mode", Kind::text, "IPC namespace: private, shareable, host, none or container:NAME."},
+    Argument{"mem_reservation", Kind::size, "Memory that the kernel leaves the container when memory is short; below `resources.memory`."},
     Argument{"mem_swappiness", Kind::number, "Readiness of the kernel to swap, 0 to 100.", 0, 100},
     Argument{"memswap_limit", Kind::size, "Memory and swap together; -1 for no limit of swap."},
     Argument{"oom_score_adj", Kind::number, "Preference of the kernel's OOM killer, -1000 to 1000.", -1000, 1000},

@@ -117,9 +117,11 @@ std::optional<std::vector<std::string>> read_constraints(const Value& value, Dia
     static const std::vector<std::string> keys{"type", "expression"};
     report_unknown_keys(item, keys, "an entry of '" + key + "'", diagnostics);
     const Value *type = item.find("type"), *expression = item.find("expression");
-    if (type && type->scalar != "memberOf")
+    if (type && type->scalar != "memberOf") {
       report(diagnostics, "wrong-type", "'type' must be memberOf, not " + describe(*type), type->span,
              {"ECS's other type, distinctInstance, is about several copies of one task; a step runs once"});
+      continue;
+    }
     if (!expression)
       report(diagnostics, "missing-key", "the constraint has no 'expression'", item.span, {"as in `attribute:ecs.instance-type == g5.xlarge`"});
     else if (auto text = read_text("expression", *expression, formats::word, diagnostics))
@@ -278,7 +280,9 @@ json member_schema(const FieldT& field) {
     const json list{{"type", "array"}, {"items", text_schema(*field.format)}};
     if (std::string_view(field.key) == "placement_constraints") {
       const json constraint{{"type", "object"},
-                            {"properties", {{"type", {{"const", "memberOf"}}}, {"expression", {{"type", "string"}}}}},
+                            {"properties",
+                             {{"type", {{"const", "memberOf"}, {"description", "ECS's kind of constraint."}}},
+                              {"expression", {{"type", "string"}, {"description", "What the host has to satisfy."}}}}},
                             {"required", {"expression"}},
                             {"additionalProperties", false}};
       return {{"type", "array"}, {"items", {{"anyOf", {text_schema(*field.format), constraint}}}}};

@@ -1,0 +1,233 @@
+#include "cli/gpu_checks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/context.hpp"
+#include "cli/session.hpp"
+#include "core/file.hpp"
+#include "docker/engine_api.hpp"
+#include "docker/image_plan.hpp"
+#include "gpu/instance_types.hpp"
+#include "gpu/model.hpp"
+#include "settings/accelerator.hpp"
+#include "settings/settings.hpp"
+#include "spec/host_file.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using gpu::Finding;
+
+bool brings_unknown(const DockerSettings& docker) {
+  if (docker.dockerfile || docker.pyproject_path || docker.local_project_install_command || docker.replicate_local_python_environment.value_or(false))
+    return true;
+  const auto& packages = docker.apt_packages.items();
+  return std::any_of(packages.begin(), packages.end(),
+                     [](const std::string& name) { return name.find("cuda") != std::string::npos || name.find("cudnn") != std::string::npos; });
+}
+
+gpu::CudaFacts facts_of(const StepSpec& step, const Surroundings& surroundings) {
+  const DockerSettings& settings = step.settings.docker;
+  gpu::CudaFacts facts;
+  // Without a platform of its own an image is this machine's.
+  const std::string platform = settings.platform.value_or("");
+#ifdef __aarch64__
+  const bool is_x86 = platform.find("amd64") != std::string::npos;
+#else
+  const bool is_x86 = platform.find("arm") == std::string::npos;
+#endif
+  if (!settings.skip_build.value_or(false)) {
+    facts.wheels = gpu::wheels_of(settings.requirements.items(), settings.python_package_installer_args, is_x86);
+    facts.may_bring_cuda = brings_unknown(settings);
+  }
+  if (!surroundings.in_images || settings.dockerfile) return facts;
+  facts.image = settings.parent_image.value_or(std::string(docker::default_parent_image));
+  facts.cuda = gpu::image_cuda(facts.image, surroundings.image_config ? surroundings.image_config(facts.image) : std::nullopt);
+  StringMap variables = settings.environment;
+  for (const auto& [name, value] : settings.runtime_environment) variables.insert_or_assign(name, value);
+  for (const auto& [name, value] : step.environment)
+    if (value) variables.insert_or_assign(name, *value);
+  if (gpu::disables_require(variables)) facts.cuda->disable_require = true;
+  return facts;
+}
+
+/// The machine that the step will run on: this one, or the instance type that it names.
+gpu::GpuHost host_of(const StepSpec& step, const GpuRequest& request, const Surroundings& surroundings) {
+  if (surroundings.gpus) return surroundings.gpus(request);
+  gpu::GpuHost host;
+  const auto& name = step.settings.resources.instance_type;
+  if (const gpu::InstanceType* type = name ? gpu::find_instance_type(*name) : nullptr; type && type->is_nvidia())
+    host.capabilities = {type->capability};
+  return host;
+}
+
+std::vector<Finding> unplaced(const StepSpec& step, const gpu::HostAttributes& host) {
+  std::vector<Finding> findings;
+  const auto refuse = [&](const std::string& text, const std::string& reason) {
+    findings.push_back({Severity::error, "placement", "the constraint `" + text + "` is not satisfied here: " + reason,
+                        "attributes of this machine are set in " + spec::host_file().string()});
+  };
+  for (const std::string& text : step.settings.resources.placement_constraints.items()) {
+    const auto parsed = gpu::parse_placement(text);
+    if (const auto* error = std::get_if<gpu::PlacementError>(&parsed)) {
+      refuse(text, error->message);  // of a program; a file's have been checked
+      continue;
+    }
+    std::string reasons;
+    for (const auto& reason : gpu::unsatisfied(std::get<gpu::Placement>(parsed), host)) reasons += (reasons.empty() ? "" : "; ") + reason;
+    // Of one comparison alone the text need not be repeated.
+    if (const std::string whole = "`" + text + "`: "; reasons.starts_with(whole)) reasons.erase(0, whole.size());
+    if (!reasons.empty()) refuse(text, reasons);
+  }
+  const auto type = host.find("ecs.instance-type");
+  if (const auto& wanted = step.settings.resources.instance_type; wanted && type != host.end() && type->second != *wanted)
+    refuse("instance_type: " + *wanted, "this machine is a " + type->second);
+  return findings;
+}
+
+/// Of the engine's answer about an image.
+gpu::ImageConfig config_of(const nlohmann::json& image) {
+  gpu::ImageConfig config;
+  const auto found = image.find("Config");
+  if (found == image.end() || !found->is_object()) return config;
+  if (const auto variables = found->find("Env"); variables != found->end() && variables->is_array())
+    for (const auto& variable : *variables)
+      if (variable.is_string()) {
+        const auto& text = variable.get_ref<const std::string&>();
+        const auto equals = std::min(text.find('='), text.size());
+        config.environment.insert_or_assign(text.substr(0, equals), text.substr(std::min(equals + 1, text.size())));
+      }
+  if (const auto labels = found->find("Labels"); labels != found->end() && labels->is_object())
+    for (const auto& [name, value] : labels->items())
+      if (value.is_string()) config.labels.insert_or_assign(name, value.get<std::string>());
+  return config;
+}
+
+/// `step 'a'`, `steps 'a', 'b' and 3 others`.
+std::string names_of(const std::vector<const StepSpec*>& steps) {
+  constexpr std::size_t most = 5;
+  std::string text = steps.size() == 1 ? "step " : "steps ";
+  for (std::size_t i = 0; i < std::min(steps.size(), most); ++i) text += (i ? ", '" : "'") + steps[i]->name + "'";
+  if (steps.size() > most) text += " and " + std::to_string(steps.size() - most) + " others";
+  return text;
+}
+
+}  // namespace
+
+std::vector<Diagnostic> check_gpu_steps(const std::vector<const StepSpec*>& steps, const Surroundings& surroundings) {
+  std::vector<std::pair<Finding, std::vector<const StepSpec*>>> told;
+  const auto tell = [&](Finding finding, const StepSpec* step) {
+    const auto same = std::find_if(told.begin(), told.end(), [&](const auto& each) { return each.first == finding; });
+    if (same != told.end())
+      same->second.push_back(step);
+    else
+      told.push_back({std::move(finding), {step}});
+  };
+  std::map<std::string, std::vector<Finding>> known;  // equal settings are looked at once
+  for (const StepSpec* step : steps) {
+    const ResourceSettings& resources = step->settings.resources;
+    if (surroundings.attributes && (!resources.placement_constraints.items().empty() || resources.instance_type))
+      for (Finding& finding : unplaced(*step, *surroundings.attributes)) tell(std::move(finding), step);
+    const GpuRequest request = gpu_request(resources);
+    if (!request.wanted()) continue;
+    const auto [findings, is_new] = known.try_emplace(to_json(step->settings).dump());
+    if (is_new) {
+      const gpu::GpuHost host = host_of(*step, request, surroundings);
+      const bool does_without = request.if_present && surroundings.gpus && host.capabilities.empty();
+      if (!does_without) findings->second = gpu::check_compatibility(facts_of(*step, surroundings), host);
+    }
+    for (const Finding& finding : findings->second) tell(finding, step);
+  }
+  std::vector<Diagnostic> diagnostics;
+  for (const auto& [finding, which] : told)
+    diagnostics.push_back(
+        {finding.code, names_of(which) + ": " + finding.message, Span{which.front()->line, 0, 1}, {}, finding.advice, finding.severity});
+  return diagnostics;
+}
+
+gpu::GpuHost host_for(const GpuRequest& request, const gpu::Inventory& inventory) {
+  gpu::GpuHost host{gpu::Version::parse(inventory.driver), gpu::Version::parse(inventory.cuda), "", {}};
+  std::set<ComputeCapability> capabilities;
+  for (const gpu::Device& device : inventory.devices) {
+    const bool is_named = request.selection != GpuRequest::Selection::devices ||
+                          std::any_of(request.devices.begin(), request.devices.end(), [&](const GpuDevice& each) {
+                            return each.index ? *each.index == device.index : device.uuid.starts_with(each.uuid) || each.uuid.starts_with("MIG-");
+                          });
+    const bool is_first = request.selection != GpuRequest::Selection::first || device.index < request.count;
+    const bool is_right = (!request.model || gpu::model_matches(*request.model, device.model)) && device.memory >= request.min_memory.value_or(0) &&
+                          device.capability >= request.min_capability.value_or(ComputeCapability{});
+    if (is_named && is_first && is_right && device.capability.major > 0) capabilities.insert(device.capability);
+    // As NVIDIA_REQUIRE_CUDA calls them; others are not told by their name.
+    for (const auto& [word, brand] :
+         {std::pair{"Tesla", "tesla"}, std::pair{"GeForce", "geforce"}, std::pair{"Quadro", "quadro"}, std::pair{"TITAN", "titan"}})
+      if (device.model.find(word) != std::string::npos) host.brand = brand;
+  }
+  host.capabilities.assign(capabilities.begin(), capabilities.end());
+  return host;
+}
+
+std::vector<Diagnostic> sort_out(const PipelineSpec& pipeline, std::vector<Diagnostic> diagnostics, const Say& say) {
+  if (diagnostics.empty()) return diagnostics;
+  std::string source;
+  try {
+    if (!pipeline.file.empty()) source = read_file(pipeline.file);
+  } catch (const EnvironmentError&) { source.clear(); }
+  const auto lines = lines_of(source);
+  for (Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.span.line == 0 || diagnostic.span.line > lines.size()) continue;
+    const auto line = lines[diagnostic.span.line - 1];
+    const auto begin = std::min(line.find_first_not_of(' '), line.size()), end = std::min(line.find(':', begin), line.size());
+    diagnostic.span.column = static_cast<unsigned>(begin + 1);
+    diagnostic.span.length = static_cast<unsigned>(std::max<std::size_t>(end - begin, 1));
+  }
+  const auto is_error = [](const Diagnostic& each) { return each.severity == Severity::error; };
+  if (std::any_of(diagnostics.begin(), diagnostics.end(), is_error)) throw InputError(std::move(diagnostics), pipeline.file.string(), source);
+  for (const Diagnostic& diagnostic : diagnostics) say(render(diagnostic, shown_path(pipeline.file), source));
+  return diagnostics;
+}
+
+std::vector<Diagnostic> check_gpus(Session& session, const Say& say) {
+  const auto steps = session.selected_steps();
+  const auto concerns = [](const StepSpec* step) {
+    const ResourceSettings& resources = step->settings.resources;
+    return resources.instance_type || !resources.placement_constraints.items().empty() || gpu_request(resources).wanted();
+  };
+  if (std::none_of(steps.begin(), steps.end(), concerns)) return {};
+  Context& context = session.context;
+  const Capabilities& place = session.orchestrator->capabilities();
+  Surroundings surroundings;
+  surroundings.in_images = place.name != "local";
+  surroundings.attributes = spec::host_attributes();
+  std::optional<gpu::Inventory> inventory;
+  if (place.gpus_of_this_machine &&
+      std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) { return gpu_request(step->settings.resources).wanted(); }))
+    inventory = gpu::Machine().read();
+  if (inventory && !inventory->unavailable) surroundings.gpus = [&](const GpuRequest& request) { return host_for(request, *inventory); };
+  std::optional<docker::EngineApi> engine;
+  std::map<std::string, std::optional<gpu::ImageConfig>> configs;
+  if (place.name == "docker")
+    surroundings.image_config = [&](const std::string& reference) -> std::optional<gpu::ImageConfig> {
+      const auto [known, is_new] = configs.try_emplace(reference);
+      if (!is_new) return known->second;
+      try {
+        if (!engine) engine.emplace(context.loop(), docker::find_endpoint());
+        if (const auto image = context.await(engine->inspect_image(reference))) known->second = config_of(*image);
+      } catch (const EnvironmentError&) {  // told by whoever cannot do without the engine
+      }
+      return known->second;
+    };
+  return sort_out(session.pipeline(), check_gpu_steps(steps, surroundings), say);
+}
+
+nlohmann::json warnings_json(const std::vector<Diagnostic>& warnings) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Diagnostic& each : warnings)
+    list.push_back({{"code", each.code}, {"message", each.message}, {"line", each.span.line}, {"suggestion", each.suggestion}});
+  return list;
+}
+
+}  // namespace pipeline::cli

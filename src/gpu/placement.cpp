@@ -1,0 +1,364 @@
+#include "gpu/placement.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::gpu {
+namespace {
+
+using Kind = Placement::Kind;
+using Operator = Placement::Operator;
+
+constexpr std::size_t kDeepest = 50, kLongest = 4000;
+
+struct Token {
+  enum class Kind { end, word, text, symbol };
+  Kind kind = Kind::end;
+  std::string value;
+  std::size_t begin = 0, end = 0;
+};
+
+struct OperatorName {
+  const char* name;
+  Operator op;
+};
+constexpr std::array kOperators{OperatorName{"==", Operator::equal},
+                                OperatorName{"!=", Operator::not_equal},
+                                OperatorName{">=", Operator::greater_equal},
+                                OperatorName{">", Operator::greater},
+                                OperatorName{"<=", Operator::less_equal},
+                                OperatorName{"<", Operator::less},
+                                OperatorName{"=~", Operator::matches},
+                                OperatorName{"matches", Operator::matches},
+                                OperatorName{"!~", Operator::not_matches},
+                                OperatorName{"in", Operator::in},
+                                OperatorName{"not_in", Operator::not_in},
+                                OperatorName{"not_matches", Operator::not_matches},
+                                OperatorName{"exists", Operator::exists},
+                                OperatorName{"equals", Operator::equal},
+                                OperatorName{"not_equals", Operator::not_equal},
+                                OperatorName{"greater_than", Operator::greater},
+                                OperatorName{"greater_than_equal", Operator::greater_equal},
+                                OperatorName{"less_than", Operator::less},
+                                OperatorName{"less_than_equal", Operator::less_equal}};
+
+/// Subjects of the language that are about a cluster's agents and tasks.
+constexpr std::array kClusterSubjects{"agentConnected", "agentVersion", "ec2InstanceId", "registeredAt", "runningTasksCount", "task:group"};
+
+bool is_space(char c) { return c == ' ' || c == '\t'; }
+bool is_word(char c) { return !is_space(c) && std::string_view("()[],\"'=!<>&|").find(c) == std::string_view::npos; }
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) { advance(); }
+
+  std::variant<Placement, PlacementError> parse() {
+    Placement placement;
+    if (text_.size() > kLongest)
+      fail(kLongest, "the expression is longer than " + std::to_string(kLongest) + " characters");
+    else if (token_.kind == Token::Kind::end)
+      fail(0, "the expression is empty");
+    else
+      placement = read_any(0);
+    if (!error_ && token_.kind != Token::Kind::end) {
+      if (is_symbol(")"))
+        fail(token_.begin, "a `)` without its `(`");
+      else
+        expected("`and`, `or` or the end");
+    }
+    if (error_) return *error_;
+    return placement;
+  }
+
+ private:
+  void fail(std::size_t offset, std::string message, std::string suggestion = {}) {
+    if (!error_) error_ = PlacementError{{offset, std::move(message)}, std::move(suggestion)};
+    token_ = {Token::Kind::end, "", text_.size(), text_.size()};
+  }
+  void expected(const std::string& what, std::string suggestion = {}) {
+    fail(token_.begin, what + " expected, not " + (token_.kind == Token::Kind::end ? "the end" : "'" + token_.value.substr(0, 40) + "'"),
+         std::move(suggestion));
+  }
+
+  void advance() {
+    if (error_) return;
+    last_end_ = token_.end;
+    std::size_t at = token_.end;
+    while (at < text_.size() && is_space(text_[at])) ++at;
+    token_ = {Token::Kind::end, "", at, at};
+    if (at == text_.size()) return;
+    const char c = text_[at];
+    if (c == '"' || c == '\'') return read_text(c);
+    if (is_word(c)) {
+      while (at < text_.size() && is_word(text_[at])) ++at;
+      token_ = {Token::Kind::word, std::string(text_.substr(token_.begin, at - token_.begin)), token_.begin, at};
+      return;
+    }
+    for (const std::string_view symbol : {"==", "!=", ">=", "<=", "=~", "!~", "&&", "||", ">", "<", "!", "(", ")", "[", "]", ","})
+      if (text_.substr(at).starts_with(symbol)) {
+        token_ = {Token::Kind::symbol, std::string(symbol), at, at + symbol.size()};
+        return;
+      }
+    const std::string wrong(1, c);
+    fail(at, "'" + wrong + "' is no operator", "did you mean `" + wrong + wrong + "`?");
+  }
+
+  /// In quotes a backslash takes the quote; any other stays, so that patterns need no doubled ones.
+  void read_text(char quote) {
+    std::string value;
+    std::size_t at = token_.begin + 1;
+    for (; at < text_.size() && text_[at] != quote; ++at) {
+      if (text_[at] == '\\' && at + 1 < text_.size() && text_[at + 1] == quote) ++at;
+      value += text_[at];
+    }
+    if (at == text_.size()) return fail(token_.begin, "a quote that does not end");
+    token_ = {Token::Kind::text, std::move(value), token_.begin, at + 1};
+  }
+
+  bool is_symbol(std::string_view symbol) const { return token_.kind == Token::Kind::symbol && token_.value == symbol; }
+  bool take_symbol(std::string_view symbol) {
+    if (!is_symbol(symbol)) return false;
+    advance();
+    return true;
+  }
+  bool take_word(std::string_view word) {
+    if (token_.kind != Token::Kind::word || token_.value.size() != word.size()) return false;
+    for (std::size_t i = 0; i < word.size(); ++i)
+      if ((token_.value[i] | 0x20) != word[i]) return false;
+    advance();
+    return true;
+  }
+
+  Placement joined(Kind kind, std::vector<Placement> operands, std::size_t begin) {
+    if (operands.size() == 1) return std::move(operands.front());
+    Placement placement;
+    placement.kind = kind;
+    placement.operands = std::move(operands);
+    placement.text = text_.substr(begin, last_end_ - begin);
+    return placement;
+  }
+
+  Placement read_any(std::size_t depth) {
+    const std::size_t begin = token_.begin;
+    std::vector<Placement> operands;
+    do operands.push_back(read_all(depth));
+    while (!error_ && (take_word("or") || take_symbol("||")));
+    return joined(Kind::any_of, std::move(operands), begin);
+  }
+
+  Placement read_all(std::size_t depth) {
+    const std::size_t begin = token_.begin;
+    std::vector<Placement> operands;
+    do operands.push_back(read_operand(depth));
+    while (!error_ && (take_word("and") || take_symbol("&&")));
+    return joined(Kind::all_of, std::move(operands), begin);
+  }
+
+  Placement read_operand(std::size_t depth) {
+    const std::size_t begin = token_.begin;
+    if (depth > kDeepest) {
+      fail(begin, "the expression is nested too deeply");
+      return {};
+    }
+    if (take_word("not") || take_symbol("!")) {
+      Placement operand = read_operand(depth + 1);
+      Placement placement;
+      placement.kind = Kind::negation;
+      placement.operands.push_back(std::move(operand));
+      placement.text = text_.substr(begin, last_end_ - begin);
+      return placement;
+    }
+    if (!take_symbol("(")) return read_comparison();
+    Placement placement = read_any(depth + 1);
+    if (!error_ && !take_symbol(")")) {
+      if (token_.kind == Token::Kind::end)
+        fail(begin, "a `(` without its `)`");
+      else
+        expected("`and`, `or` or `)`");
+    }
+    return placement;
+  }
+
+  Placement read_comparison() {
+    Placement placement;
+    const std::size_t begin = token_.begin;
+    if (token_.kind != Token::Kind::word) {
+      expected("an attribute, as in `attribute:ecs.instance-type`");
+      return placement;
+    }
+    read_subject(placement);
+    if (error_) return placement;
+    read_operator(placement);
+    if (!error_) read_values(placement);
+    placement.text = text_.substr(begin, last_end_ - begin);
+    return placement;
+  }
+
+  void read_subject(Placement& placement) {
+    constexpr std::string_view kPrefix = "attribute:";
+    std::string subject = token_.value;
+    if (subject.starts_with(kPrefix)) {
+      placement.attribute = subject.substr(kPrefix.size());
+      if (placement.attribute.empty()) return fail(token_.end, "an attribute's name expected after `attribute:`");
+    } else {
+      if (std::find(kClusterSubjects.begin(), kClusterSubjects.end(), subject) != kClusterSubjects.end())
+        return fail(token_.begin, "'" + subject + "' is about a cluster's agents and tasks; here a constraint is about attributes of the host",
+                    "use `attribute:NAME`");
+      std::string suggestion = "did you mean `attribute:" + subject.substr(0, 60) + "`?";
+      if (const auto colon = subject.find(':'); colon != std::string::npos)
+        suggestion = "did you mean `attribute:" + subject.substr(colon + 1, 60) + "`?";
+      return fail(token_.begin, "'" + subject.substr(0, 60) + "' is no subject", std::move(suggestion));
+    }
+    advance();
+  }
+
+  void read_operator(Placement& placement) {
+    if (is_symbol("!")) {
+      advance();
+      if (!take_word("exists")) return expected("`exists`");
+      placement.op = Operator::not_exists;
+      return;
+    }
+    for (const auto& [name, op] : kOperators)
+      if (token_.kind != Token::Kind::text && token_.value == name && token_.kind != Token::Kind::end) {
+        placement.op = op;
+        return advance();
+      }
+    std::vector<std::string> names;
+    for (const auto& each : kOperators) names.emplace_back(each.name);
+    std::string suggestion = did_you_mean(token_.value, names);
+    if (token_.value == "is" || token_.value == "equal") suggestion = "did you mean `==`?";
+    expected("an operator (==, !=, >, >=, <, <=, in, not_in, exists, !exists, =~, !~)", std::move(suggestion));
+  }
+
+  void read_values(Placement& placement) {
+    if (placement.op == Operator::exists || placement.op == Operator::not_exists) return;
+    const bool is_pattern = placement.op == Operator::matches || placement.op == Operator::not_matches;
+    if (placement.op == Operator::in || placement.op == Operator::not_in) {
+      if (!take_symbol("[")) return expected("a list in brackets", "as in `attribute:ecs.instance-type in [g4dn.xlarge, g5.xlarge]`");
+      do read_value(placement);
+      while (!error_ && take_symbol(","));
+      if (!error_ && !take_symbol("]")) expected("`,` or `]`");
+      return;
+    }
+    const Token value = token_;
+    read_value(placement);
+    if (error_ || !is_pattern) return;
+    // In an expression without quotes, a pattern ends where the language goes on.
+    if (value.kind == Token::Kind::word && value.end < text_.size() && std::string_view("([|").find(text_[value.end]) != std::string_view::npos)
+      return fail(value.begin, "a pattern with brackets or `|` has to stand in quotes", "as in `=~ \"g(4dn|5)\\..*\"`");
+    auto compiled = Pattern::compile(placement.values.front());
+    if (const auto* error = std::get_if<TextError>(&compiled))
+      return fail(value.begin + (value.kind == Token::Kind::text ? 1 : 0) + error->offset, "the pattern is wrong: " + error->message);
+    placement.pattern = std::make_shared<const Pattern>(std::get<Pattern>(std::move(compiled)));
+  }
+
+  void read_value(Placement& placement) {
+    if (token_.kind != Token::Kind::word && token_.kind != Token::Kind::text) {
+      const bool is_bracket = is_symbol("[");
+      return expected("a value", is_bracket ? "a list needs `in` or `not_in`; a pattern needs quotes" : "");
+    }
+    placement.values.push_back(token_.value);
+    advance();
+  }
+
+  std::string_view text_;
+  Token token_;
+  std::size_t last_end_ = 0;
+  std::optional<PlacementError> error_;
+};
+
+std::optional<double> number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// Less than, equal to, or greater than zero.
+int compare(const std::string& a, const std::string& b) {
+  const auto x = number(a), y = number(b);
+  if (x && y) return *x < *y ? -1 : *x > *y ? 1 : 0;
+  return a.compare(b);
+}
+
+bool holds(const Placement& comparison, const std::string* value) {
+  switch (comparison.op) {
+    case Operator::exists: return value != nullptr;
+    case Operator::not_exists: return value == nullptr;
+    case Operator::not_equal: return !value || compare(*value, comparison.values.front()) != 0;
+    case Operator::not_matches: return !value || !comparison.pattern->matches(*value);
+    case Operator::not_in: return !value || std::find(comparison.values.begin(), comparison.values.end(), *value) == comparison.values.end();
+    default: break;
+  }
+  if (!value) return false;
+  const std::string& wanted = comparison.values.front();
+  switch (comparison.op) {
+    case Operator::equal: return compare(*value, wanted) == 0;
+    case Operator::greater: return compare(*value, wanted) > 0;
+    case Operator::greater_equal: return compare(*value, wanted) >= 0;
+    case Operator::less: return compare(*value, wanted) < 0;
+    case Operator::less_equal: return compare(*value, wanted) <= 0;
+    case Operator::matches: return comparison.pattern->matches(*value);
+    default: return std::find(comparison.values.begin(), comparison.values.end(), *value) != comparison.values.end();
+  }
+}
+
+std::string here(const Placement& comparison, const HostAttributes& host) {
+  const auto found = host.find(comparison.attribute);
+  return found == host.end() ? "this host has no attribute '" + comparison.attribute + "'"
+                             : comparison.attribute + " is '" + found->second + "' here";
+}
+
+/// The attributes of the comparisons below, for a negation that fails as a whole.
+void describe(const Placement& placement, const HostAttributes& host, std::vector<std::string>& texts) {
+  if (placement.kind != Kind::comparison) {
+    for (const Placement& operand : placement.operands) describe(operand, host, texts);
+  } else if (std::string text = here(placement, host); std::find(texts.begin(), texts.end(), text) == texts.end()) {
+    texts.push_back(std::move(text));
+  }
+}
+
+}  // namespace
+
+std::variant<Placement, PlacementError> parse_placement(std::string_view text) { return Parser(text).parse(); }
+
+std::vector<std::string> unsatisfied(const Placement& placement, const HostAttributes& host) {
+  std::vector<std::string> reasons;
+  switch (placement.kind) {
+    case Kind::comparison: {
+      const auto found = host.find(placement.attribute);
+      if (!holds(placement, found == host.end() ? nullptr : &found->second)) reasons.push_back("`" + placement.text + "`: " + here(placement, host));
+      break;
+    }
+    case Kind::all_of:
+      for (const Placement& operand : placement.operands) {
+        const auto more = unsatisfied(operand, host);
+        reasons.insert(reasons.end(), more.begin(), more.end());
+      }
+      break;
+    case Kind::any_of:
+      for (const Placement& operand : placement.operands) {
+        const auto more = unsatisfied(operand, host);
+        if (more.empty()) return {};
+        reasons.insert(reasons.end(), more.begin(), more.end());
+      }
+      break;
+    case Kind::negation:
+      if (unsatisfied(placement.operands.front(), host).empty()) {
+        std::vector<std::string> texts;
+        describe(placement.operands.front(), host, texts);
+        std::string joined;
+        for (const auto& text : texts) joined += (joined.empty() ? "" : ", ") + text;
+        reasons.push_back("`" + placement.text + "`: " + joined);
+      }
+      break;
+  }
+  return reasons;
+}
+
+}  // namespace pipeline::gpu

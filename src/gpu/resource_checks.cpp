@@ -1,0 +1,97 @@
+#include "gpu/resource_checks.hpp"
+
+#include <algorithm>
+
+#include "gpu/instance_types.hpp"
+#include "gpu/placement.hpp"
+#include "settings/decode.hpp"
+
+namespace pipeline::gpu {
+namespace {
+
+/// The value at the end of the keys, or nothing.
+const Value* find(const Value& map, std::initializer_list<std::string_view> keys) {
+  const Value* value = &map;
+  for (const auto key : keys)
+    if (!(value = value->find(key))) return nullptr;
+  return value;
+}
+
+void check_expression(const Value& value, Diagnostics& diagnostics) {
+  if (value.kind != Value::Kind::scalar || !formats::word.accepts(value.scalar)) return;
+  const auto parsed = parse_placement(value.scalar);
+  const auto* error = std::get_if<PlacementError>(&parsed);
+  if (!error) return;
+  Span span = value.span;
+  // Text and document differ where there are escapes or several lines; then the whole is the place.
+  const std::size_t quotes = value.quoted ? 2 : 0;
+  if (span.length == value.scalar.size() + quotes) {
+    span.column += static_cast<unsigned>(std::min(error->offset, value.scalar.size()) + quotes / 2);
+    span.length = 1;
+  }
+  report(diagnostics, "bad-placement", "in 'placement_constraints': " + error->message, span, {}, error->suggestion);
+}
+
+/// How many GPUs the machine has to have for the request.
+unsigned gpus_of(const GpuRequest& request) {
+  switch (request.selection) {
+    case GpuRequest::Selection::none: return 0;
+    case GpuRequest::Selection::all: return 1;
+    case GpuRequest::Selection::count:
+    case GpuRequest::Selection::first: return request.count;
+    case GpuRequest::Selection::devices: break;
+  }
+  unsigned gpus = 1, named = 0;
+  for (const GpuDevice& device : request.devices) {
+    if (device.index) gpus = std::max(gpus, *device.index + 1);
+    if (!device.mig && !device.uuid.starts_with("MIG-")) ++named;
+  }
+  return std::max(gpus, named);
+}
+
+}  // namespace
+
+void check_placement(const Value& settings, Diagnostics& diagnostics) {
+  const Value* constraints = find(settings, {"resources", "placement_constraints"});
+  if (!constraints) return;
+  for (const Value& item : constraints->items) {
+    if (const Value* expression = item.find("expression"))
+      check_expression(*expression, diagnostics);
+    else
+      check_expression(item, diagnostics);
+  }
+}
+
+void check_instance_type(const ResourceSettings& resources, const Value& step, Span step_name, Diagnostics& diagnostics) {
+  if (!resources.instance_type) return;
+  const std::string& name = *resources.instance_type;
+  std::vector<GpuProblem> problems;
+  const GpuRequest request = gpu_request(resources, problems);
+  if (!problems.empty()) return;  // told already
+  const Value* own = find(step, {"settings", "resources", "instance_type"});
+  const Span place = own ? own->span : step_name;
+  const InstanceNeeds needs{.gpus = gpus_of(request),
+                            .gpu_class = request.model.value_or(""),
+                            .gpu_memory = request.min_memory.value_or(0),
+                            .capability = request.min_capability.value_or(ComputeCapability{}),
+                            .memory = resources.memory.value_or(0),
+                            .cpus = resources.cpu_count.value_or(0),
+                            .architecture = ""};
+  const InstanceType* type = find_instance_type(name);
+  if (!type) {
+    // Only types with GPUs are known: another one is fine where none is asked for.
+    if (needs.gpus > 0 || is_gpu_family(name))
+      report(diagnostics, "unknown-instance-type", "there is no instance type '" + name + "' with GPUs", place, {"`pipe instances` lists them"},
+             similar_instance_type(name));
+    return;
+  }
+  const auto reasons = lacks(*type, needs);
+  if (reasons.empty()) return;
+  std::string message = "the instance type " + name + " is not enough: ";
+  for (const auto& reason : reasons) message += (&reason == reasons.data() ? "" : "; ") + reason;
+  const auto fitting = fitting_instance_types(needs);
+  std::string suggestion = fitting.empty() ? "no instance type has all of that" : std::string("the smallest that fits: ") + fitting.front().name;
+  report(diagnostics, "instance-too-small", std::move(message), place, {}, std::move(suggestion));
+}
+
+}  // namespace pipeline::gpu

@@ -1,0 +1,112 @@
+#include "gpu/smi.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace pipeline::gpu {
+namespace {
+
+constexpr Bytes mebibyte = Bytes{1} << 20;
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t from = 0; from <= text.size();) {
+    const auto to = std::min(text.find(separator, from), text.size());
+    parts.push_back(trimmed(text.substr(from, to - from)));
+    from = to + 1;
+  }
+  return parts;
+}
+
+/// 0 for what is no number, as `[N/A]`.
+template <class Number = std::uint64_t>
+Number number(std::string_view text) {
+  Number value{};
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+/// What is between them; empty if they are not there.
+std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
+  const auto begin = text.find(before);
+  if (begin == text.npos) return {};
+  text.remove_prefix(begin + before.size());
+  return trimmed(text.substr(0, text.find(after)));
+}
+
+/// index, uuid, name, bus, memory.total, memory.used, driver, compute_mode, mig.mode and, from driver 470 on, compute_cap
+void read_device(const std::vector<std::string_view>& row, Inventory& inventory) {
+  Device device;
+  device.index = number<unsigned>(row[0]);
+  device.uuid = row[1];
+  device.model = row[2];
+  device.bus_id = row[3];
+  device.memory = number(row[4]) * mebibyte;
+  device.memory_used = number(row[5]) * mebibyte;
+  inventory.driver = row[6];
+  device.mode = row[7].starts_with("Exclusive") ? ComputeMode::exclusive : row[7] == "Prohibited" ? ComputeMode::prohibited : ComputeMode::shared;
+  device.mig = row[8] == "Enabled";
+  if (row.size() > 9) device.capability = parse_compute_capability(row[9]).value_or(ComputeCapability{});
+  inventory.devices.push_back(std::move(device));
+}
+
+Device* find(Inventory& inventory, std::string_view uuid) {
+  const auto found = std::ranges::find(inventory.devices, uuid, &Device::uuid);
+  return found == inventory.devices.end() ? nullptr : &*found;
+}
+
+/// `MIG 1g.5gb     Device  0: (UUID: MIG-...)`
+void read_slice(std::string_view line, Device& device) {
+  Slice slice;
+  slice.uuid = between(line, "(UUID: ", ")");
+  slice.index = number<unsigned>(between(line, "Device ", ":"));
+  slice.profile = between(line, "MIG ", " ");
+  slice.memory = number(between(slice.profile, ".", "gb")) << 30;
+  device.slices.push_back(std::move(slice));
+}
+
+}  // namespace
+
+std::string_view smi_script() {
+  return R"sh(ask() {
+  nvidia-smi --query-gpu=index,uuid,name,pci.bus_id,memory.total,memory.used,driver_version,compute_mode,mig.mode.current$1 \
+    --format=csv,noheader,nounits
+}
+ask ,compute_cap || ask || exit
+nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv,noheader,nounits
+nvidia-smi -L
+nvidia-smi)sh";
+}
+
+Inventory read_smi(std::string_view printed) {
+  Inventory inventory;
+  Device* listed = nullptr;
+  for (const auto line : split(printed, '\n')) {
+    const auto columns = split(line, ',');
+    if (columns.size() >= 9 && columns[1].starts_with("GPU-")) {
+      read_device(columns, inventory);
+    } else if (columns.size() == 3 && columns[0].starts_with("GPU-")) {
+      if (auto* device = find(inventory, columns[0])) {
+        Process process;
+        process.pid = number<std::int64_t>(columns[1]);
+        process.memory = number(columns[2]) * mebibyte;
+        device->processes.push_back(process);
+      }
+    } else if (line.starts_with("GPU ")) {
+      listed = find(inventory, between(line, "(UUID: ", ")"));
+    } else if (line.starts_with("MIG ") && listed) {
+      read_slice(line, *listed);
+    } else if (const auto version = between(line, "CUDA Version: ", " "); !version.empty()) {
+      inventory.cuda = version;
+    }
+  }
+  return inventory;
+}
+
+}  // namespace pipeline::gpu

@@ -1,0 +1,194 @@
+#include "gpu/lock_folder.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "core/error.hpp"
+
+namespace pipeline::gpu {
+namespace {
+
+class GpuLocks : public testing::Test {
+ protected:
+  LockFolder open() { return LockFolder(folder_.path() / "gpus"); }
+  static Party me() { return {.pid = ::getpid(), .user = "ana", .run = "r1", .step = "train", .since = WallTime(std::chrono::milliseconds(5))}; }
+  static LockFolder::Session enter(LockFolder& folder) {
+    auto session = folder.try_enter();
+    EXPECT_TRUE(session);
+    return std::move(*session);
+  }
+  static bool changed(LockFolder& folder, int milliseconds) {
+    pollfd poll{folder.watch(), POLLIN, 0};
+    return ::poll(&poll, 1, milliseconds) == 1;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(GpuLocks, a_gpu_is_held_until_its_descriptor_is_closed) {
+  auto folder = open(), other = open();
+  auto held = enter(folder).take("GPU-a", me());
+  EXPECT_TRUE(enter(other).is_held("GPU-a"));
+  EXPECT_FALSE(enter(other).is_held("GPU-b"));
+  EXPECT_EQ(enter(other).holder("GPU-a")->step, "train");
+  EXPECT_EQ(enter(other).holder("GPU-a")->user, "ana");
+  EXPECT_FALSE(enter(other).holder("GPU-a")->gone);
+  EXPECT_THROW(enter(other).take("GPU-a", me()), EnvironmentError);
+  held = Descriptor();
+  EXPECT_FALSE(enter(other).is_held("GPU-a"));
+  EXPECT_FALSE(enter(other).holder("GPU-a"));
+}
+
+TEST_F(GpuLocks, one_driver_at_a_time_decides) {
+  auto folder = open(), other = open();
+  auto session = folder.try_enter();
+  EXPECT_FALSE(other.try_enter());
+  session.reset();
+  EXPECT_TRUE(other.try_enter());
+}
+
+TEST_F(GpuLocks, a_killed_holder_holds_nothing_and_its_end_is_told) {
+  auto folder = open();
+  folder.watch();
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto own = open();
+    auto held = enter(own).take("GPU-a", me());
+    if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+    ::pause();
+  }
+  char byte;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  folder.forget_changes();
+  EXPECT_TRUE(enter(folder).is_held("GPU-a"));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(changed(folder, 10'000));
+  EXPECT_FALSE(enter(folder).is_held("GPU-a"));
+}
+
+TEST_F(GpuLocks, a_process_that_inherits_the_descriptor_keeps_the_gpu_when_its_driver_is_dead) {
+  auto folder = open();
+  folder.watch();
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t driver = ::fork();
+  if (driver == 0) {
+    auto own = open();
+    own.sign_in();
+    auto held = enter(own).take("GPU-a", me());
+    const pid_t step = ::fork();
+    if (step == 0) {
+      for (int file = 3; file < 64; ++file)
+        if (file != held.get() && file != ready[1]) ::close(file);
+      const pid_t self = ::getpid();
+      if (::write(ready[1], &self, sizeof self) != sizeof self) ::_exit(1);
+      ::close(ready[1]);
+      ::pause();
+    }
+    ::pause();
+  }
+  pid_t step = 0;
+  ASSERT_EQ(::read(ready[0], &step, sizeof step), static_cast<ssize_t>(sizeof step));
+  ::kill(driver, SIGKILL);
+  ::waitpid(driver, nullptr, 0);
+  EXPECT_TRUE(enter(folder).is_held("GPU-a"));
+  EXPECT_TRUE(enter(folder).holder("GPU-a")->gone);
+  EXPECT_NE(to_string(*enter(folder).holder("GPU-a")).find("left behind"), std::string::npos);
+  folder.forget_changes();
+  ::kill(step, SIGKILL);
+  EXPECT_TRUE(changed(folder, 10'000));
+  for (int tries = 0; tries < 2000 && enter(folder).is_held("GPU-a"); ++tries) ::usleep(1000);
+  EXPECT_FALSE(enter(folder).is_held("GPU-a"));
+}
+
+TEST_F(GpuLocks, the_queue_holds_what_living_drivers_wait_for) {
+  auto folder = open();
+  {
+    auto dead = open();
+    auto living = open();
+    const Entry of_dead{dead.sign_in(), {.number = 1, .demand = {2, {"GPU-a", "GPU-b"}}}, me()};
+    const Entry of_living{living.sign_in(), {.number = 7, .demand = {1, {"GPU-a"}, true}, .overtaken = 3, .paused = true}, me()};
+    EXPECT_NE(dead.sign_in(), living.sign_in());
+    enter(folder).put_queue({of_living, of_dead});
+    EXPECT_EQ(enter(folder).queue().size(), 2u);
+    EXPECT_EQ(enter(folder).queue()[0].waiting.number, 1u);
+    dead = open();
+    const auto left = enter(folder).queue();
+    ASSERT_EQ(left.size(), 1u);
+    EXPECT_EQ(left[0].waiting.number, 7u);
+    EXPECT_EQ(left[0].waiting.overtaken, 3u);
+    EXPECT_TRUE(left[0].waiting.paused);
+    EXPECT_TRUE(left[0].waiting.demand.idle);
+    EXPECT_EQ(left[0].waiting.demand.candidates, std::vector<std::string>{"GPU-a"});
+    EXPECT_EQ(left[0].party.step, "train");
+  }
+  EXPECT_TRUE(enter(folder).queue().empty());
+}
+
+TEST_F(GpuLocks, a_new_driver_at_the_place_of_a_dead_one_does_not_inherit_its_entries) {
+  auto folder = open();
+  std::string token;
+  {
+    auto dead = open();
+    token = dead.sign_in();
+    enter(folder).put_queue({{token, {.number = 1, .demand = {1, {"GPU-a"}}}, me()}});
+  }
+  auto next = open();
+  EXPECT_EQ(next.sign_in().substr(0, 8), token.substr(0, 8));
+  EXPECT_TRUE(enter(folder).queue().empty());
+}
+
+TEST_F(GpuLocks, a_damaged_queue_is_an_empty_one) {
+  auto folder = open();
+  folder.sign_in();
+  for (const auto* text : {"", "[{\"driver\":", "{}", "[1, {\"driver\": 5}]"}) {
+    std::ofstream(folder_.path() / "gpus" / "queue") << text;
+    EXPECT_TRUE(enter(folder).queue().empty()) << text;
+  }
+}
+
+TEST_F(GpuLocks, writing_the_same_queue_again_wakes_nobody) {
+  auto folder = open(), other = open();
+  const std::vector<Entry> entries{{folder.sign_in(), {.number = 1, .demand = {1, {"GPU-a"}}}, me()}};
+  other.watch();
+  enter(folder).put_queue(entries);
+  EXPECT_TRUE(changed(other, 10'000));
+  other.forget_changes();
+  enter(folder).put_queue(entries);
+  enter(folder).queue();
+  enter(folder).is_held("GPU-a");
+  EXPECT_FALSE(changed(other, 50));
+}
+
+TEST_F(GpuLocks, the_folder_and_its_files_are_everybodys) {
+  auto folder = open();
+  auto held = enter(folder).take("GPU-a", me());
+  struct stat info {};
+  ASSERT_EQ(::stat((folder_.path() / "gpus").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 01777u);
+  ASSERT_EQ(::stat((folder_.path() / "gpus" / "GPU-a").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0666u);
+}
+
+TEST_F(GpuLocks, links_are_not_followed) {
+  std::filesystem::create_symlink(folder_.path(), folder_.path() / "link");
+  EXPECT_THROW(LockFolder(folder_.path() / "link"), EnvironmentError);
+  auto folder = open();
+  std::ofstream(folder_.path() / "victim") << "mine";
+  std::filesystem::create_symlink(folder_.path() / "victim", folder_.path() / "gpus" / "GPU-a");
+  EXPECT_THROW(enter(folder).take("GPU-a", me()), EnvironmentError);
+  std::filesystem::create_hard_link(folder_.path() / "victim", folder_.path() / "gpus" / "GPU-b");
+  EXPECT_THROW(enter(folder).take("GPU-b", me()), EnvironmentError);
+  EXPECT_EQ(read_file(folder_.path() / "victim"), "mine");
+  EXPECT_THROW(enter(folder).take("../victim", me()), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace pipeline::gpu

@@ -1,0 +1,156 @@
+#include "gpu/queue.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+namespace pipeline::gpu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Texts = std::vector<std::string>;
+const Texts all{"a", "b", "c", "d"};
+
+Waiting wants(unsigned count, Texts candidates = all, unsigned overtaken = 0) {
+  return {.demand = {count, std::move(candidates)}, .overtaken = overtaken};
+}
+
+std::vector<Seat> seats(const Texts& free, const Texts& occupied = {}) {
+  std::vector<Seat> result;
+  for (const auto& uuid : all)
+    result.push_back({uuid, std::ranges::find(free, uuid) == free.end(), std::ranges::find(occupied, uuid) != occupied.end()});
+  return result;
+}
+
+/// Who gets what: `0:ab` for each grant.
+Texts granted(const std::vector<Waiting>& waiting, const std::vector<Seat>& seats) {
+  Texts lines;
+  for (const auto& grant : grants(waiting, seats)) {
+    lines.push_back(std::to_string(grant.index) + ":");
+    for (const auto& uuid : grant.uuids) lines.back() += uuid;
+  }
+  return lines;
+}
+
+TEST(GpuQueue, gives_in_the_order_of_arrival) { EXPECT_THAT(granted({wants(1), wants(2), wants(1)}, seats(all)), ElementsAre("0:a", "1:bc", "2:d")); }
+
+TEST(GpuQueue, gives_all_or_nothing) { EXPECT_THAT(granted({wants(4)}, seats({"a", "b", "c"})), IsEmpty()); }
+
+TEST(GpuQueue, a_later_request_takes_what_an_earlier_one_cannot_use_yet) {
+  EXPECT_THAT(granted({wants(4), wants(1), wants(2)}, seats({"a", "b"})), ElementsAre("1:a"));
+}
+
+TEST(GpuQueue, what_is_free_is_kept_for_one_that_was_overtaken_too_often) {
+  EXPECT_THAT(granted({wants(4, all, patience), wants(1)}, seats({"a", "b"})), IsEmpty());
+  EXPECT_THAT(granted({wants(4, all, patience - 1), wants(1)}, seats({"a", "b"})), ElementsAre("1:a"));
+}
+
+TEST(GpuQueue, only_what_it_can_use_is_kept) {
+  EXPECT_THAT(granted({wants(2, {"a", "b"}, patience), wants(1)}, seats({"a", "c"})), ElementsAre("1:c"));
+}
+
+TEST(GpuQueue, explicit_devices_are_these_and_no_others) {
+  EXPECT_THAT(granted({wants(2, {"b", "d"})}, seats({"a", "b", "c"})), IsEmpty());
+  EXPECT_THAT(granted({wants(2, {"b", "d"})}, seats(all)), ElementsAre("0:bd"));
+}
+
+TEST(GpuQueue, prefers_what_no_process_occupies) { EXPECT_THAT(granted({wants(2)}, seats(all, {"a", "c"})), ElementsAre("0:bd")); }
+
+TEST(GpuQueue, takes_what_is_occupied_if_there_is_nothing_else) { EXPECT_THAT(granted({wants(3)}, seats(all, {"a", "c"})), ElementsAre("0:bda")); }
+
+TEST(GpuQueue, one_that_wants_idle_gpus_gets_no_occupied_one) {
+  auto idle = wants(3);
+  idle.demand.idle = true;
+  EXPECT_THAT(granted({idle, wants(4)}, seats(all, {"a", "c"})), ElementsAre("1:bdac"));
+}
+
+TEST(GpuQueue, an_occupied_gpu_in_exclusive_mode_is_given_to_nobody) {
+  auto state = seats(all, {"a"});
+  state[0].blocked = true;
+  EXPECT_THAT(granted({wants(4), wants(3)}, state), ElementsAre("1:bcd"));
+}
+
+TEST(GpuQueue, who_has_no_job_slot_is_passed_over_and_not_counted_as_overtaken) {
+  std::vector<Waiting> waiting{wants(1, all, patience), wants(1)};
+  waiting[0].paused = true;
+  const auto given = grants(waiting, seats({"a"}));
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].index, 1u);
+  count_overtaking(waiting, given, given[0]);
+  EXPECT_EQ(waiting[0].overtaken, patience);
+}
+
+TEST(GpuQueue, counts_for_those_who_could_have_used_it) {
+  std::vector<Waiting> waiting{wants(4), wants(2, {"c", "d"}), wants(1), wants(4)};
+  count_overtaking(waiting, {}, {2, {"a"}});
+  EXPECT_EQ(waiting[0].overtaken, 1u);
+  EXPECT_EQ(waiting[1].overtaken, 0u) << "it never wanted that one";
+  EXPECT_EQ(waiting[3].overtaken, 0u) << "it came later";
+  count_overtaking(waiting, {{0, all}, {2, {"a"}}}, {2, {"a"}});
+  EXPECT_EQ(waiting[0].overtaken, 1u) << "it has its own";
+}
+
+/// A simulated machine: requests come and end in a random order, and at each moment everybody takes what is granted.
+class GpuQueueSimulation : public testing::TestWithParam<unsigned> {};
+TEST_P(GpuQueueSimulation, nothing_is_held_twice_nothing_idles_and_nobody_is_overtaken_more_often_than_patience_allows) {
+  std::mt19937 random(GetParam());
+  const auto draw = [&](unsigned below) { return static_cast<unsigned>(random() % below); };
+  struct Running {
+    Texts uuids;
+    unsigned left;
+  };
+  std::vector<Waiting> waiting;
+  std::vector<Running> running;
+  unsigned to_come = 400, ended = 0;
+  std::uint64_t next = 0;
+  for (unsigned moment = 0; ended < 400; ++moment) {
+    ASSERT_LT(moment, 20000u) << "somebody starves";
+    for (unsigned come = draw(4); come > 0 && to_come > 0; --come, --to_come) {
+      Waiting request = wants(std::vector<unsigned>{1, 1, 1, 2, 4}[draw(5)]);
+      if (draw(5) == 0) {  // the very ones
+        std::ranges::shuffle(request.demand.candidates, random);
+        request.demand.candidates.resize(request.demand.count);
+      }
+      request.number = next++;
+      waiting.push_back(request);
+    }
+    std::set<std::string> held;
+    for (const auto& one : running)
+      for (const auto& uuid : one.uuids) ASSERT_TRUE(held.insert(uuid).second) << uuid << " is held twice";
+    for (;;) {  // as drivers do: one takes, and everybody looks again
+      std::vector<Seat> state;
+      for (const auto& uuid : all) state.push_back({uuid, held.contains(uuid)});
+      const auto given = grants(waiting, state);
+      if (given.empty()) break;
+      const auto grant = given[draw(static_cast<unsigned>(given.size()))];
+      for (const auto& uuid : grant.uuids) ASSERT_TRUE(held.insert(uuid).second);
+      ASSERT_EQ(grant.uuids.size(), waiting[grant.index].demand.count);
+      count_overtaking(waiting, given, grant);
+      running.push_back({grant.uuids, 1 + draw(9)});
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(grant.index));
+    }
+    // What is free now: nobody can use it, or it is kept for one whose patience is at an end.
+    std::set<std::string> free;
+    for (const auto& uuid : all)
+      if (!held.contains(uuid)) free.insert(uuid);
+    bool kept = false;
+    for (const auto& request : waiting) {
+      EXPECT_LE(request.overtaken, patience);
+      kept |= request.overtaken >= patience;
+      const auto usable =
+          static_cast<unsigned>(std::ranges::count_if(request.demand.candidates, [&](const auto& uuid) { return free.contains(uuid); }));
+      EXPECT_TRUE(usable < request.demand.count || kept) << "idle although a request for " << request.demand.count << " waits";
+    }
+    for (auto& one : running) --one.left;
+    ended += static_cast<unsigned>(std::erase_if(running, [](const Running& one) { return one.left == 0; }));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(seeds, GpuQueueSimulation, testing::Range(0u, 20u));
+
+}  // namespace
+}  // namespace pipeline::gpu

@@ -1,0 +1,55 @@
+#include "gpu/smi.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pipeline::gpu {
+namespace {
+
+TEST(Smi, reads_what_the_script_prints) {
+  const auto inventory = read_smi(
+      "0, GPU-a, NVIDIA A100-SXM4-40GB, 00000000:07:00.0, 40960, 512, 550.54.15, Default, Enabled, 8.0\n"
+      "1, GPU-b, NVIDIA H100 80GB HBM3, 00000000:0F:00.0, 81559, 9000, 550.54.15, Exclusive_Process, [N/A], 9.0\n"
+      "GPU-b, 4242, 9000\n"
+      "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-a)\n"
+      "  MIG 1g.5gb      Device  0: (UUID: MIG-1)\n"
+      "  MIG 3g.20gb     Device  1: (UUID: MIG-2)\n"
+      "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-b)\n"
+      "| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |\n");
+  EXPECT_EQ(inventory.driver, "550.54.15");
+  EXPECT_EQ(inventory.cuda, "12.4");
+  ASSERT_EQ(inventory.devices.size(), 2U);
+  const auto& divided = inventory.devices[0];
+  EXPECT_TRUE(divided.mig);
+  ASSERT_EQ(divided.slices.size(), 2U);
+  EXPECT_EQ(divided.slices[1].uuid, "MIG-2");
+  EXPECT_EQ(divided.slices[1].profile, "3g.20gb");
+  EXPECT_EQ(divided.slices[1].index, 1U);
+  EXPECT_EQ(divided.slices[1].memory, Bytes{20} << 30);
+  const auto& whole = inventory.devices[1];
+  EXPECT_EQ(whole.model, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(whole.memory, Bytes{81559} << 20);
+  EXPECT_EQ(whole.memory_used, Bytes{9000} << 20);
+  EXPECT_EQ(whole.mode, ComputeMode::exclusive);
+  EXPECT_EQ(whole.capability.text(), "9.0");
+  EXPECT_FALSE(whole.mig);
+  ASSERT_EQ(whole.processes.size(), 1U);
+  EXPECT_EQ(whole.processes[0].pid, 4242);
+}
+
+TEST(Smi, an_old_driver_has_no_compute_capability) {
+  const auto inventory = read_smi(
+      "Field \"compute_cap\" is not a valid field to query.\n"
+      "0, GPU-a, Tesla K80, 00000000:07:00.0, 11441, 0, 418.87, Prohibited, [Not Supported]\n");
+  ASSERT_EQ(inventory.devices.size(), 1U);
+  EXPECT_EQ(inventory.devices[0].mode, ComputeMode::prohibited);
+  EXPECT_EQ(inventory.devices[0].capability.major, 0U);
+}
+
+TEST(Smi, other_text_is_no_gpu) {
+  EXPECT_TRUE(read_smi("").devices.empty());
+  EXPECT_TRUE(read_smi("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n").devices.empty());
+  EXPECT_TRUE(read_smi("GPU 0: X (UUID: GPU-a)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\n").devices.empty());
+}
+
+}  // namespace
+}  // namespace pipeline::gpu
