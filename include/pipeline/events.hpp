@@ -25,7 +25,19 @@ enum class RunStatus { running, succeeded, failed, interrupted };
 std::string_view to_string(RunStatus);
 
 /// Why an attempt did not succeed, in words that the user can act on.
-enum class FailureKind { exit_code, signal, out_of_memory, timed_out, missing_output, not_started, cancelled, environment, build, infrastructure };
+enum class FailureKind {
+  exit_code,
+  exception,
+  signal,
+  out_of_memory,
+  timed_out,
+  missing_output,
+  not_started,
+  cancelled,
+  environment,
+  build,
+  infrastructure
+};
 std::string_view to_string(FailureKind);
 
 struct Failure {
@@ -54,10 +66,17 @@ struct BuildFinished {
   std::chrono::milliseconds took;
   std::optional<Failure> failure;
 };
+/// A GPU, or a MIG slice of one, that an attempt holds alone.
+struct Gpu {
+  std::string uuid;
+  unsigned index = 0;  ///< In PCI bus order.
+  std::string model;
+};
 struct StepStarted {
   std::string step;
   unsigned attempt;
   std::string image;
+  std::vector<Gpu> gpus;
 };  ///< Attempts count from 1.
 struct StepLog {
   std::string step;

@@ -1,5 +1,7 @@
 #include "core/event_json.hpp"
 
+#include "core/structured_line.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace pipeline {
@@ -29,11 +31,17 @@ json convert(const event::BuildFinished& e) {
   return object;
 }
 
-json convert(const event::StepStarted& e) { return {{"event", "step_started"}, {"step", e.step}, {"attempt", e.attempt}, {"image", e.image}}; }
+json convert(const event::StepStarted& e) {
+  json object = {{"event", "step_started"}, {"step", e.step}, {"attempt", e.attempt}, {"image", e.image}};
+  for (const auto& gpu : e.gpus) object["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+  return object;
+}
 
 json convert(const event::StepLog& e) {
-  return {
-      {"event", "step_log"}, {"step", e.step}, {"attempt", e.attempt}, {"stream", e.stream == Stream::out ? "stdout" : "stderr"}, {"line", e.line}};
+  json object = {{"event", "step_log"}, {"step", e.step}, {"attempt", e.attempt}, {"stream", e.stream == Stream::out ? "stdout" : "stderr"}};
+  if (const auto structured = parse_structured(e.line)) object["data"] = *structured;
+  object["line"] = shown_line(e.line);
+  return object;
 }
 
 json convert(const event::StepRetried& e) {

@@ -28,6 +28,7 @@ std::string_view to_string(RunStatus status) {
 std::string_view to_string(FailureKind kind) {
   switch (kind) {
     case FailureKind::exit_code: return "exit_code";
+    case FailureKind::exception: return "exception";
     case FailureKind::signal: return "signal";
     case FailureKind::out_of_memory: return "out_of_memory";
     case FailureKind::timed_out: return "timed_out";

@@ -5,6 +5,7 @@
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "engine/cache_key.hpp"
+#include "engine/secret_mask.hpp"
 #include "engine/step_log.hpp"
 #include "engine/waiting.hpp"
 
@@ -66,6 +67,34 @@ Failure missing_output(const StepSpec& step, const OutputSpec& output) {
       {}};
 }
 
+/// What the step itself has written of its failure: more than its exit code says. Untrusted, and it may have a secret in it.
+void read_failure(const fs::path& file, const std::vector<std::string>& secrets, Failure& failure) {
+  constexpr std::size_t most = 64 * 1024;
+  std::error_code error;
+  if (fs::symlink_status(file, error).type() != fs::file_type::regular || fs::file_size(file, error) > most) return;
+  const auto told = nlohmann::json::parse(read_file(file), nullptr, false);
+  if (!told.is_object()) return;
+  const auto text = [&](const nlohmann::json& object, const char* key) {
+    const auto found = object.find(key);
+    if (found == object.end() || !found->is_string()) return std::string();
+    SecretMask mask(secrets);
+    auto shown = mask.feed(found->get<std::string>());
+    return shown + mask.finish();
+  };
+  const auto with_type = [&](const nlohmann::json& object) {
+    const auto type = text(object, "type"), message = text(object, "message");
+    return type + (type.empty() || message.empty() ? "" : ": ") + message;
+  };
+  const auto what = with_type(told), how = text(told, "how"), where = text(told, "where");
+  if (what.empty()) return;
+  failure.kind = FailureKind::exception;
+  failure.message = (how.empty() ? "threw" : how) + " " + what;
+  if (const auto causes = told.find("causes"); causes != told.end() && causes->is_array())
+    for (const auto& cause : *causes)
+      if (cause.is_object()) failure.message += "; caused by " + with_type(cause);
+  if (!where.empty()) failure.message += " (" + where + ")";
+}
+
 void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log, Failure& failure) {
   if (!code.missing_file) return;
   if (auto advice = code.missing_file(step, log.tail_text())) failure.hints.push_back(std::move(*advice));
@@ -75,14 +104,15 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log,
 
 fs::path work_folder(const store::RunStore& runs, const std::string& run_id) { return runs.folder() / "work" / run_id; }
 
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs_of, std::string log_name) {
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs_of, std::vector<AssignedGpu> gpus,
+                                 std::string log_name) {
   auto secrets = resolve_secrets(step);
   std::vector<std::string> hidden;
   for (const auto& [name, value] : secrets) hidden.push_back(value);
 
   AttemptOutcome outcome;
   const WorkFolder work(work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(number)));
-  StepLog log(context.runs.log_file(log_name), std::move(hidden), [&](Stream stream, std::string line) {
+  StepLog log(context.runs.log_file(log_name), hidden, [&](Stream stream, std::string line) {
     context.events.emit(event::StepLog{step.name, number, stream, std::move(line)});
   });
   const auto code = context.artifacts.put_tree(context.code.files(step), context.stats);
@@ -113,6 +143,7 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
                         .scratch = work / "scratch",
                         .environment = resolve_environment(step),
                         .secrets = std::move(secrets),
+                        .gpus = std::move(gpus),
                         .log = log,
                         .cancel = deadline.source()};
   outcome.result = co_await context.orchestrator.run(attempt);
@@ -133,6 +164,8 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
       }
     }
   }
+  if (failure && (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal))
+    read_failure(work / "scratch" / failure_file_name.data(), hidden, *failure);
   if (failure) {
     if (failure->kind != FailureKind::cancelled) explain(step, context.code, log, *failure);
     co_return outcome;

@@ -36,6 +36,7 @@ std::filesystem::path work_folder(const store::RunStore& runs, const std::string
 
 /// Runs attempt `number` of the step; its failure is in the result. Throws EnvironmentError where this machine fails (a full disk, ...).
 /// @param outputs of the steps that it takes its inputs from; they stay until the attempt has ended
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs, std::string log_name);
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs, std::vector<AssignedGpu> gpus,
+                                 std::string log_name);
 
 }  // namespace pipeline::engine

@@ -6,6 +6,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "settings/accelerator.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -28,8 +29,22 @@ std::string_view hole_name(Template::Hole hole) {
   return "";
 }
 
+/// How many GPUs, and of which model, can change what a step computes; not which ones those were, or what else was asked of them.
+std::string text_of(const GpuRequest& request) {
+  using Selection = GpuRequest::Selection;
+  std::string text = request.if_present ? "if present, " : "";
+  if (request.selection == Selection::all) {
+    text += "all";
+  } else {
+    text += std::to_string(request.selection == Selection::devices ? request.devices.size() : request.count);
+  }
+  return request.model ? text + " " + *request.model : text;
+}
+
 /// `code train.py` and a digest are for machines; people want to know that train.py changed.
-bool has_readable_value(const std::string& name) { return name.starts_with("parameter ") || name == "command" || name.starts_with("output "); }
+bool has_readable_value(const std::string& name) {
+  return name.starts_with("parameter ") || name == "command" || name == "gpus" || name.starts_with("output ");
+}
 
 }  // namespace
 
@@ -128,6 +143,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   parts.insert(parts.end(), code.begin(), code.end());
   parts.push_back({"image", environment_id});
   for (const auto& [name, value] : step.parameters) parts.push_back({"parameter " + name, short_text(value.dump())});
+  if (const auto gpus = gpu_request(step.settings.resources); gpus.wanted()) parts.push_back({"gpus", text_of(gpus)});
   for (const auto& output : step.outputs) parts.push_back({"output " + output.name, output.file_name});
   for (const auto& [name, value] : environment) parts.push_back({"variable " + name, sha256(value).hex()});
   for (const auto& secret : step.secrets) parts.push_back({"secret " + secret.name, ""});

@@ -50,9 +50,13 @@ void Journal::run_began(const std::string& orchestrator, const std::vector<const
   events_.emit(event);
 }
 
-store::AttemptRecord Journal::attempt_began(const StepSpec& step, unsigned number, const std::string& environment) {
+store::AttemptRecord Journal::attempt_began(const StepSpec& step, unsigned number, const std::string& environment,
+                                            const std::vector<AssignedGpu>& gpus) {
   store::AttemptRecord attempt{.run = record_.id, .step = step.name, .number = number, .started = wall_now()};
   attempt.log = record_.id + "/" + step.name + "." + std::to_string(number) + ".log";
+  std::vector<event::Gpu> held;
+  for (const auto& gpu : gpus) held.push_back({gpu.uuid, gpu.index, gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile});
+  attempt.gpus = held;
   auto record = record_of(step, StepStatus::running);
   record.started = attempt.started;
   record.attempts = number;
@@ -61,7 +65,7 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, unsigned numbe
     runs_.put_step(record);
     runs_.put_attempt(attempt);
   });
-  events_.emit(event::StepStarted{step.name, number, environment});
+  events_.emit(event::StepStarted{step.name, number, environment, std::move(held)});
   return attempt;
 }
 

@@ -31,7 +31,7 @@ class Journal {
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
   /// @return the record to give to attempt_ended()
-  store::AttemptRecord attempt_began(const StepSpec& step, unsigned number, const std::string& environment);
+  store::AttemptRecord attempt_began(const StepSpec& step, unsigned number, const std::string& environment, const std::vector<AssignedGpu>& gpus);
   void attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
                      const std::optional<Failure>& failure);
   void retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay);

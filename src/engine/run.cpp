@@ -11,6 +11,7 @@
 #include "core/file.hpp"
 #include "core/graph.hpp"
 #include "engine/attempt.hpp"
+#include "engine/gpu_pool.hpp"
 #include "engine/journal.hpp"
 #include "engine/memo.hpp"
 #include "engine/waiting.hpp"
@@ -41,6 +42,7 @@ class Run {
         wake_(executor),
         slots_(options_.jobs ? options_.jobs : std::max(1u, std::thread::hardware_concurrency())),
         pool_(2),
+        gpus_(executor, pool_, orchestrator, events, stop_, slots_, options_.run_id, [this](Task<> task) { spawn(std::move(task)); }),
         journal_(runs, events, pipeline, options_) {
     for (StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
     if (!options_.identity.empty() && options_.use_cache) memo_.emplace(options_.identity);
@@ -65,9 +67,10 @@ class Run {
   void note_sources();
   Task<> sweep();
   Task<> prefetch();
+  void spawn(Task<> task);
   void start(StepIndex i, std::optional<StepKey> key, Environment environment);
   Task<> run_step(StepIndex i, std::optional<StepKey> key);
-  Task<AttemptOutcome> try_once(StepIndex i, unsigned number);
+  Task<AttemptOutcome> try_once(StepIndex i, unsigned number, std::vector<AssignedGpu> gpus);
   void start_preparing(StepIndex i);
   Task<> prepared(StepIndex i);
   Task<> pause(Duration delay);
@@ -97,7 +100,8 @@ class Run {
   Gate wake_;
   Slots slots_;
   asio::thread_pool pool_;
-  CancelSource stop_;       ///< The user's stop, or fail_fast's.
+  CancelSource stop_;  ///< The user's stop, or fail_fast's.
+  GpuPool gpus_;
   CancelSource building_;   ///< Follows stop_.
   std::string stopped_by_;  ///< The step whose failure keeps others from starting.
   std::size_t active_ = 0;
@@ -130,7 +134,9 @@ void Run::check_secrets() const {
 
 Task<RunSummary> Run::execute() {
   check_secrets();
-  journal_.run_began(orchestrator_.capabilities().name, specs(StepStatus::pending));
+  const auto steps = specs(StepStatus::pending);
+  co_await gpus_.check(steps, pipeline_.file);
+  journal_.run_began(orchestrator_.capabilities().name, steps);
   const CancelSource::Listener listener(user_, [this](StopLevel level) {
     stop_.stop(level);
     wake_.open();
@@ -239,8 +245,12 @@ void Run::start(StepIndex i, std::optional<StepKey> key, Environment environment
   } else if (!states_[i].prepared) {
     start_preparing(i);
   }
+  spawn(run_step(i, std::move(key)));
+}
+
+void Run::spawn(Task<> task) {
   ++active_;
-  asio::co_spawn(executor_, run_step(i, std::move(key)), [this](std::exception_ptr error) {
+  asio::co_spawn(executor_, std::move(task), [this](std::exception_ptr error) {
     if (error && !fatal_) {
       fatal_ = error;
       stop_.stop(StopLevel::graceful);
@@ -286,9 +296,16 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       if (told_.insert(notice).second) events_.emit(event::Notice{step.name, notice});
     Duration delay = step.retry.delay.value_or(Duration{0});
     for (;;) {
-      co_await slots_.acquire(scheduler_.urgency(i));
+      std::optional<GpuReservation> reservation;
+      bool has_slot = true;
+      if (gpus_.wants(step)) {
+        reservation = co_await gpus_.acquire(step, scheduler_.urgency(i));
+        has_slot = reservation.has_value();
+      } else {
+        co_await slots_.acquire(scheduler_.urgency(i));
+      }
       if (stop_.level() != StopLevel::none) {
-        slots_.release();
+        if (has_slot) slots_.release();
         failure = Failure{FailureKind::cancelled, "cancelled before it started", {}, {}};
         break;
       }
@@ -297,8 +314,11 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       AttemptOutcome outcome;
       std::exception_ptr error;
       try {
-        outcome = co_await try_once(i, effort.attempts);
+        std::vector<AssignedGpu> gpus;
+        if (reservation) gpus = reservation->gpus;
+        outcome = co_await try_once(i, effort.attempts, std::move(gpus));
       } catch (...) { error = std::current_exception(); }
+      reservation.reset();
       slots_.release();
       if (error) std::rethrow_exception(error);
       if (!outcome.result.failure) {
@@ -325,16 +345,16 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
   fail(i, std::move(*failure), key ? key->key : "", effort);
 }
 
-Task<AttemptOutcome> Run::try_once(StepIndex i, unsigned number) {
+Task<AttemptOutcome> Run::try_once(StepIndex i, unsigned number, std::vector<AssignedGpu> gpus) {
   const auto& step = spec(i);
-  auto record = journal_.attempt_began(step, number, states_[i].environment.description);
+  auto record = journal_.attempt_began(step, number, states_[i].environment.description, gpus);
   const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_, stats_, code_, events_, pool_, stop_, journal_.run_id()};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
   std::optional<Failure> failure;
   try {
-    outcome = co_await run_attempt(context, step, number, outputs_of(), record.log);
+    outcome = co_await run_attempt(context, step, number, outputs_of(), std::move(gpus), record.log);
     failure = outcome.result.failure;
   } catch (const EnvironmentError& failed) {
     failure = Failure{FailureKind::environment, failed.what(), failed.advice(), {}};

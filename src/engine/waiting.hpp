@@ -36,11 +36,13 @@ class Gate {
 class Slots {
  public:
   explicit Slots(unsigned count) : free_(count) {}
+  bool try_acquire() {
+    if (free_ == 0) return false;
+    --free_;
+    return true;
+  }
   Task<> acquire(std::size_t rank) {
-    if (free_ > 0) {
-      --free_;
-      co_return;
-    }
+    if (try_acquire()) co_return;
     Gate gate(co_await asio::this_coro::executor);
     waiting_.insert({rank, &gate});
     co_await gate.wait();

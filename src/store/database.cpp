@@ -59,7 +59,8 @@ std::string Statement::text(int column) const {
   return text ? std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))) : std::string();
 }
 
-Database::Database(std::filesystem::path file, int application_id, int version, const char* schema) : file_(std::move(file)), version_(version) {
+Database::Database(std::filesystem::path file, int application_id, int version, const char* schema, std::span<const char* const> migrations)
+    : file_(std::move(file)), version_(version) {
   make_folders(file_.parent_path());
   sqlite3* database = nullptr;
   const int code = sqlite3_open_v2(file_.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, checked_vfs());
@@ -101,6 +102,12 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
     throw EnvironmentError("the run store " + file_.string() + " was made by a newer version of pipe (format " + std::to_string(found) +
                                ", this one knows " + std::to_string(version) + ")",
                            {"use the newer pipe, or another folder with --state"});
+  if (found < version) {
+    execute("BEGIN IMMEDIATE");
+    for (found = pragma("PRAGMA user_version"); found < version; ++found) execute(migrations[static_cast<std::size_t>(found) - 1]);
+    execute(("PRAGMA user_version=" + std::to_string(version)).c_str());
+    execute("COMMIT");
+  }
   execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
   // Emptying the log at every end would cost a run that reuses everything more than all the rest of it: see the destructor.
   sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);

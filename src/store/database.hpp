@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -59,9 +60,10 @@ class Statement {
 /// One connection, in WAL mode. Waits up to half a minute for another process's commit.
 class Database {
  public:
-  /// Opens or creates the file; `schema` is run once, in the transaction that sets its version.
+  /// Opens or creates the file; `schema` is run once, in the transaction that sets its version. What an older version of this program made is brought
+  /// up to date: `migrations[i]` leads from version i + 1 to the next.
   /// Throws EnvironmentError: no permission, disk full, no database, damaged, made by a newer version of this program.
-  Database(std::filesystem::path file, int application_id, int version, const char* schema);
+  Database(std::filesystem::path file, int application_id, int version, const char* schema, std::span<const char* const> migrations = {});
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

@@ -17,7 +17,7 @@ namespace pipeline::store {
 namespace {
 
 constexpr int application_id = 0x70697065;  // "pipe"
-constexpr int version = 1;
+constexpr int version = 2;
 constexpr auto schema = R"sql(
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, pipeline TEXT NOT NULL, orchestrator TEXT NOT NULL, file TEXT NOT NULL, parameters TEXT NOT NULL, git_commit TEXT NOT NULL,
@@ -30,12 +30,14 @@ CREATE TABLE steps (
   message TEXT NOT NULL, parameters TEXT NOT NULL, outputs TEXT NOT NULL, UNIQUE (run, name));
 CREATE TABLE attempts (
   run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, number INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL,
-  took INTEGER NOT NULL, exit_code INTEGER, failure_kind TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL, PRIMARY KEY (run, step, number)) WITHOUT ROWID;
+  took INTEGER NOT NULL, exit_code INTEGER, failure_kind TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL,
+  gpus TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, step, number)) WITHOUT ROWID;
 CREATE TABLE cache (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, run TEXT NOT NULL, pipeline TEXT NOT NULL, step TEXT NOT NULL, outputs TEXT NOT NULL, parts TEXT NOT NULL);
 CREATE INDEX cache_by_step ON cache (pipeline, step);
 CREATE TABLE blobs (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
 )sql";
+constexpr const char* migrations[] = {"ALTER TABLE attempts ADD COLUMN gpus TEXT NOT NULL DEFAULT ''"};
 
 #define RUN_COLUMNS                                                                                                                                 \
   "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, took, driver_pid, driver_started, same_as, steps, " \
@@ -79,6 +81,22 @@ std::vector<OutputRecord> read_outputs(const std::string& text) try {
   throw EnvironmentError(std::string("the run store is damaged: a row's outputs cannot be read: ") + error.what());
 }
 
+std::string write_gpus(const std::vector<event::Gpu>& gpus) {
+  if (gpus.empty()) return {};
+  auto list = nlohmann::json::array();
+  for (const auto& gpu : gpus) list.push_back({gpu.uuid, gpu.index, gpu.model});
+  return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<event::Gpu> read_gpus(const std::string& text) try {
+  std::vector<event::Gpu> gpus;
+  if (!text.empty())
+    for (const auto& row : nlohmann::json::parse(text)) gpus.push_back({row.at(0), row.at(1), row.at(2)});
+  return gpus;
+} catch (const std::exception& error) {
+  throw EnvironmentError(std::string("the run store is damaged: an attempt's GPUs cannot be read: ") + error.what());
+}
+
 std::string write_parts(const std::vector<KeyPart>& parts) {
   auto list = nlohmann::json::array();
   for (const auto& part : parts) list.push_back({part.name, part.value});
@@ -120,7 +138,7 @@ struct RunStore::Implementation {
 };
 
 RunStore::RunStore(const std::filesystem::path& folder)
-    : self_(new Implementation{folder, Database(folder / "pipe.db", application_id, version, schema)}) {}
+    : self_(new Implementation{folder, Database(folder / "pipe.db", application_id, version, schema, migrations)}) {}
 RunStore::~RunStore() = default;
 RunStore::RunStore(RunStore&&) noexcept = default;
 
@@ -180,12 +198,13 @@ void RunStore::put_step(const StepRecord& step) {
 }
 
 void RunStore::put_attempt(const AttemptRecord& attempt) {
+  const auto gpus = write_gpus(attempt.gpus);
   self_->database
       .prepare(
-          "INSERT OR REPLACE INTO attempts (run, step, number, started, ended, took, exit_code, failure_kind, message, log)"
-          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")
+          "INSERT OR REPLACE INTO attempts (run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus)"
+          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
       .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started), to_integer(attempt.ended), attempt.took.count(),
-            attempt.exit_code, attempt.failure_kind, attempt.message, attempt.log)
+            attempt.exit_code, attempt.failure_kind, attempt.message, attempt.log, gpus)
       .run();
 }
 
@@ -277,7 +296,7 @@ std::vector<StepRecord> RunStore::steps(const std::string& run) {
 
 std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std::string& step) {
   auto row = self_->database.prepare(
-      "SELECT number, started, ended, took, exit_code, failure_kind, message, log FROM attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
+      "SELECT number, started, ended, took, exit_code, failure_kind, message, log, gpus FROM attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
   row.bind(run, step);
   std::vector<AttemptRecord> found;
   while (row.step()) {
@@ -289,6 +308,7 @@ std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std:
     attempt.failure_kind = row.text(5);
     attempt.message = row.text(6);
     attempt.log = row.text(7);
+    attempt.gpus = read_gpus(row.text(8));
     found.push_back(std::move(attempt));
   }
   return found;

@@ -68,7 +68,8 @@ struct AttemptRecord {
   std::chrono::milliseconds took{};
   std::optional<int> exit_code;
   std::string failure_kind, message;
-  std::string log;  ///< File name below the store's logs/ folder.
+  std::string log;               ///< File name below the store's logs/ folder.
+  std::vector<event::Gpu> gpus;  ///< That it held.
 };
 
 /// One named part of a cache key, as `image` or `input data`. The value is a digest or a short text; never a secret.

@@ -8,7 +8,10 @@
 
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "docker/gpu_errors.hpp"
+#include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/local/workspace.hpp"
+#include "settings/accelerator.hpp"
 
 namespace pipeline::local {
 namespace {
@@ -25,6 +28,8 @@ std::string path_of(const StepSpec& step) {
   const char* callers = std::getenv("PATH");
   return callers ? callers : std::string(default_path);
 }
+
+constexpr std::size_t kept_output = 8192;
 
 bool comes_with_environment(const std::string& program) { return program.starts_with("python") || program.starts_with("pip"); }
 
@@ -43,6 +48,21 @@ void kill_strays(const Attempt& attempt) {
     auto has = [&](const std::string& mark) { return variables.find('\0' + mark + '\0') != variables.npos; };
     if (std::all_of(marks.begin(), marks.end(), has)) kill(pid, SIGKILL);
   }
+}
+
+/// CUDA shows the process the GPUs that are held for it, and no other: by UUID, in the order of their indices. A step without GPUs sees none, since others
+/// may hold them; unless it says itself which ones it wants to see.
+void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables) {
+  if (gpus.empty()) {
+    variables.try_emplace("CUDA_VISIBLE_DEVICES", "");
+    variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
+    return;
+  }
+  std::string uuids;
+  for (const auto& gpu : gpus) uuids += (uuids.empty() ? "" : ",") + gpu.uuid;
+  variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  variables["CUDA_VISIBLE_DEVICES"] = uuids;
+  variables["NVIDIA_VISIBLE_DEVICES"] = uuids;
 }
 
 }  // namespace
@@ -82,7 +102,8 @@ StringMap passed_on_variables() {
 LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions options)
     : options_(std::move(options)),
       groups_(find_control_groups()),
-      capabilities_{.name = "local", .memory_limits = !groups_.memory.empty(), .cpu_limits = !groups_.cpu.empty()},
+      capabilities_{
+          .name = "local", .gpus = true, .explicit_devices = true, .memory_limits = !groups_.memory.empty(), .cpu_limits = !groups_.cpu.empty()},
       environments_(loop, guardian_, options_.root) {}
 
 Programs& LocalOrchestrator::programs(const std::string& path) { return programs_.try_emplace(path, path, options_.root).first->second; }
@@ -192,6 +213,7 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
   variables["PYTHONUNBUFFERED"] = "1";  // into a pipe Python would keep its output back until there is a block of it
   for (auto& [name, value] : attempt.step.settings.docker.environment) variables[name] = value;
   for (auto& [name, value] : variables_of(attempt, workspace.layout())) variables[name] = value;
+  show_gpus(attempt.gpus, variables);
   auto& path = variables["PATH"];
   if (in.plan) {
     auto folder = environments_.folder(in.plan->digest);
@@ -244,6 +266,7 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
   process.environment = variables(attempt, *workspace, in);
   process.arguments = command_of(attempt, workspace->layout());
   process.folder = workspace->layout().code;
+  for (const auto& gpu : attempt.gpus) process.inherited.push_back(gpu.lock);
   auto& path = process.environment["PATH"];
   if (!process.arguments.empty()) process.program = find_program(process.arguments[0], path, process.folder);
   if (process.program.empty()) {
@@ -256,10 +279,18 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
     limits.emplace(groups_, "pipe-" + attempt.run_id + "-" + step.name + "-" + std::to_string(attempt.number), resources.memory, resources.cpu_count);
     process.control_groups = limits->members();
   }
+  if (!attempt.gpus.empty() && gpu_request(resources).preflight) {
+    result.failure = co_await look_at_gpus(attempt, process.environment, guardian_);
+    if (result.failure) co_return result;
+  }
   if (!kills_) kills_ = out_of_memory_kills().value_or(0);
 
-  auto end =
-      co_await run_process(process, guardian_, attempt.cancel, [&](Stream stream, std::string_view bytes) { attempt.log.write(stream, bytes); });
+  std::string last_output;
+  auto end = co_await run_process(process, guardian_, attempt.cancel, [&](Stream stream, std::string_view bytes) {
+    last_output += bytes;
+    if (last_output.size() > 2 * kept_output) last_output.erase(0, last_output.size() - kept_output);
+    attempt.log.write(stream, bytes);
+  });
   if (end.pipe_held) kill_strays(attempt);
   bool out_of_memory = limits && limits->out_of_memory();
   if (!end.exited && end.code == SIGKILL && !end.start_error && !end.stopped) {
@@ -268,6 +299,11 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
   }
   if (end.exited && !end.start_error) result.exit_code = end.code;
   result.failure = failure_of(end, out_of_memory, step);
+  if (result.failure && result.failure->kind != FailureKind::cancelled)
+    if (const auto trouble = docker::gpu_trouble_in_log(last_output, !attempt.gpus.empty())) {
+      result.failure->hints.push_back(trouble->cause);
+      result.failure->hints.insert(result.failure->hints.end(), trouble->advice.begin(), trouble->advice.end());
+    }
   if (end.start_error == ENOENT && result.failure)  // the file is there, so what its first line names is not
     result.failure->hints.push_back("the interpreter that the first line of " + process.program.string() + " names is not there");
   co_return result;

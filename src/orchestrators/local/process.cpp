@@ -31,6 +31,7 @@ struct Launch {
   char* const* environment;
   const char* folder;
   const std::vector<int>* control_groups;
+  const std::vector<int>* inherited;
   int null, out, err;
   pid_t parent;
   volatile int error;
@@ -57,6 +58,7 @@ struct Launch {
   if (!with.error && chdir(with.folder) != 0) with.error = errno;
   if (with.error) _exit(127);
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  for (int file : *with.inherited) fcntl(file, F_SETFD, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -126,6 +128,7 @@ class Running {
     end.exited = info.si_code == CLD_EXITED;
     end.code = info.si_status;
     end.stopped = stopped_;
+    end.ignored_stop = ignored_;
     end.pipe_held = !drain(out_, Stream::out);
     end.pipe_held |= !drain(err_, Stream::err);
     if (error_) std::rethrow_exception(error_);
@@ -181,6 +184,7 @@ class Running {
       co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
       auto now = std::chrono::steady_clock::now();
       if (cancel_.level() == StopLevel::immediate || (stopped_ && now >= deadline_)) {
+        ignored_ = cancel_.level() != StopLevel::immediate;
         stopped_ = true;
         kill(-pid_, SIGKILL);
         wake_.expires_at(asio::steady_timer::time_point::max());
@@ -202,7 +206,7 @@ class Running {
   std::chrono::milliseconds grace_;
   std::chrono::steady_clock::time_point deadline_{};
   std::exception_ptr error_;
-  bool stopped_ = false;
+  bool stopped_ = false, ignored_ = false;
 };
 
 }  // namespace
@@ -228,6 +232,7 @@ Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, 
               environment_pointers.data(),
               options.folder.c_str(),
               &options.control_groups,
+              &options.inherited,
               null.get(),
               out[1],
               err[1],

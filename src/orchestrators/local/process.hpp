@@ -24,16 +24,18 @@ struct ProcessOptions {
   std::vector<std::string> arguments;       ///< With the name that it is called by as the first.
   StringMap environment;                    ///< All of it.
   std::filesystem::path folder;             ///< Its working directory.
+  std::vector<int> inherited;               ///< Descriptors that the process gets, besides those of its input and output.
   std::vector<int> control_groups;          ///< Open `cgroup.procs` files that the process joins.
   std::chrono::milliseconds grace{10'000};  ///< From SIGTERM to SIGKILL.
 };
 
 struct ProcessEnd {
-  bool exited = false;     ///< Else a signal ended it.
-  int code = 0;            ///< Exit code, or the signal's number.
-  int start_error = 0;     ///< errno, if it could not be started.
-  bool stopped = false;    ///< Because `cancel` said so.
-  bool pipe_held = false;  ///< Someone who left the process group still has its stdout or stderr.
+  bool exited = false;        ///< Else a signal ended it.
+  int code = 0;               ///< Exit code, or the signal's number.
+  int start_error = 0;        ///< errno, if it could not be started.
+  bool stopped = false;       ///< Because `cancel` said so.
+  bool ignored_stop = false;  ///< SIGTERM did not end it within `grace`.
+  bool pipe_held = false;     ///< Someone who left the process group still has its stdout or stderr.
 };
 
 using OutputCallback = std::function<void(Stream, std::string_view)>;

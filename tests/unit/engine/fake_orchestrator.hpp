@@ -28,7 +28,12 @@ inline AttemptResult writes(const Attempt& attempt, const std::string& text) {
 
 class FakeOrchestrator final : public Orchestrator {
  public:
-  const Capabilities& capabilities() const override { return capabilities_; }
+  const Capabilities& capabilities() const override {
+    capabilities_.explicit_devices = !chooses_gpus_itself;
+    return capabilities_;
+  }
+
+  Task<std::vector<GpuHold>> gpus_in_use() override { co_return in_use ? in_use() : std::vector<GpuHold>{}; }
 
   Task<Environment> environment(const StepSpec& step) override {
     const bool built = built_.contains(image_of(step));
@@ -74,13 +79,15 @@ class FakeOrchestrator final : public Orchestrator {
   std::set<std::string> broken_images;
   std::set<std::string> changed_images;  ///< Those that unchanged() denies.
   bool known_before_build = true;
+  std::function<std::vector<GpuHold>()> in_use;
+  bool chooses_gpus_itself = false;
   std::map<std::string, int> started;
   std::vector<std::string> order;
   int builds = 0, most_at_once = 0;
 
  private:
   static std::string image_of(const StepSpec& step) { return step.settings.docker.parent_image.value_or("image"); }
-  Capabilities capabilities_{.name = "fake"};
+  mutable Capabilities capabilities_{.name = "fake", .gpus = true};
   std::set<std::string> built_;
   int running_ = 0;
 };

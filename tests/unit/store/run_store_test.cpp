@@ -499,6 +499,29 @@ TEST_F(RunStoreTest, newer_and_foreign_databases_are_left_alone) {
   EXPECT_EQ(sql_of(database, "SELECT group_concat(name) FROM sqlite_master"), "theirs");
 }
 
+TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_keeps_its_runs) {
+  {
+    RunStore store(state);
+    store.add_run(run_record("r"));
+    store.put_attempt({.run = "r", .step = "a", .log = "r/a.1.log"});
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(handle, "ALTER TABLE attempts DROP COLUMN gpus; PRAGMA user_version = 1", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(handle);
+  }
+  for (int times = 0; times < 2; ++times) {
+    RunStore store(state);
+    ASSERT_EQ(store.attempts("r", "a").size(), 1u);
+    EXPECT_EQ(store.attempts("r", "a")[0].log, "r/a.1.log");
+    EXPECT_TRUE(store.attempts("r", "a")[0].gpus.empty());
+    store.put_attempt({.run = "r", .step = "b", .log = "r/b.1.log", .gpus = {{"GPU-1", 1, "V100"}, {"MIG-2", 0, "A100 1g.5gb"}}});
+    ASSERT_EQ(store.attempts("r", "b").at(0).gpus.size(), 2u);
+    EXPECT_EQ(store.attempts("r", "b")[0].gpus[0].uuid, "GPU-1");
+    EXPECT_EQ(store.attempts("r", "b")[0].gpus[0].index, 1u);
+    EXPECT_EQ(store.attempts("r", "b")[0].gpus[1].model, "A100 1g.5gb");
+  }
+}
+
 TEST_F(RunStoreTest, folder_without_permission_is_an_error_with_advice) {
   { RunStore store(state); }
   const auto check = [&] {

@@ -1,0 +1,164 @@
+#include <unistd.h>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "core/quantity.hpp"
+#include "gpu/choose.hpp"
+#include "gpu/lock_folder.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Who holds what and who waits, at one moment.
+struct Reservations {
+  std::map<std::string, gpu::Party> holders;
+  std::vector<gpu::Entry> queue;
+};
+
+Reservations look(const std::vector<gpu::Unit>& units) {
+  Reservations found;
+  auto folder = gpu::LockFolder::existing();
+  if (!folder) return found;
+  for (int tries = 0; tries < 2000; ++tries, ::usleep(1000)) {
+    const auto session = folder->try_enter();
+    if (!session) continue;
+    for (const auto& unit : units)
+      if (auto party = session->holder(unit.uuid)) found.holders.emplace(unit.uuid, std::move(*party));
+    found.queue = session->queue();
+    return found;
+  }
+  throw EnvironmentError(
+      "the GPU reservations in " + gpu::LockFolder::place().string() + " are locked since 2 seconds",
+      {"a `pipe` that was stopped (Ctrl-Z, SIGSTOP) may hold them: `fuser -v " + (gpu::LockFolder::place() / "mutex").string() + "` names it"});
+}
+
+json party_json(const gpu::Party& party) {
+  return {{"run", party.run},   {"step", party.step},        {"pid", party.pid},
+          {"user", party.user}, {"driver_died", party.gone}, {"since", format_time(party.since)}};
+}
+
+json processes_json(const std::vector<gpu::Process>& processes) {
+  auto list = json::array();
+  for (const auto& process : processes)
+    list.push_back({{"pid", process.pid},
+                    {"name", process.name},
+                    {"user", process.user},
+                    {"memory", process.memory},
+                    {"type", process.graphics ? "graphics" : "compute"}});
+  return list;
+}
+
+json holder_json(const Reservations& reservations, const std::string& uuid) {
+  const auto found = reservations.holders.find(uuid);
+  return found == reservations.holders.end() ? json() : party_json(found->second);
+}
+
+json device_json(const gpu::Device& device, const Reservations& reservations) {
+  json entry{{"index", device.index},
+             {"uuid", device.uuid},
+             {"model", device.model},
+             {"bus_id", device.bus_id},
+             {"memory", device.memory},
+             {"memory_used", device.memory_used},
+             {"compute_capability", device.capability.text()},
+             {"compute_mode", gpu::to_string(device.mode)},
+             {"mig", device.mig},
+             {"slices", json::array()},
+             {"processes", processes_json(device.processes)},
+             {"held_by", holder_json(reservations, device.uuid)}};
+  if (!device.trouble.empty()) entry["trouble"] = device.trouble;
+  for (const auto& slice : device.slices)
+    entry["slices"].push_back({{"index", slice.index},
+                               {"uuid", slice.uuid},
+                               {"profile", slice.profile},
+                               {"memory", slice.memory},
+                               {"processes", processes_json(slice.processes)},
+                               {"held_by", holder_json(reservations, slice.uuid)}});
+  return entry;
+}
+
+json inventory_json(const gpu::Inventory& inventory, const Reservations& reservations) {
+  json document{{"driver", inventory.driver}, {"cuda", inventory.cuda}, {"gpus", json::array()}, {"queue", json::array()}};
+  if (inventory.unavailable) document["unavailable"] = {{"reason", inventory.unavailable->reason}, {"advice", inventory.unavailable->advice}};
+  for (const auto& device : inventory.devices) document["gpus"].push_back(device_json(device, reservations));
+  for (const auto& entry : reservations.queue) {
+    auto waiting = party_json(entry.party);
+    waiting.erase("driver_died");
+    waiting.update({{"count", entry.waiting.demand.count},
+                    {"candidates", entry.waiting.demand.candidates},
+                    {"overtaken", entry.waiting.overtaken},
+                    {"waits_for_job_slot", entry.waiting.paused}});
+    document["queue"].push_back(waiting);
+  }
+  return document;
+}
+
+std::string who(const gpu::Party& party) {
+  return party.step + " of run " + party.run + " (pid " + std::to_string(party.pid) + (party.user.empty() ? "" : ", " + party.user) +
+         (party.gone ? ", dead; a process of it lives)" : ")");
+}
+
+std::string occupants(const std::vector<gpu::Process>& processes) {
+  std::string text;
+  for (const auto& process : processes)
+    text += (text.empty() ? "" : ", ") + std::to_string(process.pid) + (process.name.empty() ? "" : " " + process.name) +
+            (process.user.empty() ? "" : " (" + process.user + ")");
+  return text;
+}
+
+std::string inventory_text(const gpu::Inventory& inventory, const Reservations& reservations, const Paint& paint) {
+  std::string text = "driver " + inventory.driver + ", CUDA up to " + inventory.cuda + "\n\n";
+  Table table;
+  table.add({"GPU", "MODEL", "UUID", "MEMORY", "USED", "CAPABILITY", "MODE", "PROCESSES", "HELD BY"});
+  const auto holder = [&](const std::string& uuid) -> Table::Cell {
+    const auto found = reservations.holders.find(uuid);
+    if (found == reservations.holders.end()) return "";
+    return {who(found->second), Colour::yellow};
+  };
+  for (const auto& device : inventory.devices) {
+    const auto index = std::to_string(device.index);
+    if (!device.trouble.empty()) {
+      table.add({index, device.model, device.uuid, "", "", "", {device.trouble, Colour::red}, "", ""});
+      continue;
+    }
+    table.add({index, device.model, device.uuid, format_bytes(device.memory), format_bytes(device.memory_used), device.capability.text(),
+               device.mig ? "MIG" : std::string(gpu::to_string(device.mode)), occupants(device.processes), holder(device.uuid)});
+    for (const auto& slice : device.slices)
+      table.add({index + ":" + std::to_string(slice.index), "  " + slice.profile, slice.uuid, format_bytes(slice.memory), "", "", "",
+                 occupants(slice.processes), holder(slice.uuid)});
+  }
+  text += table.render(paint);
+  if (reservations.queue.empty()) return text;
+  Table queue;
+  queue.add({"WAITING", "GPUS", "SINCE", "OVERTAKEN", ""});
+  for (const auto& [driver, waiting, party] : reservations.queue)
+    queue.add({who(party), std::to_string(waiting.demand.count) + " of " + std::to_string(waiting.demand.candidates.size()), format_time(party.since),
+               std::to_string(waiting.overtaken), waiting.paused ? "waits for a job slot (--jobs)" : ""});
+  return text + "\n" + queue.render(paint);
+}
+
+}  // namespace
+
+/// A machine without GPUs is a fine machine: an empty list, the reason, exit code 0.
+ExitCode gpus_command(Context& context) {
+  const auto inventory = gpu::Machine().read();
+  const auto reservations = look(gpu::units_of(inventory));
+  if (context.options().json) {
+    context.print_json(inventory_json(inventory, reservations));
+    return ExitCode::ok;
+  }
+  if (inventory.unavailable || inventory.devices.empty()) {
+    std::string text = "no GPU: " + (inventory.unavailable ? inventory.unavailable->reason : "the driver " + inventory.driver + " finds none") + "\n";
+    if (inventory.unavailable)
+      for (const auto& line : inventory.unavailable->advice)
+        text += "  " + context.paint()(Colour::cyan, "hint: ") + for_terminal(line, false) + "\n";
+    context.print(text);
+    return ExitCode::ok;
+  }
+  context.print(inventory_text(inventory, reservations, context.paint()));
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,378 @@
+#include "engine/gpu_pool.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/quantity.hpp"
+#include "engine/clock.hpp"
+#include "settings/accelerator.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+using gpu::Entry;
+using std::chrono::milliseconds;
+
+/// Nothing wakes those who wait when a container ends that a dead driver has left, or a process of another program.
+constexpr milliseconds safety{1000};
+/// A killed driver's files are closed, and the closing told, a moment before their locks are gone.
+constexpr milliseconds after_change[] = {milliseconds(5), milliseconds(50)};
+/// Of this run in the machine's queue: a run with thousands of waiting steps must not fill it.
+constexpr std::size_t most_queued = 64;
+
+std::string user_name() {
+  const auto* user = ::getpwuid(::getuid());
+  return user ? user->pw_name : std::to_string(::getuid());
+}
+
+std::string gpus(std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); }
+
+void throw_input_error(std::vector<Diagnostic> wrong, const std::filesystem::path& file) {
+  if (wrong.empty()) return;
+  const auto source = file.empty() ? std::string() : read_file(file);
+  for (auto& diagnostic : wrong) {  // the caret stands under where the step begins
+    std::size_t line = 0;
+    for (unsigned i = 1; i < diagnostic.span.line && line != std::string::npos; ++i)
+      if ((line = source.find('\n', line)) != std::string::npos) ++line;
+    if (const auto text = line == std::string::npos ? line : source.find_first_not_of(' ', line); text != std::string::npos)
+      diagnostic.span.column = static_cast<unsigned>(text - line) + 1;
+  }
+  throw InputError(std::move(wrong), file.string(), source);
+}
+
+}  // namespace
+
+struct GpuPool::Ticket {
+  const StepSpec& step;
+  gpu::Waiting waiting;
+  gpu::Party party;
+  Gate offered;
+  bool served = false;
+  std::string told;  ///< The last reason.
+};
+
+GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool, Orchestrator& orchestrator, EventSink& events, CancelSource& stop,
+                 Slots& slots, std::string run_id, std::function<void(Task<>)> spawn)
+    : executor_(executor),
+      pool_(pool),
+      orchestrator_(orchestrator),
+      events_(events),
+      stop_(stop),
+      slots_(slots),
+      run_id_(std::move(run_id)),
+      spawn_(std::move(spawn)),
+      timer_(executor) {}
+
+GpuPool::~GpuPool() {
+  if (changes_) changes_->release();  // the folder's own descriptor
+}
+
+Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::filesystem::path& file) {
+  std::vector<std::pair<const StepSpec*, GpuRequest>> requests;
+  for (const auto* step : steps)
+    if (auto request = gpu_request(step->settings.resources); request.wanted()) requests.emplace_back(step, std::move(request));
+  const auto& place = orchestrator_.capabilities();
+  if (requests.empty() || !place.gpus) co_return;
+  std::vector<Diagnostic> wrong;
+  for (const auto& [step, request] : requests)
+    if (request.selection == GpuRequest::Selection::devices && !place.explicit_devices)
+      wrong.push_back({"gpu-choice",
+                       "step '" + step->name + "' names its GPUs, and the orchestrator " + place.name + " chooses them itself",
+                       {.line = step->line, .column = 1},
+                       {},
+                       "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`"});
+  throw_input_error(wrong, file);
+
+  gpu::Inventory inventory;
+  if (place.gpus_of_this_machine)
+    inventory = co_await on_pool(pool_, [this] {
+      machine_ = std::make_unique<gpu::Machine>();
+      return machine_->read();
+    });
+  if (!machine_ || inventory.unavailable) {
+    auto there = co_await orchestrator_.gpus(*requests.front().first, events_, stop_);
+    if (!machine_ && !there) co_return;  // it chooses itself
+    if (there) {
+      inventory = std::move(*there);
+      machine_.reset();
+    }
+  }
+  units_ = gpu::units_of(inventory);
+  for (const auto& [step, request] : requests) {
+    auto result = gpu::demand_of(request, inventory);
+    if (auto* demand = std::get_if<gpu::Demand>(&result)) {
+      processes_matter_ |= demand->idle;
+      demands_.emplace(step, std::move(*demand));
+      continue;
+    }
+    auto& shortage = std::get<gpu::Shortage>(result);
+    const auto message = "step '" + step->name + "' " + shortage.message;
+    if (shortage.of_machine) {
+      auto advice = shortage.notes;
+      if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
+      throw EnvironmentError(message, advice);
+    }
+    wrong.push_back({shortage.code, message, {.line = step->line, .column = 1}, shortage.notes, shortage.suggestion});
+  }
+  throw_input_error(wrong, file);
+  for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
+  if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; })) folder_.emplace();
+}
+
+const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
+  static const gpu::Demand none;
+  const auto found = demands_.find(&step);
+  return found == demands_.end() ? none : found->second;
+}
+
+Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step, std::size_t rank) {
+  Ticket ticket{step,
+                {.demand = demand_of(step)},
+                {.pid = ::getpid(), .user = user_name(), .run = run_id_, .step = step.name, .since = wall_now()},
+                Gate(executor_)};
+  tickets_.push_back(&ticket);
+  struct Leave {
+    GpuPool& pool;
+    Ticket& ticket;
+    ~Leave() {
+      pool.tickets_.remove(&ticket);
+      pool.kicked_ = true;
+      pool.timer_.cancel();
+    }
+  } leave{*this, ticket};
+  const CancelSource::Listener listener(stop_, [&](StopLevel) { ticket.offered.open(); });
+
+  std::optional<GpuReservation> reservation;
+  ticket.offered.open();  // it may be that nobody else wants them
+  while (stop_.level() == StopLevel::none) {
+    co_await ticket.offered.wait();
+    if (stop_.level() != StopLevel::none) break;
+    if (!slots_.try_acquire()) {
+      ticket.waiting.paused = true;
+      kicked_ = true;
+      timer_.cancel();
+      co_await slots_.acquire(rank);
+      ticket.waiting.paused = false;
+    }
+    ticket.offered.close();
+    std::exception_ptr error;
+    if (stop_.level() == StopLevel::none) try {
+        reservation = co_await take(ticket);
+      } catch (...) { error = std::current_exception(); }
+    if (reservation) break;
+    slots_.release();
+    if (error) std::rethrow_exception(error);
+    if (!std::exchange(pumping_, true)) spawn_(pump());
+  }
+  co_return reservation;
+}
+
+/// While steps wait: looks at each change who can have GPUs now, and tells why the others cannot.
+Task<> GpuPool::pump() {
+  struct Done {
+    bool& pumping;
+    ~Done() { pumping = false; }
+  } done{pumping_};
+  std::size_t tries = 0;
+  for (;;) {
+    if (processes_matter_) co_await look_for_processes();
+    co_await ask_the_place();
+    {
+      auto session = co_await enter();
+      const auto entries = line_up(session);
+      for (const auto& grant : grants(session, entries))
+        for (auto* ticket : tickets_)
+          if (is_of(entries[grant.index], *ticket)) ticket->offered.open();
+      tell(session, entries);
+      session.put_queue(entries);
+    }
+    if (tickets_.empty()) co_return;
+    kicked_ = false;
+    const auto before = Clock::now();
+    const auto most = tries < std::size(after_change) ? after_change[tries] : safety;
+    co_await pause(most);
+    tries = Clock::now() - before >= most ? tries + 1 : 0;
+  }
+}
+
+/// Until something changes on the machine or here, and no longer than `most`.
+Task<> GpuPool::pause(Duration most) {
+  if (kicked_) co_return;
+  if (!changes_)
+    if (const int watch = folder_->watch(); watch >= 0) changes_.emplace(executor_, watch);
+  timer_.expires_after(most);
+  if (changes_) {
+    // The timer is what is waited for; a change ends it early.
+    changes_->async_wait(asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code error) {
+      if (!error) timer_.cancel();
+    });
+  }
+  boost::system::error_code ignored;
+  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  if (changes_) {
+    changes_->cancel();
+    folder_->forget_changes();
+  }
+}
+
+Task<GpuPool::Session> GpuPool::enter() {
+  asio::steady_timer timer(executor_);
+  for (auto wait = std::chrono::microseconds(100);; wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
+    if (auto session = folder_->try_enter()) co_return std::move(*session);
+    timer.expires_after(wait + std::chrono::microseconds(::getpid() % 100));  // two that met once do not meet again
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+}
+
+Task<> GpuPool::look_for_processes() {
+  if (!machine_) co_return;  // elsewhere: what it said at first is all that is known
+  const auto inventory = co_await on_pool(pool_, [this] { return machine_->read(); });
+  for (const auto& seen : gpu::units_of(inventory))
+    if (const auto unit = std::ranges::find(units_, seen.uuid, &gpu::Unit::uuid); unit != units_.end()) unit->processes = seen.processes;
+}
+
+Task<> GpuPool::ask_the_place() {
+  std::vector<GpuHold> holds;
+  try {
+    holds = co_await orchestrator_.gpus_in_use();
+  } catch (const EnvironmentError&) { co_return; }  // the steps themselves will meet it
+  in_containers_.clear();
+  for (const auto& hold : holds)
+    if (hold.run != run_id_) in_containers_.insert(hold.uuid);
+}
+
+/// The machine's queue with our own entries as they are now; new ones get their numbers.
+std::vector<Entry> GpuPool::line_up(const Session& session) {
+  auto entries = session.queue();
+  const auto& token = folder_->sign_in();
+  std::uint64_t last = 0;
+  for (const auto& entry : entries) {
+    last = std::max(last, entry.waiting.number);
+    if (entry.driver != token) continue;
+    for (auto* ticket : tickets_)  // others may have overtaken it
+      if (ticket->waiting.number == entry.waiting.number) ticket->waiting.overtaken = std::max(ticket->waiting.overtaken, entry.waiting.overtaken);
+  }
+  std::erase_if(entries, [&](const Entry& entry) { return entry.driver == token; });
+  std::size_t queued = 0;
+  for (auto* ticket : tickets_) {
+    if (ticket->served) continue;
+    if (queued++ == most_queued) break;
+    if (ticket->waiting.number == 0) ticket->waiting.number = ++last;
+    entries.push_back({token, ticket->waiting, ticket->party});
+  }
+  std::ranges::sort(entries, {}, gpu::order_of);
+  for (const auto& entry : entries) processes_matter_ |= entry.waiting.demand.idle;
+  return entries;
+}
+
+bool GpuPool::is_of(const Entry& entry, const Ticket& ticket) {
+  return entry.waiting.number == ticket.waiting.number && entry.driver == folder_->sign_in();
+}
+
+std::vector<gpu::Grant> GpuPool::grants(const Session& session, const std::vector<Entry>& entries) const {
+  std::vector<gpu::Waiting> waiting;
+  for (const auto& entry : entries) waiting.push_back(entry.waiting);
+  return gpu::grants(waiting, seats(session));
+}
+
+std::vector<gpu::Seat> GpuPool::seats(const Session& session) const {
+  std::vector<gpu::Seat> seats;
+  for (const auto& unit : units_) {
+    const bool occupied = !unit.processes.empty();
+    seats.push_back({unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), occupied,
+                     occupied && unit.mode == gpu::ComputeMode::exclusive});
+  }
+  return seats;
+}
+
+Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
+  co_await look_for_processes();
+  co_await ask_the_place();
+  for (;;) {
+    GpuReservation reservation;
+    {
+      auto session = co_await enter();
+      auto entries = line_up(session);
+      const auto granted = grants(session, entries);
+      const auto grant = std::ranges::find_if(granted, [&](const gpu::Grant& one) { return is_of(entries[one.index], ticket); });
+      if (grant == granted.end()) {
+        session.put_queue(entries);
+        co_return std::nullopt;
+      }
+      auto party = ticket.party;
+      party.since = wall_now();
+      for (const auto& uuid : grant->uuids) {
+        reservation.locks.push_back(session.take(uuid, party));
+        const auto& unit = *std::ranges::find(units_, uuid, &gpu::Unit::uuid);
+        reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory, reservation.locks.back().get()});
+      }
+      std::vector<gpu::Waiting> line;
+      for (const auto& entry : entries) line.push_back(entry.waiting);
+      gpu::count_overtaking(line, granted, *grant);
+      for (std::size_t i = 0; i < entries.size(); ++i) entries[i].waiting.overtaken = line[i].overtaken;
+      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(grant->index));
+      session.put_queue(entries);
+      ticket.served = true;
+    }
+    // A container that a killed driver had just asked for may have come to life since.
+    co_await ask_the_place();
+    if (std::ranges::none_of(reservation.gpus, [&](const AssignedGpu& gpu) { return in_containers_.contains(gpu.uuid); })) {
+      std::ranges::sort(reservation.gpus, {}, [](const AssignedGpu& gpu) { return std::pair(gpu.index, gpu.uuid); });
+      co_return reservation;
+    }
+    ticket.served = false;
+  }
+}
+
+void GpuPool::tell(const Session& session, const std::vector<Entry>& entries) {
+  std::size_t ahead = 0;
+  for (const auto& entry : entries) {
+    const auto ticket = std::ranges::find_if(tickets_, [&](const Ticket* own) { return is_of(entry, *own); });
+    // All is told when it begins to wait; after that only of the one that is next, whose reasons change.
+    if (ticket != tickets_.end() && !(*ticket)->offered.is_open() && ((*ticket)->told.empty() || ahead == 0)) {
+      auto text = reason(session, **ticket, ahead);
+      if (text != (*ticket)->told) {
+        events_.emit(event::StepWaits{(*ticket)->step.name, text});
+        (*ticket)->told = std::move(text);
+      }
+    }
+    ++ahead;
+  }
+}
+
+std::string GpuPool::reason(const Session& session, const Ticket& ticket, std::size_t ahead) const {
+  const auto& demand = ticket.waiting.demand;
+  std::string text = gpus(demand.count);
+  if (demand.count < demand.candidates.size()) text += " of " + std::to_string(demand.candidates.size());
+  if (ahead) return text + ", behind " + std::to_string(ahead) + (ahead == 1 ? " other step" : " other steps");
+  std::vector<std::pair<std::string, std::string>> why;  // names, and whose they are
+  for (const auto& unit : units_) {
+    if (std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end()) continue;
+    std::string whose;
+    if (const auto holder = session.holder(unit.uuid)) {
+      whose = "held by " + gpu::to_string(*holder);
+    } else if (in_containers_.contains(unit.uuid)) {
+      whose = "used by a container whose driver is dead";
+    } else if (!unit.processes.empty() && (demand.idle || unit.mode == gpu::ComputeMode::exclusive)) {
+      const auto& process = unit.processes[0];
+      whose = "occupied by process " + std::to_string(process.pid) + (process.name.empty() ? "" : " (" + process.name + ")");
+    } else {
+      continue;
+    }
+    const auto known = std::ranges::find(why, whose, &std::pair<std::string, std::string>::second);
+    if (known == why.end()) {
+      why.emplace_back(unit.name(), std::move(whose));
+    } else {
+      known->first += " and " + unit.name();
+    }
+  }
+  for (std::size_t i = 0; i < why.size(); ++i)
+    text += (i ? "; " : ": ") + why[i].first + (why[i].first.find(" and ") == std::string::npos ? " is " : " are ") + why[i].second;
+  return text;
+}
+
+}  // namespace pipeline::engine

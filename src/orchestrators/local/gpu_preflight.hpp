@@ -1,0 +1,15 @@
+/// @file
+/// The look at the GPUs before a process starts.
+#pragma once
+
+#include <optional>
+
+#include "orchestrators/local/process.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::local {
+
+/// Runs the `nvidia-smi` of the step's PATH with the step's variables; its table goes into the step's log. A failure if the step must not start.
+Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt, const StringMap& environment, Guardian& guardian);
+
+}  // namespace pipeline::local

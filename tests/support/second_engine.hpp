@@ -1,0 +1,30 @@
+/// @file
+/// The second engine (scripts/testbed/second-engine), for tests of engines on other machines.
+#pragma once
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+
+namespace pipeline::test {
+
+/// How to reach it; empty if there is none.
+inline const std::map<std::string, std::string>& second_engine() {
+  static const auto variables = [] {
+    std::map<std::string, std::string> read;
+    std::ifstream file("/var/lib/pipe-second-engine/environment");
+    for (std::string line; std::getline(file, line);) read[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+    return read;
+  }();
+  return variables;
+}
+
+/// Docker's variables, for this process, as a user of that engine has them.
+inline void use_second_engine_over_tls() {
+  setenv("DOCKER_HOST", second_engine().at("TCP").c_str(), 1);
+  setenv("DOCKER_TLS_VERIFY", "1", 1);
+  setenv("DOCKER_CERT_PATH", second_engine().at("CERTIFICATES").c_str(), 1);
+}
+
+}  // namespace pipeline::test
