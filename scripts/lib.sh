@@ -10,7 +10,7 @@ PROGRAM=$(basename "$0")
 BUILD_PACKAGES=(cmake ninja-build g++ ccache pkg-config git curl ca-certificates python3 python3-venv
   libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
-TEST_PACKAGES=(libgtest-dev libgmock-dev binutils dpkg-dev file)
+TEST_PACKAGES=(libgtest-dev libgmock-dev binutils dpkg-dev file openssl openssh-client openssh-server iproute2)
 LINT_PACKAGES=(clang-format clang-tidy-16 shellcheck) # clang 14 lacks what C++20 coroutines and ranges need
 
 say() { printf '%s: %s\n' "$PROGRAM" "$*" >&2; }
@@ -107,6 +107,18 @@ ensure_engine() {
   fi
   rm -f "$log"
   engine_answers
+}
+
+# Gives the engine stand-ins for GPUs, if it is one that these scripts have started. Any other is left alone: what needs GPUs then skips itself.
+ensure_stand_in_gpus() { # N
+  local log
+  if [ -n "${DOCKER_HOST:-}" ] || [ ! -f /usr/local/lib/pipe-testbed/ours ] || ! can_be_root; then
+    docker info --format '{{json .Runtimes}}' 2>/dev/null | grep -q nvidia || say "this engine has no GPUs and is not ours to change: GPU tests skip themselves"
+    return 0
+  fi
+  log=$(mktemp)
+  as_root "$TESTBED/docker-engine" --fake-gpus "$1" >"$log" 2>&1 || say "no stand-in GPUs, GPU tests skip themselves: $(tail -n 1 "$log" | cut -c 1-300)"
+  rm -f "$log"
 }
 
 # Sees to it that the engine can get these parent images: it has them, or it can pull them, or they are made of Debian packages.

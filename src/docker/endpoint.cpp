@@ -42,12 +42,14 @@ std::string complete_url(std::string url, bool use_tls) {
 }
 
 Endpoint from_environment(const std::string& host) {
-  Endpoint endpoint{.url = {}, .origin = "DOCKER_HOST", .tls = {}};
+  Endpoint endpoint;
+  endpoint.origin = "DOCKER_HOST";
   const bool verify = !variable("DOCKER_TLS_VERIFY").empty();
   endpoint.use_tls = verify || !variable("DOCKER_TLS").empty();
   if (endpoint.use_tls) {
     const auto certificates = variable("DOCKER_CERT_PATH");
-    endpoint.tls = tls_files(certificates.empty() ? config_folder() : fs::path(certificates));
+    endpoint.certificates = certificates.empty() ? config_folder().string() : certificates;
+    endpoint.tls = tls_files(endpoint.certificates);
     endpoint.tls.verify = verify;
   }
   endpoint.url = complete_url(host, endpoint.use_tls);
@@ -65,10 +67,11 @@ Endpoint from_context(const std::string& name, const std::string& named_by) {
   const auto host = nlohmann::json::json_pointer("/Endpoints/docker/Host");
   if (meta.is_discarded() || !meta.contains(host) || !meta[host].is_string())
     throw EnvironmentError("the docker context '" + name + "' names no endpoint: " + file.string() + " has no string at /Endpoints/docker/Host");
-  Endpoint endpoint{.url = {}, .origin = "docker context '" + name + "'", .tls = {}};
+  Endpoint endpoint;
+  endpoint.origin = "docker context '" + name + "'";
   const auto certificates = config_folder() / "contexts" / "tls" / id / "docker";
   endpoint.use_tls = fs::is_directory(certificates, error);
-  if (endpoint.use_tls) endpoint.tls = tls_files(certificates);
+  if (endpoint.use_tls) endpoint.tls = tls_files(endpoint.certificates = certificates.string());
   const auto skip = nlohmann::json::json_pointer("/Endpoints/docker/SkipTLSVerify");
   endpoint.tls.verify = !(meta.contains(skip) && meta[skip] == true);
   endpoint.url = complete_url(meta[host].get<std::string>(), endpoint.use_tls);
@@ -100,7 +103,10 @@ Endpoint find_endpoint() {
     named_by = (config_folder() / "config.json").string();
   }
   if (!context.empty() && context != "default") return from_context(context, named_by);
-  return {.url = default_socket, .origin = "default", .tls = {}};
+  Endpoint endpoint;
+  endpoint.url = default_socket;
+  endpoint.origin = "default";
+  return endpoint;
 }
 
 }  // namespace pipeline::docker

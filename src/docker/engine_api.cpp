@@ -130,7 +130,8 @@ Task<> EngineApi::build(std::string query, std::string registry_config, net::Bod
   EngineCall call("build an image", "POST", "/build?" + query);
   call.headers.push_back("Content-Type: application/x-tar");
   if (!registry_config.empty()) call.headers.push_back("X-Registry-Config: " + registry_config);
-  call.source = std::move(context);
+  call.source = [context = std::move(context)]() mutable { return std::exchange(context, {}); };
+  call.repeatable = false;
   call.on_body = [&lines](std::string_view bytes) { lines.feed(bytes); };
   call.cancel = &cancel;
   co_await self_->send(std::move(call));
@@ -181,6 +182,17 @@ Task<ContainerState> EngineApi::inspect_container(std::string id) {
                            .error = state.value("Error", std::string())};
 }
 
+Task<bool> EngineApi::has_file(std::string id, std::string path) {
+  try {
+    EngineCall call("look for " + path + " in the container " + id.substr(0, 12), "HEAD", container_path(id, "/archive?path=") + url_encode(path));
+    co_await self_->send(std::move(call));
+  } catch (const EngineError& error) {
+    if (error.status() != 404) throw;
+    co_return false;
+  }
+  co_return true;
+}
+
 Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening,
                                    CancelSource* cancel) {
   LogFrames frames(std::move(on_bytes));
@@ -202,6 +214,21 @@ Task<> EngineApi::follow_logs(std::string id, std::function<void(bool is_stderr,
   call.cancel = cancel;
   co_await self_->send(std::move(call));
   frames.finish();
+}
+
+Task<> EngineApi::put_archive(std::string id, std::string folder, std::function<net::BodySource()> tar, CancelSource& cancel) {
+  EngineCall call("copy files into the container " + id.substr(0, 12), "PUT", container_path(id, "/archive?path=") + url_encode(folder));
+  call.headers.push_back("Content-Type: application/x-tar");
+  call.source = std::move(tar);
+  call.cancel = &cancel;
+  co_await self_->send(std::move(call));
+}
+
+Task<> EngineApi::get_archive(std::string id, std::string path, std::function<void(std::string_view)> on_bytes, CancelSource& cancel) {
+  EngineCall call("copy " + path + " out of the container " + id.substr(0, 12), "GET", container_path(id, "/archive?path=") + url_encode(path));
+  call.on_body = std::move(on_bytes);
+  call.cancel = &cancel;
+  co_await self_->send(std::move(call));
 }
 
 Task<> EngineApi::stop_container(std::string id, int grace_seconds) {

@@ -23,6 +23,7 @@ struct Endpoint {
   std::string origin;   ///< `DOCKER_HOST`, `docker context 'x'`, `default`.
   net::TlsOptions tls;  ///< DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context's.
   bool use_tls = false;
+  std::string certificates;  ///< With TLS, the folder that its files were looked for in.
 };
 /// DOCKER_HOST, else the current docker context, else the default socket.
 Endpoint find_endpoint();
@@ -83,11 +84,17 @@ class EngineApi {
   Task<int> wait_container(std::string id, std::string condition = "not-running", std::function<void()> on_listening = {},
                            CancelSource* cancel = nullptr);
   Task<ContainerState> inspect_container(std::string id);
+  /// Whether there is such a file in the container's file system, also before it is started; its mounts are not looked at.
+  Task<bool> has_file(std::string id, std::string path);
   /// What the container writes from now on, to its end; for what runs without a TTY. `on_listening` is called once nothing can be missed: start it then.
   Task<> attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening = {},
                           CancelSource* cancel = nullptr);
   /// Follows both streams from the start until the container ends; for what ran without a TTY.
   Task<> follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, CancelSource* cancel = nullptr);
+  /// Unpacks a tar in a folder of the container, which need not run. `tar` is asked for it, again when a connection has not come about.
+  Task<> put_archive(std::string id, std::string folder, std::function<net::BodySource()> tar, CancelSource& cancel);
+  /// The tar of what is at `path`, named after its last component. Throws EngineError, 404, if nothing is there.
+  Task<> get_archive(std::string id, std::string path, std::function<void(std::string_view)> on_bytes, CancelSource& cancel);
   Task<> stop_container(std::string id, int grace_seconds);  ///< SIGTERM, then SIGKILL; fine for what does not run.
   Task<> kill_container(std::string id, std::string signal);
   Task<> remove_container(std::string id);  ///< Kills it first if it runs, with its anonymous volumes; fine for what is gone.

@@ -4,18 +4,18 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <utility>
 
 #include "core/log.hpp"
 #include "docker/engine_errors.hpp"
+#include "docker/unreachable.hpp"
 
 namespace pipeline::docker {
 namespace {
 
 /// `1.41` as a pair that compares as versions do.
 using ApiVersion = std::pair<int, int>;
-constexpr ApiVersion newest_known{1, 47}, oldest_known{1, 40};
+constexpr ApiVersion newest_known{1, 50}, oldest_known{1, 40};
 
 ApiVersion parse_version(const std::string& text) {
   ApiVersion version{0, 0};
@@ -47,16 +47,6 @@ bool has_buildkit(const EngineInfo& info, const std::string& preferred) {
   return preferred != "1";
 }
 
-/// Podman's sockets for users and for root: an engine that may be there when none is where docker's would be.
-std::string podman_socket() {
-  std::vector<std::string> candidates{"/run/podman/podman.sock"};
-  if (const char* runtime = std::getenv("XDG_RUNTIME_DIR")) candidates.insert(candidates.begin(), std::string(runtime) + "/podman/podman.sock");
-  std::error_code error;
-  for (const auto& candidate : candidates)
-    if (std::filesystem::exists(candidate, error)) return candidate;
-  return {};
-}
-
 }  // namespace
 
 std::string url_encode(std::string_view text, std::string_view keep) {
@@ -84,7 +74,7 @@ std::string message_of(std::string_view body) {
   return text.empty() ? "no reason given" : text;
 }
 
-net::Request EngineConnection::request(const std::string& path) const {
+net::Request EngineConnection::request(const std::string& path) {
   net::Request request;
   const auto& url = endpoint_.url;
   if (url.starts_with("unix://")) {
@@ -94,48 +84,60 @@ net::Request EngineConnection::request(const std::string& path) const {
     request.url = (endpoint_.use_tls ? "https://" : "http://") + url.substr(6) + path;
   } else if (url.starts_with("http://") || url.starts_with("https://")) {
     request.url = url + path;
+  } else if (url.starts_with("ssh://")) {
+    if (!ssh_) ssh_ = std::make_unique<SshConnections>(parse_ssh_url(url));
+    request.unix_socket = "ssh";
+    request.url = "http://docker" + path;
   } else {
-    std::vector<std::string> advice{"set DOCKER_HOST to unix:///PATH or tcp://HOST:PORT"};
-    if (url.starts_with("ssh://"))
-      advice = {"forward its socket and name that: `ssh -nNT -L /tmp/engine.sock:/var/run/docker.sock " + url.substr(6) +
-                " &` and `export DOCKER_HOST=unix:///tmp/engine.sock`; the steps' files must then be on that machine too"};
     throw EnvironmentError("cannot reach an engine at " + url + " (" + endpoint_.origin + "): this kind of endpoint is not supported",
-                           std::move(advice));
+                           {"set DOCKER_HOST to unix:///PATH, tcp://HOST:PORT or ssh://USER@HOST"});
   }
   request.tls = endpoint_.tls;
   return request;
 }
 
-EnvironmentError EngineConnection::unreachable(const std::string& why) const {
-  std::vector<std::string> advice;
-  if (why.find("Permission denied") != std::string::npos) {
-    advice.push_back("your user may not use the socket: `sudo usermod -aG docker $USER`, then log in again");
-  } else if (endpoint_.url.starts_with("unix://")) {
-    advice.push_back("start it with `sudo systemctl start docker`, or install it with `sudo apt-get install docker.io`");
-    if (const auto podman = podman_socket(); !podman.empty()) advice.push_back("there is a Podman: `export DOCKER_HOST=unix://" + podman + "`");
-  } else {
-    advice.push_back("check that an engine listens there, and that this machine may reach it");
+Task<net::Response> EngineConnection::exchange(net::Request prepared, EngineCall call) {
+  constexpr int most_tries = 12;
+  for (int tries = 1;; ++tries) {
+    auto request = prepared;
+    if (call.source) request.body_source = call.source();
+    const auto process = std::make_shared<int>(0);  // shared with curl's callback
+    if (ssh_)
+      request.connect = [this, process](sockaddr& address, unsigned& length) {
+        auto connection = ssh_->offer(loop_.get_executor(), address, length);
+        *process = connection.number;
+        return connection.socket.release();
+      };
+    std::optional<net::TransportError> lost;
+    try {
+      co_return co_await http_.send(std::move(request), call.on_body, call.cancel, call.on_headers);
+    } catch (const net::TransportError& error) { lost = error; }
+    if (*process == 0 || (call.cancel && call.cancel->level() != StopLevel::none)) throw net::TransportError(*lost);
+    const auto failure = co_await ssh_->failure_of(*process);
+    if (failure.empty()) throw net::TransportError(*lost);
+    if (!is_crowded(failure) || !call.repeatable || tries == most_tries) throw unreachable(endpoint_, failure);
+    asio::steady_timer pause(loop_, std::chrono::milliseconds(50 * tries));
+    co_await pause.async_wait(asio::use_awaitable);
   }
-  if (endpoint_.origin != "default")
-    advice.push_back("the endpoint comes from " + endpoint_.origin + ": change that, if it is not the one that you mean");
-  advice.push_back("or run the steps as plain processes: `--orchestrator local`");
-  return EnvironmentError("no Docker Engine answers at " + endpoint_.url + " (" + endpoint_.origin + "): " + why, std::move(advice));
+}
+
+Task<net::Response> EngineConnection::ask(std::string path) {
+  auto prepared = request(path);
+  prepared.timeout = std::chrono::seconds(30);
+  EngineCall call("ask the engine who it is", "GET", std::move(path));
+  co_return co_await exchange(std::move(prepared), std::move(call));
 }
 
 Task<EngineInfo> EngineConnection::negotiate() {
   net::Response ping, answer;
   try {
-    auto first = request("/_ping");
-    first.timeout = std::chrono::seconds(30);
-    ping = co_await http_.send(std::move(first));
-    auto second = request("/version");
-    second.timeout = std::chrono::seconds(30);
-    answer = co_await http_.send(std::move(second));
-  } catch (const net::TransportError& error) { throw unreachable(error.what()); }
+    ping = co_await ask("/_ping");
+    answer = co_await ask("/version");
+  } catch (const net::TransportError& error) { throw unreachable(endpoint_, error.what()); }
   const auto version = nlohmann::json::parse(answer.body, nullptr, false);
   if (answer.status != 200 || !version.is_object() || !version.contains("ApiVersion"))
-    throw unreachable("what answers is no Docker Engine: GET /version came back with status " + std::to_string(answer.status) + ", " +
-                      message_of(answer.body));
+    throw unreachable(endpoint_, "what answers is no Docker Engine: GET /version came back with status " + std::to_string(answer.status) + ", " +
+                                     message_of(answer.body));
   EngineInfo info;
   info.version = text_at(version, "Version");
   info.min_api_version = text_at(version, "MinAPIVersion");
@@ -176,26 +178,26 @@ Task<const EngineInfo*> EngineConnection::info() {
 
 Task<net::Response> EngineConnection::send(EngineCall call) {
   const auto* engine = co_await info();
-  auto request = this->request("/v" + engine->api_version + call.path);
-  request.method = call.method;
-  request.headers = std::move(call.headers);
-  request.body_source = std::move(call.source);
+  const auto what = call.what;
+  auto prepared = request("/v" + engine->api_version + call.path);
+  prepared.method = call.method;
+  prepared.headers = std::move(call.headers);
   if (!call.body.is_null()) {
     try {
-      request.body = call.body.dump();
+      prepared.body = call.body.dump();
     } catch (const nlohmann::json::type_error&) {
-      throw EnvironmentError("cannot " + call.what + ": an argument, a variable or a name in it is not UTF-8, and the engine takes nothing else");
+      throw EnvironmentError("cannot " + what + ": an argument, a variable or a name in it is not UTF-8, and the engine takes nothing else");
     }
-    request.headers.push_back("Content-Type: application/json");
+    prepared.headers.push_back("Content-Type: application/json");
   }
   if (log::debug_enabled()) log::debug("engine: " + call.method + " " + call.path);
   net::Response response;
   try {
-    response = co_await http_.send(std::move(request), std::move(call.on_body), call.cancel, std::move(call.on_headers));
-  } catch (const net::TransportError& error) { throw net::TransportError(error.curl_code(), "cannot " + call.what + ": " + error.what()); }
+    response = co_await exchange(std::move(prepared), std::move(call));
+  } catch (const net::TransportError& error) { throw net::TransportError(error.curl_code(), "cannot " + what + ": " + error.what()); }
   if (response.status < 300 || response.status == 304) co_return response;  // 304: it is so already
   const auto message = message_of(response.body);
-  throw EngineError(response.status, "cannot " + call.what + ": " + message, advice_for(message));
+  throw EngineError(response.status, "cannot " + what + ": " + message, advice_for(message));
 }
 
 Task<nlohmann::json> EngineConnection::send_json(EngineCall call) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "docker/engine_api.hpp"
+#include "docker/ssh_connection.hpp"
 #include "net/event.hpp"
 
 namespace pipeline::docker {
@@ -23,7 +24,8 @@ struct EngineCall {
   std::string path;
   nlohmann::json body = nullptr;
   std::vector<std::string> headers;
-  net::BodySource source;
+  std::function<net::BodySource()> source;  ///< Makes the body.
+  bool repeatable = true;                   ///< `source` can be asked again.
   std::function<void(std::string_view)> on_body;
   std::function<void(const net::Response&)> on_headers;
   CancelSource* cancel = nullptr;
@@ -47,12 +49,16 @@ class EngineConnection {
     net::Event done;
     std::exception_ptr error;
   };
-  net::Request request(const std::string& path) const;
+  net::Request request(const std::string& path);
+  /// One exchange with whatever the endpoint is. An ssh that has not come through is explained by what it said, or tried again.
+  Task<net::Response> exchange(net::Request prepared, EngineCall call);
+  /// A question that needs no version.
+  Task<net::Response> ask(std::string path);
   Task<EngineInfo> negotiate();
-  [[nodiscard]] EnvironmentError unreachable(const std::string& why) const;
 
   asio::io_context& loop_;
   Endpoint endpoint_;
+  std::unique_ptr<SshConnections> ssh_;  ///< Made when needed; outlives the client, which closes the connections.
   net::HttpClient http_;
   std::optional<EngineInfo> info_;
   std::shared_ptr<Negotiation> negotiation_;  ///< Shared with those who wait for it.

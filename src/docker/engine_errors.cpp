@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include "docker/gpu_errors.hpp"
+
 namespace pipeline::docker {
 namespace {
 
@@ -16,10 +18,6 @@ struct Explanation {
 constexpr std::array explanations{
     Explanation{"no space left on device",
                 "the engine's disk is full: `docker system df` shows what takes it; `pipe clean` and `docker system prune` free it"},
-    Explanation{"could not select device driver",
-                "the engine has no GPU support: install the NVIDIA Container Toolkit and run `nvidia-ctk runtime configure`"},
-    Explanation{"nvidia-container-cli",
-                "the NVIDIA Container Toolkit refused: `nvidia-smi` must work on the engine's machine, and list the devices asked for"},
     Explanation{"unknown runtime specified", "the engine does not know this runtime: `docker info` lists those that it knows"},
     Explanation{"unknown or invalid runtime name", "the engine does not know this runtime: `docker info` lists those that it knows"},
     Explanation{"toomanyrequests", "the registry limits anonymous pulls: `docker login`, wait, or name a mirror in the engine's configuration"},
@@ -59,6 +57,10 @@ constexpr std::array explanations{
 }  // namespace
 
 std::vector<std::string> advice_for(std::string_view text) {
+  if (auto trouble = gpu_trouble(text)) {
+    trouble->advice.insert(trouble->advice.begin(), trouble->cause);
+    return std::move(trouble->advice);
+  }
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const auto& [part, advice] : explanations)

@@ -21,7 +21,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view default_parent_image = "python:3.11-slim-bookworm";
 constexpr std::string_view empty_image = "scratch";
 constexpr std::uint64_t large_context = 100'000'000;
 

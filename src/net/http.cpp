@@ -90,6 +90,7 @@ class Exchange {
   void take_header(std::string_view line);
   std::string failure() const;
 
+  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr*);
   static std::size_t on_header(char* bytes, std::size_t size, std::size_t count, void* self);
   static std::size_t on_write(char* bytes, std::size_t size, std::size_t count, void* self);
   static std::size_t on_read(char* bytes, std::size_t size, std::size_t count, void* self);
@@ -131,6 +132,11 @@ void Exchange::begin(Multi& multi) {
   if (!request_.unix_socket.empty()) {
     set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
     set(CURLOPT_PROXY, "");  // the environment's is for the network
+  }
+  if (request_.connect) {
+    curl_socket_t (*open)(void*, curlsocktype, curl_sockaddr*) = &Exchange::on_open;
+    set(CURLOPT_OPENSOCKETFUNCTION, open);
+    set(CURLOPT_OPENSOCKETDATA, self);
   }
   if (!request_.tls.ca_file.empty()) set(CURLOPT_CAINFO, request_.tls.ca_file.c_str());
   if (!request_.tls.cert_file.empty()) set(CURLOPT_SSLCERT, request_.tls.cert_file.c_str());
@@ -196,6 +202,13 @@ void Exchange::take_header(std::string_view line) {
     while (value.starts_with(' ') || value.starts_with('\t')) value.remove_prefix(1);
     response_.headers.emplace(std::move(name), value);
   }
+}
+
+curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr* address) {
+  auto& exchange = *static_cast<Exchange*>(self);
+  curl_socket_t socket = CURL_SOCKET_BAD;
+  exchange.guarded([&] { socket = exchange.request_.connect(address->addr, address->addrlen); });
+  return socket;
 }
 
 std::size_t Exchange::on_header(char* bytes, std::size_t size, std::size_t count, void* self) {

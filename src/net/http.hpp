@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/socket.h>
+
 #include "core/cancel.hpp"
 #include "core/error.hpp"
 #include "net/asio.hpp"
@@ -28,8 +30,10 @@ using BodySource = std::function<std::size_t(std::span<char>)>;
 
 struct Request {
   std::string method = "GET";
-  std::string url;                   ///< `http://docker/v1.41/_ping`
-  std::string unix_socket;           ///< Path, or empty for TCP.
+  std::string url;          ///< `http://docker/v1.41/_ping`
+  std::string unix_socket;  ///< Path, or empty for TCP.
+  /// Makes the socket of a new connection, not connected yet, and says where it is to be connected; `unix_socket` is then only its name.
+  std::function<int(sockaddr& address, unsigned& length)> connect;
   std::vector<std::string> headers;  ///< `Name: value`
   std::string body;                  ///< Sent if not empty ...
   BodySource body_source;            ///< ... or this, chunked.

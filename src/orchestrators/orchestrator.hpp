@@ -12,6 +12,7 @@
 
 #include "core/cancel.hpp"
 #include "core/digest.hpp"
+#include "gpu/inventory.hpp"
 #include "net/asio.hpp"
 
 namespace pipeline {
@@ -117,6 +118,13 @@ class Orchestrator {
   /// FailureKind::cancelled. Whatever happens, nothing of the attempt runs any more, and once
   /// settle() has returned, nothing is left of it but what it wrote to `outputs`.
   virtual Task<AttemptResult> run(const Attempt& attempt) = 0;
+
+  /// The GPUs where attempts run, for a place that can tell: asked where NVML on this machine shows none, or `gpus_of_this_machine` is false, with a step
+  /// that wants some, in whose environment the place may look. Nothing: it cannot tell, or chooses itself.
+  virtual Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events, CancelSource& cancel) {
+    (void)step, (void)events, (void)cancel;
+    co_return std::nullopt;
+  }
 
   /// Which GPUs attempts occupy here, those of other drivers included, whether these live or have crashed. Asked before free GPUs are handed out.
   virtual Task<std::vector<GpuHold>> gpus_in_use() { co_return std::vector<GpuHold>{}; }

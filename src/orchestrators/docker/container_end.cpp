@@ -3,7 +3,9 @@
 #include <cstring>
 
 #include "core/quantity.hpp"
+#include "docker/gpu_errors.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/preflight.hpp"
 
 namespace pipeline {
 namespace {
@@ -20,7 +22,8 @@ std::optional<Failure> not_executed(std::string_view text, const Attempt& attemp
   const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
   const auto program = program_of(attempt);
   Failure failure{FailureKind::not_started, {}, {}, {}};
-  if (has("executable file not found") || has("No such file or directory") || has("no such file or directory")) {
+  if (has("executable file not found") || (text.starts_with(gate_name) && has("not found")) || has("No such file or directory") ||
+      has("no such file or directory")) {
     if (attempt.step.command.shell) {
       failure.message = "could not start: the image " + image + " has no shell (`sh`)";
       failure.hints = {"write the command as a list, which needs no shell: `command: [PROGRAM, ARGUMENT, ...]`",
@@ -61,7 +64,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
                    {"raise `resources.memory`, or let the step hold less at a time"},
                    {}};
   const bool by_init = end.first_errors.starts_with("[FATAL tini") || end.first_errors.find("catatonit") != std::string::npos ||
-                       end.first_errors.find("failed to exec pid1") != std::string::npos;
+                       end.first_errors.find("failed to exec pid1") != std::string::npos || end.first_errors.starts_with(gate_name);
   if ((end.exit_code == 126 || end.exit_code == 127) && by_init)
     if (auto failure = not_executed(end.first_errors, attempt, image)) return failure;
   Failure failure{FailureKind::exit_code, "ended with exit code " + code, {}, {}};
@@ -78,11 +81,19 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
   }
   if (end.oom_killed)
     failure.hints.push_back("the kernel killed one of its processes for memory (" + memory_limit(attempt) + "): raise `resources.memory`");
+  if (const auto trouble = docker::gpu_trouble_in_log(end.last_output, !attempt.gpus.empty())) {
+    failure.hints.push_back(trouble->cause);
+    failure.hints.insert(failure.hints.end(), trouble->advice.begin(), trouble->advice.end());
+  }
   return failure;
 }
 
 Failure start_failure(const docker::EngineError& error, const Attempt& attempt, const std::string& image) {
   const std::string text = error.what();
+  if (auto trouble = docker::gpu_trouble(text)) {
+    const auto kind = trouble->passing ? FailureKind::infrastructure : FailureKind::not_started;
+    return {kind, "could not start: " + trouble->cause, std::move(trouble->advice), {text}};
+  }
   if (text.find("exec") != text.npos && text.find("mount") == text.npos)
     if (auto failure = not_executed(text, attempt, image)) {
       failure->details.push_back(text);

@@ -15,6 +15,7 @@ struct ContainerEnd {
   int exit_code = 0;
   bool oom_killed = false;   ///< The kernel killed something in it for memory; not necessarily what ended it.
   std::string first_errors;  ///< The beginning of what it wrote to stderr.
+  std::string last_output;   ///< The end of what it wrote, both streams.
 };
 
 /// Nothing for an exit code of 0.

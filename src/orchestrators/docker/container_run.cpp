@@ -6,6 +6,8 @@
 #include "core/log.hpp"
 #include "net/companion.hpp"
 #include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/docker/file_copy.hpp"
+#include "orchestrators/preflight.hpp"
 
 namespace pipeline {
 namespace {
@@ -15,24 +17,38 @@ using docker::EngineError;
 using nlohmann::json;
 
 constexpr int grace_seconds = 10;
-constexpr std::size_t kept_errors = 512;
+constexpr std::size_t kept_errors = 512, kept_output = 8192;
 /// After the end nothing more is written; what is on its way comes without long pauses.
 constexpr std::chrono::seconds longest_silence{10};
 
 Failure cancelled() { return {FailureKind::cancelled, "was stopped", {}, {}}; }
 
+Failure killed() {
+  return {FailureKind::cancelled,
+          "did not stop when it was asked to (SIGTERM), and was killed",
+          {"a step has 10 s to end; a C++ function asks StepContext::stopping()"},
+          {}};
+}
+
 /// A container that exists, on its way to its end.
 class ContainerRun {
  public:
-  ContainerRun(EngineApi& engine, const Attempt& attempt, std::string id, asio::any_io_executor executor)
+  /// @param log  gets what the container writes
+  /// @param gate the same, if the container's command is behind the preflight's gate
+  ContainerRun(EngineApi& engine, const Attempt& attempt, std::string id, asio::any_io_executor executor, LogSink& log, GateLog* gate)
       : engine_(engine),
         attempt_(attempt),
         id_(std::move(id)),
         executor_(std::move(executor)),
-        changed_(executor_, asio::steady_timer::time_point::max()) {}
+        log_(log),
+        gate_(gate),
+        changed_(executor_, asio::steady_timer::time_point::max()),
+        patience_(executor_) {}
 
   /// @param started it runs already, or has ended: it is joined
   Task<AttemptResult> run(bool started, const std::string& image);
+  /// What the engine said, if it would not start the container.
+  const std::optional<std::string>& refusal() const { return refusal_; }
 
  private:
   Task<> read_output(bool started);
@@ -41,6 +57,8 @@ class ContainerRun {
   Task<> watch(net::Companion& output, net::Companion& end);
   Task<> drain(net::Companion& output);
   Task<ContainerEnd> look_at_end();
+  Task<std::optional<Failure>> judge(const std::string& image);
+  void be_patient();
   void heard() {
     if (++listening_ == 2) changed_.cancel();
   }
@@ -53,20 +71,28 @@ class ContainerRun {
   const Attempt& attempt_;
   const std::string id_;
   asio::any_io_executor executor_;
-  asio::steady_timer changed_;  ///< Cancelled when something has happened: whoever waits looks again.
+  LogSink& log_;
+  GateLog* gate_;                ///< If the command is behind one: it is log_ too.
+  asio::steady_timer changed_;   ///< Cancelled when something has happened: whoever waits looks again.
+  asio::steady_timer patience_;  ///< With the preflight.
   CancelSource connections_;
+  std::optional<std::string> refusal_;
   int listening_ = 0;
   int exit_code_ = 0;
-  std::string first_errors_;
+  std::string first_errors_, last_output_;
+  bool hangs_ = false;  ///< The preflight does.
   std::size_t received_ = 0;
   StopLevel stopping_ = StopLevel::none;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which may run after this object is gone
 };
 
 Task<> ContainerRun::read_output(bool started) {
   const std::function<void(bool, std::string_view)> on_bytes = [this](bool is_stderr, std::string_view bytes) {
     received_ += bytes.size();
     if (is_stderr && first_errors_.size() < kept_errors) first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
-    attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
+    last_output_ += bytes;
+    if (last_output_.size() > 2 * kept_output) last_output_.erase(0, last_output_.size() - kept_output);
+    log_.write(is_stderr ? Stream::err : Stream::out, bytes);
   };
   const std::function<void()> on_listening = [this] { heard(); };
   if (started)
@@ -95,7 +121,7 @@ Task<> ContainerRun::watch(net::Companion& output, net::Companion& end) {
   CancelSource::Listener listener(attempt_.cancel, [this](StopLevel) { changed_.cancel(); });
   std::optional<net::Companion> stop;
   while (!end.done()) {
-    const auto wanted = output.error() ? StopLevel::immediate : attempt_.cancel.level();
+    const auto wanted = output.error() || hangs_ ? StopLevel::immediate : attempt_.cancel.level();
     if (wanted == StopLevel::immediate && stopping_ != StopLevel::immediate) {
       stopping_ = wanted;
       co_await quietly(engine_.kill_container(id_, "SIGKILL"));
@@ -122,7 +148,7 @@ Task<> ContainerRun::drain(net::Companion& output) {
 }
 
 Task<ContainerEnd> ContainerRun::look_at_end() {
-  ContainerEnd end{exit_code_, false, first_errors_};
+  ContainerEnd end{exit_code_, false, first_errors_, last_output_};
   if (exit_code_ == 0) co_return end;
   auto state = co_await engine_.inspect_container(id_);
   if (exit_code_ == 137 && !state.oom_killed && stopping_ == StopLevel::none) {  // the news of the kill can come after that of the end
@@ -132,6 +158,24 @@ Task<ContainerEnd> ContainerRun::look_at_end() {
   }
   end.oom_killed = state.oom_killed;
   co_return end;
+}
+
+void ContainerRun::be_patient() {
+  patience_.expires_after(longest_preflight);
+  patience_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
+    if (stopped || alive.expired() || gate_->open()) return;
+    hangs_ = true;
+    changed_.cancel();
+  });
+}
+
+Task<std::optional<Failure>> ContainerRun::judge(const std::string& image) {
+  if (hangs_ && attempt_.cancel.level() == StopLevel::none) co_return preflight_hangs(longest_preflight);
+  if (stopping_ != StopLevel::none) co_return stopping_ == StopLevel::graceful&& exit_code_ == 128 + 9 ? killed() : cancelled();
+  if (gate_ && !gate_->open() && exit_code_ == gate_closed)
+    if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, Sight::its_own)) co_return failure;
+  const auto end = co_await look_at_end();
+  co_return failure_of(end, attempt_, image);
 }
 
 Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
@@ -148,6 +192,7 @@ Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
         if (listener->error()) std::rethrow_exception(listener->error());
       co_await engine_.start_container(id_);
     }
+    if (gate_) be_patient();
   } catch (const EngineError& error) { refused = error; } catch (...) {
     lost = std::current_exception();
   }
@@ -158,8 +203,10 @@ Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
   co_await end.join();
   if (end.error()) connections_.stop(StopLevel::immediate);
   co_await drain(output);
+  if (gate_) gate_->finish();
 
   if (refused) {
+    refusal_ = refused->what();
     result.failure = start_failure(*refused, attempt_, image);
     co_return result;
   }
@@ -167,12 +214,8 @@ Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
   if (end.error()) std::rethrow_exception(end.error());
   result.exit_code = exit_code_;
   if (output.error()) std::rethrow_exception(output.error());
-  if (stopping_ != StopLevel::none) {
-    result.failure = cancelled();
-  } else {
-    const auto how = co_await look_at_end();
-    result.failure = failure_of(how, attempt_, image);
-  }
+  result.failure = co_await judge(image);
+  if (gate_ && !gate_->open()) result.exit_code.reset();  // the gate's own
   co_return result;
 }
 
@@ -180,7 +223,9 @@ Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
 struct Found {
   std::string id;
   bool started = false;
-  bool usable = false;  ///< It writes to the folder that this attempt reads; else it is in the way.
+  bool gated = false;   ///< Its command is behind the gate.
+  bool usable = false;  ///< It writes to the folder that this attempt reads, or to a volume that can be copied; else it is in the way.
+  bool copies = false;  ///< Its files are in a volume.
 };
 
 Task<Found> find_own(EngineApi& engine, const Attempt& attempt, const ContainerPlace& place) {
@@ -192,28 +237,37 @@ Task<Found> find_own(EngineApi& engine, const Attempt& attempt, const ContainerP
       throw EnvironmentError("cannot create the container " + name + ": there is one of that name, and it is not this step's",
                              {"`docker inspect " + name + "` shows whose it is; `docker rm -f " + name + "` removes it"});
   const auto status = container.value(json::json_pointer("/State/Status"), std::string());
-  Found found{container.at("Id").get<std::string>(), status == "running" || status == "exited", false};
-  for (const auto& mount : container.value("Mounts", json::array()))
-    if (mount.value("Destination", std::string()) == container_layout().outputs)
-      found.usable = found.started && mount.value("Source", std::string()) == attempt.outputs;
+  const auto entry = container.value(json::json_pointer("/Config/Entrypoint/3"), json());
+  Found found{container.at("Id").get<std::string>(), status == "running" || status == "exited", entry == gate_name, false, false};
+  const bool same_gpus = labels.value(gpus_label, std::string()) == gpus_text(attempt.gpus);  // those that are reserved for it now
+  for (const auto& mount : container.value("Mounts", json::array())) {
+    const auto target = mount.value("Destination", std::string());
+    if (target == container_folder) found.copies = true;
+    if (found.copies || (target == container_layout().outputs && mount.value("Source", std::string()) == attempt.outputs))
+      found.usable = found.started && same_gpus;
+  }
   co_return found;
 }
 
 /// The container, made anew or found.
-Task<Found> obtain(EngineApi& engine, const Attempt& attempt, const ContainerPlace& place) {
+Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerPlace& place) {
   const auto name = container_name(attempt);
   const auto platform = attempt.step.settings.docker.platform.value_or("");
   for (int attempts_left = 3;; --attempts_left) {
-    std::optional<EngineError> conflict;
     try {
       const auto body = container_body(attempt, place);
       Found made;
       made.id = co_await engine.create_container(name, body, platform);
+      made.gated = place.gate;
       made.usable = true;
+      made.copies = place.elsewhere;
       co_return made;
     } catch (const EngineError& error) {
+      if (!place.elsewhere && is_elsewhere(error, attempt)) {
+        place.elsewhere = true;
+        continue;
+      }
       if (error.status() != 409 || attempts_left == 0) throw;
-      conflict = error;
     }
     Found found;
     try {
@@ -227,36 +281,124 @@ Task<Found> obtain(EngineApi& engine, const Attempt& attempt, const ContainerPla
   }
 }
 
-}  // namespace
+/// Keeps what a container writes.
+class Kept : public LogSink {
+ public:
+  void write(Stream, std::string_view bytes) override { text += bytes; }
+  std::string text;
+};
 
-Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt, const ContainerPlace& place, const std::string& image,
-                                  Removals& removals) {
+struct Outcome {
   AttemptResult result;
-  if (attempt.cancel.level() != StopLevel::none) {
-    result.failure = cancelled();
-    co_return result;
-  }
-  Found container;
-  std::optional<Failure> refused;
-  try {
-    container = co_await obtain(engine, attempt, place);
-  } catch (const EngineError& error) { refused = start_failure(error, attempt, image); }
-  if (refused) {
-    result.failure = std::move(refused);
-    co_return result;
-  }
+  std::optional<std::string> refusal;  ///< What the engine said, if it would not make or start a container.
+};
+
+/// A failure of a container that has not been made.
+Outcome refused_outcome(const EngineError& error, const Attempt& attempt, const std::string& image) {
+  Outcome outcome;
+  outcome.refusal = error.what();
+  outcome.result.failure = start_failure(error, attempt, image);
+  return outcome;
+}
+
+/// Runs a container that exists, and begins its removal.
+Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found container, const std::string& image, Removals& removals, LogSink& log,
+                             GateLog* gate) {
+  Outcome outcome;
   std::exception_ptr error;
   const auto executor = co_await asio::this_coro::executor;
   try {
-    ContainerRun run(engine, attempt, container.id, executor);
-    result = co_await run.run(container.started, image);
+    if (container.copies && !container.started) {
+      try {
+        co_await copy_in(engine, attempt, container.id);
+      } catch (const EngineError& full) { outcome.result.failure = start_failure(full, attempt, image); }
+    }
+    if (!outcome.result.failure) {
+      ContainerRun run(engine, attempt, container.id, executor, log, gate);
+      outcome.result = co_await run.run(container.started, image);
+      outcome.refusal = run.refusal();
+    }
+    if (container.copies && !outcome.result.failure) co_await copy_out(engine, attempt, container.id);
+  } catch (const net::TransportError&) {
+    error = std::current_exception();
+    if (attempt.cancel.level() != StopLevel::none) {  // while files were copied
+      error = nullptr;
+      outcome.result.failure = cancelled();
+    }
   } catch (...) { error = std::current_exception(); }
   removals.begin(executor, container.id);
   if (error) {
     co_await removals.settle();  // it may be running still
     std::rethrow_exception(error);
   }
-  co_return result;
+  co_return outcome;
+}
+
+/// The preflight for an image without a shell, in which nothing can run nvidia-smi before the command: a container of its own, the same but for that.
+/// Its result has a failure if the step must not start.
+Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt, const ContainerPlace& place, const std::string& image, Removals& removals) {
+  Outcome outcome;
+  std::optional<EngineError> refused;
+  Found look;
+  const auto name = container_name(attempt) + "-preflight";
+  auto body = container_body(attempt, place);
+  body["Entrypoint"] = {"nvidia-smi", "-L"};
+  try {
+    co_await engine.remove_container(name);  // a dead driver's
+    look.id = co_await engine.create_container(name, std::move(body), attempt.step.settings.docker.platform.value_or(""));
+  } catch (const EngineError& error) { refused = error; }
+  if (refused) co_return refused_outcome(*refused, attempt, image);
+  Kept said;
+  outcome = co_await run_and_remove(engine, attempt, std::move(look), image, removals, said, nullptr);
+  write_preflight(attempt.log, said.text);
+  if (!outcome.result.exit_code || (outcome.result.failure && outcome.result.failure->kind == FailureKind::cancelled)) co_return outcome;
+  SmiReport report;
+  report.code = *outcome.result.exit_code;
+  report.list = std::move(said.text);
+  outcome.result.failure = preflight_failure(report, attempt.gpus, Sight::its_own);
+  outcome.result.exit_code.reset();
+  co_return outcome;
+}
+
+Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt, ContainerPlace& place, const std::string& image, Removals& removals) {
+  Found container;
+  std::optional<EngineError> refused;
+  try {
+    container = co_await obtain(engine, attempt, place);
+    if (container.gated && !container.started && !attempt.step.command.shell) {
+      const bool has_shell = co_await engine.has_file(container.id, "/bin/sh");
+      if (!has_shell) {
+        co_await engine.remove_container(container.id);
+        auto open = place;
+        open.gate = false;
+        auto look = co_await look_beforehand(engine, attempt, open, image, removals);
+        if (look.refusal || look.result.failure) co_return look;
+        container = co_await obtain(engine, attempt, open);
+      }
+    }
+  } catch (const EngineError& error) { refused = error; }
+  if (refused) co_return refused_outcome(*refused, attempt, image);
+  GateLog gate(attempt.log);
+  LogSink& log = container.gated ? static_cast<LogSink&>(gate) : attempt.log;
+  co_return co_await run_and_remove(engine, attempt, container, image, removals, log, container.gated ? &gate : nullptr);
+}
+
+}  // namespace
+
+Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt, ContainerPlace& place, const std::string& image,
+                                  Removals& removals) {
+  for (;;) {
+    if (attempt.cancel.level() != StopLevel::none) {
+      AttemptResult result;
+      result.failure = cancelled();
+      co_return result;
+    }
+    const auto way = place.gpu_access ? std::optional(place.gpu_access->ways().front()) : std::nullopt;
+    auto outcome = co_await try_container(engine, attempt, place, image, removals);
+    if (!way || !outcome.refusal || !place.gpu_access->try_next(*way, *outcome.refusal)) co_return outcome.result;
+    log::info("engine: GPUs are not to be had by " + std::string(to_string(*way)) + " (" + *outcome.refusal + "): now by " +
+              std::string(to_string(place.gpu_access->ways().front())));
+  }
 }
 
 }  // namespace pipeline

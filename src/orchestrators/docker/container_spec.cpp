@@ -3,13 +3,13 @@
 #include <array>
 #include <cmath>
 
+#include "orchestrators/preflight.hpp"
+
 namespace pipeline {
 namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-constexpr const char* scratch = "/pipe/scratch";
 
 /// A member of `run_args` (docker's SDK) and where the API has the same value.
 struct Member {
@@ -19,6 +19,7 @@ struct Member {
 constexpr std::array host_members{
     Member{"cap_add", "CapAdd"},
     Member{"cap_drop", "CapDrop"},
+    Member{"cpu_shares", "CpuShares"},
     Member{"device_cgroup_rules", "DeviceCgroupRules"},
     Member{"dns", "Dns"},
     Member{"dns_search", "DnsSearch"},
@@ -26,6 +27,7 @@ constexpr std::array host_members{
     Member{"group_add", "GroupAdd"},
     Member{"init", "Init"},
     Member{"ipc_mode", "IpcMode"},
+    Member{"mem_reservation", "MemoryReservation"},
     Member{"mem_swappiness", "MemorySwappiness"},
     Member{"memswap_limit", "MemorySwap"},
     Member{"oom_score_adj", "OomScoreAdj"},
@@ -98,10 +100,18 @@ json volume(const std::string& text, const ContainerPlace& place) {
 json mounts(const Attempt& attempt, const ContainerPlace& place) {
   const auto& layout = container_layout();
   json all = json::array();
-  all.push_back(mount("bind", attempt.code, layout.code, true));
-  for (const auto& input : attempt.inputs) all.push_back(mount("bind", input.path, path_of(input, layout), true));
-  all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
-  all.push_back(mount("bind", attempt.scratch, scratch, false));
+  if (place.elsewhere) {
+    json own;  // without a name: removed with its container
+    own["Type"] = "volume";
+    own["Target"] = container_folder;
+    own["VolumeOptions"]["NoCopy"] = true;
+    all.push_back(std::move(own));
+  } else {
+    all.push_back(mount("bind", attempt.code, layout.code, true));
+    for (const auto& input : attempt.inputs) all.push_back(mount("bind", input.path, path_of(input, layout), true));
+    all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
+    all.push_back(mount("bind", attempt.scratch, container_scratch, false));
+  }
   for (const auto& text : attempt.step.settings.docker.volumes.items()) all.push_back(volume(text, place));
   return all;
 }
@@ -110,6 +120,7 @@ json environment(const Attempt& attempt) {
   auto variables = variables_of(attempt, container_layout());
   const auto& image = attempt.step.settings.docker.environment;
   // A folder that is the caller's and can be written, whoever the step runs as; and none of Python's caches beside the code, which is read-only.
+  const auto* scratch = container_scratch.c_str();
   for (const auto& [name, value] : {std::pair("HOME", scratch), std::pair("TMPDIR", scratch), std::pair("PYTHONDONTWRITEBYTECODE", "1")})
     if (!image.contains(name)) variables.try_emplace(name, value);
   json list = json::array();
@@ -117,10 +128,25 @@ json environment(const Attempt& attempt) {
   return list;
 }
 
+/// The engine gives 64 MiB, in which the first data loader with workers ends with SIGBUS. What is not used costs nothing, and what is counts as the
+/// step's memory; so the limit is the one that a kernel gives a tmpfs itself, half of the memory that there is.
+std::optional<Bytes> shared_memory(const Attempt& attempt, const ContainerPlace& place) {
+  const auto& resources = attempt.step.settings.resources;
+  if (resources.shm_size || attempt.gpus.empty()) return resources.shm_size;
+  const auto half = resources.memory.value_or(place.memory) / 2;
+  return half > 0 ? std::optional(half) : std::nullopt;
+}
+
+void add_gpus(json& body, const Attempt& attempt, const ContainerPlace& place) {
+  std::vector<docker::GpuName> names;
+  for (const auto& gpu : attempt.gpus) names.push_back({gpu.uuid, gpu.index});
+  place.gpu_access->give(body, gpu_request(attempt.step.settings.resources), names);
+}
+
 }  // namespace
 
 const Layout& container_layout() {
-  static const Layout layout{.code = "/pipe/code", .inputs = "/pipe/inputs", .outputs = "/pipe/outputs", .scratch = scratch, .program = {}};
+  static const Layout layout{.code = "/pipe/code", .inputs = "/pipe/inputs", .outputs = "/pipe/outputs", .scratch = container_scratch, .program = {}};
   return layout;
 }
 
@@ -136,17 +162,25 @@ StringMap container_labels(const Attempt& attempt, const ContainerPlace& place) 
           {"pipe.state", place.owner}};
 }
 
+std::string gpus_text(const std::vector<AssignedGpu>& gpus) {
+  std::string text;
+  for (const auto& gpu : gpus) text += (text.empty() ? "" : ",") + gpu.uuid;
+  return text;
+}
+
 json container_body(const Attempt& attempt, const ContainerPlace& place) {
   const auto& docker = attempt.step.settings.docker;
   const auto& resources = attempt.step.settings.resources;
   auto labels = docker.labels;
   for (const auto& [name, value] : container_labels(attempt, place)) labels[name] = value;
+  if (!attempt.gpus.empty()) labels[gpus_label] = gpus_text(attempt.gpus);
 
   json config;
   config["Image"] = place.image;
   auto layout = container_layout();
   layout.program = place.program;
-  config["Entrypoint"] = command_of(attempt, layout);  // the image's own, and its command, are replaced
+  const auto command = command_of(attempt, layout);
+  config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus) : command;  // the image's own, and its command, are replaced
   config["WorkingDir"] = container_layout().code;
   config["Env"] = environment(attempt);
   config["User"] = docker.user.value_or(place.user);
@@ -160,9 +194,13 @@ json container_body(const Attempt& attempt, const ContainerPlace& place) {
   if (docker.network) host["NetworkMode"] = *docker.network;
   if (resources.memory) host["Memory"] = host["MemorySwap"] = *resources.memory;
   if (resources.cpu_count) host["NanoCpus"] = std::llround(*resources.cpu_count * 1e9);
-  if (resources.shm_size) host["ShmSize"] = *resources.shm_size;
+  if (const auto size = shared_memory(attempt, place)) host["ShmSize"] = *size;
   apply_run_args(docker.run_args, config, host);
   config["HostConfig"] = std::move(host);
+  if (attempt.gpus.empty())
+    docker::withhold_gpus(config);
+  else
+    add_gpus(config, attempt, place);
   return config;
 }
 

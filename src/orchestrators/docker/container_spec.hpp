@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "docker/gpu_access.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline {
@@ -20,14 +21,23 @@ struct ContainerPlace {
   std::string user;                       ///< UID:GID of the caller, for a step that names no user.
   std::string owner;                      ///< Whose containers these are: value of the label pipe.state.
   std::vector<std::string> program = {};  ///< For a step with StepSpec::program: the words that start it here.
+  bool elsewhere = false;  ///< The engine does not see this machine's files: a volume takes the place of the mounts, and files are copied.
+  Bytes memory = 0;        ///< Of the engine's machine; 0: unknown.
+  docker::GpuAccess* gpu_access = nullptr;  ///< For an attempt that holds GPUs.
+  bool gate = false;                        ///< nvidia-smi has to find these GPUs before the command starts.
 };
 
+/// The one folder of ours in a container, and the one in it that HOME is.
+inline const std::string container_folder = "/pipe", container_scratch = "/pipe/scratch";
 /// Where a step finds its files in its container.
 const Layout& container_layout();
 /// `pipe-RUN-STEP-ATTEMPT`
 std::string container_name(const Attempt& attempt);
 /// What tells this attempt's container from all others.
 StringMap container_labels(const Attempt& attempt, const ContainerPlace& place);
+/// Names the GPUs that a container occupies, so that others can tell when its driver is dead: UUIDs with commas between.
+inline constexpr const char* gpus_label = "pipe.gpus";
+std::string gpus_text(const std::vector<AssignedGpu>& gpus);
 /// Body of POST /containers/create. Holds the secrets' values: not to be shown.
 nlohmann::json container_body(const Attempt& attempt, const ContainerPlace& place);
 /// The part of the settings that changes what a step does in an equal image, as one text for a digest.

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <list>
 #include <optional>
+#include <sstream>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "docker/program_image.hpp"
 #include "net/companion.hpp"
 #include "orchestrators/docker/container_run.hpp"
+#include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/factory.hpp"
 
 namespace pipeline {
@@ -53,7 +56,8 @@ class DockerOrchestrator : public Orchestrator {
         builder_(loop, engine_, {.root = options_.root, .template_dir = options_.template_dir, .run_id = options_.run_id}),
         programs_(loop, engine_, options_.run_id) {
     capabilities_.name = "docker";
-    capabilities_.memory_limits = capabilities_.cpu_limits = true;
+    capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits = capabilities_.cpu_limits = true;
+    capabilities_.gpus_of_this_machine = engine_.endpoint().url.starts_with("unix://");
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -101,10 +105,53 @@ class DockerOrchestrator : public Orchestrator {
     place.owner = owner();
     place.user = co_await caller();
     if (attempt.step.program) place.program = co_await program_words(attempt.step, image.image_id);
+    if (!attempt.gpus.empty()) {
+      auto* access = place.gpu_access = co_await gpu_access();
+      if (access->ways().empty()) throw EnvironmentError("cannot give GPUs to the step '" + attempt.step.name + "': " + access->problem());
+      place.memory = co_await memory();
+      place.gate = gpu_request(attempt.step.settings.resources).preflight;
+    }
     if (attempt.step.settings.docker.user) open_to_all(attempt);
+    place.elsewhere = elsewhere_;
     auto result = co_await run_container(engine_, attempt, place, image.reference, removals_);
+    elsewhere_ |= place.elsewhere;
     result.image = image.image_id;
     co_return result;
+  }
+
+  /// In the step's image if it is there, else in its parent; where neither is, the step's is made.
+  Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+    if (!inventory_) {
+      auto* access = co_await gpu_access();
+      auto image = (co_await builder_.status(step)).image_id;
+      if (const auto& parent = step.settings.docker.parent_image; image.empty() && parent) {
+        const auto found = co_await engine_.inspect_image(*parent);
+        if (found) image = *parent;
+      }
+      if (image.empty()) image = (co_await builder_.ensure(step, events, cancel)).image_id;
+      StringMap labels;
+      labels["pipe.run"] = options_.run_id;
+      labels["pipe.state"] = owner();
+      inventory_ = co_await probe_gpus(engine_, *access, image, std::move(labels));
+    }
+    co_return inventory_;
+  }
+
+  Task<std::vector<GpuHold>> gpus_in_use() override {
+    std::vector<GpuHold> holds;
+    std::vector<std::string> labels;
+    labels.push_back(gpus_label);
+    const auto containers = co_await engine_.list_containers(labels);
+    for (const auto& container : containers) {
+      const auto state = container.value("State", std::string());
+      if (state != "running" && state != "paused" && state != "restarting") continue;
+      const auto own = container.value("Labels", json::object());
+      const auto name = container.value(json::json_pointer("/Names/0"), container.value("Id", std::string()));
+      std::istringstream uuids(own.value(gpus_label, std::string()));
+      for (std::string uuid; std::getline(uuids, uuid, ',');)
+        holds.push_back({uuid, own.value("pipe.run", ""), own.value("pipe.step", ""), "container " + name.substr(name.starts_with('/') ? 1 : 0)});
+    }
+    co_return holds;
   }
 
   Task<> settle() override { return removals_.settle(); }
@@ -134,7 +181,11 @@ class DockerOrchestrator : public Orchestrator {
     environment.description = status.reference;
     environment.reason = status.reason;
     environment.ready = !status.image_id.empty();
+    if (step.settings.docker.runtime_environment.contains("NVIDIA_VISIBLE_DEVICES") || step.environment.contains("NVIDIA_VISIBLE_DEVICES"))
+      environment.notices.push_back(
+          "NVIDIA_VISIBLE_DEVICES names the GPUs that a step holds, whatever its settings say: ask for some with `gpu_count`, `devices` or `gpus`");
     if (!status.digest.empty()) environment.id = Hasher().field(status.digest).field(runtime_part(step.settings.docker)).finish().hex();
+    if (auto notice = volumes_notice(step.settings.docker); !notice.empty()) environment.notices.push_back(std::move(notice));
     if (environment.ready && images_decide(step.settings.docker))
       environment.recheck = co_await recheck_of(*step.settings.docker.parent_image, status);
     co_return environment;
@@ -159,6 +210,16 @@ class DockerOrchestrator : public Orchestrator {
     co_return docker::program_words(*step.program->program, variables);
   }
 
+  /// Folders mean those of the engine's machine.
+  std::string volumes_notice(const DockerSettings& settings) const {
+    const auto& url = engine_.endpoint().url;
+    const bool by_path = std::any_of(settings.volumes.items().begin(), settings.volumes.items().end(), [](const std::string& volume) {
+      return std::string_view("/.~").find(volume.front()) != std::string_view::npos;
+    });
+    if (url.starts_with("unix://") || !by_path) return {};
+    return "the folders under `docker.volumes` are taken from the engine's machine (" + url + "), not from this one";
+  }
+
   /// The image, and the parent that decides which one it is, by their identifiers.
   Task<std::string> recheck_of(std::string parent, docker::ImageStatus status) {
     json images;
@@ -180,13 +241,37 @@ class DockerOrchestrator : public Orchestrator {
     return owner_;
   }
 
+  /// GET /info, once.
+  Task<const json*> system() {
+    if (system_.is_null()) {
+      auto answer = co_await engine_.system_info();
+      if (system_.is_null()) system_ = std::move(answer);
+    }
+    co_return &system_;
+  }
+
+  Task<Bytes> memory() {
+    const auto* info = co_await system();
+    co_return info->value("MemTotal", Bytes{0});
+  }
+
+  Task<docker::GpuAccess*> gpu_access() {
+    const auto* info = co_await system();
+    const auto* engine = co_await engine_.info();
+    if (!gpu_access_) {
+      gpu_access_.emplace(*engine, *info);
+      if (!gpu_access_->ways().empty()) log::info("engine: GPUs by " + std::string(to_string(gpu_access_->ways().front())));
+    }
+    co_return &*gpu_access_;
+  }
+
   /// Who owns what a container writes when it should be the caller: in a rootless engine that is its root.
   Task<std::string> caller() {
     if (caller_.empty()) {
       std::string user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
       if (geteuid() != 0) {
-        const auto info = co_await engine_.system_info();
-        for (const auto& option : info.value("SecurityOptions", json::array()))
+        const auto* info = co_await system();
+        for (const auto& option : info->value("SecurityOptions", json::array()))
           if (option.is_string() && option.get<std::string>().find("rootless") != std::string::npos) user = "0:0";
       }
       caller_ = user;
@@ -208,6 +293,10 @@ class DockerOrchestrator : public Orchestrator {
   docker::ProgramImages programs_;
   Capabilities capabilities_;
   std::string owner_, caller_;
+  json system_;
+  std::optional<docker::GpuAccess> gpu_access_;
+  std::optional<gpu::Inventory> inventory_;
+  bool elsewhere_ = false;  ///< The engine does not see this machine's files; known from the first container on.
   StringMap parent_ids_;
   std::map<std::string, std::vector<std::string>> image_variables_;  ///< By image id.
 };

@@ -154,10 +154,9 @@ TEST(EngineConnection, no_engine_names_the_endpoint_and_what_to_do) {
 }
 
 TEST(EngineConnection, an_endpoint_of_another_kind_is_refused_with_a_way_out) {
-  const auto [message, advice] = info_failure({.url = "ssh://me@far", .origin = "docker context 'far'", .tls = {}});
-  EXPECT_EQ(message, "cannot reach an engine at ssh://me@far (docker context 'far'): this kind of endpoint is not supported");
-  EXPECT_NE(advice.find("ssh -nNT -L"), std::string::npos);
-  EXPECT_NE(info_failure({.url = "npipe:////./pipe/docker", .origin = "DOCKER_HOST", .tls = {}}).second.find("DOCKER_HOST"), std::string::npos);
+  const auto [message, advice] = info_failure({.url = "npipe:////./pipe/docker", .origin = "docker context 'far'", .tls = {}});
+  EXPECT_EQ(message, "cannot reach an engine at npipe:////./pipe/docker (docker context 'far'): this kind of endpoint is not supported");
+  EXPECT_NE(advice.find("ssh://USER@HOST"), std::string::npos);
 }
 
 TEST(EngineConnection, texts_for_urls_are_encoded) {
@@ -179,8 +178,8 @@ TEST(EngineErrors, known_texts_bring_advice_and_others_none) {
       {"manifest for debian:nope not found: manifest unknown: manifest unknown", "tag"},
       {"No such image: x:1", "name and tag"},
       {R"(could not select device driver "" with capabilities: [[gpu]])", "NVIDIA Container Toolkit"},
-      {"Unknown runtime specified nvidia", "docker info"},
-      {"unknown or invalid runtime name: nvidia", "docker info"},
+      {"Unknown runtime specified kata", "docker info"},
+      {"unknown or invalid runtime name: kata", "docker info"},
       {"Bind for 0.0.0.0:80 failed: port is already allocated", "port"},
       {"toomanyrequests: You have reached your pull rate limit", "mirror"},
       {"network blue not found", "docker network create"},
@@ -191,7 +190,7 @@ TEST(EngineErrors, known_texts_bring_advice_and_others_none) {
   };
   for (const auto& [text, part] : known) {
     const auto advice = advice_for(text);
-    ASSERT_EQ(advice.size(), 1U) << text;
+    ASSERT_FALSE(advice.empty()) << text;
     EXPECT_NE(advice[0].find(part), std::string::npos) << advice[0];
   }
   EXPECT_TRUE(advice_for("something new").empty());

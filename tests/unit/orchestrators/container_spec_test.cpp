@@ -33,6 +33,7 @@ class ContainerSpec : public testing::Test {
             .scratch = "/state/scratch",
             .environment = {{"A", "1"}},
             .secrets = {{"TOKEN", "hush"}},
+            .gpus = gpus,
             .log = log,
             .cancel = cancel};
   }
@@ -50,7 +51,14 @@ class ContainerSpec : public testing::Test {
     return nullptr;
   }
 
+  void hold(const std::vector<std::string>& uuids) {
+    for (const auto& uuid : uuids) gpus.push_back({.uuid = uuid});
+    place.gpu_access = &access;
+  }
+
   StepSpec step;
+  std::vector<AssignedGpu> gpus;
+  docker::GpuAccess access{docker::EngineInfo{}, json::parse(R"({"Runtimes": {"nvidia": {}}})")};
   NoLog log;
   CancelSource cancel;
   ContainerPlace place{.image = "sha256:1", .root = "/project", .home = "/home/me", .user = "1000:1000", .owner = "me"};
@@ -106,6 +114,44 @@ TEST_F(ContainerSpec, limits_are_hard_and_exact) {
   EXPECT_EQ(host["MemorySwap"], 1 << 30);
   EXPECT_EQ(host["NanoCpus"], 290000000);
   EXPECT_EQ(host["ShmSize"], 1 << 20);
+}
+
+TEST_F(ContainerSpec, a_step_without_gpus_sees_none_whatever_is_said_elsewhere) {
+  EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=void"));
+  step.settings.docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"NVIDIA_DRIVER_CAPABILITIES", "all"}};
+  EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=void") && !has("NVIDIA_VISIBLE_DEVICES=all") && has("NVIDIA_DRIVER_CAPABILITIES=all"));
+  EXPECT_FALSE(body()["HostConfig"].contains("DeviceRequests") || body()["HostConfig"].contains("Runtime"));
+  EXPECT_FALSE(body()["Labels"].contains("pipe.gpus"));
+}
+
+TEST_F(ContainerSpec, a_step_with_gpus_gets_those_and_its_container_says_which) {
+  hold({"GPU-a", "GPU-b"});
+  step.settings.docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
+  EXPECT_EQ(body()["HostConfig"]["DeviceRequests"][0]["DeviceIDs"], json::parse(R"(["GPU-a", "GPU-b"])"));
+  EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b") && !has("NVIDIA_VISIBLE_DEVICES=all"));
+  EXPECT_EQ(body()["Labels"]["pipe.gpus"], "GPU-a,GPU-b");
+}
+
+TEST_F(ContainerSpec, the_gate_is_before_the_command_only_where_it_is_wanted) {
+  hold({"GPU-a"});
+  EXPECT_EQ(body()["Entrypoint"], json::parse(R"(["python", "train.py"])"));
+  place.gate = true;
+  const auto entry = body()["Entrypoint"];
+  ASSERT_EQ(entry.size(), 7U);
+  EXPECT_EQ(entry[0], "/bin/sh");
+  EXPECT_EQ(entry[4], "GPU-a");
+  EXPECT_EQ(entry[6], "train.py");
+}
+
+TEST_F(ContainerSpec, gpu_steps_have_shared_memory_for_data_loaders) {
+  place.memory = 64ULL << 30;
+  EXPECT_FALSE(body()["HostConfig"].contains("ShmSize")) << "the engine's own default";
+  hold({"GPU-a"});
+  EXPECT_EQ(body()["HostConfig"]["ShmSize"], 32ULL << 30);
+  step.settings.resources.memory = 8ULL << 30;
+  EXPECT_EQ(body()["HostConfig"]["ShmSize"], 4ULL << 30);
+  step.settings.resources.shm_size = 1ULL << 30;
+  EXPECT_EQ(body()["HostConfig"]["ShmSize"], 1ULL << 30);
 }
 
 TEST_F(ContainerSpec, labels_name_the_attempt_and_cannot_be_overridden) {

@@ -1,0 +1,242 @@
+#include "docker/ssh_connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+constexpr std::string_view scheme = "ssh://";
+
+/// One word for the shell over there, whatever shell that is, and no option.
+bool is_word(std::string_view text, std::string_view punctuation) {
+  return !text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x80 && std::isalnum(byte)) || punctuation.find(c) != punctuation.npos;
+  });
+}
+
+bool is_port(std::string_view text) {
+  return !text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == text.npos && std::stoul(std::string(text)) - 1 < 65535;
+}
+
+[[noreturn]] void refuse(const std::string& url, const std::string& why) {
+  throw EnvironmentError("cannot use the endpoint " + url + ": " + why, {"as in DOCKER_HOST=ssh://me@host or ssh://me@host:2222/run/docker.sock"});
+}
+
+/// All that the child needs, made before it is: between vfork and exec nothing may be allocated.
+struct Launch {
+  char* const* arguments;
+  int socket, errors;
+  pid_t parent;
+  volatile int error = 0;
+};
+
+/// The child's side, in the parent's memory. In a session of its own: no terminal to ask on, and no Ctrl-C, for the engine is still needed then.
+[[noreturn]] void launch(Launch& with) {
+  setsid();
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (const int signal : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaction(signal, &standard, nullptr);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != with.parent) _exit(127);
+  dup2(with.socket, STDIN_FILENO);
+  dup2(with.socket, STDOUT_FILENO);
+  dup2(with.errors, STDERR_FILENO);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execvp(with.arguments[0], with.arguments);
+  with.error = errno;
+  _exit(127);
+}
+
+[[gnu::noinline]] pid_t start(Launch& with) {
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);  // no handler of ours may run in the child
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  const pid_t pid = vfork();
+#pragma GCC diagnostic pop
+  if (pid == 0) launch(with);
+  if (pid < 0) with.error = errno;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return pid;
+}
+
+std::string content_of(const Descriptor& file) {
+  std::string text(4096, '\0');
+  const auto size = pread(file.get(), text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+SshTarget parse_ssh_url(const std::string& url) {
+  auto rest = std::string_view(url).substr(scheme.size());
+  SshTarget target;
+  if (const auto slash = rest.find('/'); slash != rest.npos) {
+    target.socket = rest.substr(slash);
+    if (target.socket == "/") target.socket.clear();
+    rest = rest.substr(0, slash);
+    if (!target.socket.empty() && !is_word(target.socket, "/._-+@:")) refuse(url, "the socket's path has characters that a shell could take apart");
+  }
+  if (const auto at = rest.rfind('@'); at != rest.npos) {
+    target.user = rest.substr(0, at);
+    rest = rest.substr(at + 1);
+    if (target.user.find(':') != std::string::npos)
+      refuse("ssh://...@" + std::string(rest), "it holds a password, which ssh takes from nobody: use a key");
+    if (!is_word(target.user, "._-+\\")) refuse(url, "'" + target.user + "' cannot be a user's name");
+  }
+  auto host = rest, port = std::string_view();
+  bool has_port = false;
+  if (rest.starts_with('[')) {
+    const auto end = rest.find(']');
+    if (end == rest.npos) refuse(url, "the `[` has no `]`");
+    host = rest.substr(1, end - 1);
+    if (has_port = end + 1 < rest.size(); has_port && rest[end + 1] != ':') refuse(url, "after `]` comes `:PORT` or nothing");
+    if (has_port) port = rest.substr(end + 2);
+    if (!is_word(host, ":.%")) refuse(url, "'" + std::string(host) + "' cannot be an address");
+  } else {
+    if (const auto colon = rest.find(':'); (has_port = colon != rest.npos)) {
+      host = rest.substr(0, colon);
+      port = rest.substr(colon + 1);
+    }
+    if (host.empty()) refuse(url, "it names no host");
+    if (!is_word(host, "._-")) refuse(url, "'" + std::string(host) + "' cannot be a host's name");
+  }
+  if (has_port && !is_port(port)) refuse(url, "'" + std::string(port) + "' is no port (1 to 65535); an IPv6 address goes in brackets");
+  target.host = host;
+  target.port = port;
+  return target;
+}
+
+std::vector<std::string> ssh_command(const SshTarget& target) {
+  std::vector<std::string> command{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"};
+  for (const auto& [option, value] : {std::pair("-l", &target.user), std::pair("-p", &target.port)})
+    if (!value->empty()) command.insert(command.end(), {option, *value});
+  command.insert(command.end(), {"--", target.host, "docker"});
+  if (!target.socket.empty()) command.insert(command.end(), {"--host", "unix://" + target.socket});
+  command.insert(command.end(), {"system", "dial-stdio"});
+  return command;
+}
+
+bool is_crowded(std::string_view failure) {
+  return failure.find("kex_exchange_identification") != failure.npos || failure.find("ssh_exchange_identification") != failure.npos;
+}
+
+SshConnections::~SshConnections() {
+  for (const auto& process : processes_) kill(process.pid, SIGTERM);
+  for (const auto& process : processes_)
+    while (waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {}
+}
+
+SshConnections::Connection SshConnections::open() {
+  forget_ended();
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw system_error("cannot make a socket for ssh", errno);
+  Descriptor ours(ends[0]), theirs(ends[1]);
+  run(theirs, ++opened_);
+  return {std::move(ours), opened_};
+}
+
+SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor, sockaddr& address, unsigned& length) {
+  // A name that the kernel chooses, in no folder; who else might connect to it is sent away.
+  auto listener = std::make_shared<Descriptor>(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor ours(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sa_family_t family = AF_UNIX;
+  sockaddr_un name{};
+  name.sun_family = family;
+  socklen_t size = sizeof family;
+  if (!*listener || !ours || bind(listener->get(), reinterpret_cast<const sockaddr*>(&name), size) != 0 || listen(listener->get(), 4) != 0)
+    throw system_error("cannot make a socket for ssh", errno);
+  size = sizeof name;
+  if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&name), &size) != 0 || size > sizeof address)
+    throw system_error("cannot name a socket for ssh", errno);
+  std::memcpy(&address, &name, size);
+  length = size;
+  asio::post(executor, [this, alive = std::weak_ptr(alive_), listener, number = ++opened_] {
+    if (alive.expired()) return;
+    try {
+      for (;;) {
+        const Descriptor theirs(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (!theirs) throw system_error("cannot connect to ssh", errno);
+        ucred peer{};
+        socklen_t peer_size = sizeof peer;
+        getsockopt(theirs.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_size);
+        if (peer.pid != getpid()) continue;
+        run(theirs, number);
+        break;
+      }
+    } catch (...) { refused_[number] = std::current_exception(); }
+  });
+  return {std::move(ours), opened_};
+}
+
+void SshConnections::run(const Descriptor& theirs, int number) {
+  Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
+  if (!errors) throw system_error("cannot keep what ssh says", errno);
+  std::vector<char*> arguments;
+  for (auto& word : command_) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  Launch with{arguments.data(), theirs.get(), errors.get(), getpid()};
+  const auto pid = start(with);
+  if (with.error != 0) {
+    if (pid > 0) waitpid(pid, nullptr, 0);
+    if (with.error == ENOENT)
+      throw EnvironmentError("cannot reach the engine: there is no `ssh` on the PATH", {"install it with `sudo apt-get install openssh-client`"});
+    throw system_error("cannot run ssh", with.error);
+  }
+  processes_.push_back({pid, std::move(errors), number});
+}
+
+/// Those that have ended well, or whose failure nobody has asked for in a long time.
+void SshConnections::forget_ended() {
+  constexpr int long_ago = 1000;
+  std::erase_if(processes_, [&](const Process& process) {
+    siginfo_t end{};
+    if (waitid(P_PID, static_cast<id_t>(process.pid), &end, WEXITED | WNOHANG | WNOWAIT) != 0 || end.si_pid == 0) return false;
+    if (end.si_code == CLD_EXITED && end.si_status != 0 && opened_ - process.number < long_ago) return false;
+    waitpid(process.pid, nullptr, 0);
+    return true;
+  });
+}
+
+Task<std::string> SshConnections::failure_of(int number) {
+  if (const auto refused = refused_.find(number); refused != refused_.end()) std::rethrow_exception(refused->second);
+  asio::steady_timer pause(co_await asio::this_coro::executor);
+  for (int looks = 0; looks < 100; ++looks) {
+    const auto process = std::find_if(processes_.begin(), processes_.end(), [&](const Process& each) { return each.number == number; });
+    if (process == processes_.end()) break;
+    int status = 0;
+    if (waitpid(process->pid, &status, WNOHANG) == process->pid) {
+      auto text = content_of(process->errors);
+      processes_.erase(process);
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
+      if (text.empty()) text = "ssh ended with status " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+      co_return text;
+    }
+    pause.expires_after(std::chrono::milliseconds(10));
+    co_await pause.async_wait(asio::use_awaitable);
+  }
+  co_return std::string();
+}
+
+}  // namespace pipeline::docker

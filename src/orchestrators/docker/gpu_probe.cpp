@@ -1,0 +1,70 @@
+#include "orchestrators/docker/gpu_probe.hpp"
+
+#include "core/log.hpp"
+#include "docker/gpu_errors.hpp"
+#include "gpu/smi.hpp"
+
+namespace pipeline {
+namespace {
+
+using docker::EngineApi;
+using docker::EngineError;
+using nlohmann::json;
+
+gpu::Unavailable unavailable(const std::string& text, const std::string& otherwise) {
+  if (auto trouble = docker::gpu_trouble(text)) return {trouble->cause, std::move(trouble->advice)};
+  return {otherwise, {}};
+}
+
+/// What the container printed, and its exit code; it is gone afterwards, whatever happens.
+Task<std::pair<std::string, int>> run_to_end(EngineApi& engine, std::string name, json body) {
+  std::pair<std::string, int> printed;
+  const auto id = co_await engine.create_container(name, std::move(body));
+  std::exception_ptr error;
+  try {
+    co_await engine.start_container(id);
+    printed.second = co_await engine.wait_container(id);
+    const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) { printed.first += bytes; };
+    co_await engine.follow_logs(id, keep);
+  } catch (...) { error = std::current_exception(); }
+  co_await engine.remove_container(id);
+  if (error) std::rethrow_exception(error);
+  co_return printed;
+}
+
+}  // namespace
+
+Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& access, std::string image, StringMap labels) {
+  gpu::Inventory inventory;
+  if (access.ways().empty()) {
+    inventory.unavailable = gpu::Unavailable{access.problem(), {}};
+    co_return inventory;
+  }
+  for (;;) {
+    const auto way = access.ways().front();
+    const auto name = "pipe-" + labels["pipe.run"] + "-gpus";
+    json body;
+    body["Image"] = image;
+    body["Entrypoint"] = {"/bin/sh", "-c", std::string(gpu::smi_script())};
+    body["Labels"] = labels;
+    body["User"] = "0:0";
+    body["Env"] = json::array({"NVIDIA_DRIVER_CAPABILITIES=utility"});
+    body["HostConfig"]["NetworkMode"] = "none";
+    access.give(body, {}, {});
+    std::optional<std::string> refused;
+    try {
+      const auto [text, code] = co_await run_to_end(engine, name, std::move(body));
+      inventory = gpu::read_smi(text);
+      if (code != 0 || inventory.devices.empty())
+        inventory.unavailable = unavailable(text, code == 0     ? "the engine's machine shows no NVIDIA GPU"
+                                                  : code == 127 ? "the engine gives containers no nvidia-smi: it has no NVIDIA Container Toolkit"
+                                                                : "nvidia-smi fails in a container of " + image);
+      co_return inventory;
+    } catch (const EngineError& error) { refused = error.what(); }
+    if (access.try_next(way, *refused)) continue;
+    inventory.unavailable = unavailable(*refused, *refused);
+    co_return inventory;
+  }
+}
+
+}  // namespace pipeline

@@ -1,0 +1,94 @@
+"""GPU steps in containers of a real engine that has GPUs, or the test bed's stand-ins for them; skipped where it has none."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from support import PipeTest, docker, wait_until
+
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "gpu" / "pipeline.yaml"
+CUDA = "debian:bookworm-slim"
+
+
+def engine_has_gpus() -> bool:
+    try:
+        return "nvidia" in docker("info", "--format", "{{json .Runtimes}}")
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+def uuids(text: str) -> list[str]:
+    return re.findall(r"UUID: (GPU-[0-9a-f-]+)", text)
+
+
+@unittest.skipUnless(engine_has_gpus(), "the engine has no GPUs; scripts/test gives stand-ins to one that it has started")
+class GpuSteps(PipeTest):
+    def gpu_step(self, command: str, **resources) -> dict:
+        return {"command": command, "cache": False, "settings": {"resources": resources}}
+
+    def test_the_example_shows_each_step_its_own(self):
+        result = self.pipe("run", EXAMPLE, "--orchestrator", "docker", "--output", "json")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.artifact("prepare.gpus").strip(), "no GPU here")
+        one, two = uuids(self.artifact("train-one.gpus")), uuids(self.artifact("train-two.gpus"))
+        self.assertEqual((len(one), len(set(two))), (1, 2))
+        log = self.pipe("logs", "latest", "train-one")
+        self.assertIn("[preflight]", log.out)
+        self.assertIn(one[0], log.out)
+
+    def test_all_of_them_and_one_by_its_uuid(self):
+        self.pipeline({"all": self.gpu_step("nvidia-smi -L", gpus="all")}, {"parent_image": CUDA})
+        self.run_pipe()
+        every = list(dict.fromkeys(uuids(self.pipe("logs", "latest", "all").out)))
+        self.assertGreater(len(every), 1)
+        self.pipeline({"last": self.gpu_step("nvidia-smi -L", gpus=f"device={every[-1]}")}, {"parent_image": CUDA})
+        self.run_pipe()
+        self.assertEqual(set(uuids(self.pipe("logs", "latest", "last").out)), {every[-1]})
+
+    def test_a_cuda_parent_shows_a_cpu_step_none(self):
+        self.pipeline({"cpu": {"command": "nvidia-smi -L || echo blind; env | grep NVIDIA_VISIBLE"}},
+                      {"parent_image": CUDA, "environment": {"NVIDIA_VISIBLE_DEVICES": "all"}})
+        self.run_pipe()
+        log = self.pipe("logs", "latest", "cpu").out
+        self.assertIn("blind", log)
+        self.assertIn("NVIDIA_VISIBLE_DEVICES=void", log)
+
+    def test_a_preflight_that_fails_says_why_and_is_not_repeated(self):
+        step = self.gpu_step("echo started", gpu_count=1)
+        step["settings"]["docker"] = {"runtime_environment": {"NVIDIA_DRIVER_CAPABILITIES": "compute"}}
+        step["retry"] = {"max_retries": 3}
+        self.pipeline({"train": step}, {"parent_image": CUDA})
+        result = self.run_pipe(code=1)
+        self.assertIn("there is no `nvidia-smi` in its container", result.failure("train")["message"])
+        self.assertNotIn("started\n", self.pipe("logs", "latest", "train").out)
+        self.assertEqual(len(result.events("step_started")), 1, result)
+        step["settings"]["resources"]["preflight"] = "off"
+        self.pipeline({"train": step}, {"parent_image": CUDA})
+        self.run_pipe()
+
+    def test_a_container_whose_driver_was_killed_keeps_its_gpus(self):
+        self.pipeline({"hold": self.gpu_step("nvidia-smi -L; sleep 600", gpus="all")}, {"parent_image": CUDA})
+        first = self.start("run", "pipeline.yaml", "--orchestrator", "docker")
+        held = wait_until(self.containers, "a container with the GPUs")
+        wait_until(lambda: "UUID" in docker("logs", held[0]), "the command")
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        self.assertEqual(docker("inspect", "-f", "{{.State.Running}}", held[0]), "true")
+        self.pipeline({"next": self.gpu_step("nvidia-smi -L", gpu_count=1)}, {"parent_image": CUDA})
+        other = str(self.folder / "other-state")  # so that it is not the one that removes what the first has left
+        second = self.start("run", "pipeline.yaml", "--orchestrator", "docker", PIPE_HOME=other)
+        for _ in range(20):
+            self.assertEqual(self.containers(), held)
+            self.assertIsNone(second.poll())
+            time.sleep(0.1)
+        docker("rm", "-f", held[0])
+        result = self.finish(second)
+        self.assertEqual(result.code, 0, result)
+
+
+if __name__ == "__main__":
+    unittest.main()

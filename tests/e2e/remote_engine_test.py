@@ -1,0 +1,286 @@
+"""A pipeline on an engine of another machine, over TCP with TLS and over ssh: the code gets there, the artifacts come back, nothing stays; and what is
+told when it cannot be reached. The other machine is played by scripts/testbed/second-engine, which sees nothing of this one's files."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import unittest
+
+from support import PipeTest, docker, wait_until
+
+ENGINE = pathlib.Path("/var/lib/pipe-second-engine/environment")
+VARIABLES = dict(line.split("=", 1) for line in ENGINE.read_text().split()) if ENGINE.exists() else {}
+
+
+def second(*words: str) -> str:
+    """docker's own client, on the second engine."""
+    tls = VARIABLES["CERTIFICATES"]
+    return docker("--tlsverify", f"--tlscacert={tls}/ca.pem", f"--tlscert={tls}/cert.pem", f"--tlskey={tls}/key.pem", "-H", VARIABLES["TCP"], *words)
+
+
+@unittest.skipUnless(VARIABLES, "no second engine: scripts/testbed/second-engine start, as root")
+class RemoteTest(PipeTest):
+    way = "tls"
+
+    def environment(self, env: dict) -> dict:
+        if self.way == "tls":
+            way = {"DOCKER_HOST": VARIABLES["TCP"], "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": VARIABLES["CERTIFICATES"]}
+        else:
+            way = {"DOCKER_HOST": VARIABLES["SSH"]}
+        return super().environment({"PATH": VARIABLES["SSH_PATH"] + ":" + os.environ["PATH"], **way, **env})
+
+    def containers(self) -> list[str]:
+        return second("ps", "-aq", "--filter", f"label=e2e={self.mark}").split()
+
+    def images(self) -> list[str]:
+        return second("image", "ls", "-q", self.repository).split()
+
+    def remove_everything(self):
+        with contextlib.suppress(subprocess.CalledProcessError):
+            if left := self.containers():
+                second("rm", "-fv", *left)
+            if images := self.images():
+                second("image", "rm", "-f", *dict.fromkeys(images))
+        self.orchestrator = "local"  # the rest is this machine's
+        super().remove_everything()
+
+
+class OverTls(RemoteTest):
+    def test_a_built_image_runs_there_and_its_artifacts_come_back(self):
+        self.write("count.py", "import pathlib, sys, helper\npathlib.Path(sys.argv[2]).write_text(helper.twice(pathlib.Path(sys.argv[1]).read_text()))\n")
+        self.write("helper.py", "def twice(text):\n    return text * 2\n")
+        self.pipeline({
+            "make": {"command": "mkdir ${outputs.folder} && echo $BUILT > ${outputs.folder}/a && id -un > ${outputs.who}", "outputs": ["folder", "who"]},
+            "double": {"command": ["python3", "count.py", "${inputs.folder}/a", "${outputs.text}"], "inputs": {"folder": "make.folder"},
+                       "outputs": {"text": "text.txt"}},
+        }, {"environment": {"BUILT": f"built-{self.mark}"}, "user": "worker"})
+        before = set(second("volume", "ls", "-q").split())
+        self.assertEqual(self.run_pipe().steps(), {"make": "succeeded", "double": "succeeded"})
+        self.assertEqual(self.artifact("double.text"), f"built-{self.mark}\n" * 2)
+        self.assertEqual(self.artifact("make.who"), "worker\n")
+        self.assertEqual(len(set(self.images())), 1, "built there")
+        self.assert_nothing_left()
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+        self.write("helper.py", "def twice(text):\n    return text * 3\n")
+        self.assertEqual(self.run_pipe().steps(), {"make": "cached", "double": "succeeded"})
+        self.assertEqual(self.artifact("double.text"), f"built-{self.mark}\n" * 3)
+        self.assertEqual(set(second("volume", "ls", "-q").split()) - before, set())
+
+    def test_thirty_steps_at_once_all_arrive(self):
+        steps = {f"s{i}": {"command": f"echo {i} > ${{outputs.x}}", "outputs": ["x"]} for i in range(30)}
+        self.pipeline(steps)
+        result = self.run_pipe("--jobs", "15")
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        self.assertEqual([self.artifact(f"s{i}.x") for i in (0, 17, 29)], ["0\n", "17\n", "29\n"])
+        self.assert_nothing_left()
+
+    def test_a_folder_under_volumes_is_that_machines_and_it_is_said(self):
+        self.pipeline({"look": {"command": "cat /there/hostname > ${outputs.x}", "outputs": ["x"]}}, {"volumes": ["/etc:/there:ro"]})
+        result = self.run_pipe()
+        self.assertIn("taken from the engine's machine", result.text)
+        self.assertEqual(self.artifact("look.x"), pathlib.Path("/etc/hostname").read_text())
+        self.pipeline({"look": {"command": "true"}}, {"volumes": [f"{self.folder}:/there"]})
+        failed = self.run_pipe(code=1).failure("look")
+        self.assertIn("bind source path does not exist", failed["message"])
+        self.assertIn("engine's own machine", " ".join(failed["hints"]))
+
+    def begin(self) -> subprocess.Popen:
+        self.pipeline({"wait": {"command": "trap 'echo asked; exit 1' TERM; echo begun; while :; do sleep 0.1; done", "outputs": ["never"]}})
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+        wait_until(lambda: "begun" in self.pipe("logs", "latest", "wait").out or process.poll() is not None, "a first line of the step")
+        self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
+        return process
+
+    def test_an_interrupt_stops_the_step_there_and_leaves_nothing(self):
+        process = self.begin()
+        process.send_signal(signal.SIGINT)
+        result = self.finish(process)
+        self.assertEqual(result.code, 130, result)
+        self.assertIn("asked", self.pipe("logs", "latest", "wait").out)
+        self.assert_nothing_left()
+
+    def test_what_a_killed_driver_leaves_there_the_next_run_removes(self):
+        process = self.begin()
+        process.kill()
+        process.wait()
+        self.assertEqual(len(self.containers()), 1)
+        self.pipeline({"next": {"command": "true"}})
+        self.run_pipe()
+        wait_until(lambda: not self.containers(), "an end of the dead run's container")
+        self.assert_nothing_left()
+
+    def test_doctor_names_the_engine(self):
+        told = self.pipe("doctor").text
+        self.assertIn(f"at {self.environment({})['DOCKER_HOST']} (DOCKER_HOST)", told)
+
+
+class OverSsh(OverTls):
+    way = "ssh"
+
+    def ssh_processes(self) -> str:
+        return subprocess.run(["pgrep", "-fa", f"^ssh .*-p {VARIABLES['SSH'].rsplit(':')[-1]} .*dial-stdio"], stdout=subprocess.PIPE, text=True,
+                              check=False).stdout
+
+    def test_no_ssh_process_outlives_a_killed_driver(self):
+        process = self.begin()
+        children = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        self.assertGreaterEqual(len(children), 2)
+        process.kill()
+        process.wait()
+        wait_until(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "an end of the ssh processes")
+
+    def test_the_path_of_a_url_is_the_socket_over_there(self):
+        self.pipeline({"one": {"command": "true"}})
+        self.run_pipe(DOCKER_HOST=VARIABLES["SSH"] + VARIABLES["SOCKET"])
+        result = self.run_pipe(code=3, DOCKER_HOST=VARIABLES["SSH"] + "/run/no-such.sock")
+        self.assertIn("no engine runs over there", result.text)
+
+
+class Unreachable(RemoteTest):
+    """Each cause, as the real programs have it: exit code 3, the cause in words, what to do."""
+
+    def expect(self, *parts: str, **env):
+        self.pipeline({"one": {"command": "true"}})
+        result = self.run_pipe(code=3, timeout=60, **env)
+        for part in ("no Docker Engine answers at", *parts):
+            self.assertIn(part, result.text)
+
+    def ssh(self, *options: str, script: str = "") -> dict:
+        """A `ssh` with these options in front."""
+        file = self.write("bin/ssh", script or f"#!/bin/sh\nexec {VARIABLES['SSH_PATH']}/ssh {' '.join(options)} \"$@\"\n")
+        file.chmod(0o755)
+        return {"DOCKER_HOST": VARIABLES["SSH"], "PATH": f"{file.parent}:{os.environ['PATH']}"}
+
+    def certificates(self, **files: str) -> dict:
+        folder = self.folder / "certificates"
+        folder.mkdir(exist_ok=True)
+        for name, source in files.items():
+            (folder / f"{name}.pem").write_bytes((pathlib.Path(VARIABLES["CERTIFICATES"]) / source).read_bytes())
+        return {"DOCKER_CERT_PATH": str(folder)}
+
+    def port_of_nobody(self) -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    def test_nothing_listens(self):
+        self.expect("nothing listens there", DOCKER_HOST=f"tcp://127.0.0.1:{self.port_of_nobody()}")
+
+    def test_no_such_host(self):
+        self.expect("no such host", DOCKER_HOST="tcp://no-such-host.invalid:2376")
+
+    def test_an_unknown_ca(self):
+        self.expect("CA that you do not know", **self.certificates(ca="../stranger/ca.pem", cert="cert.pem", key="key.pem"))
+
+    def test_a_certificate_for_another_name(self):
+        self.expect("certificate is for another name", DOCKER_HOST=VARIABLES["TCP"].replace("127.0.0.1", "localhost"))
+
+    def test_no_certificate_of_ones_own(self):
+        self.expect("wants to see a certificate of yours", "no cert.pem and no key.pem", **self.certificates(ca="ca.pem"))
+
+    def test_a_certificate_of_another_ca(self):
+        folder = self.folder / "certificates"
+        files = self.certificates(ca="ca.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=me", "-keyout", folder / "key.pem", "-out",
+                        folder / "cert.pem"], check=True, stderr=subprocess.DEVNULL)
+        self.expect("certificate", "made by the engine's CA", **files)
+
+    def test_an_expired_certificate(self):
+        folder = self.folder / "certificates"
+        folder.mkdir()
+        (folder / "ca").mkdir()
+        (folder / "ca/index.txt").touch()
+        (folder / "ca/serial").write_text("01\n")
+        (folder / "ca/openssl.cnf").write_text(f"""[ca]
+default_ca = own
+[own]
+dir = {folder}/ca
+database = $dir/index.txt
+serial = $dir/serial
+new_certs_dir = $dir
+default_md = sha256
+policy = any
+x509_extensions = server
+[any]
+commonName = supplied
+[server]
+subjectAltName = IP:127.0.0.1
+""")
+        def openssl(*words):
+            subprocess.run(["openssl", *map(str, words)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=CA", "-keyout", folder / "ca-key.pem", "-out", folder / "ca.pem")
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=old", "-keyout", folder / "old-key.pem", "-out", folder / "old.csr")
+        openssl("ca", "-batch", "-config", folder / "ca/openssl.cnf", "-cert", folder / "ca.pem", "-keyfile", folder / "ca-key.pem", "-in", folder / "old.csr",
+                "-startdate", "20200101000000Z", "-enddate", "20200201000000Z", "-out", folder / "old.pem")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "old.pem", folder / "old-key.pem")
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as tls:
+                        tls.recv(1)
+        threading.Thread(target=serve, daemon=True).start()
+        self.expect("has expired", DOCKER_HOST=f"tcp://127.0.0.1:{listener.getsockname()[1]}", DOCKER_CERT_PATH=str(folder))
+
+    def test_no_tls_where_it_is_wanted_and_the_reverse(self):
+        self.expect("wants TLS", DOCKER_TLS_VERIFY="", DOCKER_HOST=VARIABLES["TCP"])
+        self.expect("speaks no TLS", DOCKER_HOST=VARIABLES["SSH"].replace("ssh://root@", "tcp://"))
+
+    def test_a_context_is_used_with_its_certificates(self):
+        config = self.folder / "docker"
+        tls = VARIABLES["CERTIFICATES"]
+        subprocess.run(["docker", "context", "create", "far", "--docker",
+                        f"host={VARIABLES['TCP']},ca={tls}/ca.pem,cert={tls}/cert.pem,key={tls}/key.pem"], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, env={**os.environ, "DOCKER_CONFIG": str(config)})
+        self.pipeline({"one": {"command": "echo x > ${outputs.x}", "outputs": ["x"]}})
+        self.run_pipe(DOCKER_HOST="", DOCKER_TLS_VERIFY="", DOCKER_CERT_PATH="", DOCKER_CONFIG=str(config), DOCKER_CONTEXT="far")
+        self.assertEqual(self.artifact("one.x"), "x\n")
+
+    def test_a_key_that_is_not_taken(self):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / "other"], check=True)
+        script = f"#!/bin/sh\nexec /usr/bin/ssh -F none -i {self.folder}/other -o IdentitiesOnly=yes -o UserKnownHostsFile={VARIABLES['SSH_PATH']}/../known_hosts \"$@\"\n"
+        self.expect("ssh: root@127.0.0.1: Permission denied (publickey)", "ssh-copy-id", **self.ssh(script=script))
+
+    def test_a_host_that_is_not_known(self):
+        self.expect("Host key verification failed", "once by hand", **self.ssh("-o", "UserKnownHostsFile=/dev/null"))
+
+    def test_a_host_that_has_changed(self):
+        known = self.folder / "known"
+        port = VARIABLES["SSH"].rsplit(":")[-1]
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / "other"], check=True)
+        known.write_text(f"[127.0.0.1]:{port} " + " ".join((self.folder / "other.pub").read_text().split()[:2]) + "\n")
+        self.expect("another key than the one you know", **self.ssh("-o", f"UserKnownHostsFile={known}"))
+
+    def test_no_ssh_server(self):
+        self.expect("no ssh server listens there", **{**self.ssh(), "DOCKER_HOST": f"ssh://root@127.0.0.1:{self.port_of_nobody()}"})
+
+    def test_docker_is_not_there(self):
+        # What sshd runs is looked for on the PATH: the last word of ours for one that has no docker.
+        script = f"#!/bin/sh\nfor word; do shift; [ \"$word\" = docker ] && word='PATH=/nonexistent docker'; set -- \"$@\" \"$word\"; done\nexec {VARIABLES['SSH_PATH']}/ssh \"$@\"\n"
+        self.expect("docker is not installed over there", **self.ssh(script=script))
+
+    def test_no_ssh_here(self):
+        (self.folder / "empty").mkdir()
+        self.pipeline({"one": {"command": "true"}})
+        result = self.run_pipe(code=3, DOCKER_HOST=VARIABLES["SSH"], PATH=str(self.folder / "empty"))
+        self.assertIn("there is no `ssh` on the PATH", result.text)
+
+    def test_a_url_that_a_shell_could_take_apart_runs_nothing(self):
+        self.pipeline({"one": {"command": "true"}})
+        for host in ("ssh://-oProxyCommand=touch$IFS.hacked", "ssh://me@host;touch hacked", "ssh://host/x;touch${IFS}hacked"):
+            self.assertIn("cannot use the endpoint", self.run_pipe(code=3, DOCKER_HOST=host).text)
+        self.assertEqual(list(self.folder.glob("*hacked")), [])
+
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,119 @@
+#include "docker/gpu_access.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pipeline::docker {
+namespace {
+
+using nlohmann::json;
+
+const std::string kFirst = "GPU-00000000-0000-4000-8000-000000000000", kSecond = "GPU-00000000-0000-4000-8000-000000000001";
+
+json system(bool runtime, const std::vector<std::string>& devices = {}, bool folders = false) {
+  json info = json::parse(R"({"Runtimes": {"runc": {}}})");
+  if (runtime) info["Runtimes"]["nvidia"]["path"] = "nvidia-container-runtime";
+  if (folders) info["CDISpecDirs"] = {"/etc/cdi", "/var/run/cdi"};
+  for (const auto& name : devices) info["DiscoveredDevices"].push_back({{"Source", "cdi"}, {"ID", name}});
+  return info;
+}
+
+GpuAccess access(const json& info, bool podman = false, const std::string& version = "28.3.0") {
+  EngineInfo engine;
+  engine.podman = podman;
+  engine.version = version;
+  return {engine, info};
+}
+
+json given(const GpuAccess& by, const GpuRequest& request = {}, std::vector<GpuName> gpus = {{kFirst, 0}, {kSecond, 1}}) {
+  json body = json::parse(R"({"Env": ["A=1", "NVIDIA_VISIBLE_DEVICES=all"], "HostConfig": {}})");
+  by.give(body, request, gpus);
+  return body;
+}
+
+using Ways = std::vector<GpuWay>;
+
+TEST(GpuAccess, tries_first_what_the_engine_is_known_to_have) {
+  EXPECT_EQ(access(system(true)).ways(), (Ways{GpuWay::device_request, GpuWay::runtime}));
+  EXPECT_EQ(access(system(true, {"nvidia.com/gpu=0"})).ways(), (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
+  EXPECT_EQ(access(system(true, {}, true)).ways(), (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
+  EXPECT_EQ(access(system(false, {"nvidia.com/gpu=0"})).ways(), (Ways{GpuWay::cdi, GpuWay::device_request}));
+  EXPECT_EQ(access(system(false, {"vendor.com/nic=0"})).ways(), (Ways{GpuWay::device_request}));
+  EXPECT_TRUE(access(system(true)).certain());
+  EXPECT_FALSE(access(system(false)).certain());
+}
+
+TEST(GpuAccess, podman_gives_none_before_5_4_and_by_cdi_from_then_on) {
+  EXPECT_EQ(access(system(false), true, "5.4.0").ways(), (Ways{GpuWay::cdi}));
+  EXPECT_EQ(access(system(true), true, "6.0.1").ways(), (Ways{GpuWay::cdi}));
+  const auto old = access(system(true), true, "4.3.1");
+  EXPECT_TRUE(old.ways().empty());
+  EXPECT_NE(old.problem().find("5.4"), std::string::npos);
+}
+
+TEST(GpuAccess, a_device_request_names_the_gpus_and_no_number) {
+  const auto body = given(access(system(true)));
+  EXPECT_EQ(body["HostConfig"]["DeviceRequests"],
+            json::parse(R"([{"Driver": "", "Capabilities": [["gpu"]], "DeviceIDs": [")" + kFirst + R"(", ")" + kSecond + R"("]}])"));
+  EXPECT_EQ(body["Env"], json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=)" + kFirst + "," + kSecond + R"("])")) << "not the image's beside it";
+  EXPECT_FALSE(body["HostConfig"].contains("Runtime"));
+}
+
+TEST(GpuAccess, the_users_driver_capabilities_and_options_go_along) {
+  GpuRequest request;
+  request.driver = "nvidia";
+  request.capabilities = {"compute", "utility"};
+  request.options = {{"key", "value"}};
+  const auto wanted = given(access(system(true)), request)["HostConfig"]["DeviceRequests"][0];
+  EXPECT_EQ(wanted["Driver"], "nvidia");
+  EXPECT_EQ(wanted["Capabilities"], json::parse(R"([["gpu", "compute", "utility"]])"));
+  EXPECT_EQ(wanted["Options"]["key"], "value");
+}
+
+TEST(GpuAccess, without_names_all_are_given) {
+  EXPECT_EQ(given(access(system(true)), {}, {})["HostConfig"]["DeviceRequests"][0]["Count"], -1);
+  const auto cdi = given(access(system(false, {"nvidia.com/gpu=all"})), {}, {});
+  EXPECT_EQ(cdi["HostConfig"]["DeviceRequests"][0]["DeviceIDs"], json::parse(R"(["nvidia.com/gpu=all"])"));
+}
+
+TEST(GpuAccess, cdi_takes_the_names_that_the_engine_lists) {
+  const auto by_uuid = given(access(system(false, {"nvidia.com/gpu=" + kFirst, "nvidia.com/gpu=" + kSecond, "nvidia.com/gpu=0"})));
+  EXPECT_EQ(by_uuid["HostConfig"]["DeviceRequests"],
+            json::parse(R"([{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=)" + kFirst + R"(", "nvidia.com/gpu=)" + kSecond + R"("]}])"));
+  EXPECT_EQ(by_uuid["Env"], json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=void"])")) << "a default runtime of NVIDIA's adds none of its own";
+  const auto by_index = given(access(system(false, {"nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"})));
+  EXPECT_EQ(by_index["HostConfig"]["DeviceRequests"][0]["DeviceIDs"], json::parse(R"(["nvidia.com/gpu=0", "nvidia.com/gpu=1"])"));
+  EXPECT_EQ(given(access(system(false), true, "5.4.0"))["HostConfig"]["DeviceRequests"][0]["DeviceIDs"][0], "nvidia.com/gpu=" + kFirst);
+}
+
+TEST(GpuAccess, what_an_engine_lacks_is_not_tried_again) {
+  auto by = access(system(true));
+  EXPECT_FALSE(by.try_next(GpuWay::device_request, "nvidia-container-cli: device error: 9: unknown device")) << "it has that way";
+  EXPECT_TRUE(by.try_next(GpuWay::device_request, R"(could not select device driver "" with capabilities: [[gpu]])"));
+  EXPECT_EQ(by.ways(), (Ways{GpuWay::runtime}));
+  EXPECT_TRUE(by.try_next(GpuWay::device_request, R"(could not select device driver "")")) << "an attempt beside it, which had begun before";
+  EXPECT_EQ(by.ways(), (Ways{GpuWay::runtime}));
+  EXPECT_FALSE(by.try_next(GpuWay::runtime, "unknown or invalid runtime name: nvidia")) << "there is no other";
+}
+
+TEST(GpuAccess, the_runtime_gets_its_variables) {
+  auto by = access(system(true));
+  by.try_next(GpuWay::device_request, "could not select device driver");
+  GpuRequest request;
+  auto body = given(by, request);
+  EXPECT_EQ(body["HostConfig"]["Runtime"], "nvidia");
+  EXPECT_FALSE(body["HostConfig"].contains("DeviceRequests"));
+  EXPECT_EQ(body["Env"][1], "NVIDIA_VISIBLE_DEVICES=" + kFirst + "," + kSecond);
+  EXPECT_EQ(body["Env"].size(), 2U) << "NVIDIA_DRIVER_CAPABILITIES stays the image's";
+  request.capabilities = {"compute", "utility"};
+  body = given(by, request);
+  EXPECT_EQ(body["Env"][2], "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+}
+
+TEST(GpuAccess, gpus_are_kept_from_a_container) {
+  json body = json::parse(R"({"Env": ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=all"]})");
+  withhold_gpus(body);
+  EXPECT_EQ(body["Env"], json::parse(R"(["NVIDIA_DRIVER_CAPABILITIES=all", "NVIDIA_VISIBLE_DEVICES=void"])"));
+}
+
+}  // namespace
+}  // namespace pipeline::docker

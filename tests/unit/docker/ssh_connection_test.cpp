@@ -1,0 +1,152 @@
+#include "docker/ssh_connection.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(SshUrl, its_parts_are_found) {
+  const std::map<std::string, SshTarget> urls{
+      {"ssh://host", {"", "host", "", ""}},
+      {"ssh://me@host", {"me", "host", "", ""}},
+      {"ssh://me@host:2222", {"me", "host", "2222", ""}},
+      {"ssh://me@host/", {"me", "host", "", ""}},
+      {"ssh://host/run/user/1000/docker.sock", {"", "host", "", "/run/user/1000/docker.sock"}},
+      {"ssh://me@[::1]", {"me", "::1", "", ""}},
+      {"ssh://me@[fe80::1%eth0]:22/x", {"me", "fe80::1%eth0", "22", "/x"}},
+  };
+  for (const auto& [url, target] : urls) EXPECT_EQ(parse_ssh_url(url), target) << url;
+}
+
+TEST(SshUrl, what_a_shell_or_ssh_could_take_for_more_than_a_word_is_refused) {
+  for (const char* url : {"ssh://",
+                          "ssh://me@",
+                          "ssh:///path",
+                          "ssh://-oProxyCommand=x",
+                          "ssh://-l@host",
+                          "ssh://me@-host",
+                          "ssh://ho st",
+                          "ssh://host;reboot",
+                          "ssh://$(reboot)@host",
+                          "ssh://`x`",
+                          "ssh://host:0",
+                          "ssh://host:65536",
+                          "ssh://host:22x",
+                          "ssh://host:",
+                          "ssh://host:-1",
+                          "ssh://[::1",
+                          "ssh://[::1]22",
+                          "ssh://::1",
+                          "ssh://me:secret@host",
+                          "ssh://host/x;y",
+                          "ssh://host/x y",
+                          "ssh://host/$x",
+                          "ssh://host/'x'",
+                          "ssh://host?x",
+                          "ssh://ho\nst",
+                          "ssh://h\xc3\xb6st",
+                          "ssh://a@b@c"}) {
+    try {
+      parse_ssh_url(url);
+      ADD_FAILURE() << url;
+    } catch (const EnvironmentError& error) {
+      EXPECT_EQ(std::string(error.what()).find("secret"), std::string::npos) << "a password is shown";
+      EXPECT_FALSE(error.advice().empty());
+    }
+  }
+}
+
+TEST(SshUrl, the_command_is_that_of_dockers_client_and_asks_nothing) {
+  EXPECT_THAT(ssh_command({"me", "host", "2222", "/run/x.sock"}),
+              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-l", "me", "-p", "2222", "--", "host", "docker", "--host",
+                          "unix:///run/x.sock", "system", "dial-stdio"));
+  EXPECT_THAT(ssh_command({"", "host", "", ""}),
+              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "--", "host", "docker", "system", "dial-stdio"));
+}
+
+/// A program called ssh, in front of all others on the PATH.
+class SshProcess : public testing::Test {
+ protected:
+  void be(const std::string& script) {
+    const auto file = folder_.path() / "ssh";
+    std::ofstream(file) << "#!/bin/sh\n" << script << "\n";
+    chmod(file.c_str(), 0755);
+    setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
+  }
+  ~SshProcess() override { setenv("PATH", path_.c_str(), 1); }
+  static std::string receive(const SshConnections::Connection& connection) {
+    std::string text(100, '\0');
+    const auto size = recv(connection.socket.get(), text.data(), text.size(), 0);
+    return text.substr(0, size > 0 ? static_cast<std::size_t>(size) : 0);
+  }
+  TemporaryFolder folder_;
+  const std::string path_ = std::getenv("PATH");
+  asio::io_context loop_;
+  SshConnections connections_{SshTarget{"me", "host", "", ""}};
+};
+
+TEST_F(SshProcess, both_directions_go_through_it) {
+  be("read line; echo \"got $line of $*\"; cat");
+  const auto connection = connections_.open();
+  send(connection.socket.get(), "hello\n", 6, 0);
+  EXPECT_EQ(receive(connection), "got hello of -T -o BatchMode=yes -o ConnectTimeout=20 -l me -- host docker system dial-stdio\n");
+}
+
+TEST_F(SshProcess, what_it_says_when_it_fails_is_known_and_no_other_processs) {
+  be("echo only once >&2; exit 255");
+  const auto first = connections_.open();
+  EXPECT_EQ(receive(first), "") << "it has ended; until then its shell may still read the script";
+  be("exec cat");
+  const auto second = connections_.open();
+  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(first.number)), "only once");
+  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(second.number)), "");
+  send(second.socket.get(), "x", 1, 0);
+  EXPECT_EQ(receive(second), "x");
+}
+
+TEST_F(SshProcess, one_that_fails_without_a_word_is_told_by_its_status) {
+  be("exit 7");
+  const auto connection = connections_.open();
+  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)), "ssh ended with status 7");
+}
+
+TEST_F(SshProcess, it_ends_with_its_connections_owner) {
+  be("echo $$; exec sleep 1000");
+  pid_t pid = 0;
+  {
+    SshConnections own(SshTarget{"", "host", "", ""});
+    const auto connection = own.open();
+    pid = std::stoi(receive(connection));
+    EXPECT_EQ(kill(pid, 0), 0);
+  }
+  EXPECT_NE(kill(pid, 0), 0);
+}
+
+TEST_F(SshProcess, where_there_is_no_ssh_it_is_named) {
+  setenv("PATH", folder_.path().c_str(), 1);
+  try {
+    connections_.open();
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("no `ssh`"), std::string::npos);
+    EXPECT_NE(error.advice().at(0).find("openssh-client"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::docker
