@@ -1,6 +1,7 @@
 #include "spec/pipeline_file.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -9,9 +10,12 @@
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/expansion.hpp"
+#include "spec/json_text.hpp"
 #include "spec/references.hpp"
 #include "spec/step_reader.hpp"
+#include "spec/task_definition.hpp"
 #include "spec/yaml_document.hpp"
+#include "spec/yaml_writer.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -169,25 +173,67 @@ PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs:
   throw InputError(std::move(diagnostics), file.string(), std::string(source));
 }
 
-}  // namespace
-
-PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  Diagnostics diagnostics;
-  const auto root = parse_yaml(text, diagnostics);
-  PipelineSpec pipeline;
-  if (root) pipeline = read_pipeline(*root, text, file, options, diagnostics);
-  if (!diagnostics.empty()) fail(std::move(diagnostics), file, text);
-  return pipeline;
+std::vector<std::string> texts_of(const Diagnostics& notices, const fs::path& file) {
+  std::vector<std::string> texts;
+  for (const auto& notice : notices)
+    texts.push_back(file.filename().string() + ":" + std::to_string(notice.span.line) + ":" + std::to_string(notice.span.column) + ": " +
+                    notice.message);
+  return texts;
 }
 
-PipelineSpec load(const fs::path& file, const LoadOptions& options) {
+std::optional<Value> read_document(std::string_view text, const fs::path& file, Diagnostics& diagnostics) {
+  return parse_yaml(file.extension() == ".json" ? json_as_yaml(text) : std::string(text), diagnostics);
+}
+
+std::string read_existing(const fs::path& file) {
   std::error_code error;
   if (fs::is_directory(file, error))
     throw InputError("'" + file.string() + "' is a folder, not a pipeline file",
                      fs::exists(file / "pipeline.yaml", error) ? "did you mean '" + (file / "pipeline.yaml").string() + "'?" : "");
   if (!fs::exists(file, error)) throw InputError("there is no file '" + file.string() + "'", "`pipe init` writes a pipeline to start from");
-  return parse(read_file(file), file, options);
+  return read_file(file);
+}
+
+}  // namespace
+
+PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  Diagnostics diagnostics;
+  const auto root = read_document(text, file, diagnostics);
+  PipelineSpec pipeline;
+  if (root && is_task_definition(*root)) {
+    Diagnostics notices;
+    pipeline = read_pipeline(pipeline_of(*root, diagnostics, notices), text, file, options, diagnostics);
+    if (options.notes) *options.notes = {true, texts_of(notices, file)};
+  } else if (root) {
+    pipeline = read_pipeline(*root, text, file, options, diagnostics);
+  }
+  if (!diagnostics.empty()) fail(std::move(diagnostics), file, text);
+  return pipeline;
+}
+
+PipelineSpec read(const Value& root, const fs::path& file, const LoadOptions& options) {
+  Diagnostics diagnostics;
+  auto pipeline = read_pipeline(root, {}, file, options, diagnostics);
+  if (!diagnostics.empty()) fail(std::move(diagnostics), {}, {});
+  return pipeline;
+}
+
+PipelineSpec load(const fs::path& file, const LoadOptions& options) { return parse(read_existing(file), file, options); }
+
+std::string import_task_definition(const fs::path& file, std::vector<std::string>& notices) {
+  const auto text = read_existing(file);
+  LoadOptions options;
+  FileNotes notes;
+  options.notes = &notes;
+  parse(text, file, options);  // throws whatever is wrong with it
+  notices = std::move(notes.notices);
+  Diagnostics diagnostics, told;
+  const auto root = read_document(text, file, diagnostics);
+  if (!root || !is_task_definition(*root))
+    throw InputError("'" + file.string() + "' is no ECS task definition: it has no 'containerDefinitions'",
+                     "a pipeline file needs no import: `pipe run FILE`");
+  return to_yaml(pipeline_of(*root, diagnostics, told));
 }
 
 }  // namespace pipeline::spec

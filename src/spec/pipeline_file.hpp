@@ -1,5 +1,5 @@
 /// @file
-/// pipeline.yaml to PipelineSpec.
+/// pipeline.yaml, or an ECS task definition, to PipelineSpec.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,19 @@
 
 #include <pipeline/spec.hpp>
 
-#include "core/diagnostic.hpp"
+#include "core/value.hpp"
 
 namespace pipeline::spec {
 
+/// What there is to say of a file besides its pipeline.
+struct FileNotes {
+  bool is_task = false;              ///< It is an ECS task definition.
+  std::vector<std::string> notices;  ///< What that asks for and pipe does not do.
+};
+
 struct LoadOptions {
   std::map<std::string, std::string> parameters;  ///< `--param k=v`: the values are read as YAML scalars. `STEP.k=v` sets a step's own.
+  FileNotes* notes = nullptr;                     ///< Filled, if there is one.
 };
 
 /// Reads and checks the file; throws InputError with everything that is wrong in it, EnvironmentError if it cannot be read.
@@ -27,6 +34,11 @@ struct LoadOptions {
 PipelineSpec load(const std::filesystem::path& file, const LoadOptions& options = {});
 /// The same for a text; `file` is used for messages and as the place of relative paths.
 PipelineSpec parse(std::string_view text, const std::filesystem::path& file, const LoadOptions& options = {});
+
+/// The same for a document from elsewhere, such as a program. `file` is where relative paths are taken from.
+PipelineSpec read(const Value& root, const std::filesystem::path& file, const LoadOptions& options = {});
+/// A task definition as a pipeline file, in YAML: the same pipeline. Throws as load() does, and InputError for a file that is none.
+std::string import_task_definition(const std::filesystem::path& file, std::vector<std::string>& notices);
 
 /// The JSON Schema of a pipeline file (draft 2020-12), every key with its description.
 nlohmann::json schema();

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/identifier.hpp"
+#include "gpu/resource_checks.hpp"
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
 #include "spec/requirements_file.hpp"
@@ -145,6 +146,7 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
     if (std::none_of(spec.secrets.begin(), spec.secrets.end(), [&](const SecretSpec& other) { return other.name == secret.name; }))
       spec.secrets.push_back(secret);
   spec.settings = body.find("settings") ? merge(pipeline.settings, own.settings) : pipeline.settings;
+  gpu::check_instance_type(spec.settings.resources, body, key.span, diagnostics_);
   spec.retry = merge(pipeline.retry, own.retry);
   spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
   spec.cache = own.cache.value_or(pipeline.cache.value_or(true));
@@ -169,6 +171,7 @@ void StepReader::check_file(const Value& settings, std::initializer_list<std::st
 }
 
 void StepReader::read_settings(const Value& map, Settings& settings) {
+  gpu::check_placement(map, diagnostics_);
   const Value* docker = map.find("docker");
   if (!docker || docker->kind != Value::Kind::map) return;
   check_file(*docker, {"dockerfile"}, false);

@@ -1,5 +1,5 @@
 /// @file
-/// Broken pipeline files and what their author is told, word for word: tests/golden/errors/NAME.yaml and NAME.expected.
+/// Broken pipeline files and task definitions, and what their author is told, word for word: tests/golden/errors/NAME.yaml or .json, NAME.expected.
 /// PIPE_ACCEPT=1 writes what is printed now as the expected text; read it as a user would before committing it.
 #include <algorithm>
 #include <cstdlib>
@@ -21,14 +21,15 @@ const fs::path kFolder = fs::path(PIPELINE_SOURCE_DIR) / "tests/golden/errors";
 std::vector<std::string> names() {
   std::vector<std::string> found;
   for (const auto& entry : fs::directory_iterator(kFolder))
-    if (entry.path().extension() == ".yaml") found.push_back(entry.path().stem().string());
+    if (entry.path().extension() == ".yaml" || entry.path().extension() == ".json") found.push_back(entry.path().stem().string());
   std::sort(found.begin(), found.end());
   return found;
 }
 
 /// What the author sees, with this checkout's place left out.
 std::string printed(const std::string& name) {
-  const std::string file = name + ".yaml", folder = kFolder.string();
+  const std::string folder = kFolder.string();
+  const std::string file = name + (fs::exists(kFolder / (name + ".json")) ? ".json" : ".yaml");
   std::string text;
   try {
     load(kFolder / file);

@@ -1,0 +1,33 @@
+// `pipe import`: an ECS task definition as a pipeline file.
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline::cli {
+
+ExitCode import_command(Context& context) {
+  const auto file = context.pipeline_file();
+  const auto& target = context.options().copy_to;
+  std::vector<std::string> notices;
+  std::string text = "# Made by `pipe import` of " + printable(file.filename().string()) + ".\n";
+  const auto yaml = spec::import_task_definition(file, notices);
+  for (const auto& notice : notices) text += "# " + printable(notice) + "\n";
+  text += yaml;
+  if (target.empty()) {
+    context.print(text);
+    return ExitCode::ok;
+  }
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(target, error)))
+    throw InputError(target.string() + " exists already; nothing was written", "give another file with --out");
+  write_file_atomically(target, text);
+  for (const auto& notice : notices) context.note("note: " + printable(notice));
+  context.print("wrote " + printable(target.string()) + "\nRun it: pipe run " + shell_quote(target.string()) + "\n");
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

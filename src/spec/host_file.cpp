@@ -1,0 +1,80 @@
+#include "spec/host_file.hpp"
+
+#include <sys/utsname.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "core/file.hpp"
+#include "settings/decode.hpp"
+#include "spec/yaml_document.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+bool is_attribute(std::string_view text) {
+  return !text.empty() && text.size() <= 128 &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") == std::string_view::npos;
+}
+constexpr Format kAttribute{"an attribute's name of letters, digits, `.`, `_`, `-` and `/`", is_attribute};
+
+}  // namespace
+
+gpu::HostAttributes parse_host(std::string_view text, const fs::path& file) {
+  Diagnostics diagnostics;
+  gpu::HostAttributes attributes;
+  const auto root = parse_yaml(text, diagnostics);
+  if (root && root->kind != Value::Kind::map)
+    report(diagnostics, "wrong-type", "a host file must be a map, not " + describe(*root), root->span, {"as in `instance_type: g5.xlarge`"});
+  if (root && root->kind == Value::Kind::map) {
+    static const std::vector<std::string> keys{"instance_type", "availability_zone", "attributes"};
+    report_unknown_keys(*root, keys, "the host file", diagnostics);
+    if (const Value* own = root->find("attributes"))
+      attributes = read_map("attributes", *own, kAttribute, formats::line, diagnostics).value_or(StringMap{});
+    if (const Value* type = root->find("instance_type"))
+      attributes.insert_or_assign("ecs.instance-type", read_text("instance_type", *type, formats::word, diagnostics).value_or(""));
+    if (const Value* zone = root->find("availability_zone"))
+      attributes.insert_or_assign("ecs.availability-zone", read_text("availability_zone", *zone, formats::word, diagnostics).value_or(""));
+  }
+  if (!diagnostics.empty()) throw InputError(std::move(diagnostics), file.string(), std::string(text));
+  return attributes;
+}
+
+fs::path host_file() {
+  if (const char* file = variable("PIPE_HOST")) return file;
+  if (const char* folder = variable("XDG_CONFIG_HOME")) return fs::path(folder) / "pipe/host.yaml";
+  if (const char* home = variable("HOME")) return fs::path(home) / ".config/pipe/host.yaml";
+  return {};
+}
+
+gpu::HostAttributes host_attributes() {
+  gpu::HostAttributes attributes{{"ecs.os-type", "linux"}};
+  utsname system{};
+  if (::uname(&system) == 0) attributes["ecs.cpu-architecture"] = std::string_view(system.machine) == "aarch64" ? "arm64" : system.machine;
+  // The firmware of Amazon's machines tells their type.
+  if (first_line("/sys/devices/virtual/dmi/id/sys_vendor") == "Amazon EC2")
+    if (std::string type = first_line("/sys/devices/virtual/dmi/id/product_name"); type.find('.') != std::string::npos)
+      attributes["ecs.instance-type"] = std::move(type);
+  const fs::path file = host_file();
+  std::error_code error;
+  if (file.empty() || (!fs::exists(file, error) && !variable("PIPE_HOST"))) return attributes;
+  if (!fs::exists(file, error)) throw InputError("there is no file '" + file.string() + "', which PIPE_HOST names");
+  for (auto& [name, value] : parse_host(read_file(file), file)) attributes.insert_or_assign(name, value);
+  return attributes;
+}
+
+}  // namespace pipeline::spec

@@ -1,0 +1,68 @@
+#include "spec/yaml_writer.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include <nlohmann/json.hpp>
+
+#include "settings/decode.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+/// Needs no quotes, wherever it stands, and is no number, boolean or null.
+bool is_plain_text(const std::string& text) {
+  const auto is_safe = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_./-").find(c) != std::string_view::npos;
+  };
+  if (text.empty() || !(std::isalpha(static_cast<unsigned char>(text.front())) || text.front() == '/')) return false;
+  if (!std::all_of(text.begin(), text.end(), is_safe)) return false;
+  const auto meaning = plain_to_json(text);
+  return meaning && meaning->is_string();
+}
+
+/// A JSON text is a YAML text; what is no UTF-8 has been refused when the document was read.
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
+std::string scalar(const Value& value) {
+  if (value.kind == Value::Kind::null) return "null";
+  return !value.quoted || is_plain_text(value.scalar) ? value.scalar : quoted(value.scalar);
+}
+
+std::string key(const Value& value) { return is_plain_text(value.scalar) ? value.scalar : quoted(value.scalar); }
+
+/// In one line.
+std::string flow(const Value& value) {
+  std::string text;
+  switch (value.kind) {
+    case Value::Kind::list:
+      for (const Value& item : value.items) text += (text.empty() ? "" : ", ") + flow(item);
+      return "[" + text + "]";
+    case Value::Kind::map:
+      for (const auto& [name, member] : value.members) text += (text.empty() ? "" : ", ") + key(name) + ": " + flow(member);
+      return "{" + text + "}";
+    default: return scalar(value);
+  }
+}
+
+void write_members(const Value& map, const std::string& indent, std::string& text) {
+  for (const auto& [name, member] : map.members) {
+    text += indent + key(name) + ":";
+    if (member.kind == Value::Kind::map && !member.members.empty()) {
+      text += "\n";
+      write_members(member, indent + "  ", text);
+    } else {
+      text += " " + flow(member) + "\n";
+    }
+  }
+}
+
+}  // namespace
+
+std::string to_yaml(const Value& map) {
+  std::string text;
+  write_members(map, "", text);
+  return text;
+}
+
+}  // namespace pipeline::spec

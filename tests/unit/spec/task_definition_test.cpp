@@ -1,0 +1,252 @@
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+#include "settings/settings.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using nlohmann::json;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// The example of the ECS developer guide.
+constexpr const char* kGuide = R"({
+  "containerDefinitions": [
+    {
+      "memory": 80,
+      "essential": true,
+      "name": "gpu",
+      "image": "nvidia/cuda:9.0-base",
+      "resourceRequirements": [{"type": "GPU", "value": "2"}],
+      "command": ["sh", "-c", "nvidia-smi"],
+      "cpu": 100
+    }
+  ],
+  "family": "example-ecs-gpu"
+})";
+
+/// Everything that is honoured, and some that is not.
+constexpr const char* kEverything = R"({
+  "family": "everything",
+  "cpu": "2 vCPU", "memory": "4096",
+  "networkMode": "host", "ipcMode": "host", "pidMode": "task",
+  "runtimePlatform": {"cpuArchitecture": "X86_64", "operatingSystemFamily": "LINUX"},
+  "requiresCompatibilities": ["EC2"],
+  "executionRoleArn": "arn:aws:iam::1:role/x",
+  "tags": [{"key": "team", "value": "vision"}],
+  "placementConstraints": [{"type": "memberOf", "expression": "attribute:ecs.instance-type == p2.xlarge"}, {"type": "distinctInstance"}],
+  "volumes": [{"name": "data", "host": {"sourcePath": "/srv/data"}}, {"name": "scratch", "host": {}}, {"name": "efs", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}],
+  "containerDefinitions": [
+    {
+      "name": "prepare", "image": "debian:bookworm-slim", "entryPoint": ["sh", "-c"], "command": ["echo ${HOME} $x 'ü \"'; exit 0"],
+      "memoryReservation": 64, "essential": false, "portMappings": [], "interactive": false
+    },
+    {
+      "name": "train", "image": "registry.example/cuda@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+      "entryPoint": ["/run.sh"], "command": ["--epochs", "3"], "workingDirectory": "/srv/it's",
+      "cpu": 512, "memory": 2048, "memoryReservation": 1024,
+      "environment": [{"name": "B", "value": "2"}, {"name": "A", "value": "yes"}, {"name": "EMPTY"}],
+      "secrets": [{"name": "TOKEN", "valueFrom": "arn:aws:ssm:eu-west-1:1:parameter/token"}],
+      "dependsOn": [{"containerName": "prepare", "condition": "SUCCESS"}],
+      "resourceRequirements": [{"type": "GPU", "value": "4"}],
+      "mountPoints": [{"sourceVolume": "data", "containerPath": "/data", "readOnly": true}, {"sourceVolume": "scratch", "containerPath": "/scratch"},
+                      {"sourceVolume": "efs", "containerPath": "/efs"}],
+      "user": "1000:1000", "privileged": false, "readonlyRootFilesystem": true, "hostname": "worker", "dnsServers": ["10.0.0.2"],
+      "dnsSearchDomains": ["example"], "dockerSecurityOptions": ["no-new-privileges"], "dockerLabels": {"a": "b"}, "disableNetworking": true,
+      "extraHosts": [{"hostname": "h", "ipAddress": "10.0.0.3"}], "systemControls": [{"namespace": "net.core.somaxconn", "value": "1024"}],
+      "ulimits": [{"name": "nofile", "softLimit": 1024, "hardLimit": 4096}],
+      "linuxParameters": {"sharedMemorySize": 512, "initProcessEnabled": true, "maxSwap": 1024, "swappiness": 10,
+        "capabilities": {"add": ["SYS_PTRACE"], "drop": ["NET_RAW"]},
+        "devices": [{"hostPath": "/dev/fuse", "permissions": ["read", "write"]}],
+        "tmpfs": [{"containerPath": "/tmp", "size": 64, "mountOptions": ["noexec"]}]},
+      "logConfiguration": {"logDriver": "awslogs"}, "healthCheck": {"command": ["CMD", "true"]}, "startTimeout": 5
+    },
+    {
+      "name": "after", "image": "debian:bookworm-slim", "command": ["true"],
+      "dependsOn": [{"containerName": "train", "condition": "COMPLETE"}, {"containerName": "prepare", "condition": "START"}]
+    }
+  ]
+})";
+
+class TaskDefinition : public testing::Test {
+ protected:
+  PipelineSpec read(const std::string& text) {
+    std::ofstream(file_) << text;
+    LoadOptions options;
+    FileNotes notes;
+    options.notes = &notes;
+    auto pipeline = load(file_, options);
+    EXPECT_TRUE(notes.is_task);
+    notices_ = notes.notices;
+    return pipeline;
+  }
+  std::string error(const std::string& text) {
+    try {
+      read(text);
+    } catch (const InputError& wrong) { return wrong.what(); }
+    return "no error";
+  }
+  /// One container with these further members, of a task that has these.
+  static std::string with(const std::string& container, const std::string& task = "") {
+    return R"({"family": "f", )" + task + (task.empty() ? "" : ", ") + R"("containerDefinitions": [{"name": "c", "image": "i", "command": ["true"])" +
+           (container.empty() ? "" : ", ") + container + "}]}";
+  }
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_.path() / "task.json";
+  std::vector<std::string> notices_;
+};
+
+std::vector<std::string> words(const Command& command) {
+  std::vector<std::string> texts;
+  for (const auto& argument : command.arguments) texts.push_back(argument.parts.empty() ? "" : std::get<std::string>(argument.parts.at(0)));
+  return texts;
+}
+
+TEST_F(TaskDefinition, the_guides_example_is_a_step_with_two_gpus) {
+  const auto pipeline = read(kGuide);
+  EXPECT_EQ(pipeline.name, "example-ecs-gpu");
+  EXPECT_EQ(pipeline.execution_mode, ExecutionMode::fail_fast);
+  ASSERT_EQ(pipeline.steps.size(), 1U);
+  const auto& step = pipeline.steps[0];
+  EXPECT_EQ(step.name, "gpu");
+  EXPECT_EQ(step.line, 6U) << "where the file has it";
+  EXPECT_THAT(words(step.command), ElementsAre("sh", "-c", "nvidia-smi"));
+  EXPECT_EQ(step.settings.docker.parent_image, "nvidia/cuda:9.0-base");
+  EXPECT_EQ(step.settings.docker.skip_build, true);
+  EXPECT_EQ(step.settings.resources.gpu_count, 2U);
+  EXPECT_EQ(step.settings.resources.memory, Bytes{80} << 20);
+  EXPECT_EQ(step.settings.docker.run_args.at("cpu_shares"), 100);
+  EXPECT_FALSE(step.settings.resources.cpu_count) << "a container's CPU units are a share, no limit";
+  EXPECT_FALSE(step.cache);
+  EXPECT_TRUE(step.code && step.code.items().empty());
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("task.json:9:18: 'command' of container 'gpu' is run as it stands")));
+}
+
+TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
+  const auto pipeline = read(kEverything);
+  EXPECT_EQ(pipeline.execution_mode, ExecutionMode::continue_on_failure);
+  EXPECT_THAT(pipeline.tags, ElementsAre("team=vision"));
+  ASSERT_EQ(pipeline.steps.size(), 3U);
+  const auto &prepare = pipeline.steps[0], &train = pipeline.steps[1], &after = pipeline.steps[2];
+  EXPECT_THAT(words(prepare.command), ElementsAre("sh", "-c", "echo ${HOME} $x 'ü \"'; exit 0"));
+  EXPECT_EQ(prepare.settings.resources.memory, Bytes{4096} << 20) << "the task's, where the container has none";
+  EXPECT_EQ(prepare.settings.resources.cpu_count, 2.0);
+  EXPECT_EQ(prepare.settings.docker.network, "host");
+
+  EXPECT_THAT(words(train.command), ElementsAre("sh", "-c", R"(cd -- "$0" && exec "$@")", "/srv/it's", "/run.sh", "--epochs", "3"));
+  EXPECT_EQ(train.environment.at("A"), "yes");
+  EXPECT_EQ(train.environment.at("EMPTY"), "");
+  ASSERT_EQ(train.secrets.size(), 1U);
+  EXPECT_EQ(train.secrets[0].name, "TOKEN");
+  EXPECT_THAT(train.after, ElementsAre("prepare"));
+  const auto& resources = train.settings.resources;
+  EXPECT_EQ(resources.gpu_count, 4U);
+  EXPECT_EQ(resources.memory, Bytes{2048} << 20);
+  EXPECT_EQ(resources.shm_size, Bytes{512} << 20);
+  EXPECT_THAT(resources.placement_constraints.items(), ElementsAre("attribute:ecs.instance-type == p2.xlarge"));
+  const auto& docker = train.settings.docker;
+  EXPECT_EQ(docker.network, "none") << "disableNetworking";
+  EXPECT_EQ(docker.user, "1000:1000");
+  EXPECT_EQ(docker.platform, "linux/amd64");
+  EXPECT_THAT(docker.volumes.items(), ElementsAre("/srv/data:/data:ro", "everything-scratch:/scratch"));
+  EXPECT_EQ(docker.labels.at("a"), "b");
+  const json run_args = docker.run_args;
+  EXPECT_EQ(run_args, json::parse(R"({"cap_add": ["SYS_PTRACE"], "cap_drop": ["NET_RAW"], "cpu_shares": 512, "devices": ["/dev/fuse:/dev/fuse:rw"],
+    "dns": ["10.0.0.2"], "dns_search": ["example"], "extra_hosts": ["h:10.0.0.3"], "hostname": "worker", "init": true, "ipc_mode": "host",
+    "mem_reservation": 1073741824, "mem_swappiness": 10, "memswap_limit": 3221225472, "read_only": true, "security_opt": ["no-new-privileges"],
+    "sysctls": {"net.core.somaxconn": "1024"}, "tmpfs": {"/tmp": "size=64m,noexec"}, "ulimits": {"nofile": {"soft": 1024, "hard": 4096}}})"));
+  EXPECT_THAT(after.after, ElementsAre("train"));
+}
+
+TEST_F(TaskDefinition, what_is_not_honoured_is_named_with_its_place_and_nothing_else_is) {
+  read(kEverything);
+  const auto notices = notices_;
+  for (const char* part : {"'executionRoleArn' of the task definition", "'pidMode' task", "distinctInstance", "docker's volume 'everything-scratch'",
+                           "'efsVolumeConfiguration' of a volume", "'efs' is not mounted in container 'train'", "your own variable TOKEN",
+                           "'logConfiguration' of container 'train'", "'healthCheck' of container 'train'", "'startTimeout' of container 'train'",
+                           "waits for the success of 'train'", "does not wait for 'prepare' to start", "'essential: false' is honoured in part",
+                           "'command' of container 'after' is run as it stands"})
+    EXPECT_THAT(notices, Contains(HasSubstr(part)));
+  EXPECT_EQ(notices.size(), 14U) << testing::PrintToString(notices);
+  EXPECT_THAT(notices, Contains(HasSubstr("task.json:4:56: 'pidMode'")));
+}
+
+/// Two pipelines do the same; places and files aside.
+void expect_equal(const PipelineSpec& one, const PipelineSpec& two) {
+  EXPECT_EQ(one.name, two.name);
+  EXPECT_EQ(one.tags, two.tags);
+  EXPECT_EQ(one.execution_mode, two.execution_mode);
+  ASSERT_EQ(one.steps.size(), two.steps.size());
+  for (std::size_t i = 0; i < one.steps.size(); ++i) {
+    const auto &a = one.steps[i], &b = two.steps[i];
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.command, b.command);
+    EXPECT_EQ(a.environment, b.environment);
+    EXPECT_EQ(a.after, b.after);
+    EXPECT_EQ(a.cache, b.cache);
+    EXPECT_EQ(a.code.items(), b.code.items());
+    EXPECT_EQ(a.secrets.size(), b.secrets.size());
+    EXPECT_EQ(to_json(a.settings), to_json(b.settings));
+  }
+}
+
+TEST_F(TaskDefinition, the_imported_file_is_the_same_pipeline) {
+  for (const std::string text : {kGuide, kEverything}) {
+    const auto direct = read(text);
+    std::vector<std::string> notices;
+    const auto yaml = import_task_definition(file_, notices);
+    EXPECT_EQ(notices, notices_);
+    EXPECT_EQ(yaml.find('\t'), std::string::npos);
+    expect_equal(direct, parse(yaml, folder_.path() / "pipeline.yaml"));
+  }
+}
+
+TEST_F(TaskDefinition, what_describe_task_definition_prints_is_taken) {
+  const std::string inner = kGuide;
+  const auto described =
+      read(R"({"taskDefinition": )" + inner.substr(0, inner.rfind('}')) +
+           R"(, "taskDefinitionArn": "arn:x", "revision": 3, "status": "ACTIVE", "requiresAttributes": [{"name": "x"}], "registeredAt": 1.5e9,
+    "registeredBy": "me", "compatibilities": ["EC2"]}, "tags": []})");
+  EXPECT_EQ(notices_.size(), 1U);
+  expect_equal(described, read(kGuide));
+}
+
+TEST_F(TaskDefinition, json_that_is_no_yaml_is_read_all_the_same) {
+  const auto pipeline = read(
+      "{\n\t\"family\":\t\"f\",\r\n\t\"containerDefinitions\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"\\ud83d\\ude00 \\/ \\u00e9\\t\"]}]}\n");
+  EXPECT_THAT(words(pipeline.steps[0].command), ElementsAre("\xF0\x9F\x98\x80 / é\t"));
+}
+
+TEST_F(TaskDefinition, a_pipeline_file_is_not_imported) {
+  std::ofstream(file_) << "name: x\nsteps: {a: {command: x}}\n";
+  std::vector<std::string> notices;
+  EXPECT_THROW(
+      try { import_task_definition(file_, notices); } catch (const InputError& wrong) {
+        EXPECT_THAT(wrong.what(), HasSubstr("no ECS task definition"));
+        throw;
+      },
+      InputError);
+}
+
+TEST_F(TaskDefinition, units_and_limits_are_checked) {
+  EXPECT_EQ(read(with("", R"("cpu": ".5 vcpu", "memory": "1 GB")")).steps[0].settings.resources.cpu_count, 0.5);
+  EXPECT_EQ(read(with("", R"("cpu": 256, "memory": 512)")).steps[0].settings.resources.memory, Bytes{512} << 20);
+  EXPECT_EQ(read(with(R"("cpu": 0)")).steps[0].settings.docker.run_args.size(), 0U);
+  EXPECT_THAT(error(with(R"("memory": 100, "memoryReservation": 200)")), HasSubstr("'memoryReservation' of container 'c' is more than its 'memory'"));
+  EXPECT_THAT(error(with(R"("memory": 2048)", R"("memory": "1 GB")")), HasSubstr("more memory than the task's 1024 MiB"));
+  EXPECT_THAT(error(with(R"("memory": "many")")), HasSubstr("'memory' must be a whole number"));
+  EXPECT_THAT(error(with("", R"("cpu": "2 CPUs")")), HasSubstr("'cpu' must be CPU units"));
+  for (const char* value : {"\"0\"", "\"-1\"", "\"two\"", "\"1.5\"", "\"\"", "[]", "\"99999999999999999999\""})
+    EXPECT_THAT(error(with(std::string(R"("resourceRequirements": [{"type": "GPU", "value": )") + value + "}]")),
+                HasSubstr("'value' must be a whole number"));
+}
+
+}  // namespace
+}  // namespace pipeline::spec
