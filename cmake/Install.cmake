@@ -1,7 +1,7 @@
 # What `cmake --install` brings, and the Debian packages that CPack makes of it: `pipe` (the command) and `pipe-dev` (headers, libraries, CMake package).
 include(CMakePackageConfigHelpers)
 
-set(PIPELINE_ROOMS core net vcs settings gpu store spec docker orchestrators engine)
+set(PIPELINE_ROOMS core net vcs settings gpu store spec dsl docker orchestrators engine cli)
 set(PIPELINE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/pipeline)
 
 # The command, with what it reads.
@@ -29,7 +29,7 @@ target_compile_features(pipeline_headers INTERFACE cxx_std_20)
 target_link_libraries(pipeline_headers INTERFACE nlohmann_json::nlohmann_json)
 set_target_properties(pipeline_headers PROPERTIES EXPORT_NAME headers)
 add_library(pipeline_pipeline INTERFACE)
-target_link_libraries(pipeline_pipeline INTERFACE pipeline_headers pipeline_engine pipeline_spec)
+target_link_libraries(pipeline_pipeline INTERFACE pipeline_headers pipeline_cli)
 set_target_properties(pipeline_pipeline PROPERTIES EXPORT_NAME pipeline)
 foreach(room ${PIPELINE_ROOMS})
   set_target_properties(pipeline_${room} PROPERTIES EXPORT_NAME ${room})

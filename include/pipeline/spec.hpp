@@ -100,6 +100,7 @@ struct StepSpec {
   std::vector<OutputSpec> outputs;
   std::vector<std::string> after;  ///< Steps that must have succeeded first, besides those of the inputs.
   StringList code;                 ///< Files, folders and globs below PipelineSpec::root; not given: found by reading the command.
+  StringMap files;                 ///< Further files of the step's code, whose text stands in a program: name to content.
   StepEnvironment environment;
   std::vector<SecretSpec> secrets;
   Settings settings;  ///< The pipeline's merged in.

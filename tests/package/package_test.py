@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -32,9 +33,26 @@ class Package(unittest.TestCase):
         run("cmake", "--build", build)
         self.assertEqual(run(build / "consumer"), "consumer 1 cached\n")
         run(build / "values")
+        self.check_pipeline(build / "sums")
         exported = "".join(file.read_text() for file in prefix.rglob("pipeline*.cmake"))
         for private in (str(BUILD), str(HERE.parents[1])):
             self.assertNotIn(private, exported, "the installed package names a folder of the build")
+
+    def check_pipeline(self, program):
+        """It runs, and what it has made can be had."""
+        folder = self.folder / "work"
+        folder.mkdir()
+        run(program, "run", "-o", "local", "--param", "count=5", cwd=folder)
+        run(program, "artifacts", "latest", "sum.result", "--copy", "sum.json", cwd=folder)
+        self.assertEqual((folder / "sum.json").read_text(), "15.0\n")
+
+    def test_sources_below_a_project_build_with_it(self):
+        build = self.folder / "build"
+        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+        run("cmake", "-S", HERE / "subdirectory", "-B", build, "-G", "Ninja", f"-DPIPELINE_SOURCES={HERE.parents[1]}", "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", *launcher)
+        run("cmake", "--build", build, "--target", "sums")
+        self.check_pipeline(next(path for path in (build / "sums", build / "bin/sums") if path.exists()))
 
     def test_debian_packages_name_what_they_need_and_the_command_runs_from_one(self):
         run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder / "deb", cwd=self.folder)

@@ -1,0 +1,244 @@
+// NumPy's format, version 1.0: "\x93NUMPY", 1, 0, the header's length in two bytes, a Python dictionary, blanks up to a multiple of 64 bytes, data.
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstring>
+
+#include <pipeline/array.hpp>
+
+#include "core/file.hpp"
+#include "dsl/array_folder.hpp"
+
+static_assert(std::endian::native == std::endian::little, "the element types of arrays are written as little-endian");
+
+namespace pipeline::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view magic("\x93NUMPY\x01\x00", 8);
+constexpr std::size_t alignment = 64;
+constexpr std::size_t longest_header = 4096;
+
+fs::path& memory_folder() {
+  static fs::path folder;
+  return folder;
+}
+
+[[noreturn]] void fail(const std::string& what, int error) { throw CodecError(what + ": " + std::strerror(error)); }
+
+std::string header_of(const std::string& descr, const std::vector<std::size_t>& shape) {
+  std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? " " : "") + std::to_string(shape[i]) + ",";
+  if (shape.size() > 1) text.pop_back();
+  text += "), }";
+  const std::size_t begin = magic.size() + 2;
+  while ((begin + text.size() + 1) % alignment != 0) text += ' ';
+  text += '\n';
+  std::string header(magic);
+  header += static_cast<char>(text.size() & 0xff);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
+}
+
+struct Header {
+  std::string descr;
+  std::vector<std::size_t> shape;
+  bool fortran_order = false;
+  std::size_t size = 0;  ///< Bytes before the data.
+};
+
+/// The text between `'key': ` and the next of `ends`.
+std::string member(std::string_view text, std::string_view key, std::string_view ends) {
+  const auto at = text.find("'" + std::string(key) + "':");
+  if (at == text.npos) return {};
+  const auto begin = text.find_first_not_of(' ', at + key.size() + 3);
+  const auto end = text.find_first_of(ends, begin == text.npos ? begin : begin + 1);
+  return begin == text.npos || end == text.npos ? std::string() : std::string(text.substr(begin, end - begin));
+}
+
+Header parse(std::string_view begin, const fs::path& file) {
+  const auto bad = [&](const std::string& why) { throw CodecError("cannot read " + file.string() + ": " + why); };
+  if (begin.size() < 10 || begin.substr(0, 6) != magic.substr(0, 6)) bad("expected a .npy array, but it does not begin as one");
+  const bool is_long = begin[6] >= 2;
+  if (begin.size() < 12) bad("it is cut short");
+  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(begin[i])); };
+  const std::size_t length = byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : 0);
+  Header header;
+  header.size = (is_long ? 12 : 10) + length;
+  if (header.size > begin.size()) bad(begin.size() < longest_header ? "it is cut short" : "its header is too long");
+  const auto text = begin.substr(is_long ? 12 : 10, length);
+  header.descr = member(text, "descr", ",");
+  if (header.descr.size() >= 2) header.descr = header.descr.substr(1, header.descr.size() - 2);
+  header.fortran_order = member(text, "fortran_order", ",}") == "True";
+  const auto shape = member(text, "shape", ")");
+  if (header.descr.empty() || shape.empty()) bad("its .npy header says no type and shape");
+  for (std::size_t i = 1; i < shape.size();) {
+    if (shape[i] < '0' || shape[i] > '9') {
+      ++i;
+      continue;
+    }
+    std::size_t n = 0;
+    for (; i < shape.size() && shape[i] >= '0' && shape[i] <= '9'; ++i)
+      if (__builtin_mul_overflow(n, std::size_t{10}, &n) || __builtin_add_overflow(n, static_cast<std::size_t>(shape[i] - '0'), &n))
+        bad("its shape is too large");
+    header.shape.push_back(n);
+  }
+  return header;
+}
+
+std::string words_of(const std::string& descr) {
+  if (descr.size() < 3) return descr;
+  const auto size = descr.substr(2);
+  const auto bits = [&] { return std::to_string(std::stoul(size) * 8); };
+  switch (descr[1]) {
+    case 'f': return "floating point numbers of " + bits() + " bits";
+    case 'i': return "integers of " + bits() + " bits";
+    case 'u': return "unsigned integers of " + bits() + " bits";
+    case 'V': return "structs of " + size + " bytes";
+    default: return "'" + descr + "'";
+  }
+}
+
+/// Bytes of data; throws if the array is of other elements, or not all there.
+std::size_t check(const Header& header, const std::string& descr, std::size_t element_size, std::size_t file_size, const fs::path& file) {
+  const auto bad = [&](const std::string& why) { throw CodecError("cannot read " + file.string() + ": " + why); };
+  if (header.descr != descr) bad("expected an array of " + words_of(descr) + ", found " + words_of(header.descr));
+  if (header.fortran_order && header.shape.size() > 1) bad("expected C's order of elements, found Fortran's (numpy.ascontiguousarray helps)");
+  std::size_t bytes = element_size;
+  for (const auto n : header.shape)
+    if (__builtin_mul_overflow(bytes, n, &bytes)) bad("its shape is too large");
+  if (file_size < header.size || file_size - header.size != bytes)
+    bad("it should hold " + std::to_string(bytes) + " bytes of data by its shape, and holds " +
+        std::to_string(file_size < header.size ? 0 : file_size - header.size));
+  return bytes;
+}
+
+struct Opened {
+  Descriptor file;
+  Header header;
+  std::size_t bytes;
+};
+
+Opened open_array(const fs::path& path, const std::string& descr, std::size_t element_size) {
+  Opened opened{Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
+  if (!opened.file) fail("cannot read " + path.string(), errno);
+  struct stat status {};
+  ::fstat(opened.file.get(), &status);
+  if (S_ISDIR(status.st_mode)) throw CodecError("cannot read " + path.string() + ": expected a .npy array, found a folder");
+  char begin[longest_header];
+  const auto got = ::pread(opened.file.get(), begin, sizeof begin, 0);
+  if (got < 0) fail("cannot read " + path.string(), errno);
+  opened.header = parse({begin, static_cast<std::size_t>(got)}, path);
+  opened.bytes = check(opened.header, descr, element_size, static_cast<std::size_t>(status.st_size), path);
+  return opened;
+}
+
+void write_fully(int file, const void* data, std::size_t bytes, const fs::path& path) {
+  const auto* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const auto written = ::write(file, from, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot write " + path.string(), errno);
+    from += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+Descriptor create(const fs::path& path) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file) fail("cannot write " + path.string(), errno);
+  return file;
+}
+
+}  // namespace
+
+void make_arrays_in(const fs::path& folder) { memory_folder() = folder; }
+
+ArrayMemory::~ArrayMemory() {
+  if (start_) ::munmap(start_, length_);
+  if (file_ >= 0) ::close(file_);
+}
+
+ArrayMemory::ArrayMemory(ArrayMemory&& other) noexcept { *this = std::move(other); }
+
+ArrayMemory& ArrayMemory::operator=(ArrayMemory&& other) noexcept {
+  std::swap(start_, other.start_);
+  std::swap(data_, other.data_);
+  std::swap(length_, other.length_);
+  std::swap(file_, other.file_);
+  std::swap(writable_, other.writable_);
+  return *this;
+}
+
+ArrayMemory ArrayMemory::make(const std::string& descr, const std::vector<std::size_t>& shape, std::size_t element_size) {
+  const auto header = header_of(descr, shape);
+  std::size_t bytes = element_size;
+  for (const auto n : shape)
+    if (__builtin_mul_overflow(bytes, n, &bytes)) throw CodecError("an array cannot be that large");
+  ArrayMemory memory;
+  memory.length_ = header.size() + bytes;
+  const auto& folder = memory_folder();
+  // A file without a name yet: its pages need no swap, and save() only has to give it one.
+  if (!folder.empty()) memory.file_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (memory.file_ >= 0 && ::ftruncate(memory.file_, static_cast<off_t>(memory.length_)) != 0) fail("cannot make an array", errno);
+  memory.start_ = ::mmap(nullptr, memory.length_, PROT_READ | PROT_WRITE,
+                         memory.file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, memory.file_, 0);
+  if (memory.start_ == MAP_FAILED) {
+    memory.start_ = nullptr;
+    fail("cannot make an array of " + std::to_string(bytes) + " bytes", errno);
+  }
+  std::memcpy(memory.start_, header.data(), header.size());
+  memory.data_ = static_cast<char*>(memory.start_) + header.size();
+  memory.writable_ = true;
+  return memory;
+}
+
+ArrayMemory ArrayMemory::map(const fs::path& path, const std::string& descr, std::size_t element_size, std::vector<std::size_t>& shape) {
+  auto opened = open_array(path, descr, element_size);
+  ArrayMemory memory;
+  memory.length_ = opened.header.size + opened.bytes;
+  memory.start_ = ::mmap(nullptr, memory.length_, PROT_READ, MAP_SHARED, opened.file.get(), 0);
+  if (memory.start_ == MAP_FAILED) {
+    memory.start_ = nullptr;
+    fail("cannot map " + path.string(), errno);
+  }
+  memory.data_ = static_cast<char*>(memory.start_) + opened.header.size;
+  memory.file_ = opened.file.release();
+  shape = std::move(opened.header.shape);
+  return memory;
+}
+
+void ArrayMemory::save(const fs::path& path) const {
+  if (file_ >= 0 && writable_) {
+    const auto self = "/proc/self/fd/" + std::to_string(file_);
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+    if (errno == EEXIST) fail("cannot write " + path.string(), EEXIST);
+  }
+  const auto file = create(path);
+  write_fully(file.get(), start_, length_, path);
+}
+
+void write_array(const fs::path& path, const std::string& descr, const std::vector<std::size_t>& shape, const void* data, std::size_t bytes) {
+  const auto file = create(path);
+  const auto header = header_of(descr, shape);
+  write_fully(file.get(), header.data(), header.size(), path);
+  write_fully(file.get(), data, bytes, path);
+}
+
+void read_array(const fs::path& path, const std::string& descr, std::size_t element_size, const std::function<void*(std::size_t)>& allocate) {
+  const auto opened = open_array(path, descr, element_size);
+  auto* to = static_cast<char*>(allocate(opened.bytes / element_size));
+  for (std::size_t done = 0; done < opened.bytes;) {
+    const auto got = ::pread(opened.file.get(), to + done, opened.bytes - done, static_cast<off_t>(opened.header.size + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail("cannot read " + path.string(), got < 0 ? errno : EIO);
+    done += static_cast<std::size_t>(got);
+  }
+}
+
+}  // namespace pipeline::detail

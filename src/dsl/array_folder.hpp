@@ -1,0 +1,12 @@
+/// @file
+/// Where the memory of new arrays is, so that they become outputs without a copy.
+#pragma once
+
+#include <filesystem>
+
+namespace pipeline::detail {
+
+/// Arrays made from now on are unnamed files in this folder; where that cannot be (tmpfs of old kernels), and before the call, plain memory.
+void make_arrays_in(const std::filesystem::path& folder);
+
+}  // namespace pipeline::detail

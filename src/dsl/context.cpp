@@ -1,0 +1,37 @@
+#include <pipeline/context.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace pipeline {
+namespace {
+
+/// One write, so that lines of several threads do not mix.
+void write_line(const nlohmann::json& object) {
+  const auto line = "@pipe " + object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const auto written = ::write(STDERR_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) return;  // a log that nobody takes is no reason to fail
+    if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+void StepContext::log(Level level, std::string_view message, const nlohmann::json& fields) const {
+  nlohmann::json object{{"level", to_string(level)}, {"message", message}};
+  if (fields.is_object() && !fields.empty()) object["fields"] = fields;
+  write_line(object);
+}
+
+void StepContext::progress(double fraction, std::string_view message) const {
+  nlohmann::json object{{"progress", std::clamp(fraction, 0.0, 1.0)}};
+  if (!message.empty()) object["message"] = message;
+  write_line(object);
+}
+
+void StepContext::metric(std::string_view name, double value) const { write_line({{"metric", name}, {"value", value}}); }
+
+}  // namespace pipeline

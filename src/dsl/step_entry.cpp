@@ -1,0 +1,247 @@
+#include "dsl/step_entry.hpp"
+
+#include <cxxabi.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "dsl/array_folder.hpp"
+
+namespace pipeline::dsl {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? value : "";
+}
+
+/// The value of a variable that the orchestrator sets.
+std::string required(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (!value) throw std::runtime_error("the variable " + name + " is not set: the step was not started by a run");
+  return value;
+}
+
+class Run final : public detail::StepRun {
+ public:
+  Run(const detail::Declaration& declaration, std::stop_token stop) : declaration_(declaration) {
+    pipeline_ = variable("PIPE_PIPELINE");
+    step_ = variable("PIPE_STEP_NAME");
+    run_id_ = variable("PIPE_RUN_ID");
+    attempt_ = static_cast<unsigned>(std::max(1, std::atoi(variable("PIPE_ATTEMPT").c_str())));
+    code_ = fs::current_path();
+    scratch_ = fs::path(variable("PIPE_FAILURE_FILE")).parent_path();
+    stop_ = std::move(stop);
+  }
+
+  fs::path input(std::size_t i) const override { return required(variable_name("PIPE_INPUT_", declaration_.arguments.at(i).name)); }
+
+  std::vector<fs::path> inputs(std::size_t i) const override {
+    const auto folder = input(i);
+    std::vector<fs::path> paths;
+    for (const auto& entry : detail::read_json(folder / "index.json")) paths.push_back(folder / entry.at("file").get<std::string>());
+    return paths;
+  }
+
+  json parameter(std::size_t i, bool is_text) const override {
+    const auto text = required(variable_name("PIPE_PARAM_", declaration_.arguments.at(i).name));
+    if (is_text) return text;
+    auto value = json::parse(text, nullptr, false);
+    return value.is_discarded() ? json(text) : value;
+  }
+
+  fs::path output(std::size_t i) const override { return required(variable_name("PIPE_OUTPUT_", declaration_.outputs.at(i).name)); }
+
+  void doing(const char* what, std::size_t index) override {
+    doing_ = what;
+    index_ = index;
+  }
+
+  /// ` while reading its argument 'data'`, or empty while the function itself runs.
+  std::string while_doing() const {
+    if (!*doing_) return {};
+    const bool result = std::string_view(doing_).find("result") != std::string_view::npos;
+    const auto& name = result ? declaration_.outputs.at(index_).name : declaration_.arguments.at(index_).name;
+    return std::string("while ") + doing_ + " '" + name + "'";
+  }
+
+ private:
+  const detail::Declaration& declaration_;
+  const char* doing_ = "";
+  std::size_t index_ = 0;
+};
+
+std::string demangled(const char* name) {
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  auto type = detail::tidy_type(status == 0 ? text.get() : name);
+  constexpr std::string_view nested = "std::_Nested_exception<";  // of std::throw_with_nested
+  if (type.starts_with(nested) && type.ends_with('>')) type = type.substr(nested.size(), type.size() - nested.size() - 1);
+  return type;
+}
+
+/// Type and message of the exception, and of those nested in it, the outermost first.
+void unroll(const std::exception_ptr& error, json& list) {
+  constexpr std::size_t most = 20;
+  if (list.size() == most) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    list.push_back({{"type", demangled(typeid(e).name())}, {"message", e.what()}});
+    try {
+      std::rethrow_if_nested(e);
+    } catch (...) { unroll(std::current_exception(), list); }
+  } catch (const std::string& text) { list.push_back({{"type", "std::string"}, {"message", text}}); } catch (const char* text) {
+    list.push_back({{"type", "const char*"}, {"message", text}});
+  } catch (...) {
+    const auto* type = abi::__cxa_current_exception_type();
+    list.push_back({{"type", type ? demangled(type->name()) : "an unknown type"}, {"message", ""}});
+  }
+}
+
+/// What the failing of this process is told with.
+struct Story {
+  const Run* run = nullptr;
+  const detail::Declaration* declaration = nullptr;
+} story;
+
+void tell(const std::exception_ptr& error, const char* how) {
+  json all = json::array();
+  unroll(error, all);
+  const auto doing = story.run ? story.run->while_doing() : std::string();
+  const auto& declaration = *story.declaration;
+  json failure = all[0];
+  failure["how"] = how;
+  const auto place = fs::path(declaration.where.file_name()).filename().string() + ":" + std::to_string(declaration.where.line());
+  failure["where"] = doing + (doing.empty() ? "" : ", ") + "step '" + declaration.options.name + "' at " + place;
+  failure["causes"] = json::array();
+  for (std::size_t i = 1; i < all.size(); ++i) failure["causes"].push_back(all[i]);
+
+  std::string text;
+  for (const auto& each : all)
+    text +=
+        (text.empty() ? std::string(how) + " " : "  caused by ") + each["type"].get<std::string>() + ": " + each["message"].get<std::string>() + "\n";
+  text += "  " + failure["where"].get<std::string>() + "\n";
+  std::fflush(stdout);
+  std::fputs(text.c_str(), stderr);
+  const auto file = variable("PIPE_FAILURE_FILE");
+  if (file.empty()) return;
+  try {
+    write_file_atomically(file, failure.dump(-1, ' ', false, json::error_handler_t::replace));
+  } catch (const std::exception& e) { std::fprintf(stderr, "  (cannot write %s: %s)\n", file.c_str(), e.what()); }
+}
+
+/// An exception that nobody catches, in a thread or out of a noexcept function.
+[[noreturn]] void on_terminate() {
+  if (const auto error = std::current_exception()) tell(error, "was ended by an exception that nobody caught,");
+  std::abort();
+}
+
+/// Where it crashed, as far as that can be told without symbols of its own; then dies of the signal.
+void on_crash(int signal) {
+  void* frames[64];
+  const auto count = ::backtrace(frames, 64);
+  const char* name = ::sigabbrev_np(signal);
+  for (const char* part : {"crashed: SIG", name ? name : "?", "\n"})
+    if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
+  ::backtrace_symbols_fd(frames, count, STDERR_FILENO);
+  ::raise(signal);  // SA_RESETHAND: the default is to die of it
+}
+
+void catch_crashes() {
+  void* frame;
+  ::backtrace(&frame, 1);        // loads what it needs now: not to be done in a handler
+  static char stack[64 * 1024];  // of a thread whose own has overflowed
+  stack_t other{};
+  other.ss_sp = stack;
+  other.ss_size = sizeof stack;
+  ::sigaltstack(&other, nullptr);
+  struct sigaction action {};
+  action.sa_handler = on_crash;
+  action.sa_flags = SA_RESETHAND | SA_ONSTACK | SA_NODEFER;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::sigaction(signal, &action, nullptr);
+}
+
+int stop_pipe = -1;
+
+/// SIGTERM asks the function to stop, if it can be asked. The thread lives as long as the process.
+void stop_on_signal(std::stop_source source) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  stop_pipe = ends[1];
+  std::thread([source, read_end = ends[0]]() mutable {
+    char byte;
+    while (::read(read_end, &byte, 1) < 0 && errno == EINTR) {}
+    source.request_stop();
+  }).detach();
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    const char byte = 0;
+    if (::write(stop_pipe, &byte, 1) < 0) ::_exit(143);
+  };
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
+}
+
+const detail::Declaration& find(const Pipeline& pipeline, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& step : pipeline.steps()) {
+    if (step.options.name == name && step.entry) return step;
+    if (step.entry) names.push_back(step.options.name);
+  }
+  throw InputError("this program has no function step '" + name + "'", did_you_mean(name, names));
+}
+
+}  // namespace
+
+std::optional<std::string> step_to_enter() {
+  const auto line = read_file("/proc/self/cmdline");  // also where the program is started through its loader
+  constexpr std::string_view option("\0--pipe-step\0", 13);
+  const auto at = line.find(option);
+  if (at == line.npos) return std::nullopt;
+  return line.substr(at + option.size(), line.find('\0', at + option.size()) - at - option.size());
+}
+
+int enter_step(const Pipeline& pipeline, const std::string& name) {
+  try {
+    const auto& declaration = find(pipeline, name);
+    story.declaration = &declaration;
+    std::set_terminate(on_terminate);
+    catch_crashes();
+    std::stop_source source;
+    std::vector<detail::Slot> slots;
+    for (const auto& argument : declaration.arguments) slots.push_back(argument.slot);
+    if (std::ranges::find(slots, detail::Slot::context) != slots.end()) stop_on_signal(source);
+    if (!declaration.outputs.empty())
+      detail::make_arrays_in(fs::path(variable(variable_name("PIPE_OUTPUT_", declaration.outputs[0].name))).parent_path());
+    Run run(declaration, source.get_token());
+    story.run = &run;
+    try {
+      declaration.entry(run, slots);
+    } catch (...) {
+      tell(std::current_exception(), "threw");
+      return 1;
+    }
+    std::fflush(stdout);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}
+
+}  // namespace pipeline::dsl

@@ -1,0 +1,61 @@
+"""What must not compile does not, and the first lines of the message say why in the user's terms. What the guide shows does compile."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FIRST_LINES = 14
+
+
+def compile(file, *options):
+    return subprocess.run(
+        [os.environ.get("CXX", "g++"), "-std=c++20", "-Wall", "-Wextra", "-fsyntax-only", "-I", ROOT / "include", *options, file],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "LC_ALL": "C"},
+    )
+
+
+class WhatMustNotCompile(unittest.TestCase):
+    def test_message_says_it_in_the_users_terms(self):
+        cases = sorted((HERE / "compile_fail").glob("*.cpp"))
+        self.assertGreater(len(cases), 5)
+        for case in cases:
+            with self.subTest(case.stem):
+                done = compile(case)
+                self.assertNotEqual(done.returncode, 0, "it compiles")
+                first = "\n".join(done.stdout.splitlines()[:FIRST_LINES])
+                self.assertIn(case.name + ":", first, "the user's own line is not among the first")
+                for expected in re.findall(r"^// expect: (.*)$", case.read_text(), re.MULTILINE):
+                    self.assertIn(expected, first.replace("‘", "'").replace("’", "'"))
+
+
+class WhatTheGuideShows(unittest.TestCase):
+    def test_every_block_of_code_compiles(self):
+        blocks = re.findall(r"^```cpp\n(.*?)^```", (ROOT / "docs/dsl.md").read_text(), re.DOTALL | re.MULTILINE)
+        self.assertGreater(len(blocks), 5)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "guide.cpp"
+            # One after the other, as a reader has them: statements go into a function of their own.
+            head = "#include <pipeline/pipeline.hpp>\n#include <fstream>\n#include <iostream>\nnamespace pl = pipeline;\nusing namespace pipeline::literals;\n"
+            inside, outside = [], []
+            for block in blocks:
+                if block.startswith("#include"):
+                    whole = pathlib.Path(folder) / f"whole{len(outside)}.cpp"
+                    whole.write_text(block)
+                    done = compile(whole)
+                    self.assertEqual(done.returncode, 0, block + done.stdout)
+                elif re.match(r"(auto|pl::Pipeline|digits|const|pl::RunResult)\b", block):
+                    inside.append(block)
+                else:
+                    outside.append(block)
+            file.write_text(head + "".join(outside) + "void guide(pl::Pipeline& digits) {\n" + "".join(inside) + "}\n")
+            done = compile(file, "-Wno-unused-variable", "-Wno-unused-but-set-variable")
+            self.assertEqual(done.returncode, 0, file.read_text() + done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,136 @@
+"""C++ programs with a pipeline of their own, as their users see them: every kind of step, every kind of end."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+BIN = pathlib.Path(os.environ["BUILD_DIR"]) / "bin"
+PROGRAM = BIN / "dsl_program"
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def program(self, which, *words, code=0, **variables):
+        done = subprocess.run(
+            [PROGRAM, *words], cwd=self.folder, env={**os.environ, "DSL_PROGRAM": which, "NO_COLOR": "1", **variables},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def run_local(self, which, *words, **options):
+        return self.program(which, "run", "-o", "local", *words, **options)
+
+    def events(self, which, *words, **options):
+        text = self.run_local(which, "--output", "json", *words, **options)
+        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+    def failure(self, events, step):
+        return next(e["failure"] for e in events if e["event"] == "step_finished" and e["step"] == step)
+
+    def test_functions_scripts_and_instances_run_in_one_graph(self):
+        text = self.run_local("lines")
+        self.assertIn("lines", text)
+        copied = self.folder / "winner.json"
+        self.program("lines", "artifacts", "latest", "best.result", "--copy", str(copied))
+        self.assertEqual(json.loads(copied.read_text()), {"offset": 1.0, "slope": 2.0})
+        self.program("lines", "artifacts", "latest", "count_lines.result", "--copy", str(self.folder / "n.json"))
+        self.assertEqual((self.folder / "n.json").read_text(), "2\n")
+
+    def test_second_run_reuses_all_and_a_parameter_only_reruns_what_takes_it(self):
+        self.run_local("lines")
+        ends = {e["step"]: e["status"] for e in self.events("lines") if e["event"] == "step_finished"}
+        self.assertEqual(set(ends.values()), {"cached"})
+        ends = {e["step"]: e["status"] for e in self.events("lines", "--param", "split.arg2=0.5") if e["event"] == "step_finished"}
+        self.assertEqual((ends["make"], ends["split"]), ("cached", "succeeded"))
+        ends = {e["step"]: e["status"] for e in self.events("lines", "--param", "count=50") if e["event"] == "step_finished"}
+        self.assertEqual(ends["make"], "succeeded")
+
+    def test_log_lines_have_their_fields(self):
+        self.run_local("lines")
+        text = self.program("lines", "logs", "latest", "fit.ridge-0.0")
+        self.assertIn("points=80", text)
+        lines = [json.loads(line) for line in self.program("lines", "logs", "latest", "fit.ridge-0.0", "--output", "json").splitlines()]
+        self.assertEqual(lines[0]["data"]["fields"], {"points": 80, "ridge": 0.0})
+        self.assertEqual(lines[0]["line"], "info: fitted points=80 ridge=0.0")
+        self.assertEqual(lines[1]["data"]["progress"], 0.5)
+
+    def test_exception_is_told_with_type_message_and_place(self):
+        events = self.events("throws", code=1, TOKEN="s3cret-value")
+        failure = self.failure(events, "fails")
+        self.assertEqual(failure["kind"], "exception")
+        self.assertRegex(
+            failure["message"],
+            r"^threw std::runtime_error: cannot read the table; caused by std::out_of_range: .*\(step 'fails' at program\.cpp:\d+\)$",
+        )
+
+    def test_secret_in_an_exception_is_masked(self):
+        text = self.run_local("throws", code=1, TOKEN="s3cret-value")
+        self.assertNotIn("s3cret-value", text)
+        self.assertIn("std::invalid_argument: the value is ", text)
+        stored = b"".join(p.read_bytes() for p in (self.folder / ".pipe").rglob("*") if p.is_file() and p.stat().st_size < 1 << 22)
+        self.assertNotIn(b"s3cret-value", stored)
+
+    def test_crash_is_told_by_its_signal(self):
+        failure = self.failure(self.events("crashes", code=1), "crashes")
+        self.assertEqual(failure["kind"], "signal")
+        self.assertIn("SIGSEGV", failure["message"])
+        self.assertIn("crashed: SIGSEGV", "\n".join(failure["details"]))
+
+    def test_step_that_asks_is_stopped_politely(self):
+        events = self.events("polite", code=1)
+        self.assertEqual(self.failure(events, "polite")["kind"], "timed_out")
+        self.assertIn("stopping", self.program("polite", "logs", "latest", "polite"))
+
+    def test_step_that_ignores_cancellation_is_killed_and_that_is_said(self):
+        process = subprocess.Popen(
+            [PROGRAM, "run", "-o", "local", "--output", "json"], cwd=self.folder, env={**os.environ, "DSL_PROGRAM": "stubborn"},
+            stdout=subprocess.PIPE, text=True,
+        )
+        lines = []
+        for line in process.stdout:
+            lines.append(json.loads(line))
+            if lines[-1]["event"] == "step_log":
+                process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(), 130)
+        failure = self.failure(lines, "stubborn")
+        self.assertEqual(failure["kind"], "cancelled")
+        self.assertIn("killed", failure["message"])
+
+    def test_all_that_is_wrong_is_told_at_once_with_the_line_of_each_step(self):
+        text = self.program("wrong", "validate", code=2)
+        for part in ("'one.two' cannot be a step's name", "two steps are called 'twice'", "volumes", "the step has no input 'nothing'"):
+            self.assertIn(part, text)
+        self.assertRegex(text, r"program\.cpp:\d+:\d+: error: ")
+
+    def test_parameter_of_the_wrong_type_is_refused(self):
+        text = self.program("lines", "validate", "--param", "count=many", code=2)
+        self.assertIn("the parameter 'count' of step 'make' is of type int", text)
+
+    def test_export_is_yaml_that_runs(self):
+        (self.folder / "program.yaml").write_text(
+            subprocess.run([PROGRAM, "export"], cwd=self.folder, env={**os.environ, "DSL_PROGRAM": "lines"}, stdout=subprocess.PIPE, text=True, check=True).stdout
+        )
+        subprocess.run([os.environ["PIPE"], "validate", "program.yaml"], cwd=self.folder, check=True, stdout=subprocess.PIPE)
+
+    def test_the_commands_and_their_help_go_by_the_name_of_the_program(self):
+        text = self.program("lines", "--help")
+        self.assertIn("COMMAND --help", text)
+        self.assertNotIn("  init ", text)
+        self.assertIn("export", text)
+
+    def test_engine_can_be_used_from_within(self):
+        done = subprocess.run([BIN / "dsl_library", self.folder / "state"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "all well\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,218 @@
+#include "dsl/builder.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/file.hpp"
+#include "dsl/document.hpp"
+#include "settings/settings.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using namespace literals;
+
+/// All of a spec that a plan depends on.
+json described(const PipelineSpec& pipeline) {
+  json all{{"name", pipeline.name},
+           {"description", pipeline.description},
+           {"parameters", pipeline.parameters},
+           {"execution_mode", static_cast<int>(pipeline.execution_mode)},
+           {"tags", pipeline.tags}};
+  for (const auto& step : pipeline.steps) {
+    json entry{{"name", step.name},
+               {"description", step.description},
+               {"shell", step.command.shell},
+               {"parameters", step.parameters},
+               {"after", step.after},
+               {"code", step.code.items()},
+               {"environment", json::object()},
+               {"settings", to_json(step.settings)},
+               {"retry", {step.retry.max_retries.value_or(0), step.retry.delay.value_or(Duration{}).count(), step.retry.backoff.value_or(1)}},
+               {"timeout", step.timeout.value_or(Duration{}).count()},
+               {"cache", step.cache}};
+    for (const auto& argument : step.command.arguments)
+      for (const auto& part : argument.parts)
+        entry["command"].push_back(part.index() == 0 ? std::get<0>(part)
+                                                     : std::to_string(static_cast<int>(std::get<1>(part).hole)) + std::get<1>(part).name);
+    for (const auto& [name, value] : step.environment) entry["environment"][name] = value ? json(*value) : json();
+    for (const auto& secret : step.secrets) entry["secrets"].push_back({secret.name, secret.file.value_or("").string()});
+    for (const auto& output : step.outputs) entry["outputs"].push_back({output.name, output.file_name});
+    for (const auto& input : step.inputs)
+      for (const auto& source : input.sources) entry["inputs"].push_back({input.name, input.gathered, source.step, source.output});
+    all["steps"].push_back(std::move(entry));
+  }
+  return all;
+}
+
+class Builder : public testing::Test {
+ protected:
+  PipelineSpec from_yaml(const std::string& text) { return spec::parse(text, folder_.path() / "pipeline.yaml"); }
+  std::string error_of(const Pipeline& pipeline, const std::map<std::string, std::string>& parameters = {}) {
+    try {
+      dsl::build(pipeline, parameters);
+    } catch (const InputError& error) { return error.what(); }
+    return "no error";
+  }
+  TemporaryFolder folder_;
+};
+
+constexpr auto yaml = R"(
+name: digits
+description: all that YAML can say
+tags: [a, b]
+execution_mode: fail_fast
+parameters: {test_size: 0.25, title: "5"}
+settings:
+  docker: {parent_image: "python:3.11-slim-bookworm", requirements: [numpy==1.26.4], environment: {A: "1"}}
+retry: {max_retries: 1}
+timeout: 10m
+steps:
+  load:
+    command: [python, load.py, --out, "${outputs.data}", --size, "${params.test_size}"]
+    outputs: {data: data.csv}
+    code: []
+    environment: {MODE: fast, HOME: null}
+    secrets: [TOKEN]
+    cache: false
+  train:
+    description: once for each c
+    matrix: {c: [0.1, 1.0]}
+    command: python train.py ${inputs.data} ${params.c} ${outputs.model}
+    inputs: {data: load.data}
+    outputs: [model]
+    code: []
+    settings:
+      docker: {apt_packages: [git], requirements: []}
+      resources: {cpu_count: 2, memory: 8GiB}
+    retry: {max_retries: 3, delay: 5s, backoff: 2}
+    timeout: 90s
+  compare:
+    command: [sh, -c, "ls ${inputs.models}"]
+    inputs: {models: "train[*].model"}
+    after: [load]
+    code: []
+)";
+
+TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
+  Pipeline digits{"digits",
+                  {.description = "all that YAML can say",
+                   .parameters = {{"test_size", 0.25}, {"title", "5"}},
+                   .docker = {.parent_image = "python:3.11-slim-bookworm", .requirements = {"numpy==1.26.4"}, .environment = {{"A", "1"}}},
+                   .retry = {.max_retries = 1},
+                   .timeout = 10min,
+                   .tags = {"a", "b"},
+                   .execution_mode = ExecutionMode::fail_fast,
+                   .root = folder_.path()}};
+  auto load = digits.add(command("load", {"python", "load.py", "--out", "${outputs.data}", "--size", "${params.test_size}"},
+                                 {.outputs = {{"data", "data.csv"}},
+                                  .code = std::vector<std::string>{},
+                                  .environment = {{"MODE", "fast"}, {"HOME", std::nullopt}},
+                                  .secrets = {{.name = "TOKEN"}},
+                                  .cache = false}));
+  auto train = digits.add(shell("train", "python train.py ${inputs.data} ${params.c} ${outputs.model}",
+                                {.description = "once for each c",
+                                 .matrix = {{"c", {0.1, 1.0}}},
+                                 .code = std::vector<std::string>{},
+                                 .docker = {.requirements = std::vector<std::string>{}, .apt_packages = {"git"}},
+                                 .resources = {.cpu_count = 2, .memory = 8_GiB},
+                                 .retry = {.max_retries = 3, .delay = 5s, .backoff = 2},
+                                 .timeout = 90s}),
+                          {{"data", load["data"]}});
+  digits.add(command("compare", {"sh", "-c", "ls ${inputs.models}"}, {.after = {load}, .code = std::vector<std::string>{}}),
+             {{"models", train.all("model")}});
+
+  const auto by_hand = described(from_yaml(yaml));
+  EXPECT_EQ(described(dsl::build(digits)), by_hand);
+  EXPECT_EQ(described(from_yaml(dsl::to_yaml(dsl::document_of(digits).root))), by_hand) << "and what it exports is the same again";
+}
+
+double number(double value, const std::string& text, bool flag) { return value + static_cast<double>(text.size()) + flag; }
+double sum(const std::vector<double>& values) { return values.empty() ? 0 : values[0]; }
+double twice(double value) { return 2 * value; }
+
+TEST_F(Builder, functions_become_steps_of_this_program) {
+  Pipeline pipeline{"functions", {.parameters = {{"unused", 1}}}};
+  auto value = pipeline.add(step<number>({.arguments = {"value", "text", "flag"}, .version = "2"}), param("start", 1), "5", true);
+  pipeline.add(step<twice>(), value);
+  const auto spec = dsl::build(pipeline, {{"start", "7.5"}});
+  const auto& first = spec.steps[0];
+  EXPECT_EQ(first.name, "number");
+  EXPECT_EQ(json(first.parameters), (json{{"start", 7.5}, {"text", "5"}, {"flag", true}})) << "only what the function takes";
+  ASSERT_TRUE(first.program);
+  EXPECT_EQ(first.program->version, "2");
+  EXPECT_TRUE(first.program->program->executable.is_absolute());
+  EXPECT_EQ(first.outputs[0].file_name, "result.json");
+  EXPECT_EQ(std::get<std::string>(first.command.arguments.at(0).parts.at(0)), "--pipe-step");
+  EXPECT_TRUE(first.code && first.code.items().empty());
+  EXPECT_EQ(spec.steps[1].inputs[0].sources[0].step, "number");
+}
+
+TEST_F(Builder, map_and_gather_are_a_matrix) {
+  Pipeline pipeline{"fan"};
+  auto values = pipeline.map(step<number>({.arguments = {"value", "text", "flag"}}), each({0.5, 1.5}), each<std::string>({"a", "b"}), true);
+  auto doubled = pipeline.map(step<twice>(), values);
+  pipeline.add(step<sum>(), doubled);
+  const auto spec = dsl::build(pipeline);
+  ASSERT_EQ(spec.steps.size(), 9u);
+  EXPECT_EQ(spec.steps[1].name, "number.value-0.5.text-b");
+  EXPECT_EQ(spec.steps[1].parameters.at("text"), "b");
+  EXPECT_EQ(spec.steps[5].inputs[0].sources[0].step, "number.value-0.5.text-b");
+  EXPECT_TRUE(spec.steps[8].inputs[0].gathered);
+  EXPECT_EQ(spec.steps[8].inputs[0].sources.size(), 4u);
+}
+
+TEST_F(Builder, single_artifacts_can_be_gathered) {
+  Pipeline pipeline{"gather"};
+  std::vector<Artifact<double>> values;
+  for (int i = 0; i < 3; ++i) values.push_back(pipeline.add(step(twice, {.name = "twice" + std::to_string(i)}), static_cast<double>(i)));
+  pipeline.add(step<sum>(), values);
+  const auto spec = dsl::build(pipeline);
+  ASSERT_EQ(spec.steps[3].inputs[0].sources.size(), 3u);
+  EXPECT_EQ(spec.steps[3].inputs[0].sources[2].step, "twice2");
+}
+
+TEST_F(Builder, what_is_wrong_is_told_at_the_line_of_its_step) {
+  Pipeline pipeline{"wrong"};
+  pipeline.add(step(twice, {.name = "a.b"}), 1.0);
+  const auto line = std::to_string(__LINE__ - 1);
+  pipeline.add(step(twice, {.name = "same"}), param("x", 1.0));
+  pipeline.add(step(twice, {.name = "same", .outputs = {"a", "b"}}), param("x", 2.0));
+  const auto error = error_of(pipeline);
+  EXPECT_THAT(error, HasSubstr("builder_test.cpp:" + line + ":"));
+  EXPECT_THAT(error, HasSubstr("'a.b' cannot be a step's name"));
+  EXPECT_THAT(error, HasSubstr("two steps are called 'same'"));
+  EXPECT_THAT(error, HasSubstr("`outputs` names 2 results, but the function has 1"));
+  EXPECT_THAT(error, HasSubstr("the parameter 'x' is 2.0 here, and 1.0 where it is used before"));
+}
+
+TEST_F(Builder, parameter_that_a_function_cannot_take_is_refused) {
+  Pipeline pipeline{"wrong"};
+  pipeline.add(step<twice>(), param("x", 1.0));
+  EXPECT_THAT(error_of(pipeline, {{"x", "much"}}), HasSubstr("the parameter 'x' of step 'twice' is of type double: expected one, found \"much\""));
+  EXPECT_THAT(error_of(pipeline, {{"y", "1"}}), HasSubstr("--param y: there is no such parameter"));
+  EXPECT_EQ(dsl::build(pipeline, {{"x", "3"}}).steps[0].parameters.at("x"), 3);
+}
+
+TEST_F(Builder, identity_follows_what_is_declared) {
+  const auto made = [](double x, std::string version) {
+    Pipeline pipeline{"identity"};
+    pipeline.add(step<twice>({.version = std::move(version)}), x);
+    return dsl::identity_of(pipeline);
+  };
+  EXPECT_EQ(made(1, "1"), made(1, "1"));
+  EXPECT_NE(made(1, "1"), made(2, "1"));
+  EXPECT_NE(made(1, "1"), made(1, "2"));
+}
+
+TEST(Yaml, texts_that_look_like_something_else_are_quoted) {
+  Pipeline pipeline{"yaml"};
+  pipeline.add(command("echo", {"echo", "true", "5", "a: b", "${outputs.x}", "line\nbreak", ""}));
+  const auto text = dsl::to_yaml(dsl::document_of(pipeline).root);
+  EXPECT_THAT(text, HasSubstr(R"([echo, "true", "5", "a: b", "${outputs.x}", "line\nbreak", ""])"));
+}
+
+}  // namespace
+}  // namespace pipeline
