@@ -20,11 +20,11 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int run_command_line(const std::vector<std::string>& arguments) {
+int run_command_line(const std::vector<std::string>& arguments, const Options& start) {
   // A reader that goes away must not kill a run and leave its containers behind. A handler, since SIG_IGN would be inherited by the steps.
   std::signal(SIGPIPE, [](int) {});
   try {
-    auto invocation = parse_arguments(arguments);
+    auto invocation = parse_arguments(arguments, start);
     if (!invocation.command) return write_all(STDOUT_FILENO, invocation.text) == 0 ? 0 : static_cast<int>(ExitCode::environment);
     Context context(std::move(invocation.options));
     return static_cast<int>(invocation.command(context));

@@ -18,7 +18,13 @@ struct Command {
   const char* more;  ///< Below the options in its help; examples.
   void (*add_options)(CLI::App& app, Options& options);
   ExitCode (*run)(Context&);
+  enum class For { both, files, programs } use = For::both;
 };
+
+/// Of `pipe` itself, or of a C++ program with a pipeline of its own.
+bool is_for(const Command& command, const Options& start) {
+  return command.use == Command::For::both || (command.use == Command::For::programs) == (start.program != nullptr);
+}
 
 void add_output(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
@@ -34,7 +40,7 @@ void add_state(CLI::App& app, Options& options) {
 }
 
 void add_file(CLI::App& app, Options& options) {
-  app.add_option("FILE", options.file, "The pipeline file")->type_name("")->capture_default_str();
+  if (!options.program) app.add_option("FILE", options.file, "The pipeline file")->type_name("")->capture_default_str();
   app.add_option_function<std::vector<std::string>>(
          "-p,--param",
          [&options](const std::vector<std::string>& given) {
@@ -177,15 +183,29 @@ const Command commands[] = {
        add_state(app, o);
      },
      cancel_command},
+    {"import", "Write the pipeline file that an Amazon ECS task definition stands for",
+     "Examples:\n"
+     "  pipe import task-definition.json > pipeline.yaml\n"
+     "  aws ecs describe-task-definition --task-definition train > task.json && pipe import task.json --out pipeline.yaml\n\n"
+     "What is not honoured is named. `pipe run task-definition.json` runs one as it is.",
+     [](CLI::App& app, Options& o) {
+       app.add_option("FILE", o.file, "The task definition, in JSON")->type_name("")->required();
+       app.add_option("--out", o.copy_to, "Where to write it; nothing that exists is overwritten (default: standard output)")->type_name("FILE");
+     },
+     import_command},
     {"init", "Write a small pipeline to start from",
      "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that exists is overwritten.",
      [](CLI::App& app, Options& o) {
        app.add_option("DIR", o.folder, "Where to; made if it is not there")->type_name("")->capture_default_str();
        add_output(app, o);
      },
-     init_command},
+     init_command, Command::For::files},
     {"doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",
      "Exit code 3 if something that is needed fails.", [](CLI::App& app, Options& o) { add_state(app, o); }, doctor_command},
+    {"gpus", "List this machine's GPUs, what occupies them, which steps hold them and which wait",
+     "Examples:\n  pipe gpus\n  pipe gpus --output json\n\n"
+     "Steps of all users' runs count. PIPE_GPU_LOCKS names another folder for the reservations, PIPE_NVML another libnvidia-ml.",
+     [](CLI::App& app, Options& o) { add_output(app, o); }, gpus_command},
     {"clean", "Remove containers, images and old runs that pipe has left",
      "Examples:\n"
      "  pipe clean --dry-run --all      say what would go\n"
@@ -202,10 +222,28 @@ const Command commands[] = {
        add_state(app, o);
      },
      clean_command},
+    {"instances", "List Amazon EC2's instance types with GPUs that fit, the smallest first",
+     "Examples:\n"
+     "  pipe instances --gpus 4 --memory 100GiB\n"
+     "  pipe instances --class A100 --gpu-memory 80GiB --output json",
+     [](CLI::App& app, Options& o) {
+       app.add_option("--gpus", o.gpus, "At least so many GPUs (default: 1)")->check(CLI::Range(1u, 1000u))->type_name("N");
+       app.add_option("--class", o.gpu_class, "Model of the GPUs, such as A100")->type_name("NAME");
+       app.add_option("--gpu-memory", o.gpu_memory, "Memory of each GPU, such as 24GB")->type_name("SIZE");
+       app.add_option("--compute-capability", o.compute_capability, "At least this compute capability, such as 8.0")->type_name("N.N");
+       app.add_option("--memory", o.memory, "Memory of the machine, such as 100GiB")->type_name("SIZE");
+       app.add_option("--cpus", o.cpus, "At least so many vCPUs")->check(CLI::PositiveNumber)->type_name("N");
+       app.add_option("--arch", o.architecture, "Processor")->check(CLI::IsMember({"x86_64", "arm64"}))->type_name("ARCH");
+       add_output(app, o);
+     },
+     instances_command},
     {"schema", "Print the JSON Schema of pipeline files, for editors",
      "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the YAML language server:\n  # yaml-language-server: "
      "$schema=pipeline.schema.json",
-     [](CLI::App& app, Options& o) { add_output(app, o); }, schema_command},
+     [](CLI::App& app, Options& o) { add_output(app, o); }, schema_command, Command::For::files},
+    {"export", "Write the pipeline as YAML",
+     "Example:\n  pipe export > pipeline.yaml\n\nA step that is a function keeps this program as its command.",
+     [](CLI::App& app, Options& o) { add_output(app, o); }, export_command, Command::For::programs},
     {"completion", "Print a script that completes commands and options in a shell",
      "Examples:\n"
      "  pipe completion bash > ~/.local/share/bash-completion/completions/pipe\n"
@@ -217,7 +255,7 @@ const Command commands[] = {
            ->required()
            ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
      },
-     completion_command},
+     completion_command, Command::For::files},
     {"__complete", nullptr, "",
      [](CLI::App& app, Options& o) {
        app.add_option("WHAT", o.words)->required();
@@ -227,47 +265,53 @@ const Command commands[] = {
      complete_command},
 };
 
-const Command* find_command(std::string_view name) {
-  const auto* found = std::ranges::find(commands, name, &Command::name);
+const Command* find_command(std::string_view name, const Options& start) {
+  const auto* found = std::ranges::find_if(commands, [&](const Command& command) { return name == command.name && is_for(command, start); });
   return found == std::end(commands) ? nullptr : found;
 }
 
-std::vector<std::string> shown_names() {
+std::vector<std::string> shown_names(const Options& start) {
   std::vector<std::string> names;
   for (const auto& command : commands)
-    if (command.summary) names.emplace_back(command.name);
+    if (command.summary && is_for(command, start)) names.emplace_back(command.name);
   return names;
 }
 
-std::string overview() {
+/// Texts are written for `pipe`; a program goes by its own name.
+std::string named(std::string text, const Options& start) {
+  if (!start.program) return text;
+  for (auto at = text.find("pipe "); at != text.npos; at = text.find("pipe ", at + start.name.size())) text.replace(at, 4, start.name);
+  return text;
+}
+
+std::string overview(const Options& start) {
   std::string text =
-      "pipe: machine-learning pipelines, each step in an environment of its own\n\n"
-      "Usage: pipe COMMAND [OPTIONS]\n\nCommands:\n";
+      start.program ? start.name + ": a program with a pipeline\n\n" : "pipe: machine-learning pipelines, each step in an environment of its own\n\n";
+  text += "Usage: " + start.name + " COMMAND [OPTIONS]\n\nCommands:\n";
   for (const auto& command : commands) {
-    if (!command.summary) continue;
+    if (!command.summary || !is_for(command, start)) continue;
     std::string name = command.name;
     name.resize(12, ' ');
     text += "  " + name + command.summary + "\n";
   }
-  return text +
-         "\nBegin here:\n"
-         "  pipe init hello && pipe run hello/pipeline.yaml\n\n"
-         "`pipe COMMAND --help` tells all options and shows examples; `pipe --version` the version.\n"
+  if (!start.program) text += "\nBegin here:\n  pipe init hello && pipe run hello/pipeline.yaml\n";
+  return text + "\n`" + start.name + " COMMAND --help` tells all options and shows examples; `" + start.name +
+         " --version` the version.\n"
          "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
 }
 
-[[noreturn]] void unknown_command(const std::string& name) {
-  const auto names = shown_names();
+[[noreturn]] void unknown_command(const std::string& name, const Options& start) {
+  const auto names = shown_names(start);
   throw InputError(name.starts_with('-') ? "unknown option '" + name + "'" : "unknown command '" + name + "'", [&] {
     const auto hint = did_you_mean(name, names);
-    return hint.empty() ? "`pipe help` lists the commands" : hint;
+    return hint.empty() ? "`" + start.name + " help` lists the commands" : hint;
   }());
 }
 
 std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
-  auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "", std::string("pipe ") + command.name);
+  auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "", options.name + " " + command.name);
   app->allow_extras();  // Reported by ourselves, with the option that was probably meant.
-  app->footer(command.more);
+  app->footer(named(command.more, options));
   app->get_formatter()->column_width(30);
   app->get_formatter()->label("REQUIRED", "");
   command.add_options(*app, options);
@@ -289,22 +333,22 @@ std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
 
 }  // namespace
 
-Invocation parse_arguments(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help") return {.text = overview()};
-  if (arguments[0] == "--version" || arguments[0] == "-V") return {.text = std::string("pipe ") + version + "\n"};
+Invocation parse_arguments(const std::vector<std::string>& arguments, const Options& start) {
+  if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help") return {.options = {}, .text = overview(start)};
+  if (arguments[0] == "--version" || arguments[0] == "-V") return {.options = {}, .text = std::string("pipe ") + version + "\n"};
   const bool wants_help = arguments[0] == "help";
-  if (wants_help && arguments.size() == 1) return {.text = overview()};
+  if (wants_help && arguments.size() == 1) return {.options = {}, .text = overview(start)};
   const std::string& name = arguments[wants_help ? 1 : 0];
-  const auto* command = find_command(name);
-  if (!command) unknown_command(name);
+  const auto* command = find_command(name, start);
+  if (!command) unknown_command(name, start);
 
-  Invocation invocation{.command = command->run};
+  Invocation invocation{.command = command->run, .options = start, .text = {}};
   const auto app = make_app(*command, invocation.options);
-  if (wants_help) return {.text = app->help()};
+  if (wants_help) return {.options = {}, .text = app->help()};
   std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);  // CLI11 wants them last first.
   try {
     app->parse(std::move(rest));
-  } catch (const CLI::CallForHelp&) { return {.text = app->help()}; } catch (const CLI::ParseError& error) {
+  } catch (const CLI::CallForHelp&) { return {.options = {}, .text = app->help()}; } catch (const CLI::ParseError& error) {
     throw InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
   }
   if (const auto unknown = app->remaining(); !unknown.empty()) unknown_argument(*app, unknown.front());

@@ -22,10 +22,14 @@ ExitCode show_command(Context& context);
 ExitCode logs_command(Context& context);
 ExitCode artifacts_command(Context& context);
 ExitCode cancel_command(Context& context);
+ExitCode import_command(Context& context);
 ExitCode init_command(Context& context);
 ExitCode doctor_command(Context& context);
+ExitCode gpus_command(Context& context);
 ExitCode clean_command(Context& context);
+ExitCode instances_command(Context& context);
 ExitCode schema_command(Context& context);
+ExitCode export_command(Context& context);
 ExitCode completion_command(Context& context);
 ExitCode complete_command(Context& context);
 
@@ -37,9 +41,10 @@ struct Invocation {
 };
 
 /// @param arguments without the program's name. Throws InputError for what is no command or option, with the likely one.
-Invocation parse_arguments(const std::vector<std::string>& arguments);
+/// @param start what the options begin as: those of a C++ program say so
+Invocation parse_arguments(const std::vector<std::string>& arguments, const Options& start = {});
 
 /// All of `pipe` but its `main`: parses, runs, reports errors. Returns the exit code.
-int run_command_line(const std::vector<std::string>& arguments);
+int run_command_line(const std::vector<std::string>& arguments, const Options& start = {});
 
 }  // namespace pipeline::cli

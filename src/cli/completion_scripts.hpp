@@ -10,7 +10,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan render build runs show logs artifacts cancel init doctor clean schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan render build runs show logs artifacts cancel import init doctor gpus clean instances schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -33,16 +33,19 @@ _pipe() {
     logs) words="--follow --attempt --state --output" ;;
     artifacts) words="--copy --state --output" ;;
     cancel) words="--now --state --output" ;;
-    init) words="--output" ;;
+    import) words="--out" ;;
+    init | gpus) words="--output" ;;
+    instances) words="--gpus --class --gpu-memory --compute-capability --memory --cpus --arch --output" ;;
     doctor) words="--state --output" ;;
     clean) words="--containers --images --runs --keep --all --dry-run --state --output" ;;
     schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan render build runs show logs artifacts cancel init doctor clean schema completion" ;;
+    help) words="run validate plan render build runs show logs artifacts cancel import init doctor gpus clean instances schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
       run | validate | plan | render | build) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
+      import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
       show | cancel) words=$(pipe __complete runs 2>/dev/null) ;;
       logs | artifacts)
@@ -69,6 +72,7 @@ _pipe() {
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
     'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run' 'init:write a pipeline to start from'
+    'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
     'completion:print a completion script' 'help:explain a command')
   file=('*'{-p,--param}'[set a parameter]:NAME=VALUE: ' '::file:_files -g "*.y(a|)ml"')
@@ -93,6 +97,10 @@ _pipe() {
     artifacts) _arguments $state $output '--copy[copy out]:destination:_files' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
     cancel) _arguments $state $output '--now[kill at once]' ':run:_pipe_runs' ;;
     init) _arguments $output ':folder:_files -/' ;;
+    import) _arguments {-o,--out}'[write to]:file:_files' ':file:_files -g "*.json"' ;;
+    gpus) _arguments $output ;;
+    instances) _arguments $output '--gpus[at least]:N: ' '--class[of the GPUs]:model: ' '--gpu-memory[of each]:size: ' \
+      '--compute-capability[at least]:version: ' '--memory[at least]:size: ' '--cpus[at least]:N: ' '--arch[of the processor]:name:(x86_64 arm64)' ;;
     doctor) _arguments $state $output ;;
     clean) _arguments $state $output '--containers[of dead runs]' '--images[that pipe has built]' '--runs[with logs and artifacts]' '--keep[the newest]:N: ' \
       '--all[all of these]' {-n,--dry-run}'[only say what]' ;;
@@ -105,7 +113,7 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan render build runs show logs artifacts cancel init doctor clean schema completion help
+set -l commands run validate plan render build runs show logs artifacts cancel import init doctor gpus clean instances schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
@@ -127,12 +135,15 @@ complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
 complete -c pipe -n "__fish_seen_subcommand_from logs" -l attempt -x
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l copy -r -F
 complete -c pipe -n "__fish_seen_subcommand_from cancel" -l now
-complete -c pipe -n "__fish_seen_subcommand_from init" -F
+complete -c pipe -n "__fish_seen_subcommand_from init import" -F
+complete -c pipe -n "__fish_seen_subcommand_from import" -s o -l out -r -F
+complete -c pipe -n "__fish_seen_subcommand_from instances" -l gpus -l class -l gpu-memory -l compute-capability -l memory -l cpus -x
+complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_64 arm64"
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
 complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show logs artifacts cancel doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build runs show logs artifacts cancel init doctor clean schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build runs show logs artifacts cancel init doctor gpus clean instances schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

@@ -7,6 +7,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "dsl/builder.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace pipeline::cli {
@@ -57,6 +58,7 @@ void Context::print_json(const nlohmann::json& document) const {
 void Context::note(std::string_view text) const { write_all(STDERR_FILENO, std::string(text) + "\n"); }
 
 fs::path Context::pipeline_file() const {
+  if (options_.program) return dsl::root_of(*options_.program) / options_.program->name();
   auto file = fs::absolute(options_.file).lexically_normal();
   std::error_code error;
   if (fs::is_directory(file, error)) file = (file / "pipeline.yaml").lexically_normal();
@@ -65,7 +67,10 @@ fs::path Context::pipeline_file() const {
 }
 
 PipelineSpec Context::load_pipeline() const {
-  auto pipeline = spec::load(pipeline_file(), {.parameters = options_.parameters});
+  spec::FileNotes notes;
+  auto pipeline = options_.program ? dsl::build(*options_.program, options_.parameters)
+                                   : spec::load(pipeline_file(), {.parameters = options_.parameters, .notes = &notes});
+  for (const auto& notice : notes.notices) note("note: " + printable(notice));
   if (options_.execution_mode == "fail_fast") pipeline.execution_mode = ExecutionMode::fail_fast;
   if (options_.execution_mode == "stop_on_failure") pipeline.execution_mode = ExecutionMode::stop_on_failure;
   if (options_.execution_mode == "continue_on_failure") pipeline.execution_mode = ExecutionMode::continue_on_failure;
@@ -76,7 +81,9 @@ fs::path Context::state_beside(const fs::path& file) const { return chosen_state
 
 std::optional<fs::path> Context::existing_state() const {
   std::error_code error;
-  if (auto chosen = chosen_state(options_)) return fs::is_directory(*chosen, error) ? chosen : std::nullopt;
+  auto chosen = chosen_state(options_);
+  if (!chosen && options_.program) chosen = state_beside(pipeline_file());
+  if (chosen) return fs::is_directory(*chosen, error) ? chosen : std::nullopt;
   for (auto folder = fs::current_path(error); !error; folder = folder.parent_path()) {
     if (fs::is_regular_file(folder / state_name / "pipe.db", error)) return folder / state_name;
     if (folder == folder.root_path()) break;

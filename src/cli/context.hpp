@@ -36,7 +36,7 @@ class Context {
 
   /// The pipeline of `options().file`, with the caller's parameters and execution mode. Throws InputError.
   PipelineSpec load_pipeline() const;
-  /// The absolute path of the pipeline file; InputError if it is not there.
+  /// The absolute path of the pipeline file; InputError if it is not there. For a program: its name, in the pipeline's root.
   std::filesystem::path pipeline_file() const;
 
   /// Where runs are kept: --state, $PIPE_HOME, else `.pipe` beside the pipeline file.

@@ -11,6 +11,9 @@
 #include "docker/config.hpp"
 #include "docker/credentials.hpp"
 #include "docker/engine_api.hpp"
+#include "docker/gpu_access.hpp"
+#include "gpu/choose.hpp"
+#include "gpu/lock_folder.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -48,6 +51,7 @@ class Doctor {
 
   std::vector<Check> examine() {
     engine();
+    devices();
     python();
     state();
     return std::move(checks_);
@@ -77,7 +81,7 @@ class Doctor {
       const auto system = context_.await(engine.system_info());
       engine_disk(system);
       limits(system);
-      gpus(system);
+      gpus(info, system);
       runc(context_.await(engine.call("GET", "/version")));
     } catch (const EnvironmentError& error) { add("engine", Level::fail, error.what(), error.advice()); }
     credentials();
@@ -115,25 +119,42 @@ class Doctor {
     }
   }
 
-  void gpus(const json& system) {
+  void gpus(const docker::EngineInfo& engine, const json& system) {
     std::error_code error;
     const bool has_gpu = std::filesystem::exists("/dev/nvidia0", error);
-    const bool has_runtime = system.contains("Runtimes") && system["Runtimes"].is_object() && system["Runtimes"].contains("nvidia");
-    bool has_specification = false;
-    if (const auto folders = system.find("CDISpecDirs"); folders != system.end() && folders->is_array())
-      for (const auto& folder : *folders)
-        if (folder.is_string() && std::filesystem::is_directory(folder.get<std::string>(), error) &&
-            !std::filesystem::is_empty(folder.get<std::string>(), error))
-          has_specification = true;
-    if (has_runtime || has_specification) {
-      add("GPU toolkit", Level::ok,
-          std::string("NVIDIA ") + (has_runtime ? "runtime" : "devices by CDI") + (has_gpu ? "" : ", but this machine shows no GPU"));
+    const docker::GpuAccess access(engine, system);
+    std::string ways;
+    for (const auto way : access.ways()) ways += (ways.empty() ? "" : ", else by ") + std::string(to_string(way));
+    if (!access.problem().empty()) {
+      add("GPU toolkit", has_gpu ? Level::warn : Level::ok, access.problem());
+    } else if (access.certain()) {
+      add("GPU toolkit", Level::ok, "the engine gives GPUs by " + ways + (has_gpu ? "" : "; this machine shows none itself"));
     } else if (has_gpu) {
       add("GPU toolkit", Level::warn, "this machine has an NVIDIA GPU, but the engine cannot give it to containers",
           {"install the NVIDIA Container Toolkit, then: nvidia-ctk runtime configure --runtime=docker && systemctl restart docker"});
     } else {
       add("GPU toolkit", Level::ok, "none, and no NVIDIA GPU");
     }
+  }
+
+  void devices() {
+    const auto inventory = gpu::Machine().read();
+    if (inventory.unavailable) {
+      std::error_code error;
+      const bool has_gpu = std::filesystem::exists("/dev/nvidiactl", error) || std::getenv("PIPE_NVML");
+      add("GPUs", has_gpu ? Level::warn : Level::ok, inventory.unavailable->reason,
+          has_gpu ? inventory.unavailable->advice : std::vector<std::string>{});
+      return;
+    }
+    std::vector<std::string> trouble;
+    for (const auto& device : inventory.devices)
+      if (!device.trouble.empty())
+        trouble.push_back("GPU " + std::to_string(device.index) + ": " + device.trouble + "; `dmesg | grep -i nvrm` tells more");
+    add("GPUs", trouble.empty() ? Level::ok : Level::warn,
+        counted(gpu::units_of(inventory).size(), "GPU") + " that can be used, driver " + inventory.driver + ", CUDA " + inventory.cuda, trouble);
+    try {
+      gpu::LockFolder::existing();
+    } catch (const EnvironmentError& error) { add("GPU locks", Level::fail, error.what(), error.advice()); }
   }
 
   void runc(const json& version) {

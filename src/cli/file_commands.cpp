@@ -3,10 +3,12 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "cli/gpu_checks.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
+#include "dsl/document.hpp"
 #include "engine/decision.hpp"
 #include "spec/pipeline_file.hpp"
 
@@ -91,13 +93,25 @@ ExitCode validate_command(Context& context) {
   const auto pipeline = context.load_pipeline();
   check_files(pipeline);
   std::size_t outputs = 0;
-  for (const auto& step : pipeline.steps) outputs += step.outputs.size();
+  std::vector<const StepSpec*> steps;
+  for (const auto& step : pipeline.steps) {
+    outputs += step.outputs.size();
+    steps.push_back(&step);
+  }
+  // Where the steps will run is open here: only what holds everywhere is said.
+  const auto warnings = sort_out(pipeline, check_gpu_steps(steps, {}), [&](std::string_view text) {
+    if (!context.options().json) context.note(std::string(text) + "\n");
+  });
   if (context.options().json) {
-    context.print_json(
-        json{{"valid", true}, {"file", pipeline.file.string()}, {"pipeline", pipeline.name}, {"steps", pipeline.steps.size()}, {"outputs", outputs}});
+    context.print_json(json{{"valid", true},
+                            {"file", pipeline.file.string()},
+                            {"pipeline", pipeline.name},
+                            {"steps", pipeline.steps.size()},
+                            {"outputs", outputs},
+                            {"warnings", warnings_json(warnings)}});
   } else {
-    context.print(shown_path(pipeline.file) + ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name + ", " +
-                  counted(pipeline.steps.size(), "step") + ", " + counted(outputs, "output") + "\n");
+    context.print((pipeline.file.empty() ? context.options().name : shown_path(pipeline.file)) + ": " + context.paint()(Colour::green, "valid") +
+                  ": pipeline " + pipeline.name + ", " + counted(pipeline.steps.size(), "step") + ", " + counted(outputs, "output") + "\n");
   }
   return ExitCode::ok;
 }
@@ -139,6 +153,28 @@ ExitCode render_command(Context& context) {
   } else {
     context.print(text);
   }
+  return ExitCode::ok;
+}
+
+ExitCode export_command(Context& context) {
+  const auto& program = *context.options().program;
+  context.load_pipeline();  // says what is wrong with it
+  const auto executable = std::filesystem::read_symlink("/proc/self/exe");
+  const auto document = dsl::document_of(program, executable.string());
+  if (context.options().json) {
+    context.print_json({{"yaml", dsl::to_yaml(document.root)}});
+  } else {
+    context.print(dsl::to_yaml(document.root));
+  }
+  std::string functions, scripts;
+  for (const auto& step : program.steps()) {
+    if (step.entry) functions += (functions.empty() ? "" : ", ") + step.options.name;
+    if (!step.script_file.empty()) scripts += (scripts.empty() ? "" : ", ") + step.script_file;
+  }
+  if (!functions.empty())
+    context.note("note: functions of this program: " + functions +
+                 "; YAML can only name the program as their command, so they run where it is (local)");
+  if (!scripts.empty()) context.note("note: scripts whose text stands in this program, to be put beside the file: " + scripts);
   return ExitCode::ok;
 }
 

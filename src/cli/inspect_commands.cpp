@@ -47,6 +47,7 @@ json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attem
              {"ended", time_json(attempt.ended)},
              {"took_ms", attempt.took.count()},
              {"log", runs.log_file(attempt.log).string()}};
+  for (const auto& gpu : attempt.gpus) entry["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
   if (attempt.exit_code) entry["exit_code"] = *attempt.exit_code;
   if (!attempt.failure_kind.empty()) entry["failure"] = {{"kind", attempt.failure_kind}, {"message", attempt.message}};
   return entry;
@@ -134,6 +135,14 @@ std::string show_text(store::RunStore& runs, const store::RunRecord& run, const 
   }
   if (!failures.empty()) text += "\n" + failures.render(paint);
   if (left_out > many_steps) text += "and " + counted(left_out - many_steps, "more step") + "\n";
+
+  Table gpus;
+  gpus.add({"ATTEMPT", "GPU", "MODEL", "UUID"});
+  for (const auto& step : many.empty() ? steps : std::vector<store::StepRecord>{})
+    for (const auto& attempt : step.attempts ? runs.attempts(step.run, step.name) : std::vector<store::AttemptRecord>{})
+      for (const auto& gpu : attempt.gpus)
+        gpus.add({step.name + " " + std::to_string(attempt.number), std::to_string(gpu.index), gpu.model, gpu.uuid});
+  if (!gpus.empty()) text += "\n" + gpus.render(paint);
   return text;
 }
 

@@ -68,7 +68,7 @@ class LiveProgress final : public Progress {
         const std::string attempt = step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
         below.push_back(activity(Colour::cyan, step.name, attempt, step.since, now, size.columns));
       } else if (step.status == StepStatus::pending && !step.waits_for.empty()) {
-        below.push_back("  " + clip(step.name + "  " + step.waits_for, size.columns - 3));
+        below.push_back("  " + clip(step.name + "  waits for " + step.waits_for, size.columns - 3));
       }
     }
     const std::size_t shown = below.size() > room ? room - 1 : below.size();

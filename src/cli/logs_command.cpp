@@ -12,6 +12,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/structured_line.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -22,7 +23,6 @@ class LogPrinter {
   LogPrinter(const Context& context, std::string step, unsigned attempt) : context_(context), step_(std::move(step)), attempt_(attempt) {}
 
   void put(std::string_view bytes) {
-    if (!context_.options().json && !context_.out().live) return context_.print(bytes);
     rest_ += bytes;
     std::string text;
     std::size_t begin = 0;
@@ -32,14 +32,18 @@ class LogPrinter {
     context_.print(text);
   }
   void finish() {
-    if (!rest_.empty()) context_.print(line(std::exchange(rest_, {})));
+    if (rest_.empty()) return;
+    const bool as_it_is = !context_.options().json && !context_.out().live;
+    context_.print(line(std::exchange(rest_, {}), as_it_is ? "" : "\n"));
   }
 
  private:
-  std::string line(std::string_view text) const {
-    if (!context_.options().json) return for_terminal(text, context_.out().colours) + "\n";
-    return nlohmann::json{{"step", step_}, {"attempt", attempt_}, {"line", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-           "\n";
+  std::string line(std::string_view text, std::string_view end = "\n") const {
+    if (!context_.options().json)
+      return (context_.out().live ? for_terminal(shown_line(text), context_.out().colours) : shown_line(text)).append(end);
+    nlohmann::json object{{"step", step_}, {"attempt", attempt_}, {"line", shown_line(text)}};
+    if (auto structured = parse_structured(text)) object["data"] = std::move(*structured);
+    return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
   const Context& context_;
   std::string step_;

@@ -6,10 +6,20 @@
 #include <map>
 #include <string>
 
+namespace pipeline {
+class Pipeline;
+class Place;
+}  // namespace pipeline
+
 namespace pipeline::cli {
 
 struct Options {
   bool json = false;  ///< `--output json`
+
+  // Of a C++ program: its pipeline takes the place of the file, and its name that of `pipe`.
+  const Pipeline* program = nullptr;
+  std::string name = "pipe";
+  Place* place = nullptr;  ///< Takes the place of the orchestrator.
 
   // Commands that read a pipeline file.
   std::filesystem::path file = "pipeline.yaml";
@@ -35,6 +45,11 @@ struct Options {
   // clean
   bool containers = false, images = false, runs = false, all = false, dry_run = false;
   unsigned keep = 0;
+
+  // instances; zero and empty ask for nothing.
+  unsigned gpus = 0;
+  double cpus = 0;
+  std::string memory, gpu_memory, gpu_class, compute_capability, architecture;
 
   std::filesystem::path folder = ".";  ///< init
   std::string shell;                   ///< completion

@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "cli/commands.hpp"
+#include "cli/gpu_checks.hpp"
 #include "cli/session.hpp"
 #include "core/instance.hpp"
 
@@ -138,11 +139,16 @@ ExitCode plan_command(Context& context) {
   Session session(context);
   session.pipeline();  // What is wrong with the file comes before what is wrong with the machine.
   require_engine(context);
+  const auto warnings = check_gpus(session, [&](std::string_view text) {
+    if (!context.options().json) context.note(std::string(text) + "\n");
+  });
   const engine::RunOptions options{.use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
   const auto plans = context.await(
       engine::plan(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), options));
   if (context.options().json) {
-    context.print_json(to_json(session, plans));
+    auto json = to_json(session, plans);
+    json["warnings"] = warnings_json(warnings);
+    context.print_json(json);
   } else {
     context.print(render(session, plans));
   }

@@ -4,6 +4,7 @@
 
 #include "core/event_json.hpp"
 #include "core/quantity.hpp"
+#include "core/structured_line.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -49,10 +50,13 @@ struct Lines {
     return name + paint(Colour::green, "ready") + " after " + format_duration(e.took) + "\n";
   }
   std::string operator()(const event::StepStarted& e) const {
-    return tag(paint, e.step) + (e.attempt > 1 ? "started, attempt " + std::to_string(e.attempt) : "started") + "\n";
+    std::string text = e.attempt > 1 ? "started, attempt " + std::to_string(e.attempt) : "started";
+    for (std::size_t i = 0; i < e.gpus.size(); ++i)
+      text += (i ? ", " : e.gpus.size() > 1 ? " on GPUs " : " on GPU ") + std::to_string(e.gpus[i].index);
+    return tag(paint, e.step) + text + "\n";
   }
   std::string operator()(const event::StepLog& e) const {
-    return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) + for_terminal(e.line, paint.on) + "\n";
+    return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) + for_terminal(shown_line(e.line), paint.on) + "\n";
   }
   std::string operator()(const event::StepRetried& e) const {
     const std::string when = e.delay.count() ? "in " + format_duration(e.delay) : "at once";
@@ -60,7 +64,7 @@ struct Lines {
            failure_lines(e.failure, paint);
   }
   std::string operator()(const event::StepWaits& e) const {
-    return verbose ? tag(paint, e.step) + "waits: " + for_terminal(e.reason, false) + "\n" : "";
+    return verbose ? tag(paint, e.step) + "waits for " + for_terminal(e.reason, false) + "\n" : "";
   }
   std::string operator()(const event::StepFinished& e) const {
     const std::string name = tag(paint, e.step);

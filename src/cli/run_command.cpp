@@ -4,9 +4,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
+#include "cli/gpu_checks.hpp"
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
+#include "dsl/builder.hpp"
 #include "engine/memo.hpp"
 #include "vcs/repository.hpp"
 
@@ -41,7 +43,7 @@ std::vector<Result> results_of(Session& session) {
 
 std::string copy_command(Session& session, const std::vector<Result>& results) {
   if (results.empty()) return {};
-  std::string command = "pipe artifacts " + session.run_id + " " + results.back().name + " --copy DEST";
+  std::string command = session.context.options().name + " artifacts " + session.run_id + " " + results.back().name + " --copy DEST";
   if (const auto found = session.context.existing_state();
       !found || std::filesystem::absolute(*found) != std::filesystem::absolute(session.runs.folder()))
     command += " --state " + shell_quote(shown_path(session.runs.folder()));
@@ -67,8 +69,9 @@ nlohmann::json summary_json(const Summary& summary) {
 /// All that determines what a run does besides the content of files, variables and environments: what the memo of a run is found by.
 std::string identity_of(const Session& session) {
   const auto& options = session.context.options();
-  return nlohmann::json{PIPELINE_VERSION, session.file.string(),  options.orchestrator,         options.parameters,
-                        options.step,     options.execution_mode, options.template_dir.string()}
+  return nlohmann::json{
+      PIPELINE_VERSION, session.file.string(),  options.orchestrator,          options.parameters,
+      options.step,     options.execution_mode, options.template_dir.string(), options.program ? dsl::identity_of(*options.program) : ""}
       .dump();
 }
 
@@ -121,6 +124,8 @@ ExitCode run_command(Context& context) {
   if (!outcome) {
     options.sources = sources_of(session);
     require_engine(context);
+    for (const auto& warning : warnings_json(check_gpus(session, [&](std::string_view text) { display.progress().say(text); })))
+      if (context.options().json) context.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
     outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(),
                                         display.progress(), display.cancel(), options));
   }

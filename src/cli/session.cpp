@@ -6,7 +6,9 @@
 #include <random>
 #include <set>
 
+#include "cli/custom_place.hpp"
 #include "core/diagnostic.hpp"
+#include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "docker/engine_api.hpp"
@@ -42,12 +44,29 @@ Session::Session(Context& c)
                             {.root = file.parent_path(), .state = runs.folder(), .template_dir = c.options().template_dir, .run_id = run_id})) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
     const auto& set = resolver().code_of(step);
-    const auto [tree, is_new] = trees_.try_emplace(&set);
-    if (is_new)
+    const auto [tree, is_new] = trees_.try_emplace({&set, step.files});
+    if (is_new) {
       for (const auto& found : set.files) tree->second.push_back({found.relative_path, found.source});
+      add_files(step, tree->second);
+    }
     return tree->second;
   };
   code_.missing_file = [this](const StepSpec& step, std::string_view output) { return resolver().missing_file(step, output); };
+}
+
+/// Texts of the program become files, named by their content, so that what is unchanged keeps its time stamp.
+void Session::add_files(const StepSpec& step, std::vector<store::TreeEntry>& tree) {
+  for (const auto& [name, text] : step.files) {
+    const auto path = runs.folder() / "scripts" / sha256(text).hex();
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) {
+      make_folders(path.parent_path());
+      write_file_atomically(path, text);
+    }
+    std::erase_if(tree, [&own = name](const store::TreeEntry& entry) { return entry.relative_path == own; });
+    tree.push_back({name, path});
+  }
+  std::ranges::sort(tree, {}, &store::TreeEntry::relative_path);
 }
 
 const PipelineSpec& Session::pipeline() {
@@ -67,6 +86,7 @@ std::vector<const StepSpec*> Session::selected_steps() {
 }
 
 std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options) {
+  if (auto* place = context.options().place; place && name == place->name()) return make_place_orchestrator(context.loop(), *place);
   return name == "local" ? make_local_orchestrator(context.loop(), std::move(options)) : make_docker_orchestrator(context.loop(), std::move(options));
 }
 

@@ -37,7 +37,8 @@ class Session {
  private:
   std::optional<PipelineSpec> pipeline_;
   std::optional<spec::CodeResolver> resolver_;
-  std::map<const spec::CodeSet*, std::vector<store::TreeEntry>> trees_;
+  void add_files(const StepSpec& step, std::vector<store::TreeEntry>& tree);
+  std::map<std::pair<const spec::CodeSet*, StringMap>, std::vector<store::TreeEntry>> trees_;
   engine::CodeProvider code_;
 };
 
