@@ -50,7 +50,7 @@ class Package(unittest.TestCase):
         build = self.folder / "build"
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         run("cmake", "-S", HERE / "subdirectory", "-B", build, "-G", "Ninja", f"-DPIPELINE_SOURCES={HERE.parents[1]}", "-DCMAKE_BUILD_TYPE=Release",
-            "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", *launcher)
+            "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", "-DPIPELINE_WERROR=ON", *launcher)  # as in the main build, so that the compiler cache helps
         run("cmake", "--build", build, "--target", "sums")
         self.check_pipeline(next(path for path in (build / "sums", build / "bin/sums") if path.exists()))
 
