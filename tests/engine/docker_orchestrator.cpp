@@ -13,6 +13,7 @@
 #include "docker/engine_api.hpp"
 #include "net/companion.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/removals.hpp"
 #include "orchestrators/factory.hpp"
 
 namespace pipeline {
@@ -340,6 +341,31 @@ TEST_F(DockerOrchestrator, twenty_at_once_do_not_mix) {
     EXPECT_EQ(results[static_cast<std::size_t>(i)].exit_code, i % 3);
     EXPECT_EQ(tries[static_cast<std::size_t>(i)]->log.out, "many-" + std::to_string(i) + "\n");
   }
+}
+
+TEST_F(DockerOrchestrator, removals_are_waited_for_by_all_who_settle_while_others_begin) {
+  std::vector<std::string> ids;
+  const nlohmann::json body{{"Image", "debian:bookworm-slim"}, {"Cmd", {"true"}}, {"Labels", {{"pipe.run", run_id_}}}};
+  for (const auto* name : {"a", "b", "c", "d"}) ids.push_back(make_container("pipe-" + run_id_ + "-" + name, body, false));
+  const auto executor = loop_.get_executor();
+  Removals removals(engine_);
+  for (std::size_t i = 0; i < 2; ++i) removals.begin(executor, ids[i]);
+  int settled = 0;
+  for (std::size_t i = 2; i < 4; ++i)
+    asio::co_spawn(
+        loop_,
+        [&, i]() -> Task<> {
+          co_await removals.settle();
+          ++settled;
+          removals.begin(executor, ids[i]);
+          co_await removals.settle();
+          ++settled;
+        },
+        [](std::exception_ptr error) { EXPECT_FALSE(error); });
+  loop_.restart();
+  loop_.run();
+  EXPECT_EQ(settled, 4);
+  EXPECT_EQ(left(), 0U);
 }
 
 TEST_F(DockerOrchestrator, a_container_of_that_name_that_is_not_ours_is_left_alone) {

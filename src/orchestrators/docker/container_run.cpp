@@ -398,6 +398,7 @@ Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& atte
     if (!way || !outcome.refusal || !place.gpu_access->try_next(*way, *outcome.refusal)) co_return outcome.result;
     log::info("engine: GPUs are not to be had by " + std::string(to_string(*way)) + " (" + *outcome.refusal + "): now by " +
               std::string(to_string(place.gpu_access->ways().front())));
+    co_await removals.settle();  // the next container has the same name
   }
 }
 

@@ -13,13 +13,13 @@ Task<> Removals::remove(std::string id) {
 }
 
 void Removals::begin(const asio::any_io_executor& executor, std::string id) {
-  running_.remove_if([](const net::Companion& one) { return one.done(); });
-  running_.emplace_back(executor, remove(std::move(id)));
+  std::erase_if(running_, [](const auto& one) { return one->done(); });
+  running_.push_back(std::make_shared<net::Companion>(executor, remove(std::move(id))));
 }
 
 Task<> Removals::settle() {
-  for (auto& one : running_) co_await one.join();
-  running_.clear();
+  const auto begun = running_;
+  for (const auto& one : begun) co_await one->join();
 }
 
 }  // namespace pipeline
