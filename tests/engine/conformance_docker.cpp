@@ -2,16 +2,6 @@
 #include "support/conformance.hpp"
 
 namespace pipeline::test {
-namespace {
-
-Settings slim() {
-  Settings settings;
-  settings.docker.parent_image = "debian:bookworm-slim";
-  return settings;
-}
-
-}  // namespace
-
 INSTANTIATE_TEST_SUITE_P(Docker, Conformance,
                          testing::Values(Place{.name = "docker",
                                                .make =

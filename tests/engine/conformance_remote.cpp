@@ -6,12 +6,6 @@
 namespace pipeline::test {
 namespace {
 
-Settings slim() {
-  Settings settings;
-  settings.docker.parent_image = "debian:bookworm-slim";
-  return settings;
-}
-
 Place remote() {
   return {.name = "docker_over_tls",
           .make =

@@ -24,6 +24,14 @@ struct Place {
   Settings settings;            ///< Of every step; its programs must include `sh` and the usual small ones.
   bool root_may_write = false;  ///< A step that runs as root can write to its inputs: the place has no read-only mounts.
 };
+inline void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
+
+/// For places that run containers.
+inline Settings slim() {
+  Settings settings;
+  settings.docker.parent_image = "debian:bookworm-slim";
+  return settings;
+}
 
 class Conformance : public testing::TestWithParam<Place> {
  protected:

@@ -99,6 +99,8 @@ struct Trouble {
   int code;
   const char *reason, *advice;
 };
+void PrintTo(const Trouble& trouble, std::ostream* out) { *out << trouble.reason; }
+
 class GpuTrouble : public GpuInventory, public testing::WithParamInterface<Trouble> {};
 TEST_P(GpuTrouble, is_told_with_what_to_do) {
   const auto inventory = read("{\"error\": " + std::to_string(GetParam().code) + "}");

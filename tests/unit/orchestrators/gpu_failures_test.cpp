@@ -1,10 +1,7 @@
 /// @file
 /// What goes wrong with GPUs and what a step's author is told, word for word: tests/golden/gpu/NAME.txt and NAME.expected. The first line of a text says
 /// whose it is: `engine`, `nvidia-smi CODE` in a container, `host CODE` outside of one, `program`, or `program without gpus`.
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +9,7 @@
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/preflight.hpp"
 #include "support/attempt_builder.hpp"
+#include "support/golden.hpp"
 
 namespace pipeline {
 namespace {
@@ -19,14 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kFolder = fs::path(PIPELINE_SOURCE_DIR) / "tests/golden/gpu";
-
-std::vector<std::string> names() {
-  std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(kFolder))
-    if (entry.path().extension() == ".txt") found.push_back(entry.path().stem().string());
-  std::sort(found.begin(), found.end());
-  return found;
-}
 
 std::optional<Failure> failure_for(const std::string& whose, const std::string& text) {
   test::AttemptBuilder builder(test::program({"python", "train.py"}));
@@ -53,18 +43,9 @@ std::string printed(const std::string& name) {
 
 class GpuFailure : public testing::TestWithParam<std::string> {};
 
-TEST_P(GpuFailure, is_explained) {
-  const auto text = printed(GetParam());
-  const fs::path expected = kFolder / (GetParam() + ".expected");
-  if (std::getenv("PIPE_ACCEPT")) {
-    std::ofstream(expected, std::ios::binary) << text;
-    return;
-  }
-  ASSERT_TRUE(fs::exists(expected)) << "no " << expected << "; PIPE_ACCEPT=1 writes it";
-  EXPECT_EQ(text, read_file(expected));
-}
+TEST_P(GpuFailure, is_explained) { test::expect_golden(printed(GetParam()), kFolder, GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(golden, GpuFailure, testing::ValuesIn(names()), [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(golden, GpuFailure, testing::ValuesIn(test::golden_names(kFolder, {".txt"})), [](const auto& each) { return each.param; });
 
 }  // namespace
 }  // namespace pipeline

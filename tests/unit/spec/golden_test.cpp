@@ -1,15 +1,11 @@
 /// @file
 /// Broken pipeline files and task definitions, and what their author is told, word for word: tests/golden/errors/NAME.yaml or .json, NAME.expected.
-/// PIPE_ACCEPT=1 writes what is printed now as the expected text; read it as a user would before committing it.
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 
-#include "core/file.hpp"
 #include "spec/pipeline_file.hpp"
+#include "support/golden.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -18,13 +14,7 @@ namespace fs = std::filesystem;
 
 const fs::path kFolder = fs::path(PIPELINE_SOURCE_DIR) / "tests/golden/errors";
 
-std::vector<std::string> names() {
-  std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(kFolder))
-    if (entry.path().extension() == ".yaml" || entry.path().extension() == ".json") found.push_back(entry.path().stem().string());
-  std::sort(found.begin(), found.end());
-  return found;
-}
+std::vector<std::string> names() { return test::golden_names(kFolder, {".yaml", ".json"}); }
 
 /// What the author sees, with this checkout's place left out.
 std::string printed(const std::string& name) {
@@ -40,16 +30,7 @@ std::string printed(const std::string& name) {
 
 class BrokenFile : public testing::TestWithParam<std::string> {};
 
-TEST_P(BrokenFile, tells_its_author_what_is_wrong) {
-  const std::string text = printed(GetParam());
-  const fs::path expected = kFolder / (GetParam() + ".expected");
-  if (std::getenv("PIPE_ACCEPT")) {
-    std::ofstream(expected, std::ios::binary) << text;
-    return;
-  }
-  ASSERT_TRUE(fs::exists(expected)) << "no " << expected << "; PIPE_ACCEPT=1 writes it";
-  EXPECT_EQ(text, read_file(expected));
-}
+TEST_P(BrokenFile, tells_its_author_what_is_wrong) { test::expect_golden(printed(GetParam()), kFolder, GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(golden, BrokenFile, testing::ValuesIn(names()), [](const auto& each) { return each.param; });
 
