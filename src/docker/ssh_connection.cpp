@@ -1,7 +1,6 @@
 #include "docker/ssh_connection.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <csignal>
@@ -9,13 +8,13 @@
 #include <optional>
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/spawn.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -38,7 +37,7 @@ bool is_port(std::string_view text) {
   throw EnvironmentError("cannot use the endpoint " + url + ": " + why, {"as in DOCKER_HOST=ssh://me@host or ssh://me@host:2222/run/docker.sock"});
 }
 
-/// All that the child needs, made before it is: between vfork and exec nothing may be allocated.
+/// All that the child needs.
 struct Launch {
   char* const* arguments;
   int socket, errors;
@@ -46,37 +45,15 @@ struct Launch {
   volatile int error = 0;
 };
 
-/// The child's side, in the parent's memory. In a session of its own: no terminal to ask on, and no Ctrl-C, for the engine is still needed then.
-[[noreturn]] void launch(Launch& with) {
-  setsid();
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  for (const int signal : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaction(signal, &standard, nullptr);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != with.parent) _exit(127);
+/// The child's side. In a session of its own: no terminal to ask on, and no Ctrl-C, for the engine is still needed then.
+void launch(Launch& with) {
+  begin_child(with.parent, SIGTERM);
   dup2(with.socket, STDIN_FILENO);
   dup2(with.socket, STDOUT_FILENO);
   dup2(with.errors, STDERR_FILENO);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  unblock_signals();
   execvp(with.arguments[0], with.arguments);
   with.error = errno;
-  _exit(127);
-}
-
-[[gnu::noinline]] pid_t start(Launch& with) {
-  sigset_t all, before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);  // no handler of ours may run in the child
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  const pid_t pid = vfork();
-#pragma GCC diagnostic pop
-  if (pid == 0) launch(with);
-  if (pid < 0) with.error = errno;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  return pid;
 }
 
 std::string content_of(const Descriptor& file) {
@@ -148,16 +125,8 @@ SshConnections::~SshConnections() {
     while (waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {}
 }
 
-SshConnections::Connection SshConnections::open() {
-  forget_ended();
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw system_error("cannot make a socket for ssh", errno);
-  Descriptor ours(ends[0]), theirs(ends[1]);
-  run(theirs, ++opened_);
-  return {std::move(ours), opened_};
-}
-
 SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor, sockaddr& address, unsigned& length) {
+  forget_ended();
   // A name that the kernel chooses, in no folder; who else might connect to it is sent away.
   auto listener = std::make_shared<Descriptor>(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   Descriptor ours(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -197,7 +166,8 @@ void SshConnections::run(const Descriptor& theirs, int number) {
   for (auto& word : command_) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   Launch with{arguments.data(), theirs.get(), errors.get(), getpid()};
-  const auto pid = start(with);
+  const auto pid = start_child(with, launch);
+  if (pid < 0) with.error = errno;
   if (with.error != 0) {
     if (pid > 0) waitpid(pid, nullptr, 0);
     if (with.error == ENOENT)
@@ -217,10 +187,11 @@ void SshConnections::forget_ended() {
     waitpid(process.pid, nullptr, 0);
     return true;
   });
+  std::erase_if(refused_, [&](const auto& refused) { return opened_ - refused.first >= long_ago; });
 }
 
 Task<std::string> SshConnections::failure_of(int number) {
-  if (const auto refused = refused_.find(number); refused != refused_.end()) std::rethrow_exception(refused->second);
+  if (const auto refused = refused_.extract(number)) std::rethrow_exception(refused.mapped());
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (int looks = 0; looks < 100; ++looks) {
     const auto process = std::find_if(processes_.begin(), processes_.end(), [&](const Process& each) { return each.number == number; });

@@ -42,12 +42,11 @@ class SshConnections {
     Descriptor socket;  ///< Its other end is the process's stdin and stdout.
     int number;         ///< The process, for failure_of(). From 1.
   };
-  /// Throws EnvironmentError if ssh cannot be run.
-  Connection open();
   /// A socket that is not connected yet, and the address to connect it to before the loop goes on: then its process is started. For who insists on
-  /// connecting, as libcurl does (7.88 does not heed CURL_SOCKOPT_ALREADY_CONNECTED). Errors are failure_of()'s.
+  /// connecting, as libcurl does (7.88 does not heed CURL_SOCKOPT_ALREADY_CONNECTED). What goes wrong then is failure_of()'s to tell.
   Connection offer(const asio::any_io_executor& executor, sockaddr& address, unsigned& length);
-  /// What the process said if it has failed; empty if it lives or has ended well. Waits a moment for an end.
+  /// What the process said if it has failed; empty if it lives or has ended well. Waits a moment for an end. Throws EnvironmentError if ssh could not be
+  /// started. Told once.
   Task<std::string> failure_of(int number);
 
  private:

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,13 +16,14 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/spawn.hpp"
 
 namespace pipeline::local {
 namespace {
 
 using namespace asio::experimental::awaitable_operators;
 
-/// All that the child needs, made before it is: between vfork and exec nothing may be allocated.
+/// All that the child needs.
 struct Launch {
   const char* program;
   char* const* arguments;
@@ -37,19 +37,9 @@ struct Launch {
   volatile int error;
 };
 
-/// The child's side, in the parent's memory: the parent stands still until exec.
-[[noreturn]] void launch(Launch& with) {
-  setsid();
-  for (int signal = 1; signal < NSIG; ++signal) {
-    struct sigaction action;
-    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) {
-      action.sa_handler = SIG_DFL;
-      action.sa_flags = 0;
-      sigaction(signal, &action, nullptr);
-    }
-  }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != with.parent) _exit(127);
+/// The child's side.
+void launch(Launch& with) {
+  begin_child(with.parent, SIGKILL);
   dup2(with.null, 0);
   dup2(with.out, 1);
   dup2(with.err, 2);
@@ -59,28 +49,10 @@ struct Launch {
   if (with.error) _exit(127);
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   for (int file : *with.inherited) fcntl(file, F_SETFD, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  unblock_signals();
   execve(with.program, with.arguments, with.environment);
   if (errno == ENOEXEC) execve("/bin/sh", with.shell_arguments, with.environment);  // a script without `#!`, as execvp(3)
   with.error = errno;
-  _exit(127);
-}
-
-[[gnu::noinline]] pid_t start(Launch& with) {
-  sigset_t all, before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);  // no handler of ours may run in the child
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  pid_t pid = vfork();
-#pragma GCC diagnostic pop
-  if (pid == 0) launch(with);
-  int error = errno;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) with.error = error;
-  return pid;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -238,7 +210,8 @@ Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, 
               err[1],
               getpid(),
               0};
-  pid_t pid = start(with);
+  const pid_t pid = start_child(with, launch);
+  if (pid < 0) with.error = errno;
   ProcessEnd end;
   end.start_error = with.error;
   if (with.error) {

@@ -89,6 +89,16 @@ class SshProcess : public testing::Test {
     setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
   }
   ~SshProcess() override { setenv("PATH", path_.c_str(), 1); }
+  /// As libcurl does: connects to the address that it is given before the loop goes on.
+  SshConnections::Connection open(SshConnections& connections) {
+    sockaddr address{};
+    unsigned length = 0;
+    auto connection = connections.offer(loop_.get_executor(), address, length);
+    EXPECT_EQ(connect(connection.socket.get(), &address, length), 0);
+    loop_.restart();
+    loop_.poll();
+    return connection;
+  }
   static std::string receive(const SshConnections::Connection& connection) {
     std::string text(100, '\0');
     const auto size = recv(connection.socket.get(), text.data(), text.size(), 0);
@@ -102,17 +112,17 @@ class SshProcess : public testing::Test {
 
 TEST_F(SshProcess, both_directions_go_through_it) {
   be("read line; echo \"got $line of $*\"; cat");
-  const auto connection = connections_.open();
+  const auto connection = open(connections_);
   send(connection.socket.get(), "hello\n", 6, 0);
   EXPECT_EQ(receive(connection), "got hello of -T -o BatchMode=yes -o ConnectTimeout=20 -l me -- host docker system dial-stdio\n");
 }
 
 TEST_F(SshProcess, what_it_says_when_it_fails_is_known_and_no_other_processs) {
   be("echo only once >&2; exit 255");
-  const auto first = connections_.open();
+  const auto first = open(connections_);
   EXPECT_EQ(receive(first), "") << "it has ended; until then its shell may still read the script";
   be("exec cat");
-  const auto second = connections_.open();
+  const auto second = open(connections_);
   EXPECT_EQ(test::run_task(loop_, connections_.failure_of(first.number)), "only once");
   EXPECT_EQ(test::run_task(loop_, connections_.failure_of(second.number)), "");
   send(second.socket.get(), "x", 1, 0);
@@ -121,7 +131,7 @@ TEST_F(SshProcess, what_it_says_when_it_fails_is_known_and_no_other_processs) {
 
 TEST_F(SshProcess, one_that_fails_without_a_word_is_told_by_its_status) {
   be("exit 7");
-  const auto connection = connections_.open();
+  const auto connection = open(connections_);
   EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)), "ssh ended with status 7");
 }
 
@@ -130,7 +140,7 @@ TEST_F(SshProcess, it_ends_with_its_connections_owner) {
   pid_t pid = 0;
   {
     SshConnections own(SshTarget{"", "host", "", ""});
-    const auto connection = own.open();
+    const auto connection = open(own);
     pid = std::stoi(receive(connection));
     EXPECT_EQ(kill(pid, 0), 0);
   }
@@ -139,13 +149,15 @@ TEST_F(SshProcess, it_ends_with_its_connections_owner) {
 
 TEST_F(SshProcess, where_there_is_no_ssh_it_is_named) {
   setenv("PATH", folder_.path().c_str(), 1);
+  const auto connection = open(connections_);
   try {
-    connections_.open();
+    test::run_task(loop_, connections_.failure_of(connection.number));
     FAIL();
   } catch (const EnvironmentError& error) {
     EXPECT_NE(std::string(error.what()).find("no `ssh`"), std::string::npos);
     EXPECT_NE(error.advice().at(0).find("openssh-client"), std::string::npos);
   }
+  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)), "") << "it is told once";
 }
 
 }  // namespace
