@@ -66,10 +66,11 @@ fs::path Context::pipeline_file() const {
   return file;
 }
 
-PipelineSpec Context::load_pipeline() const {
+PipelineSpec Context::load_pipeline(bool* is_task) const {
   spec::FileNotes notes;
   auto pipeline = options_.program ? dsl::build(*options_.program, options_.parameters)
                                    : spec::load(pipeline_file(), {.parameters = options_.parameters, .notes = &notes});
+  if (is_task) *is_task = notes.is_task;
   for (const auto& notice : notes.notices) note("note: " + printable(notice));
   if (options_.execution_mode == "fail_fast") pipeline.execution_mode = ExecutionMode::fail_fast;
   if (options_.execution_mode == "stop_on_failure") pipeline.execution_mode = ExecutionMode::stop_on_failure;

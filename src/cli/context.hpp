@@ -35,7 +35,8 @@ class Context {
   void note(std::string_view text) const;
 
   /// The pipeline of `options().file`, with the caller's parameters and execution mode. Throws InputError.
-  PipelineSpec load_pipeline() const;
+  /// @param is_task set if there is one: whether the file is an ECS task definition
+  PipelineSpec load_pipeline(bool* is_task = nullptr) const;
   /// The absolute path of the pipeline file; InputError if it is not there. For a program: its name, in the pipeline's root.
   std::filesystem::path pipeline_file() const;
 

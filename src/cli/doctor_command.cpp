@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/gpu_checks.hpp"
 #include "cli/version.hpp"
 #include "core/quantity.hpp"
 #include "docker/config.hpp"
@@ -13,6 +15,7 @@
 #include "docker/engine_api.hpp"
 #include "docker/gpu_access.hpp"
 #include "gpu/choose.hpp"
+#include "gpu/compatibility.hpp"
 #include "gpu/lock_folder.hpp"
 
 namespace pipeline::cli {
@@ -50,8 +53,8 @@ class Doctor {
   explicit Doctor(Context& context) : context_(context) {}
 
   std::vector<Check> examine() {
-    engine();
     devices();
+    engine();
     python();
     state();
     return std::move(checks_);
@@ -81,7 +84,7 @@ class Doctor {
       const auto system = context_.await(engine.system_info());
       engine_disk(system);
       limits(system);
-      gpus(info, system);
+      gpus(endpoint, info, system);
       runc(context_.await(engine.call("GET", "/version")));
     } catch (const EnvironmentError& error) { add("engine", Level::fail, error.what(), error.advice()); }
     credentials();
@@ -119,42 +122,62 @@ class Doctor {
     }
   }
 
-  void gpus(const docker::EngineInfo& engine, const json& system) {
-    std::error_code error;
-    const bool has_gpu = std::filesystem::exists("/dev/nvidia0", error);
+  /// How the engine gives GPUs to containers. Of an engine elsewhere only it can be said what it gives, not what its machine has.
+  void gpus(const docker::Endpoint& endpoint, const docker::EngineInfo& engine, const json& system) {
+    const bool has_gpu = has_gpu_ && endpoint.is_of_this_machine();
     const docker::GpuAccess access(engine, system);
     std::string ways;
     for (const auto way : access.ways()) ways += (ways.empty() ? "" : ", else by ") + std::string(to_string(way));
     if (!access.problem().empty()) {
       add("GPU toolkit", has_gpu ? Level::warn : Level::ok, access.problem());
     } else if (access.certain()) {
-      add("GPU toolkit", Level::ok, "the engine gives GPUs by " + ways + (has_gpu ? "" : "; this machine shows none itself"));
+      add("GPU toolkit", Level::ok,
+          "the engine gives GPUs by " + ways + (has_gpu || !endpoint.is_of_this_machine() ? "" : "; this machine shows none itself"));
     } else if (has_gpu) {
       add("GPU toolkit", Level::warn, "this machine has an NVIDIA GPU, but the engine cannot give it to containers",
-          {"install the NVIDIA Container Toolkit, then: nvidia-ctk runtime configure --runtime=docker && systemctl restart docker"});
+          {"sudo apt-get install nvidia-container-toolkit (from NVIDIA's repository), then: sudo nvidia-ctk runtime configure --runtime=docker && "
+           "sudo systemctl restart docker",
+           "without it, `--orchestrator local` has the GPUs"});
     } else {
-      add("GPU toolkit", Level::ok, "none, and no NVIDIA GPU");
+      add("GPU toolkit", Level::ok, endpoint.is_of_this_machine() ? "none, and no NVIDIA GPU" : "the engine names none");
     }
   }
 
   void devices() {
     const auto inventory = gpu::Machine().read();
+    std::error_code error;
     if (inventory.unavailable) {
-      std::error_code error;
-      const bool has_gpu = std::filesystem::exists("/dev/nvidiactl", error) || std::getenv("PIPE_NVML");
-      add("GPUs", has_gpu ? Level::warn : Level::ok, inventory.unavailable->reason,
-          has_gpu ? inventory.unavailable->advice : std::vector<std::string>{});
+      has_gpu_ = std::filesystem::exists("/dev/nvidiactl", error) || std::getenv("PIPE_NVML");
+      add("GPUs", has_gpu_ ? Level::warn : Level::ok, inventory.unavailable->reason,
+          has_gpu_ ? inventory.unavailable->advice : std::vector<std::string>{});
       return;
     }
-    std::vector<std::string> trouble;
+    has_gpu_ = !inventory.devices.empty();
+    const auto units = gpu::units_of(inventory);
+    std::vector<std::string> mend;
     for (const auto& device : inventory.devices)
       if (!device.trouble.empty())
-        trouble.push_back("GPU " + std::to_string(device.index) + ": " + device.trouble + "; `dmesg | grep -i nvrm` tells more");
-    add("GPUs", trouble.empty() ? Level::ok : Level::warn,
-        counted(gpu::units_of(inventory).size(), "GPU") + " that can be used, driver " + inventory.driver + ", CUDA " + inventory.cuda, trouble);
+        mend.push_back("GPU " + std::to_string(device.index) + ": " + device.trouble + "; `dmesg | grep -i nvrm` tells more");
+    std::string found = counted(units.size(), "GPU") + " that can be used";
+    if (!units.empty()) found += " (" + kinds_of(units) + ")";
+    found += ", driver " + inventory.driver;
+    if (!inventory.narrowed.empty()) found += "; " + inventory.narrowed;
+    add("GPUs", mend.empty() ? Level::ok : Level::warn, std::move(found), std::move(mend));
+    GpuRequest all;
+    all.selection = GpuRequest::Selection::all;
+    if (auto cuda = gpu::runnable_cuda(host_for(all, inventory)); !cuda.empty()) add("CUDA", Level::ok, std::move(cuda));
     try {
       gpu::LockFolder::existing();
-    } catch (const EnvironmentError& error) { add("GPU locks", Level::fail, error.what(), error.advice()); }
+    } catch (const EnvironmentError& failed) { add("GPU locks", Level::fail, failed.what(), failed.advice()); }
+  }
+
+  /// `4 x Tesla V100-SXM2-16GB`
+  static std::string kinds_of(const std::vector<gpu::Unit>& units) {
+    std::map<std::string, std::size_t> kinds;
+    for (const auto& unit : units) ++kinds[unit.model + (unit.profile.empty() ? "" : " " + unit.profile)];
+    std::string text;
+    for (const auto& [kind, count] : kinds) text += (text.empty() ? "" : ", ") + std::to_string(count) + " x " + kind;
+    return text;
   }
 
   void runc(const json& version) {
@@ -230,6 +253,7 @@ class Doctor {
 
   Context& context_;
   std::vector<Check> checks_;
+  bool has_gpu_ = false;
 };
 
 }  // namespace

@@ -157,7 +157,8 @@ gpu::GpuHost host_for(const GpuRequest& request, const gpu::Inventory& inventory
                           std::any_of(request.devices.begin(), request.devices.end(), [&](const GpuDevice& each) {
                             return each.index ? *each.index == device.index : device.uuid.starts_with(each.uuid) || each.uuid.starts_with("MIG-");
                           });
-    const bool is_first = request.selection != GpuRequest::Selection::first || device.index < request.count;
+    const auto place = static_cast<std::size_t>(&device - inventory.devices.data());
+    const bool is_first = request.selection != GpuRequest::Selection::first || place < request.count;
     const bool is_right = (!request.model || gpu::model_matches(*request.model, device.model)) && device.memory >= request.min_memory.value_or(0) &&
                           device.capability >= request.min_capability.value_or(ComputeCapability{});
     if (is_named && is_first && is_right && device.capability.major > 0) capabilities.insert(device.capability);
@@ -205,7 +206,7 @@ std::vector<Diagnostic> check_gpus(Session& session, const Say& say) {
   std::optional<gpu::Inventory> inventory;
   if (place.gpus_of_this_machine &&
       std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) { return gpu_request(step->settings.resources).wanted(); }))
-    inventory = gpu::Machine().read();
+    inventory = session.machine().read();
   if (inventory && !inventory->unavailable) surroundings.gpus = [&](const GpuRequest& request) { return host_for(request, *inventory); };
   std::optional<docker::EngineApi> engine;
   std::map<std::string, std::optional<gpu::ImageConfig>> configs;

@@ -3,6 +3,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"
+#include "docker/engine_api.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/lock_folder.hpp"
 
@@ -109,7 +110,9 @@ std::string occupants(const std::vector<gpu::Process>& processes) {
 }
 
 std::string inventory_text(const gpu::Inventory& inventory, const Reservations& reservations, const Paint& paint) {
-  std::string text = "driver " + inventory.driver + ", CUDA up to " + inventory.cuda + "\n\n";
+  std::string text = "driver " + inventory.driver + ", CUDA up to " + inventory.cuda + "\n";
+  if (!inventory.narrowed.empty()) text += for_terminal(inventory.narrowed, false) + "\n";
+  text += "\n";
   Table table;
   table.add({"GPU", "MODEL", "UUID", "MEMORY", "USED", "CAPABILITY", "MODE", "PROCESSES", "HELD BY"});
   const auto holder = [&](const std::string& uuid) -> Table::Cell {
@@ -139,25 +142,48 @@ std::string inventory_text(const gpu::Inventory& inventory, const Reservations& 
   return text + "\n" + queue.render(paint);
 }
 
+/// The engine's endpoint, if that is another machine's, whose GPUs are not these.
+std::string engine_elsewhere() {
+  try {
+    const auto endpoint = docker::find_endpoint();
+    return endpoint.is_of_this_machine() ? std::string() : endpoint.url;
+  } catch (const EnvironmentError&) { return {}; }  // told by whoever needs the engine
+}
+
+std::string how_to_see(const std::string& endpoint) {
+  if (endpoint.empty()) return {};
+  return "\nThe engine is another machine's (" + for_terminal(endpoint, false) +
+         "): with `--orchestrator docker` its GPUs count, not those of this one. To see them:\n"
+         "  docker run --rm --gpus all debian:bookworm-slim nvidia-smi -L\n";
+}
+
 }  // namespace
 
 /// A machine without GPUs is a fine machine: an empty list, the reason, exit code 0.
 ExitCode gpus_command(Context& context) {
   const auto inventory = gpu::Machine().read();
   const auto reservations = look(gpu::units_of(inventory));
+  const auto elsewhere = engine_elsewhere();
   if (context.options().json) {
-    context.print_json(inventory_json(inventory, reservations));
+    auto json = inventory_json(inventory, reservations);
+    if (!elsewhere.empty()) json["engine_elsewhere"] = elsewhere;
+    context.print_json(json);
     return ExitCode::ok;
   }
   if (inventory.unavailable || inventory.devices.empty()) {
-    std::string text = "no GPU: " + (inventory.unavailable ? inventory.unavailable->reason : "the driver " + inventory.driver + " finds none") + "\n";
+    std::string text = "no GPU: " +
+                       for_terminal(inventory.unavailable         ? inventory.unavailable->reason
+                                    : !inventory.narrowed.empty() ? inventory.narrowed
+                                                                  : "the driver " + inventory.driver + " finds none",
+                                    false) +
+                       "\n";
     if (inventory.unavailable)
       for (const auto& line : inventory.unavailable->advice)
         text += "  " + context.paint()(Colour::cyan, "hint: ") + for_terminal(line, false) + "\n";
-    context.print(text);
+    context.print(text + how_to_see(elsewhere));
     return ExitCode::ok;
   }
-  context.print(inventory_text(inventory, reservations, context.paint()));
+  context.print(inventory_text(inventory, reservations, context.paint()) + how_to_see(elsewhere));
   return ExitCode::ok;
 }
 

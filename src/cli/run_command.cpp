@@ -126,6 +126,8 @@ ExitCode run_command(Context& context) {
     require_engine(context);
     for (const auto& warning : warnings_json(check_gpus(session, [&](std::string_view text) { display.progress().say(text); })))
       if (context.options().json) context.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
+    options.is_task = session.is_task();
+    options.machine = session.machine_in_use();
     outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(),
                                         display.progress(), display.cancel(), options));
   }

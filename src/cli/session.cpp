@@ -70,8 +70,13 @@ void Session::add_files(const StepSpec& step, std::vector<store::TreeEntry>& tre
 }
 
 const PipelineSpec& Session::pipeline() {
-  if (!pipeline_) pipeline_ = context.load_pipeline();
+  if (!pipeline_) pipeline_ = context.load_pipeline(&is_task_);
   return *pipeline_;
+}
+
+gpu::Machine& Session::machine() {
+  if (!machine_) machine_ = std::make_unique<gpu::Machine>();
+  return *machine_;
 }
 
 spec::CodeResolver& Session::resolver() {

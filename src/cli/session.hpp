@@ -28,6 +28,12 @@ class Session {
   const std::unique_ptr<Orchestrator> orchestrator;
 
   const PipelineSpec& pipeline();
+  /// Whether its file is an ECS task definition.
+  bool is_task() { return pipeline(), is_task_; }
+  /// NVML, in use from the first call on.
+  gpu::Machine& machine();
+  /// Nothing if there was no such call.
+  gpu::Machine* machine_in_use() { return machine_.get(); }
   spec::CodeResolver& resolver();
   const engine::CodeProvider& code() const { return code_; }
 
@@ -36,6 +42,8 @@ class Session {
 
  private:
   std::optional<PipelineSpec> pipeline_;
+  bool is_task_ = false;
+  std::unique_ptr<gpu::Machine> machine_;
   std::optional<spec::CodeResolver> resolver_;
   void add_files(const StepSpec& step, std::vector<store::TreeEntry>& tree);
   std::map<std::pair<const spec::CodeSet*, StringMap>, std::vector<store::TreeEntry>> trees_;

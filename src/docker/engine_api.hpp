@@ -24,6 +24,8 @@ struct Endpoint {
   net::TlsOptions tls;  ///< DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context's.
   bool use_tls = false;
   std::string certificates;  ///< With TLS, the folder that its files were looked for in.
+
+  bool is_of_this_machine() const { return url.starts_with("unix://"); }
 };
 /// DOCKER_HOST, else the current docker context, else the default socket.
 Endpoint find_endpoint();

@@ -8,6 +8,7 @@
 #include "engine/secret_mask.hpp"
 #include "engine/step_log.hpp"
 #include "engine/waiting.hpp"
+#include "net/deadline.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -33,30 +34,6 @@ class WorkFolder {
 
  private:
   fs::path path_;
-};
-
-/// Passes a stop of the run on to one attempt, and stops it when its time is up.
-class Deadline {
- public:
-  Deadline(const asio::any_io_executor& executor, CancelSource& run, std::optional<Duration> timeout)
-      : timer_(executor), from_run_(run, [this](StopLevel level) { attempt_.stop(level); }) {
-    if (!timeout) return;
-    timer_.expires_after(*timeout);
-    timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-      if (error || alive.expired()) return;
-      expired_ = attempt_.level() == StopLevel::none;
-      attempt_.stop(StopLevel::graceful);
-    });
-  }
-  CancelSource& source() { return attempt_; }
-  bool expired() const { return expired_; }
-
- private:
-  CancelSource attempt_;
-  bool expired_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which may run after this object is gone
-  asio::steady_timer timer_;
-  CancelSource::Listener from_run_;
 };
 
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
@@ -104,7 +81,7 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log,
 
 fs::path work_folder(const store::RunStore& runs, const std::string& run_id) { return runs.folder() / "work" / run_id; }
 
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs_of, std::vector<AssignedGpu> gpus,
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs_of, GpuReservation held,
                                  std::string log_name) {
   auto secrets = resolve_secrets(step);
   std::vector<std::string> hidden;
@@ -128,7 +105,7 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
       inputs.push_back({input.name, output.file_name, context.artifacts.path(output.digest)});
     }
   }
-  Deadline deadline(co_await asio::this_coro::executor, context.stop, step.timeout);
+  Deadline deadline(co_await asio::this_coro::executor, context.stop, step.timeout, StopLevel::graceful);
   std::vector<AttemptOutput> outputs;
   for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});
 
@@ -143,10 +120,11 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
                         .scratch = work / "scratch",
                         .environment = resolve_environment(step),
                         .secrets = std::move(secrets),
-                        .gpus = std::move(gpus),
+                        .gpus = held.gpus,
                         .log = log,
                         .cancel = deadline.source()};
   outcome.result = co_await context.orchestrator.run(attempt);
+  held.locks.clear();
   log.finish();
   outcome.log_tail = log.tail();
   auto& failure = outcome.result.failure;

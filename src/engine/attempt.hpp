@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/gather.hpp"
+#include "engine/gpu_pool.hpp"
 #include "engine/run.hpp"
 
 namespace pipeline::engine {
@@ -36,7 +37,8 @@ std::filesystem::path work_folder(const store::RunStore& runs, const std::string
 
 /// Runs attempt `number` of the step; its failure is in the result. Throws EnvironmentError where this machine fails (a full disk, ...).
 /// @param outputs of the steps that it takes its inputs from; they stay until the attempt has ended
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs, std::vector<AssignedGpu> gpus,
+/// @param gpus    given back as soon as nothing of the step runs any more: what it made is stored without them
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs, GpuReservation gpus,
                                  std::string log_name);
 
 }  // namespace pipeline::engine

@@ -5,16 +5,17 @@
 
 #include <algorithm>
 
-#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"
+#include "gpu/together.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::engine {
 namespace {
 
 using gpu::Entry;
+using gpu::gpus;
 using std::chrono::milliseconds;
 
 /// Nothing wakes those who wait when a container ends that a dead driver has left, or a process of another program.
@@ -28,8 +29,6 @@ std::string user_name() {
   const auto* user = ::getpwuid(::getuid());
   return user ? user->pw_name : std::to_string(::getuid());
 }
-
-std::string gpus(std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); }
 
 void throw_input_error(std::vector<Diagnostic> wrong, const std::filesystem::path& file) {
   if (wrong.empty()) return;
@@ -56,15 +55,17 @@ struct GpuPool::Ticket {
 };
 
 GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool, Orchestrator& orchestrator, EventSink& events, CancelSource& stop,
-                 Slots& slots, std::string run_id, std::function<void(Task<>)> spawn)
+                 Slots& slots, const RunOptions& options, std::function<void(Task<>)> spawn)
     : executor_(executor),
       pool_(pool),
       orchestrator_(orchestrator),
       events_(events),
       stop_(stop),
       slots_(slots),
-      run_id_(std::move(run_id)),
+      run_id_(options.run_id),
+      is_task_(options.is_task),
       spawn_(std::move(spawn)),
+      machine_(options.machine),
       timer_(executor) {}
 
 GpuPool::~GpuPool() {
@@ -88,9 +89,10 @@ Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::file
   throw_input_error(wrong, file);
 
   gpu::Inventory inventory;
+  if (!place.gpus_of_this_machine) machine_ = nullptr;
   if (place.gpus_of_this_machine)
     inventory = co_await on_pool(pool_, [this] {
-      machine_ = std::make_unique<gpu::Machine>();
+      if (!machine_) machine_ = (own_machine_ = std::make_unique<gpu::Machine>()).get();
       return machine_->read();
     });
   if (!machine_ || inventory.unavailable) {
@@ -98,7 +100,7 @@ Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::file
     if (!machine_ && !there) co_return;  // it chooses itself
     if (there) {
       inventory = std::move(*there);
-      machine_.reset();
+      machine_ = nullptr;
     }
   }
   units_ = gpu::units_of(inventory);
@@ -118,9 +120,27 @@ Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::file
     }
     wrong.push_back({shortage.code, message, {.line = step->line, .column = 1}, shortage.notes, shortage.suggestion});
   }
+  if (is_task_) check_together(steps, wrong);
   throw_input_error(wrong, file);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
   if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; })) folder_.emplace();
+}
+
+/// Steps of a pipeline wait for GPUs; containers of a task are there together, and may wait for each other in other ways.
+void GpuPool::check_together(const std::vector<const StepSpec*>& steps, std::vector<Diagnostic>& wrong) const {
+  std::vector<gpu::Member> members;
+  for (const auto* step : steps) members.push_back({step->name, demand_of(*step).count, step->after});
+  const auto group = gpu::largest_group(members);
+  if (group.gpus <= units_.size() || group.members.size() < 2) return;
+  std::vector<std::string> notes;
+  for (const auto i : group.members) notes.push_back("'" + members[i].name + "' asks for " + gpus(members[i].gpus));
+  for (const auto& unit : units_) notes.push_back("this machine has " + unit.description());
+  wrong.push_back({"too-many-gpus",
+                   "the containers " + gpu::names_of(members, group) + " run at the same time and ask for " + gpus(group.gpus) +
+                       " together, and this machine has " + std::to_string(units_.size()),
+                   {.line = steps[group.members.back()]->line, .column = 1},
+                   std::move(notes),
+                   "let one wait for the other's end: `dependsOn` with the condition SUCCESS"});
 }
 
 const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
@@ -179,7 +199,7 @@ Task<> GpuPool::pump() {
   } done{pumping_};
   std::size_t tries = 0;
   for (;;) {
-    if (processes_matter_) co_await look_for_processes();
+    if (processes_matter_ || tries > std::size(after_change)) co_await look_for_processes();
     co_await ask_the_place();
     {
       auto session = co_await enter();
@@ -290,8 +310,10 @@ std::vector<gpu::Seat> GpuPool::seats(const Session& session) const {
 }
 
 Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
-  co_await look_for_processes();
-  co_await ask_the_place();
+  // Where it has waited, pump() has just looked: GPUs do not idle while this looks again.
+  const bool is_first_try = ticket.waiting.number == 0;
+  if (is_first_try || processes_matter_) co_await look_for_processes();
+  if (is_first_try) co_await ask_the_place();
   for (;;) {
     GpuReservation reservation;
     {

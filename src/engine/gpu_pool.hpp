@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "engine/run.hpp"
 #include "engine/waiting.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/lock_folder.hpp"
@@ -30,7 +32,7 @@ class GpuPool {
  public:
   /// @param spawn runs a coroutine that refers to this object; it must have ended before this is destroyed
   GpuPool(asio::any_io_executor executor, asio::thread_pool& pool, Orchestrator& orchestrator, EventSink& events, CancelSource& stop, Slots& slots,
-          std::string run_id, std::function<void(Task<>)> spawn);
+          const RunOptions& options, std::function<void(Task<>)> spawn);
   ~GpuPool();
 
   /// Looks what the machine has; before anything is built. Throws InputError for what the steps can never get here, all of it at once, and
@@ -47,6 +49,7 @@ class GpuPool {
   using Session = gpu::LockFolder::Session;
 
   const gpu::Demand& demand_of(const StepSpec& step) const;
+  void check_together(const std::vector<const StepSpec*>& steps, std::vector<Diagnostic>& wrong) const;
   Task<> pump();
   Task<Session> enter();
   Task<> pause(Duration most);
@@ -67,10 +70,12 @@ class GpuPool {
   CancelSource& stop_;
   Slots& slots_;
   const std::string run_id_;
+  const bool is_task_;
   std::function<void(Task<>)> spawn_;
 
   std::map<const StepSpec*, gpu::Demand> demands_;
-  std::unique_ptr<gpu::Machine> machine_;
+  gpu::Machine* machine_;  ///< Nothing: the GPUs are elsewhere, or NVML is not in use yet.
+  std::unique_ptr<gpu::Machine> own_machine_;
   std::vector<gpu::Unit> units_;
   std::set<std::string> in_containers_;  ///< Occupied where the orchestrator runs things, by other runs' attempts.
   std::optional<gpu::LockFolder> folder_;

@@ -42,7 +42,7 @@ class Run {
         wake_(executor),
         slots_(options_.jobs ? options_.jobs : std::max(1u, std::thread::hardware_concurrency())),
         pool_(2),
-        gpus_(executor, pool_, orchestrator, events, stop_, slots_, options_.run_id, [this](Task<> task) { spawn(std::move(task)); }),
+        gpus_(executor, pool_, orchestrator, events, stop_, slots_, options_, [this](Task<> task) { spawn(std::move(task)); }),
         journal_(runs, events, pipeline, options_) {
     for (StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
     if (!options_.identity.empty() && options_.use_cache) memo_.emplace(options_.identity);
@@ -70,7 +70,7 @@ class Run {
   void spawn(Task<> task);
   void start(StepIndex i, std::optional<StepKey> key, Environment environment);
   Task<> run_step(StepIndex i, std::optional<StepKey> key);
-  Task<AttemptOutcome> try_once(StepIndex i, unsigned number, std::vector<AssignedGpu> gpus);
+  Task<AttemptOutcome> try_once(StepIndex i, unsigned number, GpuReservation gpus);
   void start_preparing(StepIndex i);
   Task<> prepared(StepIndex i);
   Task<> pause(Duration delay);
@@ -314,11 +314,9 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       AttemptOutcome outcome;
       std::exception_ptr error;
       try {
-        std::vector<AssignedGpu> gpus;
-        if (reservation) gpus = reservation->gpus;
-        outcome = co_await try_once(i, effort.attempts, std::move(gpus));
+        auto held = reservation ? std::move(*reservation) : GpuReservation();
+        outcome = co_await try_once(i, effort.attempts, std::move(held));
       } catch (...) { error = std::current_exception(); }
-      reservation.reset();
       slots_.release();
       if (error) std::rethrow_exception(error);
       if (!outcome.result.failure) {
@@ -345,16 +343,16 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
   fail(i, std::move(*failure), key ? key->key : "", effort);
 }
 
-Task<AttemptOutcome> Run::try_once(StepIndex i, unsigned number, std::vector<AssignedGpu> gpus) {
+Task<AttemptOutcome> Run::try_once(StepIndex i, unsigned number, GpuReservation held) {
   const auto& step = spec(i);
-  auto record = journal_.attempt_began(step, number, states_[i].environment.description, gpus);
+  auto record = journal_.attempt_began(step, number, states_[i].environment.description, held.gpus);
   const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_, stats_, code_, events_, pool_, stop_, journal_.run_id()};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
   std::optional<Failure> failure;
   try {
-    outcome = co_await run_attempt(context, step, number, outputs_of(), std::move(gpus), record.log);
+    outcome = co_await run_attempt(context, step, number, outputs_of(), std::move(held), record.log);
     failure = outcome.result.failure;
   } catch (const EnvironmentError& failed) {
     failure = Failure{FailureKind::environment, failed.what(), failed.advice(), {}};

@@ -33,6 +33,8 @@ struct RunOptions {
   bool git_dirty = false;
   std::string identity;                        ///< What was asked for, for the memo (memo.hpp): file and options that matter; empty: none is kept.
   std::vector<std::filesystem::path> sources;  ///< What the spec was made from, besides the steps' code.
+  bool is_task = false;             ///< An ECS task: what its containers hold at a time has to be there, they do not wait for one another's GPUs.
+  gpu::Machine* machine = nullptr;  ///< NVML, if it is in use already; must outlive the run.
 };
 
 struct RunSummary {

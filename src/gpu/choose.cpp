@@ -30,6 +30,7 @@ bool meets(const GpuRequest& request, const Unit& unit) {
 /// What there is, a line each, for an error.
 std::vector<std::string> listed(const Inventory& inventory, const std::vector<Unit>& units) {
   std::vector<std::string> lines;
+  if (!inventory.narrowed.empty()) lines.push_back(inventory.narrowed);
   for (const auto& unit : units) lines.push_back("this machine has " + unit.description());
   for (const auto& device : inventory.devices) {
     const auto name = "GPU " + std::to_string(device.index);
@@ -115,6 +116,8 @@ std::variant<Demand, Shortage> demand_of(const GpuRequest& request, const Invent
     if (request.if_present) return Demand{};
     if (inventory.unavailable)
       return Shortage{"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason, inventory.unavailable->advice, "", true};
+    if (inventory.devices.empty() && !inventory.narrowed.empty())
+      return Shortage{"no-gpu", "asks for GPUs, and " + inventory.narrowed, {"unset CUDA_VISIBLE_DEVICES, or let it name some"}, "", true};
     return Shortage{"no-gpu", "asks for GPUs, and this machine has none that can be used", listed(inventory, units),
                     "`accelerator: auto` takes GPUs only where there are some", true};
   }
@@ -122,7 +125,7 @@ std::variant<Demand, Shortage> demand_of(const GpuRequest& request, const Invent
   if (request.selection == Selection::devices || request.selection == Selection::first) {
     auto devices = request.devices;
     if (request.selection == Selection::first)
-      for (unsigned i = 0; i < request.count; ++i) devices.push_back({.index = i});
+      for (unsigned i = 0; i < request.count; ++i) devices.push_back({.index = i < inventory.devices.size() ? inventory.devices[i].index : i});
     if (request.selection == Selection::first && request.count > units.size())
       return Shortage{"too-many-gpus", "asks for " + counted(request.count, "GPU") + ", and this machine has " + std::to_string(units.size()),
                       listed(inventory, units), ""};

@@ -204,6 +204,23 @@ class Check {
 
 }  // namespace
 
+std::string runnable_cuda(const GpuHost& host) {
+  if (!host.driver) return {};
+  auto own = host.cuda ? host.cuda : cuda_of_driver(*host.driver);
+  const char* newest = nullptr;
+  for (const auto& row : tables::kToolkits)
+    if (version(row.minimum_driver) <= *host.driver) newest = row.cuda;
+  if (!newest) return "none that is known here: driver " + host.driver->text() + " is too old";
+  std::string text = "images and wheels up to CUDA " + version(newest).text();
+  if (own && *own >= version(newest)) text = "images and wheels up to CUDA " + own->text();
+  if (own && *own < version(newest)) text += "; from above " + own->text() + ", which the driver was made for, without PTX and newer functions";
+  for (const auto& capability : host.capabilities)
+    if (const tables::Architecture* architecture = architecture_of(capability))
+      text += "; code for " + capability.text() + " (" + architecture->name + ") is in CUDA " + architecture->first_cuda +
+              (architecture->dropped_in ? " to " + std::to_string(architecture->dropped_in - 1) : " and newer");
+  return text;
+}
+
 std::vector<Finding> check_compatibility(const CudaFacts& facts, const GpuHost& host) { return Check(facts, host).run(); }
 
 }  // namespace pipeline::gpu

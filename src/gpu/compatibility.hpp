@@ -38,4 +38,7 @@ struct Finding {
 
 std::vector<Finding> check_compatibility(const CudaFacts& facts, const GpuHost& host);
 
+/// For people: which CUDA runs on the host. Empty where its driver is not known.
+std::string runnable_cuda(const GpuHost& host);
+
 }  // namespace pipeline::gpu

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "gpu/nvml_abi.hpp"
+#include "gpu/visible.hpp"
 
 namespace pipeline::gpu {
 namespace {
@@ -241,6 +242,9 @@ Inventory Machine::read() {
     return inventory;
   }
   for (unsigned i = 0; i < count; ++i) inventory.devices.push_back(nvml_->device(i));
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) show_only(visible, inventory);
+  if (const char* step = std::getenv("PIPE_STEP_NAME"); step && !inventory.narrowed.empty())
+    inventory.narrowed += std::string("; this is the step '") + step + "', which has no others";
   return inventory;
 }
 

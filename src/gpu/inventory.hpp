@@ -59,11 +59,12 @@ struct Inventory {
   std::string driver;  ///< `535.183.01`
   std::string cuda;    ///< The newest CUDA that the driver can run: `12.2`.
   std::vector<Device> devices;
+  std::string narrowed;  ///< That CUDA_VISIBLE_DEVICES hides some, in words; empty: it does not.
   std::optional<Unavailable> unavailable;
 };
 
-/// NVML in use: loaded and initialised once, which without nvidia-persistenced may take seconds; each read() looks anew, from any thread. $PIPE_NVML names another
-/// library than the driver's. Throws nothing: what goes wrong is in the Inventory.
+/// NVML in use: loaded and initialised once, which without nvidia-persistenced may take seconds; each read() looks anew, from any thread, and shows what
+/// CUDA_VISIBLE_DEVICES lets CUDA show. $PIPE_NVML names another library than the driver's. Throws nothing: what goes wrong is in the Inventory.
 class Machine {
  public:
   Machine();

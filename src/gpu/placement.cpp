@@ -361,4 +361,26 @@ std::vector<std::string> unsatisfied(const Placement& placement, const HostAttri
   return reasons;
 }
 
+std::vector<std::string> demanded_values(const Placement& placement, std::string_view attribute) {
+  std::vector<std::string> values;
+  switch (placement.kind) {
+    case Kind::negation: break;
+    case Kind::comparison:
+      if (placement.attribute == attribute && (placement.op == Operator::equal || placement.op == Operator::in)) values = placement.values;
+      break;
+    case Kind::all_of:
+      for (const Placement& operand : placement.operands)
+        if (values.empty()) values = demanded_values(operand, attribute);
+      break;
+    case Kind::any_of:
+      for (const Placement& operand : placement.operands) {
+        const auto more = demanded_values(operand, attribute);
+        if (more.empty()) return {};
+        values.insert(values.end(), more.begin(), more.end());
+      }
+      break;
+  }
+  return values;
+}
+
 }  // namespace pipeline::gpu

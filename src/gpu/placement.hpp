@@ -45,4 +45,7 @@ using HostAttributes = std::map<std::string, std::string>;
 /// Why the host does not satisfy the expression: for each part that decided, what it says and what the attribute is here. None if the host does.
 std::vector<std::string> unsatisfied(const Placement& placement, const HostAttributes& host);
 
+/// The values of which a host's attribute must have one to satisfy the expression; none: it may have others, too.
+std::vector<std::string> demanded_values(const Placement& placement, std::string_view attribute);
+
 }  // namespace pipeline::gpu

@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import socketserver
 import threading
 import unittest
@@ -23,6 +24,7 @@ class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 class EnginePlayed(PipeTest):
     orchestrator = "local"
     runc = "1.1.12"
+    info: dict = {}
 
     def setUp(self):
         super().setUp()
@@ -51,7 +53,7 @@ class EnginePlayed(PipeTest):
                     self.answer({"Version": "20.10.24", "ApiVersion": "1.41", "MinAPIVersion": "1.12", "Os": "linux", "Arch": "amd64",
                                  "Components": [{"Name": "runc", "Version": test.runc}]})
                 elif "/info" in self.path:
-                    self.answer({"MemoryLimit": False, "CpuCfsQuota": True})
+                    self.answer({"MemoryLimit": False, "CpuCfsQuota": True, **test.info})
                 else:
                     self.answer([])
 
@@ -85,8 +87,8 @@ class EnginePlayed(PipeTest):
     def test_nothing_named_is_wrong_input(self):
         self.assertEqual(self.pipe("clean", **self.host).code, 2)
 
-    def doctor(self) -> dict:
-        result = self.pipe("doctor", "--output", "json", **self.host)
+    def doctor(self, **env) -> dict:
+        result = self.pipe("doctor", "--output", "json", **self.host, **env)
         self.assertEqual(result.code, 0, result)
         return {check["name"]: check for check in json.loads(result.out)["checks"]}
 
@@ -98,6 +100,25 @@ class EnginePlayed(PipeTest):
     def test_doctor_warns_of_an_old_runc(self):
         self.runc = "1.1.5+ds1"
         self.assertEqual(self.doctor()["runc"]["status"], "warn")
+
+    def test_doctor_tells_what_the_gpus_can_run_and_how_containers_get_them(self):
+        nvml = {"PIPE_NVML": os.environ["NVML_STAND_IN"]}
+        checks = self.doctor(**nvml)
+        self.assertEqual((checks["GPUs"]["status"], checks["GPUs"]["found"]),
+                         ("ok", "4 GPUs that can be used (4 x Tesla V100-SXM2-16GB), driver 535.183.01"))
+        self.assertIn("up to CUDA 12.9; from above 12.2,", checks["CUDA"]["found"])
+        self.assertIn("7.0 (Volta) is in CUDA 9.0 to 12", checks["CUDA"]["found"])
+        self.assertEqual(checks["GPU toolkit"]["status"], "warn")
+        self.assertIn("the engine cannot give it to containers", checks["GPU toolkit"]["found"])
+        self.assertIn("nvidia-ctk runtime configure --runtime=docker", checks["GPU toolkit"]["mend"][0])
+        self.assertIn("CUDA_VISIBLE_DEVICES=2 hides 3 of this machine's 4 GPUs", self.doctor(CUDA_VISIBLE_DEVICES="2", **nvml)["GPUs"]["found"])
+        self.info = {"Runtimes": {"runc": {}, "nvidia": {}}}
+        self.assertEqual(self.doctor(**nvml)["GPU toolkit"]["found"], "the engine gives GPUs by device requests, else by the runtime nvidia")
+        self.info = {"DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}
+        self.assertEqual(self.doctor(**nvml)["GPU toolkit"]["found"], "the engine gives GPUs by CDI, else by device requests")
+        without = self.doctor(PIPE_NVML="/nowhere/libnvidia-ml.so.1")
+        self.assertEqual(without["GPUs"]["status"], "warn")
+        self.assertNotIn("CUDA", without)
 
 
 if __name__ == "__main__":

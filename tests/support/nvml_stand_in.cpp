@@ -1,7 +1,7 @@
 /// @file
 /// A stand-in for NVIDIA's libnvidia-ml: the functions that pipe calls, answered from the JSON file that PIPE_NVML_STAND_IN names. Without one: four
 /// idle GPUs, those of the stand-in for the container runtime. PIPE_NVML names this library to pipe. Compiled with NVML_STAND_IN_OLD it has only the
-/// symbols of the first version.
+/// symbols of the first version. PIPE_NVML_STAND_IN_LOG names a file that gets a line whenever somebody begins to use it.
 ///
 ///   {"driver": "535.183.01", "cuda": 12020, "error": 0,
 ///    "gpus": 2 or [{"uuid": "GPU-1", "model": "A100", "memory_mib": 40960, "used_mib": 0, "capability": [8, 0], "mode": 0, "lost": false,
@@ -88,6 +88,7 @@ extern "C" {
 
 V2(nvmlInit)() {
   load();
+  if (const char* log = std::getenv("PIPE_NVML_STAND_IN_LOG")) std::ofstream(log, std::ios::app) << "nvmlInit\n";
   return config.value("error", success);
 }
 EXPORT Return nvmlShutdown() { return success; }

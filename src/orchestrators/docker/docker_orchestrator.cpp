@@ -57,7 +57,7 @@ class DockerOrchestrator : public Orchestrator {
         programs_(loop, engine_, options_.run_id) {
     capabilities_.name = "docker";
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits = capabilities_.cpu_limits = true;
-    capabilities_.gpus_of_this_machine = engine_.endpoint().url.starts_with("unix://");
+    capabilities_.gpus_of_this_machine = engine_.endpoint().is_of_this_machine();
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }

@@ -78,6 +78,8 @@ StringMap passed_on_variables() {
                                                "PATH",
                                                "LD_LIBRARY_PATH",
                                                "PYENV_VERSION",
+                                               "PIPE_NVML",
+                                               "PIPE_GPU_LOCKS",
                                                "SSL_CERT_FILE",
                                                "SSL_CERT_DIR",
                                                "REQUESTS_CA_BUNDLE",
@@ -214,6 +216,8 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
   for (auto& [name, value] : attempt.step.settings.docker.environment) variables[name] = value;
   for (auto& [name, value] : variables_of(attempt, workspace.layout())) variables[name] = value;
   show_gpus(attempt.gpus, variables);
+  // For a `pipe` that the step starts: what this one holds is a machine of its own, whose GPUs are all free.
+  if (!attempt.gpus.empty()) variables["PIPE_GPU_LOCKS"] = (workspace.temporary() / "pipe-gpus").string();
   auto& path = variables["PATH"];
   if (in.plan) {
     auto folder = environments_.folder(in.plan->digest);

@@ -30,8 +30,11 @@ class FakeOrchestrator final : public Orchestrator {
  public:
   const Capabilities& capabilities() const override {
     capabilities_.explicit_devices = !chooses_gpus_itself;
+    capabilities_.gpus_of_this_machine = !gpus_elsewhere;
     return capabilities_;
   }
+
+  Task<std::optional<gpu::Inventory>> gpus(const StepSpec&, EventSink&, CancelSource&) override { co_return gpus_elsewhere; }
 
   Task<std::vector<GpuHold>> gpus_in_use() override { co_return in_use ? in_use() : std::vector<GpuHold>{}; }
 
@@ -81,6 +84,7 @@ class FakeOrchestrator final : public Orchestrator {
   bool known_before_build = true;
   std::function<std::vector<GpuHold>()> in_use;
   bool chooses_gpus_itself = false;
+  std::optional<gpu::Inventory> gpus_elsewhere;  ///< Those of another machine, where the steps run.
   std::map<std::string, int> started;
   std::vector<std::string> order;
   int builds = 0, most_at_once = 0;

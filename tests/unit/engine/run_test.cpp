@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <sstream>
 
 #include "core/diagnostic.hpp"
@@ -68,6 +69,7 @@ class RunTest : public ::testing::Test {
                               return entries;
                             },
                             [&](const StepSpec&, std::string_view output) -> std::optional<std::string> {
+                              if (when_explained) when_explained();
                               return output.find("table.csv") == std::string_view::npos ? std::nullopt
                                                                                         : std::optional<std::string>("add table.csv to `code:`");
                             }};
@@ -98,6 +100,7 @@ class RunTest : public ::testing::Test {
   PipelineSpec pipeline{.name = "test"};
   FakeOrchestrator orchestrator;
   Recorder recorder;
+  std::function<void()> when_explained;  ///< Called when advice for a failed step is looked for.
   CancelSource cancel;
   std::map<std::string, std::map<std::string, std::string>> sources;
   int count = 0;
@@ -597,6 +600,35 @@ TEST_F(RunWithGpus, a_place_that_chooses_itself_takes_no_names_of_devices) {
     EXPECT_THAT(error.what(), HasSubstr("step 'a' names its GPUs, and the orchestrator fake chooses them itself"));
     EXPECT_THAT(error.what(), HasSubstr("`gpu_count: 2`"));
   }
+}
+
+TEST_F(RunWithGpus, those_of_another_machine_are_not_mixed_with_this_ones) {
+  gpu::Device device;
+  device.uuid = "GPU-elsewhere";
+  orchestrator.gpus_elsewhere.emplace().devices.push_back(device);
+  pipeline.steps = {on_gpus("a", 1)};
+  orchestrator.steps["a"] = [&](const Attempt& attempt) {
+    EXPECT_EQ(attempt.gpus.at(0).uuid, "GPU-elsewhere");
+    gpu::LockFolder locks;
+    EXPECT_FALSE(locks.try_enter()->is_held(uuid(0)));
+    return writes(attempt, "x");
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  pipeline.steps = {on_gpus("b", 2)};
+  EXPECT_THROW(run(), InputError) << "that this machine has four is no matter";
+}
+
+TEST_F(RunWithGpus, they_are_given_back_as_soon_as_nothing_of_the_step_runs) {
+  pipeline.steps = {on_gpus("a", 1)};
+  std::vector<bool> held;
+  const auto look = [&] { held.push_back(gpu::LockFolder().try_enter()->is_held(uuid(0))); };
+  orchestrator.steps["a"] = [&](const Attempt&) {
+    look();
+    return fails_with(1);
+  };
+  when_explained = look;  // what is made of an attempt comes after it
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_THAT(held, ElementsAre(true, false));
 }
 
 TEST_F(RunWithGpus, another_number_of_gpus_is_another_key_and_other_devices_are_not) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "gpu/visible.hpp"
+
 namespace pipeline::gpu {
 namespace {
 
@@ -150,6 +152,19 @@ TEST(GpuChoiceOfSlices, counts_them_where_there_is_nothing_else) {
   inventory.devices = {inventory.devices[2]};
   const auto demand = std::get<Demand>(demand_of(count(1), inventory));
   EXPECT_EQ(demand.candidates, (std::vector<std::string>{"MIG-20", "MIG-21"}));
+}
+
+TEST(GpuChoiceOfVisible, the_first_are_the_first_that_are_visible_and_a_hidden_one_is_told) {
+  auto inventory = machine();
+  show_only("1,3", inventory);
+  EXPECT_EQ(std::get<Demand>(demand_of(first(2), inventory)).candidates, (std::vector<std::string>{"GPU-0abb", "GPU-3"}));
+  const auto hidden = std::get<Shortage>(demand_of(named({"0"}), inventory));
+  EXPECT_EQ(hidden.message, "this machine has no GPU 0");
+  EXPECT_EQ(hidden.notes.at(0), "CUDA_VISIBLE_DEVICES=1,3 hides 4 of this machine's 6 GPUs");
+  show_only("", inventory);
+  const auto none = std::get<Shortage>(demand_of(count(1), inventory));
+  EXPECT_EQ(none.message, "asks for GPUs, and CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 2 GPUs");
+  EXPECT_TRUE(none.of_machine);
 }
 
 }  // namespace

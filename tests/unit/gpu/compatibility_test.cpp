@@ -264,5 +264,25 @@ TEST(Compatibility, versions_that_drifted_apart) {
   EXPECT_THAT(told(facts("nvidia/cuda:11.8.0-runtime-ubuntu22.04", {"torch==2.1.0"}), any), IsEmpty()) << "torch brings its own";
 }
 
+TEST(Compatibility, which_cuda_runs_is_told_in_words) {
+  EXPECT_EQ(runnable_cuda({}), "");
+  GpuHost machine = host("535.183.01");
+  machine.cuda = Version::parse("12.2");
+  machine.capabilities = {{7, 0}};
+  EXPECT_EQ(runnable_cuda(machine),
+            "images and wheels up to CUDA 12.9; from above 12.2, which the driver was made for, without PTX and newer functions; code for 7.0 "
+            "(Volta) is in "
+            "CUDA 9.0 to 12");
+  machine = host("580.65.06");
+  machine.cuda = Version::parse("13.0");
+  machine.capabilities = {{9, 0}};
+  EXPECT_EQ(runnable_cuda(machine), "images and wheels up to CUDA 13.0; code for 9.0 (Hopper) is in CUDA 11.8 and newer");
+  machine = host("700.1");
+  machine.cuda = Version::parse("15.1");
+  machine.capabilities = {};
+  EXPECT_EQ(runnable_cuda(machine), "images and wheels up to CUDA 15.1") << "newer than the table";
+  EXPECT_EQ(runnable_cuda(host("340.1")), "none that is known here: driver 340.1 is too old");
+}
+
 }  // namespace
 }  // namespace pipeline::gpu

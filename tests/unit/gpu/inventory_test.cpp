@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/file.hpp"
+#include "gpu/visible.hpp"
 
 namespace pipeline::gpu {
 namespace {
@@ -127,6 +128,46 @@ TEST_F(GpuInventory, a_library_that_is_another_one_is_a_value_not_a_crash) {
   const auto inventory = Machine().read();
   ASSERT_TRUE(inventory.unavailable);
   EXPECT_NE(inventory.unavailable->reason.find("nvmlInit"), std::string::npos);
+}
+
+/// What is shown of four GPUs, the third of which is divided into two slices.
+class GpuVisible : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+TEST_P(GpuVisible, is_what_cuda_shows) {
+  Inventory inventory;
+  for (unsigned i = 0; i < 4; ++i) {
+    Device device;
+    device.index = i, device.uuid = "GPU-" + std::to_string(i) + "a";
+    inventory.devices.push_back(std::move(device));
+  }
+  inventory.devices[2].mig = true;
+  inventory.devices[2].slices = {{.uuid = "MIG-20"}, {.uuid = "MIG-21"}};
+  show_only(GetParam().first, inventory);
+  std::string shown;
+  for (const auto& device : inventory.devices) {
+    shown += (shown.empty() ? "" : " ") + std::to_string(device.index);
+    for (const auto& slice : device.slices) shown += ":" + slice.uuid;
+  }
+  EXPECT_EQ(shown, GetParam().second);
+}
+INSTANTIATE_TEST_SUITE_P(table, GpuVisible,
+                         testing::Values(std::pair("0,1,2,3", "0 1 2:MIG-20:MIG-21 3"), std::pair("1", "1"), std::pair("3, 1", "1 3"),
+                                         std::pair("GPU-3", "3"), std::pair("GPU-0a,GPU-1a", "0 1"), std::pair("MIG-21", "2:MIG-21"),
+                                         std::pair("2", "2:MIG-20:MIG-21"), std::pair("0,9,1", "0"), std::pair("0,-1,1", "0"), std::pair("", ""),
+                                         std::pair("-1", ""), std::pair("NoDevFiles", ""), std::pair("GPU-", ""), std::pair("GPU-9", ""),
+                                         std::pair("0,,1", "0"), std::pair("0,0", "0")));
+
+TEST_F(GpuInventory, what_the_callers_variable_hides_is_not_there) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "1,3", 1);
+  const auto two = Machine().read();
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  const auto none = Machine().read();
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  ASSERT_EQ(two.devices.size(), 2u);
+  EXPECT_EQ(two.devices[1].index, 3u) << "as nvidia-smi counts";
+  EXPECT_EQ(two.narrowed, "CUDA_VISIBLE_DEVICES=1,3 hides 2 of this machine's 4 GPUs");
+  EXPECT_TRUE(none.devices.empty());
+  EXPECT_EQ(none.narrowed, "CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 4 GPUs");
+  EXPECT_EQ(Machine().read().narrowed, "");
 }
 
 }  // namespace

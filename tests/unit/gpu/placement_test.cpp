@@ -185,5 +185,17 @@ TEST(Pattern, cost_does_not_run_away) {
   EXPECT_TRUE(std::holds_alternative<TextError>(Pattern::compile(std::string(1001, 'a'))));
 }
 
+TEST(Placement, values_that_an_attribute_must_have_one_of) {
+  const auto demanded = [](std::string_view text) { return demanded_values(std::get<Placement>(parse_placement(text)), "t"); };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(demanded("attribute:t == a"), (Texts{"a"}));
+  EXPECT_EQ(demanded("attribute:t in [a, b]"), (Texts{"a", "b"}));
+  EXPECT_EQ(demanded("attribute:rack == r and attribute:t == a"), (Texts{"a"}));
+  EXPECT_EQ(demanded("attribute:t == a or attribute:t == b"), (Texts{"a", "b"}));
+  for (const char* open :
+       {"attribute:t != a", "attribute:t =~ a.*", "not attribute:t == a", "attribute:t == a or attribute:rack == r", "attribute:u == a"})
+    EXPECT_EQ(demanded(open), Texts{}) << open;
+}
+
 }  // namespace
 }  // namespace pipeline::gpu

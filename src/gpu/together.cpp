@@ -1,0 +1,62 @@
+#include "gpu/together.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace pipeline::gpu {
+namespace {
+
+/// before[a][b]: b starts after the end of a, directly or not.
+std::vector<std::vector<bool>> order_of(const std::vector<Member>& members) {
+  const auto count = members.size();
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < count; ++i) places.emplace(members[i].name, i);
+  std::vector<std::vector<bool>> before(count, std::vector<bool>(count));
+  for (std::size_t i = 0; i < count; ++i)
+    for (const auto& name : members[i].after)
+      if (const auto place = places.find(name); place != places.end()) before[place->second][i] = true;
+  for (std::size_t middle = 0; middle < count; ++middle)
+    for (std::size_t a = 0; a < count; ++a)
+      for (std::size_t b = 0; before[a][middle] && b < count; ++b)
+        if (before[middle][b]) before[a][b] = true;
+  return before;
+}
+
+}  // namespace
+
+Group largest_group(const std::vector<Member>& members) {
+  const auto before = order_of(members);
+  Group best, group;
+  // Every set of them, each member with and without: they are ten at most.
+  const auto extend = [&](const auto& self, std::size_t i) -> void {
+    if (i == members.size()) {
+      if (group.gpus > best.gpus) best = group;
+      return;
+    }
+    const bool fits =
+        members[i].gpus > 0 && std::ranges::none_of(group.members, [&](std::size_t other) { return before[other][i] || before[i][other]; });
+    if (fits) {
+      group.members.push_back(i);
+      group.gpus += members[i].gpus;
+      self(self, i + 1);
+      group.members.pop_back();
+      group.gpus -= members[i].gpus;
+    }
+    self(self, i + 1);
+  };
+  if (members.size() <= most_containers) extend(extend, 0);
+  return best;
+}
+
+std::string gpus(std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); }
+
+std::string names_of(const std::vector<Member>& members, const Group& group) {
+  std::string text;
+  for (const auto i : group.members) {
+    if (!text.empty()) text += i == group.members.back() ? " and " : ", ";
+    text += "'" + members[i].name + "'";
+  }
+  return text;
+}
+
+}  // namespace pipeline::gpu
