@@ -8,7 +8,7 @@ namespace {
 
 /// The number of `\uXXXX` at the place.
 std::optional<unsigned> escaped(std::string_view text, std::size_t at) {
-  if (text.substr(at, 2) != "\\u" || text.size() < at + 6) return std::nullopt;
+  if (text.size() < at + 6 || text.substr(at, 2) != "\\u") return std::nullopt;
   unsigned number = 0;
   const char* end = text.data() + at + 6;
   if (std::from_chars(text.data() + at + 2, end, number, 16).ptr != end) return std::nullopt;

@@ -41,7 +41,7 @@ constexpr const char* kEverything = R"({
   "requiresCompatibilities": ["EC2"],
   "executionRoleArn": "arn:aws:iam::1:role/x",
   "tags": [{"key": "team", "value": "vision"}],
-  "placementConstraints": [{"type": "memberOf", "expression": "attribute:ecs.instance-type == p2.xlarge"}, {"type": "distinctInstance"}],
+  "placementConstraints": [{"type": "memberOf", "expression": "attribute:ecs.instance-type == p2.8xlarge"}, {"type": "distinctInstance"}],
   "volumes": [{"name": "data", "host": {"sourcePath": "/srv/data"}}, {"name": "scratch", "host": {}}, {"name": "efs", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}],
   "containerDefinitions": [
     {
@@ -150,7 +150,7 @@ TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
   EXPECT_EQ(resources.gpu_count, 4U);
   EXPECT_EQ(resources.memory, Bytes{2048} << 20);
   EXPECT_EQ(resources.shm_size, Bytes{512} << 20);
-  EXPECT_THAT(resources.placement_constraints.items(), ElementsAre("attribute:ecs.instance-type == p2.xlarge"));
+  EXPECT_THAT(resources.placement_constraints.items(), ElementsAre("attribute:ecs.instance-type == p2.8xlarge"));
   const auto& docker = train.settings.docker;
   EXPECT_EQ(docker.network, "none") << "disableNetworking";
   EXPECT_EQ(docker.user, "1000:1000");
@@ -246,6 +246,13 @@ TEST_F(TaskDefinition, units_and_limits_are_checked) {
   for (const char* value : {"\"0\"", "\"-1\"", "\"two\"", "\"1.5\"", "\"\"", "[]", "\"99999999999999999999\""})
     EXPECT_THAT(error(with(std::string(R"("resourceRequirements": [{"type": "GPU", "value": )") + value + "}]")),
                 HasSubstr("'value' must be a whole number"));
+}
+
+TEST_F(TaskDefinition, one_that_is_cut_anywhere_is_told_also_behind_a_backslash) {
+  const std::string whole = kGuide;
+  for (std::size_t length = 1; length < whole.size(); length += 3)
+    for (const char* end : {"", "\\", "\"\\", "\"\\ud83d", "\"\\ud83d\\ude"})
+      EXPECT_NE(error(whole.substr(0, length) + end), "no error") << length << end;
 }
 
 }  // namespace
