@@ -9,6 +9,7 @@
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"
 #include "gpu/together.hpp"
+#include "gpu/visible.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::engine {
@@ -100,6 +101,7 @@ Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::file
     if (!machine_ && !there) co_return;  // it chooses itself
     if (there) {
       inventory = std::move(*there);
+      if (place.gpus_of_this_machine) gpu::show_only_visible(inventory);
       machine_ = nullptr;
     }
   }

@@ -242,9 +242,7 @@ Inventory Machine::read() {
     return inventory;
   }
   for (unsigned i = 0; i < count; ++i) inventory.devices.push_back(nvml_->device(i));
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) show_only(visible, inventory);
-  if (const char* step = std::getenv("PIPE_STEP_NAME"); step && !inventory.narrowed.empty())
-    inventory.narrowed += std::string("; this is the step '") + step + "', which has no others";
+  show_only_visible(inventory);
   return inventory;
 }
 

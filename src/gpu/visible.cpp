@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <set>
 
@@ -55,6 +56,13 @@ void show_only(std::string_view visible, Inventory& inventory) {
   inventory.narrowed =
       (visible.empty() ? "CUDA_VISIBLE_DEVICES is empty, which hides " : "CUDA_VISIBLE_DEVICES=" + std::string(visible) + " hides ") +
       (left == 0 ? "all of this machine's " + gpus(all) : std::to_string(all - left) + " of this machine's " + gpus(all));
+}
+
+void show_only_visible(Inventory& inventory) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible) show_only(visible, inventory);
+  if (const char* step = std::getenv("PIPE_STEP_NAME"); step && !inventory.narrowed.empty())
+    inventory.narrowed += std::string("; this is the step '") + step + "', which has no others";
 }
 
 }  // namespace pipeline::gpu

@@ -12,4 +12,7 @@ namespace pipeline::gpu {
 /// begin with, up to the first that is none of the machine's; so the empty text hides all.
 void show_only(std::string_view visible, Inventory& inventory);
 
+/// The same for this process's own CUDA_VISIBLE_DEVICES, if it has one.
+void show_only_visible(Inventory& inventory);
+
 }  // namespace pipeline::gpu

@@ -2,6 +2,7 @@
 told when it cannot be reached. The other machine is played by scripts/testbed/second-engine, which sees nothing of this one's files."""
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -113,6 +114,23 @@ class OverTls(RemoteTest):
         self.run_pipe()
         wait_until(lambda: not self.containers(), "an end of the dead run's container")
         self.assert_nothing_left()
+
+    def test_its_gpus_are_not_this_machines(self):
+        one = self.write("here.json", json.dumps({"gpus": [{"uuid": "GPU-here"}]}))
+        here = {"PIPE_NVML": os.environ["NVML_STAND_IN"], "PIPE_NVML_STAND_IN": str(one), "PIPE_GPU_LOCKS": str(self.folder / "locks")}
+        listed = self.pipe("gpus", **here).out
+        self.assertIn("GPU-here", listed)
+        self.assertIn(f"The engine is another machine's ({self.environment({})['DOCKER_HOST']})", listed)
+        self.pipeline({"train": {"command": "nvidia-smi -L", "settings": {"resources": {"gpu_count": 2}}}}, {"parent_image": "debian:bookworm-slim", "skip_build": True})
+        result = self.run_pipe(code=None, **here)
+        self.assertFalse((self.folder / "locks" / "GPU-here").exists(), "this machine's was reserved")
+        if result.code == 0:  # it has the stand-ins of the test bed
+            gpus = [gpu["uuid"] for gpu in result.events("step_started")[0]["gpus"]]
+            self.assertEqual(len(gpus), 2)
+            self.assertNotIn("GPU-here", gpus)
+        else:
+            self.assertEqual(result.code, 3, result)
+            self.assertIn("asks for GPUs, and", result.text)
 
     def test_doctor_names_the_engine(self):
         told = self.pipe("doctor").text
