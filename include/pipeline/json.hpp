@@ -49,10 +49,23 @@ template <class T>
 concept TextMapLike = MapLike<T> && std::is_same_v<typename T::key_type, std::string>;
 template <class T>
 concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
+/// Has functions of its own, as NLOHMANN_DEFINE_TYPE_* writes them.
 template <class T>
-concept Converted = std::is_class_v<T> && std::is_constructible_v<json, const T&> && requires(const json& j) {
-  j.template get<T>();
+concept ConvertsItself = std::is_class_v<T> && requires(json& to, const json& from, const T& value, T& read) {
+  to_json(to, value);
+  from_json(from, read);
 };
+/// Has a specialisation of nlohmann::adl_serializer. Its general case takes containers, too, so anything with a begin() is left out.
+template <class T>
+concept HasSerializer = std::is_class_v<T> && !requires(const T& value) {
+  value.begin();
+}
+&&requires(json& to, const json& from, const T& value) {
+  nlohmann::adl_serializer<T, void>::to_json(to, value);
+  { nlohmann::adl_serializer<T, void>::from_json(from) } -> std::same_as<T>;
+};
+template <class T>
+concept Converted = ConvertsItself<T> || HasSerializer<T>;
 
 template <class T>
 constexpr bool json_able();

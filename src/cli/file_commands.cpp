@@ -11,6 +11,7 @@
 #include "dsl/document.hpp"
 #include "engine/decision.hpp"
 #include "spec/pipeline_file.hpp"
+#include "spec/yaml_writer.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -162,9 +163,9 @@ ExitCode export_command(Context& context) {
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
   const auto document = dsl::document_of(program, executable.string());
   if (context.options().json) {
-    context.print_json({{"yaml", dsl::to_yaml(document.root)}});
+    context.print_json({{"yaml", spec::to_yaml(document.root)}});
   } else {
-    context.print(dsl::to_yaml(document.root));
+    context.print(spec::to_yaml(document.root));
   }
   std::string functions, scripts;
   for (const auto& step : program.steps()) {

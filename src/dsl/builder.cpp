@@ -10,6 +10,7 @@
 #include "dsl/document.hpp"
 #include "settings/settings.hpp"
 #include "spec/pipeline_file.hpp"
+#include "spec/yaml_writer.hpp"
 
 namespace pipeline::dsl {
 namespace {
@@ -130,7 +131,7 @@ PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::st
 std::string identity_of(const Pipeline& pipeline) {
   const auto document = document_of(pipeline);
   Hasher hasher;
-  hasher.field(to_yaml(document.root)).field(this_program()->executable.string());
+  hasher.field(spec::to_yaml(document.root)).field(this_program()->executable.string());
   for (const auto& step : pipeline.steps()) hasher.field(step.options.version).field(step.script);
   return hasher.finish().hex();
 }

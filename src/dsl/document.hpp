@@ -19,7 +19,4 @@ struct Document {
 /// @param program what a function's command begins with; empty: nothing, as ProgramStep has it
 Document document_of(const Pipeline& pipeline, const std::string& program = {});
 
-/// As YAML.
-std::string to_yaml(const Value& root);
-
 }  // namespace pipeline::dsl

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "core/value.hpp"
 
 namespace pipeline::spec {
@@ -33,6 +35,9 @@ inline Value empty_value(Value::Kind kind, Span span) {
   value.span = span;
   return value;
 }
+
+/// What JSON says; null is null.
+Value value_of(const nlohmann::json& from, Span span);
 
 /// Adds a member, or replaces it.
 inline Value& set(Value& map, const std::string& key, Value value) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -10,13 +11,17 @@
 namespace pipeline::spec {
 namespace {
 
-/// Needs no quotes, wherever it stands, and is no number, boolean or null.
+/// Needs no quotes, wherever it stands, and is no number, boolean or null; neither for readers of YAML 1.1.
 bool is_plain_text(const std::string& text) {
+  static const std::set<std::string> booleans{"yes", "no", "on", "off", "y", "n"};
   const auto is_safe = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_./-").find(c) != std::string_view::npos;
   };
   if (text.empty() || !(std::isalpha(static_cast<unsigned char>(text.front())) || text.front() == '/')) return false;
   if (!std::all_of(text.begin(), text.end(), is_safe)) return false;
+  auto lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (booleans.contains(lower)) return false;
   const auto meaning = plain_to_json(text);
   return meaning && meaning->is_string();
 }

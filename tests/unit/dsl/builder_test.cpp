@@ -1,11 +1,13 @@
 #include "dsl/builder.hpp"
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
 #include "dsl/document.hpp"
 #include "settings/settings.hpp"
 #include "spec/pipeline_file.hpp"
+#include "spec/yaml_writer.hpp"
 
 namespace pipeline {
 namespace {
@@ -126,7 +128,48 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
 
   const auto by_hand = described(from_yaml(yaml));
   EXPECT_EQ(described(dsl::build(digits)), by_hand);
-  EXPECT_EQ(described(from_yaml(dsl::to_yaml(dsl::document_of(digits).root))), by_hand) << "and what it exports is the same again";
+  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(digits).root))), by_hand) << "and what it exports is the same again";
+}
+
+TEST_F(Builder, every_way_to_ask_for_gpus_is_the_same_plan_in_yaml_and_cpp) {
+  const std::vector<std::pair<std::string, ResourceSettings>> ways{
+      {"{gpu_count: 2, gpu_class: A100, gpu_memory: 40GiB, compute_capability: '8.0'}",
+       {.gpu_count = 2, .gpu_class = "A100", .gpu_memory = 40_GiB, .compute_capability = "8.0"}},
+      {"{accelerator: gpu}", {.accelerator = Accelerator::gpu}},
+      {"{accelerator: auto, devices: 2, auto_select_gpus: true}", {.accelerator = Accelerator::automatic, .devices = 2, .auto_select_gpus = true}},
+      {"{devices: [1, 3]}", {.devices = {1, 3}}},
+      {"{devices: '1, 3'}", {.devices = "1, 3"}},
+      {"{devices: -1, preflight: off}", {.devices = -1, .preflight = Preflight::off}},
+      {"{devices: [GPU-8932f937]}", {.devices = {"GPU-8932f937"}}},
+      {"{gpus: 'device=0,1'}", {.gpus = "device=0,1"}},
+      {"{gpu_count: 1, instance_type: g5.xlarge, placement_constraints: ['attribute:ecs.instance-type == g5.xlarge'], shm_size: 1GiB}",
+       {.shm_size = 1_GiB, .gpu_count = 1, .instance_type = "g5.xlarge", .placement_constraints = {"attribute:ecs.instance-type == g5.xlarge"}}},
+  };
+  for (const auto& [text, resources] : ways) {
+    Pipeline pipeline{"gpus", {.root = folder_.path()}};
+    pipeline.add(command("smi", {"nvidia-smi"}, {.resources = resources}));
+    const auto by_hand = described(from_yaml("name: gpus\nsteps:\n  smi:\n    command: [nvidia-smi]\n    settings: {resources: " + text + "}\n"));
+    EXPECT_EQ(described(dsl::build(pipeline)), by_hand);
+    EXPECT_FALSE(by_hand["steps"][0]["settings"]["resources"].empty()) << text;
+    EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(pipeline).root))), by_hand) << "exported";
+  }
+}
+
+TEST_F(Builder, run_args_and_installer_options_are_those_of_yaml) {
+  Pipeline pipeline{"json", {.root = folder_.path()}};
+  pipeline.add(command("true", {"true"},
+                       {.docker = {.python_package_installer_args = {{"index-url", "https://index.example/simple"}, {"no-deps", true}},
+                                   .run_args = {{"cap_add", {"SYS_PTRACE"}}, {"ulimits", {{"nofile", {{"soft", 1024}, {"hard", 2048}}}}}}}}));
+  EXPECT_EQ(described(dsl::build(pipeline)), described(from_yaml(R"(
+name: json
+steps:
+  "true":
+    command: ["true"]
+    settings:
+      docker:
+        python_package_installer_args: {index-url: "https://index.example/simple", no-deps: true}
+        run_args: {cap_add: [SYS_PTRACE], ulimits: {nofile: {soft: 1024, hard: 2048}}}
+)")));
 }
 
 double number(double value, const std::string& text, bool flag) { return value + static_cast<double>(text.size()) + flag; }
@@ -210,7 +253,7 @@ TEST_F(Builder, identity_follows_what_is_declared) {
 TEST(Yaml, texts_that_look_like_something_else_are_quoted) {
   Pipeline pipeline{"yaml"};
   pipeline.add(command("echo", {"echo", "true", "5", "a: b", "${outputs.x}", "line\nbreak", ""}));
-  const auto text = dsl::to_yaml(dsl::document_of(pipeline).root);
+  const auto text = spec::to_yaml(dsl::document_of(pipeline).root);
   EXPECT_THAT(text, HasSubstr(R"([echo, "true", "5", "a: b", "${outputs.x}", "line\nbreak", ""])"));
 }
 

@@ -1,0 +1,21 @@
+#include "spec/value_builder.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::spec {
+
+Value value_of(const nlohmann::json& from, Span span) {
+  if (from.is_null()) return empty_value(Value::Kind::null, span);
+  if (from.is_string()) return text_value(from.get<std::string>(), span);
+  if (!from.is_structured()) return plain_value(from.dump(), span);
+  auto value = empty_value(from.is_array() ? Value::Kind::list : Value::Kind::map, span);
+  for (const auto& [key, item] : from.items()) {
+    if (from.is_array())
+      value.items.push_back(value_of(item, span));
+    else
+      value.members.push_back({text_value(key, span), value_of(item, span)});
+  }
+  return value;
+}
+
+}  // namespace pipeline::spec
