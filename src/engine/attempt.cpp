@@ -36,6 +36,12 @@ class WorkFolder {
   fs::path path_;
 };
 
+/// Whoever waits for what was given back is on this same thread, or another process: it is to start before folders are removed and outputs stored here.
+Task<> let_others_start() {
+  asio::steady_timer moment(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
+  co_await moment.async_wait(asio::use_awaitable);
+}
+
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
   return {
       FailureKind::missing_output,
@@ -124,7 +130,10 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
                         .log = log,
                         .cancel = deadline.source()};
   outcome.result = co_await context.orchestrator.run(attempt);
-  held.locks.clear();
+  if (!held.locks.empty()) {
+    held.locks.clear();
+    co_await let_others_start();
+  }
   log.finish();
   outcome.log_tail = log.tail();
   auto& failure = outcome.result.failure;
