@@ -1,4 +1,5 @@
 // ECS's cluster query language: errors lie within the text; what is parsed can be evaluated, and says the same as its node affinity's negation.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -20,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   negated.kind = Placement::Kind::negation;
   negated.operands = {placement};
   if (unsatisfied(placement, host).empty() == unsatisfied(negated, host).empty()) std::abort();
+  const auto demanded = demanded_values(placement, "ecs.instance-type");
+  if (!demanded.empty() && std::find(demanded.begin(), demanded.end(), "g5.xlarge") == demanded.end() && unsatisfied(placement, host).empty())
+    std::abort();
   const auto terms = node_selector_terms(placement);
   if (const auto* all = std::get_if<std::vector<NodeTerm>>(&terms); all && (all->empty() || all->size() > 64)) std::abort();
   node_selector_terms(negated);
