@@ -37,7 +37,8 @@ def table(section: Section) -> list[str]:
     columns = ["", "median ms", "least ms", "most ms"]
     columns += ["ms a step"] if section.steps else []
     columns += [f"ms a step above {section.floor}"] if section.floor else []
-    columns += ["times pipe", "CPU ms", "peak MiB", "target"]
+    columns += ["times pipe"] if "pipe" in section.samples else []
+    columns += ["CPU ms", "peak MiB", "target"]
     lines = ["| " + " | ".join(columns) + " |", "|---" + "|---:" * (len(columns) - 2) + "|---|"]
     for name in sorted(section.samples, key=lambda name: (bool(section.samples[name].absent), name != "pipe")):
         samples = section.samples[name]
@@ -49,7 +50,8 @@ def table(section: Section) -> list[str]:
         row = [name, ms(samples.median()), ms(min(samples.wall_s)), ms(max(samples.wall_s))]
         row += [ms(samples.median() / section.steps)] if section.steps else []
         row += [number(above)] if section.floor else []
-        row += [number(ratio), ms(middle(samples.cpu_s)), f"{middle(samples.max_rss_kib) / 1024:.0f}", verdict(section, name, samples.median() * 1000, above, ratio)]
+        row += [number(ratio)] if "pipe" in section.samples else []
+        row += [ms(middle(samples.cpu_s)), f"{middle(samples.max_rss_kib) / 1024:.0f}", verdict(section, name, samples.median() * 1000, above, ratio)]
         lines.append("| " + " | ".join(row) + " |")
     return lines
 

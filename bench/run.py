@@ -4,6 +4,7 @@
 import argparse
 import datetime
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import machine
 import model
 from measure import Bench, Samples, fresh
 from model import Absent, Command, Peer
+from peers.dsl import EMPTY, HEADER, JSON, PIPELINE, Dsl, by_hand, compile_command, copied, emptied
 from peers.make import Make
 from peers.ninja import Ninja
 from peers.pipe import Pipe
@@ -24,7 +26,7 @@ from peers.snakemake import Snakemake
 from peers.zenml import ZenML
 from report import Section, markdown, read
 
-SECTIONS = ("start", "processes", "noop", "containers", "zenml", "images")
+SECTIONS = ("start", "processes", "noop", "containers", "zenml", "images", "dsl")
 
 
 class Runner:
@@ -137,6 +139,46 @@ class Runner:
         for peer in peers:
             peer.clean_up()
 
+    def dsl(self, dsl: Dsl, pipe: Pipe) -> None:
+        bench, rounds = self.bench, 2 if self.options.quick else 7
+        texts = {"an empty file": EMPTY, "nlohmann/json.hpp": JSON, "pipeline/pipeline.hpp": HEADER, "a pipeline of two functions": PIPELINE}
+        include = Path(__file__).resolve().parent.parent / "include"
+        for title, flags in (("read, `-fsyntax-only`", ["-fsyntax-only"]), ("compiled, `-O2 -c`", ["-O2", "-c"])):
+            contestants = {name: lambda text=text, flags=flags: compile_command(text, flags, bench.folder(), include) for name, text in texts.items()}
+            self.section(f"The header for C++ programs, {title}", bench.alternate(contestants, rounds), [], target=("pipeline/pipeline.hpp", "wall", 2000))
+        if not self.have(dsl):
+            return self.section("Functions as steps", {}, [dsl])
+
+        count = 50 if self.options.quick else 200
+        floor = "the program started, nothing done"
+        contestants = {dsl.name: lambda: dsl.run("chain", bench.folder(), steps=count), floor: lambda: dsl.spawn(count, bench.folder())}
+        self.section(f"{count} functions as processes, each given the result of the one before", bench.alternate(contestants, rounds), [dsl], steps=count,
+                     floor=floor)
+
+        count = 5 if self.options.quick else 20
+        contestants, floor = {dsl.name: lambda: dsl.run("chain", bench.folder(), "docker", steps=count)}, "raw API, same options and image, nothing done"
+        try:
+            raw = RawEngine(self.options.tools, floor, same_program(bench, dsl))
+            contestants[floor] = lambda: raw.project(model.chain("container", count), bench.folder())
+        except Absent as reason:
+            self.absent[floor] = str(reason)
+        self.section(f"{count} functions in containers, each given the result of the one before", bench.alternate(contestants, 2 if self.options.quick else 5),
+                     [dsl], steps=count, floor=floor)
+
+        pipe.clean_up()
+        place = bench.root / "gibibyte"
+        limits = ["prlimit", f"--data={128 << 20}"]
+        contestants = {
+            "pl::Array": lambda: dsl.run("array", emptied(place)),
+            "pl::Array, 128 MiB of private memory a process": lambda: dsl.run("array", emptied(place), limits=limits),
+            "std::vector": lambda: dsl.run("vector", emptied(place)),
+            "dd, openssl dgst, cat": lambda: by_hand(emptied(place)),
+            "dd, cp, cat": lambda: copied(emptied(place)),
+        }
+        self.section("1 GiB from one function to the next: made, stored under its digest, summed up (peak MiB: with pages of files)",
+                     bench.alternate(contestants, 1 if self.options.quick else 3), [])
+        emptied(place)
+
 
 def same_options(bench: Bench, pipe: Pipe) -> dict:
     """The options of pipe's containers, read from one that is running."""
@@ -144,15 +186,28 @@ def same_options(bench: Bench, pipe: Pipe) -> dict:
     command = pipe.project(model.wide("container", 1), folder)
     file = folder / "pipeline.yaml"
     file.write_text(file.read_text().replace('["true"]', '[sleep, "30.125"]'))
+    return body_like(running_container(command, "30.125"), bench.folder(), ["true"])
+
+
+def same_program(bench: Bench, dsl: Dsl) -> dict:
+    """The options of the container of a function, in which the program ends at once."""
+    inspected = running_container(dsl.run("sleeps", bench.folder(), "docker"), "sleeps")
+    words = [inspected["Path"], *inspected["Args"]]
+    return body_like(inspected, bench.folder(), [*words[: words.index("--pipe-step")], "--nothing"])
+
+
+def running_container(command: Command, word: str) -> dict:
+    """As the engine describes it: the one that the command starts, with this word among its arguments. The command is ended then."""
     before = set(container_ids())
-    process = subprocess.Popen(command.argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command.argv, cwd=command.cwd, env={**os.environ, **command.environment}, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(100):
+        for _ in range(300):
             found = set(container_ids("--filter", "status=running")) - before
             for text in (subprocess.run(["docker", "inspect", one], capture_output=True, text=True).stdout for one in found):
                 inspected = json.loads(text or "[]")
-                if inspected and "30.125" in inspected[0]["Args"]:
-                    return body_like(inspected[0], bench.folder())
+                if inspected and word in inspected[0]["Args"]:
+                    return inspected[0]
             if process.poll() is not None:
                 break
             time.sleep(0.1)
@@ -191,6 +246,7 @@ def main() -> int:
         "containers": lambda: runner.containers([pipe, ninja, snakemake], raw, pipe),
         "zenml": lambda: runner.zenml(pipe, zenml),
         "images": lambda: runner.images(pipe, zenml),
+        "dsl": lambda: runner.dsl(Dsl(options.tools), pipe),
     }
     try:
         for name in SECTIONS:

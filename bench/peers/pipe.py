@@ -55,7 +55,7 @@ steps:
         return Command([self.program, "run", "pipeline.yaml", "--orchestrator", "docker", "--state", ".pipe", "--no-cache"], folder)
 
     def clean_up(self) -> None:
-        """The images of image_project."""
+        """The images of image_project, and of dsl_program.cpp."""
         images = subprocess.run(["docker", "images", "-q", REPOSITORY], capture_output=True, text=True).stdout.split()
         if images:
             subprocess.run(["docker", "rmi", "-f", *images], capture_output=True)

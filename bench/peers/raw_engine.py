@@ -26,14 +26,14 @@ class RawEngine(Peer):
         return Command([self.program, str(len(work.steps)), str(jobs), "body.json"], folder)
 
 
-def body_like(inspected: dict, scratch: Path) -> dict:
-    """The body of POST /containers/create that makes such a container again, running `true`; its mounts come from folders below `scratch`."""
+def body_like(inspected: dict, scratch: Path, words: list[str]) -> dict:
+    """The body of POST /containers/create that makes such a container again, running `words`; its mounts come from folders below `scratch`."""
     config = {key: value for key, value in inspected["Config"].items() if key not in ("Hostname", "Entrypoint", "Cmd", "Labels") and value}
     host = {key: value for key, value in inspected["HostConfig"].items() if value}
     host["Binds"] = [rebase(bind.split(":"), scratch) for bind in host.get("Binds", [])]
     host["Mounts"] = [{**mount, "Source": str(scratch_folder(mount["Source"], scratch))} if mount["Type"] == "bind" else mount for mount in host.get("Mounts", [])]
     labels = {f"bench.{name}": value for name, value in (inspected["Config"].get("Labels") or {}).items()}  # or pipe would take them for its own orphans
-    return {**config, "Entrypoint": ["true"], "Labels": labels, "HostConfig": host}
+    return {**config, "Entrypoint": words, "Labels": labels, "HostConfig": host}
 
 
 def rebase(bind: list[str], scratch: Path) -> str:
