@@ -133,7 +133,7 @@ ExitCode run_command(Context& context) {
   }
   display.close();
   const auto& model = display.progress().model();
-  Summary summary{model, *outcome, {}, {}};
+  Summary summary{model, *outcome, {}, {}, context.options().name};
   if (model.total <= many_steps || outcome->succeeded > 0) summary.results = results_of(session);
   summary.copy_command = copy_command(session, summary.results);
   if (context.options().json) {

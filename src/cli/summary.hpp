@@ -23,7 +23,8 @@ struct Summary {
   const RunModel& model;
   engine::RunSummary outcome;
   std::vector<Result> results;
-  std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty: there is nothing to copy.
+  std::string copy_command;      ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty: there is nothing to copy.
+  std::string program = "pipe";  ///< As the user calls it: another where a C++ program is the pipeline.
 };
 
 /// Per step status, time, attempts and the run it was reused from; failures with details and hints, once each; the end; where the results are.

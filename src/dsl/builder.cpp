@@ -71,7 +71,7 @@ void check_parameters(const StepSpec& spec, const Declaration& step, unsigned nu
       continue;
     } catch (const JsonError& error) { problem = error.what(); }
     diagnostics.push_back({"bad-option",
-                           "the parameter '" + argument.name + "' of step '" + spec.name + "' is of type " + argument.type + ": " + problem,
+                           "the parameter '" + argument.name + "' of step '" + step.options.name + "' is of type " + argument.type + ": " + problem,
                            Span{number, 1, 1},
                            {},
                            {}});
@@ -116,13 +116,14 @@ PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::st
   spec.sources.erase(std::remove(spec.sources.begin(), spec.sources.end(), spec.file), spec.sources.end());
   spec.file.clear();
 
+  std::set<unsigned> checked;  // what is no axis is the same for all instances
   std::unordered_map<std::string_view, unsigned> numbers;
   for (unsigned i = 0; i < pipeline.steps().size(); ++i) numbers.emplace(pipeline.steps()[i].options.name, i);
   for (auto& step : spec.steps) {
     const auto number = numbers.at(step.instance ? step.instance->of : step.name);
     const auto& declaration = pipeline.steps()[number];
     finish(step, declaration);
-    if (!step.instance) check_parameters(step, declaration, number + 1, document.diagnostics);
+    if (checked.insert(number).second) check_parameters(step, declaration, number + 1, document.diagnostics);
   }
   if (!document.diagnostics.empty()) fail(pipeline, std::move(document.diagnostics));
   return spec;

@@ -239,6 +239,14 @@ TEST_F(Builder, parameter_that_a_function_cannot_take_is_refused) {
   EXPECT_EQ(dsl::build(pipeline, {{"x", "3"}}).steps[0].parameters.at("x"), 3);
 }
 
+TEST_F(Builder, parameter_that_all_instances_share_is_refused_once) {
+  Pipeline pipeline{"wrong"};
+  pipeline.map(step<number>({.arguments = {"value", "text", "flag"}}), each({0.5, 1.5}), "a", param("flag", true));
+  const auto error = error_of(pipeline, {{"flag", "perhaps"}});
+  EXPECT_THAT(error, HasSubstr("the parameter 'flag' of step 'number' is of type bool"));
+  EXPECT_EQ(error.find("perhaps"), error.rfind("perhaps")) << error;
+}
+
 TEST_F(Builder, identity_follows_what_is_declared) {
   const auto made = [](double x, std::string version) {
     Pipeline pipeline{"identity"};
