@@ -61,13 +61,14 @@ int main(int argc, char** argv) {
 
   const char* name = std::getenv("DSL_BENCH");
   const std::string which = name ? name : "chain";
+  const char* number_of_steps = std::getenv("DSL_BENCH_STEPS");
+  const std::string count = number_of_steps ? number_of_steps : "100";
   pl::Pipeline pipeline{which,
                         {.docker = {.parent_image = "debian:bookworm-slim", .target_repository = "pipe-bench", .network = "none"},
-                         .environment = {{"DSL_BENCH", which}}}};
+                         .environment = {{"DSL_BENCH", which}, {"DSL_BENCH_STEPS", count}}}};
   if (which == "chain") {
-    const char* count = std::getenv("DSL_BENCH_STEPS");
     auto number = pipeline.add(pl::step(next, {.name = "s0"}), 0);
-    for (int i = 1; i < (count ? std::atoi(count) : 100); ++i) number = pipeline.add(pl::step(next, {.name = "s" + std::to_string(i)}), number);
+    for (int i = 1; i < std::stoi(count); ++i) number = pipeline.add(pl::step(next, {.name = "s" + std::to_string(i)}), number);
   } else if (which == "sleeps") {
     pipeline.add(pl::step<sleeps>());
   } else if (which == "array") {

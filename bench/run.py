@@ -140,7 +140,7 @@ class Runner:
             peer.clean_up()
 
     def dsl(self, dsl: Dsl, pipe: Pipe) -> None:
-        bench, rounds = self.bench, 2 if self.options.quick else 7
+        bench, rounds = self.bench, 2 if self.options.quick else 5
         texts = {"an empty file": EMPTY, "nlohmann/json.hpp": JSON, "pipeline/pipeline.hpp": HEADER, "a pipeline of two functions": PIPELINE}
         include = Path(__file__).resolve().parent.parent / "include"
         for title, flags in (("read, `-fsyntax-only`", ["-fsyntax-only"]), ("compiled, `-O2 -c`", ["-O2", "-c"])):
