@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base64.hpp"
 #include "docker/buildkit_trace.hpp"
 #include "docker/dockerfile.hpp"
 

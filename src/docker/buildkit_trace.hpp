@@ -32,7 +32,4 @@ struct TraceUpdate {
 /// Nothing for bytes that are no such message; unknown fields are passed over.
 std::optional<TraceUpdate> decode_trace(std::string_view bytes);
 
-/// RFC 4648, with or without padding; nothing for other text.
-std::optional<std::string> decode_base64(std::string_view text);
-
 }  // namespace pipeline::docker

@@ -42,6 +42,7 @@ class Exchange {
     if (multi_) multi_->remove(easy_);
     if (easy_) curl::easy_cleanup(easy_);
     curl::slist_free_all(headers_);
+    curl::slist_free_all(addresses_);
   }
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -69,6 +70,7 @@ class Exchange {
     if (auto code = curl::easy_setopt(easy_, option, value); code != CURLE_OK)
       throw TransportError(code, request_.method + " " + request_.url + ": " + curl::easy_strerror(code));
   }
+  void set_pem(CURLoption file_option, const std::string& file, CURLoption text_option, std::string& text);
   void set_body();
   void add_header(const std::string& header);
   void finish(CURLcode code) {
@@ -103,6 +105,7 @@ class Exchange {
   Multi* multi_ = nullptr;  ///< While in progress there.
   CURL* easy_ = nullptr;
   curl_slist* headers_ = nullptr;
+  curl_slist* addresses_ = nullptr;
   char words_[CURL_ERROR_SIZE] = {};  ///< curl's own account of an error.
   Response response_;
   std::exception_ptr error_;
@@ -138,11 +141,20 @@ void Exchange::begin(Multi& multi) {
     set(CURLOPT_OPENSOCKETFUNCTION, open);
     set(CURLOPT_OPENSOCKETDATA, self);
   }
-  if (!request_.tls.ca_file.empty()) set(CURLOPT_CAINFO, request_.tls.ca_file.c_str());
-  if (!request_.tls.cert_file.empty()) set(CURLOPT_SSLCERT, request_.tls.cert_file.c_str());
-  if (!request_.tls.key_file.empty()) set(CURLOPT_SSLKEY, request_.tls.key_file.c_str());
+  set_pem(CURLOPT_CAINFO, request_.tls.ca_file, CURLOPT_CAINFO_BLOB, request_.tls.ca);
+  set_pem(CURLOPT_SSLCERT, request_.tls.cert_file, CURLOPT_SSLCERT_BLOB, request_.tls.cert);
+  set_pem(CURLOPT_SSLKEY, request_.tls.key_file, CURLOPT_SSLKEY_BLOB, request_.tls.key);
   set(CURLOPT_SSL_VERIFYPEER, request_.tls.verify ? 1L : 0L);
   set(CURLOPT_SSL_VERIFYHOST, request_.tls.verify ? 2L : 0L);
+  if (!request_.proxy.empty()) set(CURLOPT_PROXY, request_.proxy.c_str());
+  if (!request_.address.empty()) {
+    addresses_ = curl::slist_append(nullptr, ("::" + request_.address).c_str());
+    set(CURLOPT_CONNECT_TO, addresses_);
+  }
+  // A stream may be silent for minutes; one whose other end is gone is noticed after some.
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_TCP_KEEPIDLE, 30L);
+  set(CURLOPT_TCP_KEEPINTVL, 15L);
   set_body();
   add_header("Expect:");  // no second of waiting for a `100 Continue`
   for (const auto& line : request_.headers) add_header(line);
@@ -156,6 +168,15 @@ void Exchange::begin(Multi& multi) {
   } catch (...) {
     multi_ = nullptr;
     throw;
+  }
+}
+
+void Exchange::set_pem(CURLoption file_option, const std::string& file, CURLoption text_option, std::string& text) {
+  if (!text.empty()) {
+    curl_blob blob{text.data(), text.size(), CURL_BLOB_NOCOPY};
+    set(text_option, &blob);
+  } else if (!file.empty()) {
+    set(file_option, file.c_str());
   }
 }
 

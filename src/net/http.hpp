@@ -22,6 +22,7 @@ namespace pipeline::net {
 
 struct TlsOptions {
   std::string ca_file, cert_file, key_file;  ///< PEM; empty: the system's CAs, no client certificate.
+  std::string ca, cert, key;                 ///< The same as texts, which go before the files.
   bool verify = true;
 };
 
@@ -38,6 +39,8 @@ struct Request {
   std::string body;                  ///< Sent if not empty ...
   BodySource body_source;            ///< ... or this, chunked.
   TlsOptions tls;
+  std::string proxy;    ///< URL of one (http, https, socks5); empty: what the environment names.
+  std::string address;  ///< `HOST:PORT` to connect to in the place of the URL's, which then is only the name in the certificate.
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds timeout{0};  ///< Of the whole exchange; 0: none (streams).
 };

@@ -7,7 +7,7 @@
 
 #include "core/file.hpp"
 #include "settings/decode.hpp"
-#include "spec/yaml_document.hpp"
+#include "yaml/document.hpp"
 
 namespace pipeline::spec {
 namespace {

@@ -14,8 +14,8 @@
 #include "spec/references.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/task_definition.hpp"
-#include "spec/yaml_document.hpp"
 #include "spec/yaml_writer.hpp"
+#include "yaml/document.hpp"
 
 namespace pipeline::spec {
 namespace {

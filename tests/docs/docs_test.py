@@ -39,7 +39,7 @@ class Documents(unittest.TestCase):
         literal = re.compile(
             r'(?:report\(diagnostics_?, |(?:stop\(|push_back\(|problem|return |Diagnostic)\{(?:\w+, [\w+ ]+, )?)"([a-z]+(?:-[a-z0-9]+)*)", ?(?:std::|"|\w)'
         )
-        codes = {code for room in ("settings", "gpu", "spec") for file in (ROOT / "src" / room).rglob("*.cpp") for code in literal.findall(file.read_text())}
+        codes = {code for room in ("settings", "gpu", "yaml", "spec") for file in (ROOT / "src" / room).rglob("*.cpp") for code in literal.findall(file.read_text())}
         self.assertGreater(len(codes), 25, "the pattern still fits the sources")
         described = set(re.findall(r"^### `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
         self.assertEqual(sorted(codes - described), [])

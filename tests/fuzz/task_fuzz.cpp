@@ -10,8 +10,8 @@
 #include "spec/json_text.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/task_definition.hpp"
-#include "spec/yaml_document.hpp"
 #include "spec/yaml_writer.hpp"
+#include "yaml/document.hpp"
 
 namespace {
 
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   Diagnostics diagnostics, notices;
-  const auto root = spec::parse_yaml(spec::json_as_yaml(text), diagnostics);
+  const auto root = parse_yaml(spec::json_as_yaml(text), diagnostics);
   if (!root || !spec::is_task_definition(*root)) return 0;
   try {
     const auto yaml = spec::to_yaml(spec::pipeline_of(*root, diagnostics, notices));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "core/base64.hpp"
 #include "core/file.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_reason.hpp"
@@ -135,14 +136,6 @@ TEST(BuildkitTraces, damaged_bytes_are_refused_and_crash_nothing) {
                                     5)));
   EXPECT_FALSE(decode_trace("\x0f"));
   EXPECT_TRUE(decode_trace(""));
-}
-
-TEST(BuildkitTraces, base64_is_decoded_or_refused) {
-  EXPECT_EQ(decode_base64("aGVsbG8="), "hello");
-  EXPECT_EQ(decode_base64("aGVsbG8"), "hello");
-  EXPECT_EQ(decode_base64(""), "");
-  EXPECT_EQ(decode_base64("a"), std::nullopt);
-  EXPECT_EQ(decode_base64("a b="), std::nullopt);
 }
 
 TEST(Dockerfiles, instructions_have_the_line_that_they_begin_on) {

@@ -8,7 +8,7 @@
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline::spec {
+namespace pipeline {
 
 /// Bytes that no YAML text holds: invalid UTF-8, and control characters, at one of which (0x04) yaml-cpp silently takes the text for ended.
 std::optional<Diagnostic> find_unreadable_bytes(std::string_view text);
@@ -17,4 +17,4 @@ std::optional<Diagnostic> find_unreadable_bytes(std::string_view text);
 /// @param last_node byte offset of the last node that was read: what was left open stands behind it
 Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigned column, std::string_view text, std::size_t last_node);
 
-}  // namespace pipeline::spec
+}  // namespace pipeline

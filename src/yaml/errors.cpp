@@ -1,4 +1,4 @@
-#include "spec/yaml_errors.hpp"
+#include "yaml/errors.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "core/utf8.hpp"
 
-namespace pipeline::spec {
+namespace pipeline {
 namespace {
 
 Span span_at(std::string_view text, std::size_t position) {
@@ -156,4 +156,4 @@ Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigne
   return invalid(message, here);
 }
 
-}  // namespace pipeline::spec
+}  // namespace pipeline

@@ -1,4 +1,4 @@
-#include "spec/yaml_document.hpp"
+#include "yaml/document.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -10,9 +10,9 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
-#include "spec/yaml_errors.hpp"
+#include "yaml/errors.hpp"
 
-namespace pipeline::spec {
+namespace pipeline {
 namespace {
 
 /// Stops the parser: going on makes no sense, or costs too much.
@@ -286,4 +286,4 @@ std::optional<Value> parse_yaml(std::string_view text, Diagnostics& diagnostics,
   return std::nullopt;
 }
 
-}  // namespace pipeline::spec
+}  // namespace pipeline

@@ -1,9 +1,9 @@
-#include "spec/yaml_document.hpp"
+#include "yaml/document.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace pipeline::spec {
+namespace pipeline {
 namespace {
 
 using testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST(YamlDocument, lists_and_maps_that_follow_each_other_are_no_second_document)
 }
 
 }  // namespace
-}  // namespace pipeline::spec
+}  // namespace pipeline

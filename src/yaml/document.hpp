@@ -10,7 +10,7 @@
 #include "core/value.hpp"
 #include "settings/settings.hpp"
 
-namespace pipeline::spec {
+namespace pipeline {
 
 struct YamlLimits {
   std::size_t bytes = 16u << 20;        ///< Of the text.
@@ -21,4 +21,4 @@ struct YamlLimits {
 /// The document, or nothing if it cannot be read as YAML at all. Appends what is wrong with it; a tree may come with diagnostics.
 std::optional<Value> parse_yaml(std::string_view text, Diagnostics& diagnostics, const YamlLimits& limits = {});
 
-}  // namespace pipeline::spec
+}  // namespace pipeline

@@ -1,0 +1,139 @@
+// The first process of a step's container on a cluster, whatever the image: starts the step's command, passes signals on, reaps what is left, and writes
+// both of its streams to the one that a cluster keeps, so that they can be told apart again (kubernetes/log_frames.hpp). Linked statically: needs nothing
+// of the image. Usage: pipe-agent STOP_FILE PROGRAM [ARGUMENT...]
+// A cluster knows SIGTERM only, and SIGKILL long after; where STOP_FILE is there, the first means the second.
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+// Docker cuts lines at 16 KiB, containerd too; a frame stays well below.
+constexpr std::size_t longest_frame = 8000;
+
+void write_all(int file, const char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t count = write(file, bytes, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return;  // nobody reads any more: the step goes on all the same
+    bytes += count;
+    size -= static_cast<std::size_t>(count);
+  }
+}
+
+/// A line of the container's log: `o TEXT` for a line of stdout, `O TEXT` for a part of one whose end has not come; `e` and `E` for stderr.
+void write_frame(char kind, const char* text, std::size_t size) {
+  char frame[longest_frame + 3];
+  frame[0] = kind;
+  frame[1] = ' ';
+  memcpy(frame + 2, text, size);
+  frame[size + 2] = '\n';
+  write_all(STDOUT_FILENO, frame, size + 3);
+}
+
+/// Passes on what is there; false at the end.
+bool pass_on(int from, char whole, char part) {
+  char bytes[longest_frame];
+  const ssize_t count = read(from, bytes, sizeof bytes);
+  if (count < 0) return errno == EINTR || errno == EAGAIN;
+  const char* begin = bytes;
+  for (const char* end = bytes + count; begin < end;) {
+    const auto* line_end = static_cast<const char*>(memchr(begin, '\n', static_cast<std::size_t>(end - begin)));
+    write_frame(line_end ? whole : part, begin, static_cast<std::size_t>((line_end ? line_end : end) - begin));
+    begin = line_end ? line_end + 1 : end;
+  }
+  return count > 0;
+}
+
+/// For the driver: the container's termination message.
+int not_executed(int error) {
+  char text[128];
+  const int size = snprintf(text, sizeof text, "{\"not_executed\": %d}", error);
+  const int file = open("/dev/termination-log", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file >= 0 && size > 0) write_all(file, text, static_cast<std::size_t>(size));
+  write_all(STDOUT_FILENO, ".\n", 2);
+  return error == ENOENT ? 127 : 126;
+}
+
+[[noreturn]] void become(char** command, int out, int err, int failure, const sigset_t& mask) {
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  execvp(command[0], command);
+  const int error = errno;
+  write_all(failure, reinterpret_cast<const char*>(&error), sizeof error);
+  _exit(127);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 3) return 125;
+  const char* stop_file = arguments[1];
+  int out[2], err[2], failure[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) return 125;
+  sigset_t caught, before;
+  sigemptyset(&caught);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&caught, signal);
+  sigprocmask(SIG_BLOCK, &caught, &before);
+  signal(SIGPIPE, SIG_IGN);
+  const int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+  const pid_t step = fork();
+  if (signals < 0 || step < 0) return 125;
+  if (step == 0) {
+    signal(SIGPIPE, SIG_DFL);
+    become(arguments + 2, out[1], err[1], failure[1], before);
+  }
+  for (const int end : {out[1], err[1], failure[1]}) close(end);
+  int error = 0;
+  if (read(failure[0], &error, sizeof error) == sizeof error) return not_executed(error);
+
+  int status = 0;
+  bool ended = false, stopping = false;
+  pollfd watched[] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}, {signals, POLLIN, 0}};
+  while (!ended) {
+    constexpr int look_again = 100;  // ms
+    if (poll(watched, 3, stopping ? look_again : -1) < 0 && errno != EINTR) break;
+    if (watched[0].revents && !pass_on(out[0], 'o', 'O')) watched[0].fd = -1;
+    if (watched[1].revents && !pass_on(err[0], 'e', 'E')) watched[1].fd = -1;
+    signalfd_siginfo info;
+    bool at_once = stopping && access(stop_file, F_OK) == 0;
+    while (read(signals, &info, sizeof info) == sizeof info) {
+      stopping |= info.ssi_signo == SIGTERM;
+      at_once |= stopping && access(stop_file, F_OK) == 0;
+      if (info.ssi_signo != SIGCHLD && !at_once) kill(step, static_cast<int>(info.ssi_signo));
+    }
+    if (at_once) kill(step, SIGKILL);
+    int one = 0;
+    for (pid_t child; (child = waitpid(-1, &one, WNOHANG)) > 0;)
+      if (child == step) {
+        status = one;
+        ended = true;
+      }
+  }
+  // What the step has left running ends with it, as it does with its container.
+  if (getpid() == 1) kill(-1, SIGKILL);
+  for (const int end : {out[0], err[0]}) fcntl(end, F_SETFL, O_NONBLOCK);
+  for (int left = 2; left > 0;) {
+    left = 0;
+    for (int i = 0; i < 2; ++i) {
+      pollfd now{watched[i].fd, POLLIN, 0};
+      if (watched[i].fd < 0 || poll(&now, 1, 0) <= 0) continue;
+      if (pass_on(watched[i].fd, i ? 'e' : 'o', i ? 'E' : 'O'))
+        ++left;
+      else
+        watched[i].fd = -1;
+    }
+  }
+  write_all(STDOUT_FILENO, ".\n", 2);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

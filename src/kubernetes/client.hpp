@@ -1,0 +1,119 @@
+/// @file
+/// The API of one cluster: requests that are repeated when that may help, answers as JSON, refusals in words. What is safe for all servers from 1.20 on.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/cancel.hpp"
+#include "core/error.hpp"
+#include "kubernetes/credentials.hpp"
+#include "kubernetes/kubeconfig.hpp"
+#include "net/http.hpp"
+
+namespace pipeline::kubernetes {
+
+/// The server has refused: its Status, whose reason is one of Kubernetes' words (`AlreadyExists`, `Forbidden`, ...).
+class ApiError : public EnvironmentError {
+ public:
+  ApiError(long status, std::string reason, const std::string& message, std::vector<std::string> advice)
+      : EnvironmentError(message, std::move(advice)), status_(status), reason_(std::move(reason)) {}
+  long status() const { return status_; }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  long status_;
+  std::string reason_;
+};
+
+/// How long to go on when a server does not answer, answers 429, or 5xx.
+struct Patience {
+  std::chrono::milliseconds first_pause{800}, longest_pause{30'000};  ///< Each pause is twice the one before, less some chance.
+  unsigned most_tries = 10;
+};
+
+/// The pauses between tries.
+class Backoff {
+ public:
+  explicit Backoff(const Patience& patience, std::uint32_t seed = std::random_device{}()) : patience_(patience), random_(seed) {}
+  /// @param wanted by the server (Retry-After); none: our own
+  std::chrono::milliseconds next(std::optional<std::chrono::seconds> wanted = {});
+  bool exhausted() const { return tries_ + 1 >= patience_.most_tries; }
+  void reset() { tries_ = 0; }
+
+ private:
+  Patience patience_;
+  std::minstd_rand random_;
+  unsigned tries_ = 0;
+};
+
+struct Call {
+  // No aggregate: g++ 12 destroys a brace-initialised temporary twice in a co_await expression.
+  Call(std::string what_is_tried, std::string http_method, std::string path_and_query)
+      : what(std::move(what_is_tried)), method(std::move(http_method)), path(std::move(path_and_query)) {}
+  std::string what;  ///< For messages, after "cannot ": `create the Job x`.
+  std::string method;
+  std::string path;  ///< `/api/v1/...`, its query encoded.
+  nlohmann::json body = nullptr;
+  std::string body_type = "application/json";
+  std::chrono::milliseconds timeout{60'000};  ///< Of one try; 0: none (streams).
+  std::function<void(std::string_view)> on_body;
+  std::function<void()> on_open;  ///< The answer has begun, and is no refusal.
+  CancelSource* cancel = nullptr;
+  std::optional<unsigned> most_tries;  ///< Fewer than the client's own.
+};
+
+class Client {
+ public:
+  Client(asio::io_context& loop, ClusterAccess access, Patience patience = {});
+
+  const ClusterAccess& access() const { return access_; }
+  asio::io_context& loop() { return loop_; }
+  const Patience& patience() const { return patience_; }
+
+  /// One exchange, without repetition but for credentials that have run out. Throws ApiError, TransportError.
+  Task<net::Response> send(Call call);
+  /// Repeated when the server is not there, overloaded or broken. May so be done twice: creations have names of ours, deletions say which object they mean.
+  Task<nlohmann::json> call(Call call);
+
+  Task<nlohmann::json> get(std::string what, std::string path);
+  Task<nlohmann::json> create(std::string what, std::string path, nlohmann::json object);
+  /// Only the object with this uid, if one is given; what is gone already (404), or is another by now (409), is fine.
+  Task<> remove(std::string what, std::string path, std::string uid, std::optional<unsigned> grace_seconds);
+  /// A JSON merge patch.
+  Task<nlohmann::json> patch(std::string what, std::string path, nlohmann::json change);
+
+  /// `{"major": 1, "minor": 29}`, asked for once. Throws EnvironmentError for a server that is too old.
+  Task<std::pair<int, int>> version();
+
+  /// `/apis/batch/v1/namespaces/NS/jobs`, with `/NAME` if there is one. @param group empty for the core
+  std::string path(std::string_view group, std::string_view kind, std::string_view name = {}) const;
+
+ private:
+  Task<net::Response> try_once(Call call);
+
+  asio::io_context& loop_;
+  ClusterAccess access_;
+  Patience patience_;
+  Credentials credentials_;
+  net::HttpClient http_;
+  std::optional<std::pair<int, int>> version_;
+};
+
+/// Whether a second try may go better.
+bool is_passing(const ApiError& error);
+/// What a user may do about a refusal.
+std::vector<std::string> advice_for(long status, const std::string& reason, const std::string& message);
+/// `10.0.0.1:6443` of a URL.
+std::string host_and_port(const std::string& url);
+/// For a URL's query: all but letters, digits and `-._~` as %XX.
+std::string url_encode(std::string_view text);
+
+}  // namespace pipeline::kubernetes
