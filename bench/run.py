@@ -37,13 +37,17 @@ class Runner:
         self.absent: dict[str, str] = {}
         self.measuring, self.taken = "", ""
         earlier = options.out.with_suffix(".json")
-        self.sections: list[Section] = read(earlier.read_text()) if earlier.exists() else []
+        text = earlier.read_text() if earlier.exists() else '{"sections": []}'
+        self.sections: list[Section] = read(text)
+        self.earlier = json.loads(text)  # who took part in the sections that stay
 
     def write(self, about: dict[str, str]) -> None:
         options = self.options
-        options.out.write_text(markdown(about, self.versions, self.absent, self.sections))
+        versions = {**self.earlier.get("versions", {}), **self.versions}
+        absent = {name: why for name, why in {**self.earlier.get("absent", {}), **self.absent}.items() if name not in versions}
+        options.out.write_text(markdown(about, versions, absent, self.sections))
         options.out.with_suffix(".json").write_text(
-            json.dumps({"machine": about, "versions": self.versions, "absent": self.absent, "sections": [asdict(section) for section in self.sections]}, indent=1) + "\n")
+            json.dumps({"machine": about, "versions": versions, "absent": absent, "sections": [asdict(section) for section in self.sections]}, indent=1) + "\n")
 
     def have(self, *peers: Peer) -> list[Peer]:
         """Those of the peers that are here; of the others the reason is kept."""
