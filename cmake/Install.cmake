@@ -38,6 +38,7 @@ endforeach()
 foreach(name headers pipeline ${PIPELINE_ROOMS})
   add_library(pipeline::${name} ALIAS pipeline_${name})
 endforeach()
+add_custom_target(installed DEPENDS pipe ${targets})  # all that `cmake --install` wants
 install(TARGETS pipeline_headers pipeline_pipeline ${targets} EXPORT pipelineTargets ARCHIVE COMPONENT pipe-dev)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/pipeline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT pipe-dev)
 install(EXPORT pipelineTargets NAMESPACE pipeline:: DESTINATION ${PIPELINE_CMAKE_DIR} COMPONENT pipe-dev)
