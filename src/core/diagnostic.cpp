@@ -105,7 +105,7 @@ std::string excerpt(std::string_view line, const Span& span) {
   std::string text = first > 0 ? "    ..." : "    ";
   const auto indent = text.size();
   std::size_t shown_from = first, shown_to = first;
-  bool started = false, cut = cells.size() && cells.back().byte + 8 < line.size() && line.size() > begin_byte + 8 * kShownColumns;
+  bool started = false, cut = !cells.empty() && cells.back().byte + 8 < line.size() && line.size() > begin_byte + 8 * kShownColumns;
   for (const auto& cell : cells) {
     if (cell.column < first) continue;
     if (cell.column + cell.width > first + kShownColumns) {

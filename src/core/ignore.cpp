@@ -37,13 +37,11 @@ std::string clean(std::string_view path) {
     const auto component = path.substr(0, end);
     path.remove_prefix(std::min(end + 1, path.size()));
     if (component.empty() || component == ".") continue;
-    if (component != "..") {
-      kept.push_back(component);
-    } else if (!kept.empty() && kept.back() != "..") {
+    const bool is_up = component == "..";
+    if (is_up && !kept.empty() && kept.back() != "..")
       kept.pop_back();
-    } else if (!rooted) {
+    else if (!is_up || !rooted)
       kept.push_back(component);
-    }
   }
   std::string result = rooted ? "/" : "";
   for (const auto component : kept) {

@@ -59,7 +59,8 @@ std::optional<Selector> parse_selector(std::string_view text) {
     selector.all = true;
     return selector;
   }
-  if ((selector.index = whole_number(rest))) return selector;
+  selector.index = whole_number(rest);
+  if (selector.index) return selector;
   while (true) {
     const auto comma = std::min(rest.find(','), rest.size());
     auto term = rest.substr(0, comma);
