@@ -13,6 +13,7 @@ namespace pipeline::local {
 namespace {
 
 constexpr int most = 4096;
+constexpr pid_t taken = -1;  ///< By a group that has not begun.
 constexpr std::size_t bytes = most * sizeof(std::atomic<pid_t>);
 
 /// Runs in a forked process without exec, so only calls that are safe after a fork in a program with threads: no allocation.
@@ -47,19 +48,13 @@ void Guardian::start() {
     pipe_ = ends[1];
 }
 
-void Guardian::watch(pid_t group) {
+std::atomic<pid_t>* Guardian::place() {
   if (!started_) start();
   for (int i = 0; groups_ && i < most; ++i) {
-    pid_t free = 0;
-    if (groups_[i].compare_exchange_strong(free, group)) return;
+    pid_t free = unused;
+    if (groups_[i].compare_exchange_strong(free, taken)) return &groups_[i];
   }
-}
-
-void Guardian::forget(pid_t group) {
-  for (int i = 0; groups_ && i < most; ++i) {
-    pid_t own = group;
-    if (groups_[i].compare_exchange_strong(own, 0)) return;
-  }
+  return nullptr;
 }
 
 Guardian::~Guardian() {

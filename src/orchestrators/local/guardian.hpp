@@ -16,13 +16,15 @@ class Guardian {
   ~Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
-  /// Starts the guardian with the first group. Without one (no process left to the user) the steps run all the same.
-  void watch(pid_t group);
-  void forget(pid_t group);
+  /// A place for one process group: the child writes its number there before it executes anything, so that there is no moment in which it would be left
+  /// behind; who asked for the place writes `unused` when the group is gone. Starts the guardian. Null where there is none (no process left to the user, too
+  /// many groups): the steps run all the same.
+  std::atomic<pid_t>* place();
+  static constexpr pid_t unused = 0;
 
  private:
   void start();
-  std::atomic<pid_t>* groups_ = nullptr;  ///< Shared memory; 0 is a free place.
+  std::atomic<pid_t>* groups_ = nullptr;  ///< Shared memory.
   int pipe_ = -1;                         ///< Its other end is closed when this process ends, however that comes about.
   pid_t pid_ = -1;
   bool started_ = false;

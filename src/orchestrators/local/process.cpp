@@ -34,12 +34,14 @@ struct Launch {
   const std::vector<int>* inherited;
   int null, out, err;
   pid_t parent;
+  std::atomic<pid_t>* group;  ///< The guardian's place for it, or null.
   volatile int error;
 };
 
 /// The child's side.
 void launch(Launch& with) {
   begin_child(with.parent, SIGKILL);
+  if (with.group) *with.group = getpid();
   dup2(with.null, 0);
   dup2(with.out, 1);
   dup2(with.err, 2);
@@ -198,6 +200,12 @@ Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, 
   Descriptor err_read(err[0]), err_write(err[1]), null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   for (int file : {out[0], err[0]}) fcntl(file, F_SETFL, O_NONBLOCK);
 
+  struct Place {
+    std::atomic<pid_t>* group;
+    ~Place() {
+      if (group) *group = Guardian::unused;
+    }
+  } place{guardian.place()};
   Launch with{options.program.c_str(),
               argument_pointers.data(),
               shell_pointers.data(),
@@ -209,6 +217,7 @@ Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, 
               out[1],
               err[1],
               getpid(),
+              place.group,
               0};
   const pid_t pid = start_child(with, launch);
   if (pid < 0) with.error = errno;
@@ -220,12 +229,6 @@ Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, 
   }
   out_write = Descriptor();
   err_write = Descriptor();
-  guardian.watch(pid);
-  struct Forget {
-    Guardian& guardian;
-    pid_t pid;
-    ~Forget() { guardian.forget(pid); }
-  } forget{guardian, pid};
   Running running(co_await asio::this_coro::executor, pid, out_read.release(), err_read.release(), output, cancel, options.grace);
   end = co_await running.end();
   co_return end;

@@ -138,6 +138,25 @@ TEST_F(Local, killed_driver_leaves_no_process) {
   for (pid_t pid; in >> pid;) EXPECT_FALSE(stays_alive(pid)) << pid;
 }
 
+TEST_F(Local, driver_killed_while_it_starts_a_step_leaves_no_process) {
+  for (int round = 0; round < 20; ++round) {
+    AttemptBuilder step(shell("sleep 1000 & echo $! > $PIPE_OUTPUT_PID; kill -9 $PPID; wait"));
+    step.output("pid", "pid");
+    const pid_t driver = fork();
+    if (driver == 0) {
+      asio::io_context own_loop;
+      auto own = make_local_orchestrator(own_loop, {.root = root.path()});
+      run_task(own_loop, own->run(step.attempt()));
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(driver, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    const auto pid = std::stoi(step.written("pid"));
+    ASSERT_FALSE(stays_alive(pid)) << pid << " in round " << round;
+  }
+}
+
 TEST_F(Local, a_coroutine_given_up_leaves_no_process) {
   AttemptBuilder step(shell("echo $$ > $PIPE_OUTPUT_PID; echo ready; exec sleep 1000"));
   step.output("pid", "pid");
