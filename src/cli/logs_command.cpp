@@ -12,6 +12,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/lines.hpp"
 #include "core/structured_line.hpp"
 
 namespace pipeline::cli {
@@ -23,18 +24,15 @@ class LogPrinter {
   LogPrinter(const Context& context, std::string step, unsigned attempt) : context_(context), step_(std::move(step)), attempt_(attempt) {}
 
   void put(std::string_view bytes) {
-    rest_ += bytes;
     std::string text;
-    std::size_t begin = 0;
-    for (std::size_t end; (end = rest_.find('\n', begin)) != rest_.npos; begin = end + 1)
-      text += line(std::string_view(rest_).substr(begin, end - begin));
-    rest_.erase(0, begin);
+    lines_.feed(bytes, [&](std::string_view whole) { text += line(whole); });
     context_.print(text);
   }
   void finish() {
-    if (rest_.empty()) return;
+    if (lines_.rest().empty()) return;
     const bool as_it_is = !context_.options().json && !context_.out().live;
-    context_.print(line(std::exchange(rest_, {}), as_it_is ? "" : "\n"));
+    context_.print(line(lines_.rest(), as_it_is ? "" : "\n"));
+    lines_.clear();
   }
 
  private:
@@ -48,7 +46,7 @@ class LogPrinter {
   const Context& context_;
   std::string step_;
   unsigned attempt_;
-  std::string rest_;  ///< A line that has not ended yet.
+  Lines lines_;
 };
 
 /// Reads what a file has and what it gets.

@@ -8,8 +8,18 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
+#include <vector>
 
 namespace pipeline {
+
+/// Of words for exec, as it wants them; they must stay as they are meanwhile.
+inline std::vector<char*> exec_pointers(std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (auto& word : words) all.push_back(word.data());
+  all.push_back(nullptr);
+  return all;
+}
 
 /// The child's first words: a session of its own, the standard handlers, and its end with the parent's.
 inline void begin_child(pid_t parent, int when_parent_dies) {

@@ -162,9 +162,7 @@ SshConnections::Connection SshConnections::offer(const asio::any_io_executor& ex
 void SshConnections::run(const Descriptor& theirs, int number) {
   Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
   if (!errors) throw system_error("cannot keep what ssh says", errno);
-  std::vector<char*> arguments;
-  for (auto& word : command_) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const auto arguments = exec_pointers(command_);
   Launch with{arguments.data(), theirs.get(), errors.get(), getpid()};
   const auto pid = start_child(with, launch);
   if (pid < 0) with.error = errno;

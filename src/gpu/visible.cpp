@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "gpu/together.hpp"
+
 namespace pipeline::gpu {
 namespace {
 
@@ -52,7 +54,6 @@ void show_only(std::string_view visible, Inventory& inventory) {
   });
   if (inventory.devices.size() == all) return;
   const auto left = inventory.devices.size();
-  const auto gpus = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); };
   inventory.narrowed =
       (visible.empty() ? "CUDA_VISIBLE_DEVICES is empty, which hides " : "CUDA_VISIBLE_DEVICES=" + std::string(visible) + " hides ") +
       (left == 0 ? "all of this machine's " + gpus(all) : std::to_string(all - left) + " of this machine's " + gpus(all));

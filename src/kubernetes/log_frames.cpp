@@ -5,18 +5,12 @@
 namespace pipeline::kubernetes {
 
 void LogFrames::restart() {
-  rest_.clear();
+  lines_.clear();
   again_ = 0;
 }
 
 void LogFrames::feed(std::string_view bytes) {
-  rest_ += bytes;
-  std::size_t begin = 0;
-  for (auto end = rest_.find('\n'); end != rest_.npos; end = rest_.find('\n', begin)) {
-    take_line(std::string_view(rest_).substr(begin, end - begin));
-    begin = end + 1;
-  }
-  rest_.erase(0, begin);
+  lines_.feed(bytes, [this](std::string_view line) { take_line(line); });
 }
 
 void LogFrames::take_line(std::string_view line) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/lines.hpp"
+
 namespace pipeline::kubernetes {
 
 class LogFrames {
@@ -29,7 +31,7 @@ class LogFrames {
   void take_line(std::string_view line);
 
   std::function<void(bool, std::string_view)> on_bytes_;
-  std::string rest_;
+  Lines lines_;
   std::optional<Time> last_;
   unsigned told_at_last_ = 0;  ///< Lines with that very time.
   unsigned again_ = 0;         ///< Those that have come again since restart().

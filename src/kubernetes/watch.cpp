@@ -94,15 +94,9 @@ Task<> Watch::follow(CancelSource& cancel) {
   call.cancel = &cancel;
   call.on_body = [this](std::string_view bytes) {
     heard_ = true;
-    rest_ += bytes;
-    std::size_t begin = 0;
-    for (auto end = rest_.find('\n'); end != rest_.npos; end = rest_.find('\n', begin)) {
-      take_line(std::string_view(rest_).substr(begin, end - begin));
-      begin = end + 1;
-    }
-    rest_.erase(0, begin);
+    lines_.feed(bytes, [this](std::string_view line) { take_line(line); });
   };
-  rest_.clear();
+  lines_.clear();
   error_.reset();
   heard_ = false;
   co_await client_.send(std::move(call));

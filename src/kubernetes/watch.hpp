@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/lines.hpp"
 #include "kubernetes/client.hpp"
 
 namespace pipeline::kubernetes {
@@ -48,9 +49,9 @@ class Watch {
   std::function<void(const Change&)> on_change_;
   std::map<std::string, Known> known_;  ///< By name.
   std::string version_;                 ///< Where to go on from; empty: with a list.
-  std::string rest_;                    ///< Of a line whose end has not come yet.
-  bool heard_ = false;                  ///< Something came on this connection.
-  std::optional<ApiError> error_;       ///< What the server said within the stream.
+  Lines lines_;
+  bool heard_ = false;             ///< Something came on this connection.
+  std::optional<ApiError> error_;  ///< What the server said within the stream.
 };
 
 }  // namespace pipeline::kubernetes

@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/spawn.hpp"
 
 namespace pipeline::net {
 namespace {
@@ -62,19 +63,12 @@ std::vector<std::string> with_variables(const std::vector<std::string>& own) {
   return all;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (auto& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
-
 /// A running program; killed and reaped at destruction if that has not happened before.
 class Child {
  public:
   Child(const ProgramCall& call, int input, int output, int errors) {
     auto words = call.command, variables = with_variables(call.variables);
-    const auto arguments = pointers(words), environment = pointers(variables);
+    const auto arguments = exec_pointers(words), environment = exec_pointers(variables);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);

@@ -57,13 +57,6 @@ void launch(Launch& with) {
   with.error = errno;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (auto& text : texts) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 /// A process that has been started, until it has been waited for.
 class Running {
  public:
@@ -191,7 +184,8 @@ Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, 
   shell_arguments.insert(shell_arguments.end(), arguments.begin() + 1, arguments.end());
   std::vector<std::string> environment;
   for (auto& [name, value] : options.environment) environment.push_back(name + "=" + value);
-  auto argument_pointers = pointers(arguments), shell_pointers = pointers(shell_arguments), environment_pointers = pointers(environment);
+  auto argument_pointers = exec_pointers(arguments), shell_pointers = exec_pointers(shell_arguments),
+       environment_pointers = exec_pointers(environment);
 
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
