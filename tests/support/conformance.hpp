@@ -35,6 +35,7 @@ inline Settings slim() {
 
 class Conformance : public testing::TestWithParam<Place> {
  protected:
+  void TearDown() override { run_task(loop, orchestrator->settle()); }
   AttemptResult run(AttemptBuilder& builder) {
     builder.step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
     return run_task(loop, prepare_and_run(builder));
