@@ -81,7 +81,7 @@ constexpr Form form_of() {
       return Form::none;
   } else if constexpr (TupleLike<T> || ListLike<T> || MapLike<T> || is_a<T, std::optional> || Converted<T> || !std::is_class_v<T>) {
     return json_able<T>() ? Form::text : Form::none;
-  } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, json>) {
+  } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, Json> || std::is_same_v<T, json>) {
     return Form::text;
   } else if constexpr (PlainStruct<T>) {
     constexpr auto all = std::make_index_sequence<field_count<T>()>();
@@ -94,8 +94,8 @@ constexpr Form form_of() {
   }
 }
 
-json read_json(const std::filesystem::path& file);
-void write_json(const json& value, const std::filesystem::path& file);
+Json read_json(const std::filesystem::path& file);
+void write_json(const Json& value, const std::filesystem::path& file);
 /// Throws CodecError with the file's name before the text of the JsonError in flight.
 [[noreturn]] void wrong_json(const std::filesystem::path& file, const JsonError& error);
 void make_folder(const std::filesystem::path& folder);
@@ -116,10 +116,10 @@ constexpr std::string_view extension_of() {
 template <class T>
 requires(detail::form_of<T>() == detail::Form::text) struct Codec<T> {
   static constexpr std::string_view extension = ".json";
-  static void save(const T& value, const std::filesystem::path& to) { detail::write_json(detail::encode(value), to); }
+  static void save(const T& value, const std::filesystem::path& to) { detail::write_json(Json(value), to); }
   static T load(const std::filesystem::path& from) {
     try {
-      return detail::decode<T>(detail::read_json(from));
+      return detail::decode<T>(*detail::read_json(from));
     } catch (const JsonError& error) { detail::wrong_json(from, error); }
   }
 };

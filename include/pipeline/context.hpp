@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
+#include <pipeline/json.hpp>
 
 namespace pipeline {
 
@@ -36,10 +36,10 @@ class StepContext {
   unsigned attempt() const { return attempt_; }  ///< From 1.
 
   /// A line of the step's log, with fields that programs can read (`logs --output json`); by hand `info: epoch done loss=0.25 epoch=3`.
-  /// @param fields a JSON object, as `{{"epoch", 3}, {"loss", 0.25}}`
-  void log(Level level, std::string_view message, const nlohmann::json& fields = {}) const;
-  void log(std::string_view message, const nlohmann::json& fields = {}) const { log(Level::info, message, fields); }
-  void warn(std::string_view message, const nlohmann::json& fields = {}) const { log(Level::warning, message, fields); }
+  /// @param fields a map, as `{{"epoch", 3}, {"loss", 0.25}}`
+  void log(Level level, std::string_view message, const Json& fields = {}) const;
+  void log(std::string_view message, const Json& fields = {}) const { log(Level::info, message, fields); }
+  void warn(std::string_view message, const Json& fields = {}) const { log(Level::warning, message, fields); }
 
   /// How far the step is. @param fraction from 0 to 1
   void progress(double fraction, std::string_view message = {}) const;

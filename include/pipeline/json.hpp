@@ -1,26 +1,36 @@
 /// @file
 /// Values as JSON: numbers, texts, lists, maps, optionals, pairs, tuples, plain structs of those, and every type with nlohmann's to_json and from_json.
+/// nlohmann's library itself stays outside, since reading its header takes longer than all others together: who uses its types includes it.
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <concepts>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <initializer_list>
 #include <limits>
+#include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <pipeline/fields.hpp>
 
 namespace pipeline {
+
+class Json;
 
 /// A JSON value that is not what the C++ type needs. `what()` says where in it: `.layers[2].size: expected an integer, found "big"`.
 class JsonError : public std::runtime_error {
@@ -42,16 +52,18 @@ template <class T, std::size_t N>
 inline constexpr bool is_std_array<std::array<T, N>> = true;
 
 template <class T>
-concept ListLike = is_a<T, std::vector> || is_a<T, std::set> || is_std_array<T>;
+concept ListLike =
+    is_a<T, std::vector> || is_a<T, std::deque> || is_a<T, std::list> || is_a<T, std::set> || is_a<T, std::unordered_set> || is_std_array<T>;
 template <class T>
 concept MapLike = is_a<T, std::map> || is_a<T, std::unordered_map>;
 template <class T>
 concept TextMapLike = MapLike<T> && std::is_same_v<typename T::key_type, std::string>;
 template <class T>
 concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
+
 /// Has functions of its own, as NLOHMANN_DEFINE_TYPE_* writes them.
 template <class T>
-concept ConvertsItself = std::is_class_v<T> && requires(json& to, const json& from, const T& value, T& read) {
+concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> && requires(json& to, const json& from, const T& value, T& read) {
   to_json(to, value);
   from_json(from, read);
 };
@@ -80,7 +92,7 @@ constexpr bool json_able_parts(std::index_sequence<I...>) {
 
 template <class T>
 constexpr bool json_able() {
-  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, json>)
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Json> || std::is_same_v<T, json>)
     return true;
   else if constexpr (is_a<T, std::optional> || ListLike<T>)
     return json_able<typename T::value_type>();
@@ -96,125 +108,40 @@ constexpr bool json_able() {
     return false;
 }
 
+// What has to be done to a JSON value, so that templates need not know its type.
+void put_boolean(json& to, bool value);
+void put_integer(json& to, std::int64_t value);
+void put_unsigned(json& to, std::uint64_t value);
+/// Those that JSON has no literal for by their names: NaN, Infinity, -Infinity.
+void put_number(json& to, double value);
+void put_text(json& to, std::string_view value);
+void put_json(json& to, const json& value);
+void put_list(json& to);
+void put_map(json& to);
+json& add_item(json& list);
+json& add_member(json& map, std::string_view name);
+
+// Each throws JsonError with the place, and what was expected there, if that is not what is found.
 [[noreturn]] void json_mismatch(const std::string& place, const char* expected, const json& found);
-/// A number that JSON has no literal for, from its name; false if the text is none.
-bool special_number(const std::string& text, double& value);
+bool is_null(const json& from);
+bool get_boolean(const json& from, const std::string& place);
+std::int64_t get_integer(const json& from, const std::string& place, std::int64_t least, std::int64_t most);
+std::uint64_t get_unsigned(const json& from, const std::string& place, std::uint64_t most);
+double get_number(const json& from, const std::string& place);
+const std::string& get_text(const json& from, const std::string& place);
+std::size_t get_list(const json& from, const std::string& place);  ///< The number of its items.
+void check_list(const json& from, const std::string& place, std::size_t length, const char* expected);
+void check_map(const json& from, const std::string& place);
+const json& item_of(const json& list, std::size_t i);
+const json& member_of(const json& map, std::string_view name);  ///< Null if there is none.
+void each_member(const json& map, const std::function<void(const std::string& name, const json& value)>& visit);
+/// Calls what may throw nlohmann's exceptions.
+void convert(const std::string& place, const std::function<void()>& conversion);
 
 template <class T>
-json encode(const T& value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (std::isfinite(value)) return value;
-    return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, json>) {
-    return value;
-  } else if constexpr (std::is_enum_v<T>) {
-    return static_cast<std::underlying_type_t<T>>(value);
-  } else if constexpr (is_a<T, std::optional>) {
-    return value ? encode(*value) : json();
-  } else if constexpr (ListLike<T>) {
-    json list = json::array();
-    for (const typename T::value_type& item : value) list.push_back(encode(item));
-    return list;
-  } else if constexpr (TextMapLike<T>) {
-    json object = json::object();
-    for (const auto& [key, item] : value) object[key] = encode(item);
-    return object;
-  } else if constexpr (MapLike<T>) {
-    json list = json::array();
-    for (const auto& [key, item] : value) list.push_back(json::array({encode(key), encode(item)}));
-    return list;
-  } else if constexpr (TupleLike<T>) {
-    json list = json::array();
-    std::apply([&](const auto&... items) { (list.push_back(encode(items)), ...); }, value);
-    return list;
-  } else if constexpr (Converted<T>) {
-    return json(value);
-  } else {
-    json object = json::object();
-    for_each_field(value, [&](auto, std::string_view name, const auto& field) { object[std::string(name)] = encode(field); });
-    return object;
-  }
-}
-
+void encode(const T& value, json& to);
 template <class T>
 T decode(const json& from, const std::string& place = {});
-
-template <class T, std::size_t... I>
-T decode_tuple(const json& from, const std::string& place, std::index_sequence<I...>) {
-  return T{decode<std::tuple_element_t<I, T>>(from[I], place + "[" + std::to_string(I) + "]")...};
-}
-
-template <class T, std::size_t... I>
-T decode_struct(const json& from, const std::string& place, std::index_sequence<I...>) {
-  static const json none;
-  const auto member = [&](std::string_view name) -> const json& {
-    const auto found = from.find(name);
-    return found == from.end() ? none : *found;
-  };
-  return T{decode<FieldType<T, I>>(member(field_name<T, I>()), place + "." + std::string(field_name<T, I>()))...};
-}
-
-template <class T>
-T decode(const json& from, const std::string& place) {
-  if constexpr (std::is_same_v<T, json>) {
-    return from;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (!from.is_boolean()) json_mismatch(place, "true or false", from);
-    return from.get<bool>();
-  } else if constexpr (std::is_integral_v<T>) {
-    if (from.is_number_float() && std::trunc(from.get<double>()) == from.get<double>() && std::abs(from.get<double>()) < 9e15)
-      return decode<T>(json(static_cast<std::int64_t>(from.get<double>())), place);  // 1e6
-    if (!from.is_number_integer()) json_mismatch(place, "an integer", from);
-    const bool fits = from.is_number_unsigned()
-                          ? std::in_range<std::conditional_t<std::is_same_v<T, char>, signed char, T>>(from.get<std::uint64_t>())
-                          : std::in_range<std::conditional_t<std::is_same_v<T, char>, signed char, T>>(from.get<std::int64_t>());
-    if (!fits) json_mismatch(place, sizeof(T) < 8 ? "a smaller integer" : "an integer of 64 bits", from);
-    return from.get<T>();
-  } else if constexpr (std::is_floating_point_v<T>) {
-    double special = 0;
-    if (from.is_string() && special_number(from.get_ref<const std::string&>(), special)) return static_cast<T>(special);
-    if (!from.is_number()) json_mismatch(place, "a number", from);
-    return from.get<T>();
-  } else if constexpr (std::is_enum_v<T>) {
-    return static_cast<T>(decode<std::underlying_type_t<T>>(from, place));
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    if (!from.is_string()) json_mismatch(place, "a text", from);
-    return from.get<std::string>();
-  } else if constexpr (is_a<T, std::optional>) {
-    return from.is_null() ? T() : T(decode<typename T::value_type>(from, place));
-  } else if constexpr (is_std_array<T>) {
-    if (!from.is_array() || from.size() != std::tuple_size_v<T>) json_mismatch(place, "a list of the array's length", from);
-    T items{};
-    for (std::size_t i = 0; i < items.size(); ++i) items[i] = decode<typename T::value_type>(from[i], place + "[" + std::to_string(i) + "]");
-    return items;
-  } else if constexpr (ListLike<T>) {
-    if (!from.is_array()) json_mismatch(place, "a list", from);
-    T items;
-    for (std::size_t i = 0; i < from.size(); ++i)
-      items.insert(items.end(), decode<typename T::value_type>(from[i], place + "[" + std::to_string(i) + "]"));
-    return items;
-  } else if constexpr (TextMapLike<T>) {
-    if (!from.is_object()) json_mismatch(place, "a map", from);
-    T items;
-    for (const auto& [key, item] : from.items()) items.emplace(key, decode<typename T::mapped_type>(item, place + "." + key));
-    return items;
-  } else if constexpr (MapLike<T>) {
-    T items;
-    for (auto& [key, item] : decode<std::vector<std::pair<typename T::key_type, typename T::mapped_type>>>(from, place))
-      items.emplace(std::move(key), std::move(item));
-    return items;
-  } else if constexpr (TupleLike<T>) {
-    if (!from.is_array() || from.size() != std::tuple_size_v<T>) json_mismatch(place, "a list of the tuple's length", from);
-    return decode_tuple<T>(from, place, std::make_index_sequence<std::tuple_size_v<T>>());
-  } else if constexpr (Converted<T>) {
-    try {
-      return from.get<T>();
-    } catch (const json::exception& error) { throw JsonError((place.empty() ? "" : place + ": ") + error.what()); }
-  } else {
-    if (!from.is_object()) json_mismatch(place, "a map", from);
-    return decode_struct<T>(from, place, std::make_index_sequence<field_count<T>()>());
-  }
-}
 
 }  // namespace detail
 
@@ -222,4 +149,159 @@ T decode(const json& from, const std::string& place) {
 template <class T>
 concept JsonAble = detail::json_able<T>();
 
+/// Any JSON value, written as in nlohmann's library: `8`, `"text"`, `{0.1, 1.0}` for a list, `{{"epoch", 3}, {"loss", 0.25}}` for a map. What it holds is
+/// that library's: a program that includes <nlohmann/json.hpp> has it as `*value` and `value->dump()`.
+class Json {
+ public:
+  /// Null.
+  Json() noexcept;
+  Json(std::nullptr_t) noexcept;
+  Json(const char* text);
+  Json(std::string_view text);
+  template <JsonAble T>
+  Json(const T& value) : Json() {
+    detail::encode(value, **this);
+  }
+  /// A map, if each item is a pair that begins with a text; else a list.
+  Json(std::initializer_list<Json> items);
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(Json other) noexcept;
+  ~Json();
+
+  bool is_null() const;
+  nlohmann::json& operator*();
+  const nlohmann::json& operator*() const;
+  nlohmann::json* operator->() { return &**this; }
+  const nlohmann::json* operator->() const { return &**this; }
+  friend bool operator==(const Json& a, const Json& b);
+
+  // For nlohmann's library, which finds it by the type alone.
+  template <std::same_as<Json> J>
+  friend void to_json(nlohmann::json& to, const J& value) {
+    detail::put_json(to, *value);
+  }
+
+ private:
+  std::unique_ptr<nlohmann::json> value_;  ///< Null for null.
+};
+
+namespace detail {
+
+template <class T>
+void encode(const T& value, json& to) {
+  if constexpr (std::is_same_v<T, json>) {
+    put_json(to, value);
+  } else if constexpr (std::is_same_v<T, Json>) {
+    put_json(to, *value);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    put_boolean(to, value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    put_number(to, static_cast<double>(value));
+  } else if constexpr (std::is_unsigned_v<T>) {
+    put_unsigned(to, value);
+  } else if constexpr (std::is_integral_v<T>) {
+    put_integer(to, value);
+  } else if constexpr (std::is_enum_v<T>) {
+    encode(static_cast<std::underlying_type_t<T>>(value), to);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    put_text(to, value);
+  } else if constexpr (is_a<T, std::optional>) {
+    if (value) encode(*value, to);
+  } else if constexpr (ListLike<T>) {
+    put_list(to);
+    for (const typename T::value_type& item : value) encode(item, add_item(to));
+  } else if constexpr (TextMapLike<T>) {
+    put_map(to);
+    for (const auto& [key, item] : value) encode(item, add_member(to, key));
+  } else if constexpr (MapLike<T>) {
+    put_list(to);
+    for (const auto& [key, item] : value) {
+      json& pair = add_item(to);
+      put_list(pair);
+      encode(key, add_item(pair));
+      encode(item, add_item(pair));
+    }
+  } else if constexpr (TupleLike<T>) {
+    put_list(to);
+    std::apply([&](const auto&... items) { (encode(items, add_item(to)), ...); }, value);
+  } else if constexpr (ConvertsItself<T>) {
+    to_json(to, value);
+  } else if constexpr (HasSerializer<T>) {
+    nlohmann::adl_serializer<T, void>::to_json(to, value);
+  } else {
+    put_map(to);
+    for_each_field(value, [&](auto, std::string_view name, const auto& field) { encode(field, add_member(to, name)); });
+  }
+}
+
+template <class T, std::size_t... I>
+T decode_tuple(const json& from, const std::string& place, std::index_sequence<I...>) {
+  return T{decode<std::tuple_element_t<I, T>>(item_of(from, I), place + "[" + std::to_string(I) + "]")...};
+}
+
+template <class T, std::size_t... I>
+T decode_struct(const json& from, const std::string& place, std::index_sequence<I...>) {
+  return T{decode<FieldType<T, I>>(member_of(from, field_name<T, I>()), place + "." + std::string(field_name<T, I>()))...};
+}
+
+template <class T>
+T decode(const json& from, const std::string& place) {
+  if constexpr (std::is_same_v<T, json>) {
+    return from;
+  } else if constexpr (std::is_same_v<T, Json>) {
+    return Json(from);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return get_boolean(from, place);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(get_number(from, place));
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return static_cast<T>(get_unsigned(from, place, std::numeric_limits<T>::max()));
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(get_integer(from, place, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<T>(decode<std::underlying_type_t<T>>(from, place));
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return get_text(from, place);
+  } else if constexpr (is_a<T, std::optional>) {
+    return is_null(from) ? T() : T(decode<typename T::value_type>(from, place));
+  } else if constexpr (is_std_array<T>) {
+    check_list(from, place, std::tuple_size_v<T>, "a list of the array's length");
+    T items{};
+    for (std::size_t i = 0; i < items.size(); ++i) items[i] = decode<typename T::value_type>(item_of(from, i), place + "[" + std::to_string(i) + "]");
+    return items;
+  } else if constexpr (ListLike<T>) {
+    T items;
+    for (std::size_t i = 0, size = get_list(from, place); i < size; ++i)
+      items.insert(items.end(), decode<typename T::value_type>(item_of(from, i), place + "[" + std::to_string(i) + "]"));
+    return items;
+  } else if constexpr (TextMapLike<T>) {
+    check_map(from, place);
+    T items;
+    each_member(from,
+                [&](const std::string& key, const json& item) { items.emplace(key, decode<typename T::mapped_type>(item, place + "." + key)); });
+    return items;
+  } else if constexpr (MapLike<T>) {
+    T items;
+    for (auto& [key, item] : decode<std::vector<std::pair<typename T::key_type, typename T::mapped_type>>>(from, place))
+      items.emplace(std::move(key), std::move(item));
+    return items;
+  } else if constexpr (TupleLike<T>) {
+    check_list(from, place, std::tuple_size_v<T>, "a list of the tuple's length");
+    return decode_tuple<T>(from, place, std::make_index_sequence<std::tuple_size_v<T>>());
+  } else if constexpr (ConvertsItself<T>) {
+    T value;
+    convert(place, [&] { from_json(from, value); });
+    return value;
+  } else if constexpr (HasSerializer<T>) {
+    std::optional<T> value;
+    convert(place, [&] { value.emplace(nlohmann::adl_serializer<T, void>::from_json(from)); });
+    return std::move(*value);
+  } else {
+    check_map(from, place);
+    return decode_struct<T>(from, place, std::make_index_sequence<field_count<T>()>());
+  }
+}
+
+}  // namespace detail
 }  // namespace pipeline

@@ -34,7 +34,7 @@ namespace pipeline {
 /// What a pipeline says for all its steps; names and meanings as in YAML.
 struct PipelineOptions {
   std::string description = {};
-  std::map<std::string, nlohmann::json> parameters = {};  ///< For commands; functions get theirs by param().
+  std::map<std::string, Json> parameters = {};  ///< For commands; functions get theirs by param().
   DockerSettings docker = {};
   ResourceSettings resources = {};
   RetrySettings retry = {};
@@ -96,8 +96,8 @@ struct Argument {
   std::vector<AnyArtifact> sources;  ///< Of an artifact: one. Gathered: one mapped step's, or any number of single ones.
   std::string selector;              ///< Of a mapped step's: `[*]` for all, `[=]` for the one of the same values.
   bool is_axis = false;              ///< Each of `axis` goes to an instance of its own.
-  std::vector<json> axis;
-  json value;                              ///< Of a parameter.
+  std::vector<Json> axis;
+  Json value;                              ///< Of a parameter.
   bool of_pipeline = false;                ///< param()
   std::function<void(const json&)> check;  ///< Throws JsonError for a value that the function cannot take.
   std::string type;                        ///< For messages.
@@ -159,12 +159,12 @@ Argument bind(const G& given) {
   using T = Stored<A>;
   Argument argument;
   argument.type = type_name<T>();
-  const auto one_value = [&](const auto& value) -> json {
+  const auto one_value = [&](const auto& value) -> Json {
     if constexpr (!Fits<decltype(value), T>) {
       parameter_fits<Number, std::remove_cvref_t<decltype(value)>, T>();
     } else {
       parameter_can_be_written<T>();
-      if constexpr (JsonAble<T>) return encode(static_cast<T>(value));
+      if constexpr (JsonAble<T>) return Json(static_cast<T>(value));
     }
     return {};
   };

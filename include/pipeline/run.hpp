@@ -13,6 +13,8 @@
 
 namespace pipeline {
 
+struct StepSpec;
+
 /// A run that cannot begin: the pipeline or an option is wrong, or the machine lacks something. `what()` is what `run` would print, with hints.
 class RunError : public std::runtime_error {
  public:
@@ -53,6 +55,7 @@ class Place {
   /// For `--orchestrator` and records: letters, digits and `-`.
   virtual std::string name() const = 0;
   /// What determines what the step would run in, a part of its key: if this changes, the step is run again. Called on the thread of the run.
+  /// @param step <pipeline/spec.hpp> has what is in it
   virtual std::string environment(const StepSpec& step) = 0;
   /// Runs the attempt to its end. Called on a thread of its own, as many at a time as RunOptions::jobs says. An exception is a failure, too.
   /// @return nothing if it ended well

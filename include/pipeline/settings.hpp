@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <pipeline/json.hpp>
 
 namespace pipeline {
 
@@ -52,31 +52,31 @@ enum class PackageInstaller { uv, pip };
 
 /// How the image of a step is made, and how its container is started.
 struct DockerSettings {
-  std::optional<std::string> parent_image;                   ///< Image that the generated Dockerfile starts FROM.
-  std::optional<std::string> dockerfile;                     ///< A Dockerfile of the user's own, built first; the result is the parent.
-  std::optional<std::string> build_context_root;             ///< Folder sent as the context of `dockerfile`. Default: the Dockerfile's folder.
-  BuildConfig parent_image_build_config;                     ///< Build options of `dockerfile`.
-  BuildConfig build_config;                                  ///< Build options of the generated Dockerfile.
-  std::optional<bool> skip_build;                            ///< Run `parent_image` as it is.
-  std::optional<bool> prevent_build_reuse;                   ///< Build anew, once a run, even if an equal image exists.
-  std::optional<std::string> target_repository;              ///< Repository name of built images. Default: `pipe`.
-  std::optional<std::string> image_tag;                      ///< Tag of the built image, besides the tag that is its digest.
-  std::optional<PackageInstaller> python_package_installer;  ///< Default: uv.
-  std::map<std::string, nlohmann::json> python_package_installer_args;  ///< Long options of the installer: `{index-url: ..., no-deps: true}`.
-  std::optional<bool> replicate_local_python_environment;               ///< Install what `pip freeze` lists in the caller's environment.
-  StringList requirements;                                              ///< Python requirements; in YAML a list, or the name of a requirements file.
-  std::optional<std::string> pyproject_path;                            ///< pyproject.toml whose dependencies are installed.
-  StringList pyproject_export_command;                       ///< Command that prints requirements for `pyproject_path`, instead of reading it.
-  std::optional<std::string> local_project_install_command;  ///< Shell command run in the image, in a copy of the step's code.
-  StringList apt_packages;                                   ///< Debian packages.
-  StringMap environment;                                     ///< ENV of the image, set before anything is installed.
-  StringMap runtime_environment;                             ///< Variables of the step's container or process; no part of the image.
-  std::optional<std::string> user;                           ///< User that the step runs as: NAME, UID or UID:GID; created if the parent lacks it.
-  StringList volumes;                                        ///< `SOURCE:TARGET[:ro|rw]`.
-  std::optional<std::string> network;                        ///< Network mode of the container: bridge, host, none, or a network's name.
-  std::optional<std::string> platform;                       ///< `os/arch[/variant]` of image and container.
-  StringMap labels;                                          ///< Labels of the container.
-  std::map<std::string, nlohmann::json> run_args;            ///< Further container options, named as in docker's SDK (cap_add, devices, ...).
+  std::optional<std::string> parent_image;                    ///< Image that the generated Dockerfile starts FROM.
+  std::optional<std::string> dockerfile;                      ///< A Dockerfile of the user's own, built first; the result is the parent.
+  std::optional<std::string> build_context_root;              ///< Folder sent as the context of `dockerfile`. Default: the Dockerfile's folder.
+  BuildConfig parent_image_build_config;                      ///< Build options of `dockerfile`.
+  BuildConfig build_config;                                   ///< Build options of the generated Dockerfile.
+  std::optional<bool> skip_build;                             ///< Run `parent_image` as it is.
+  std::optional<bool> prevent_build_reuse;                    ///< Build anew, once a run, even if an equal image exists.
+  std::optional<std::string> target_repository;               ///< Repository name of built images. Default: `pipe`.
+  std::optional<std::string> image_tag;                       ///< Tag of the built image, besides the tag that is its digest.
+  std::optional<PackageInstaller> python_package_installer;   ///< Default: uv.
+  std::map<std::string, Json> python_package_installer_args;  ///< Long options of the installer: `{index-url: ..., no-deps: true}`.
+  std::optional<bool> replicate_local_python_environment;     ///< Install what `pip freeze` lists in the caller's environment.
+  StringList requirements;                                    ///< Python requirements; in YAML a list, or the name of a requirements file.
+  std::optional<std::string> pyproject_path;                  ///< pyproject.toml whose dependencies are installed.
+  StringList pyproject_export_command;                        ///< Command that prints requirements for `pyproject_path`, instead of reading it.
+  std::optional<std::string> local_project_install_command;   ///< Shell command run in the image, in a copy of the step's code.
+  StringList apt_packages;                                    ///< Debian packages.
+  StringMap environment;                                      ///< ENV of the image, set before anything is installed.
+  StringMap runtime_environment;                              ///< Variables of the step's container or process; no part of the image.
+  std::optional<std::string> user;                            ///< User that the step runs as: NAME, UID or UID:GID; created if the parent lacks it.
+  StringList volumes;                                         ///< `SOURCE:TARGET[:ro|rw]`.
+  std::optional<std::string> network;                         ///< Network mode of the container: bridge, host, none, or a network's name.
+  std::optional<std::string> platform;                        ///< `os/arch[/variant]` of image and container.
+  StringMap labels;                                           ///< Labels of the container.
+  std::map<std::string, Json> run_args;                       ///< Further container options, named as in docker's SDK (cap_add, devices, ...).
 };
 
 enum class Accelerator {
@@ -95,7 +95,7 @@ struct ResourceSettings {
   std::optional<Bytes> shm_size;                  ///< /dev/shm, bytes.
   std::optional<unsigned> gpu_count;              ///< GPUs held by the step alone (ZenML).
   std::optional<Accelerator> accelerator;         ///< Lightning's; `gpu` without a number means all.
-  nlohmann::json devices;                         ///< Lightning's: a whole number, a text such as `"1, 3"`, or a list; null: not given.
+  Json devices;                                   ///< Lightning's: a whole number, a text such as `"1, 3"`, or a list; null: not given.
   std::optional<bool> auto_select_gpus;           ///< Lightning's: pick GPUs that no process occupies.
   std::optional<std::string> gpus;                ///< docker's and GitLab's option: `all`, `2`, `device=0,1`, ...
   std::optional<std::string> gpu_class;           ///< Model: words of its name, as `A100` or `RTX 4090`.

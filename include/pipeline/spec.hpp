@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <pipeline/settings.hpp>
+#include <pipeline/surroundings.hpp>
 
 namespace pipeline {
 
@@ -58,12 +59,6 @@ struct OutputSpec {
   std::string file_name;  ///< Last component of that path; the output's name unless said otherwise.
 };
 
-/// A variable whose value comes from the caller and reaches the step; masked in logs, stored nowhere.
-struct SecretSpec {
-  std::string name;
-  std::optional<std::filesystem::path> file;  ///< Absolute path of the file that holds it; else the caller's variable of that name.
-};
-
 /// A C++ program whose functions are steps: what has to be there to start it again, for one of them.
 struct Program {
   std::filesystem::path executable;              ///< Absolute.
@@ -78,9 +73,6 @@ struct ProgramStep {
   std::string function;                    ///< For messages, as `Model train(const Dataset&, int)`.
   std::string version;                     ///< The user's own: if given, it takes the place of the program's content in the key.
 };
-
-/// Variables of a step: a value, or none for the caller's own value of that name.
-using StepEnvironment = std::map<std::string, std::optional<std::string>>;
 
 /// Which of the steps that were made of one this is, as by `matrix`.
 struct InstanceSpec {
@@ -108,13 +100,6 @@ struct StepSpec {
   std::optional<Duration> timeout;  ///< Of one attempt.
   bool cache = true;
   unsigned line = 0;  ///< Where in the source file the step begins, from 1; 0: unknown.
-};
-
-/// What happens to the other steps when one has failed (ZenML's names).
-enum class ExecutionMode {
-  fail_fast,            ///< Running steps are stopped, no further one starts.
-  stop_on_failure,      ///< Running steps end, no further one starts.
-  continue_on_failure,  ///< What does not depend on the failed step goes on. The default.
 };
 
 struct PipelineSpec {

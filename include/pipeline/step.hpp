@@ -17,7 +17,8 @@
 
 #include <pipeline/codec.hpp>
 #include <pipeline/context.hpp>
-#include <pipeline/spec.hpp>
+#include <pipeline/settings.hpp>
+#include <pipeline/surroundings.hpp>
 
 namespace pipeline {
 
@@ -84,12 +85,12 @@ struct Output {
 struct StepOptions {
   std::string name = {};  ///< Letters, digits, `_` and `-`. Default: the function's name, for `pl::step<train>()`.
   std::string description = {};
-  std::vector<std::string> arguments = {};  ///< Names of the function's arguments, in order, contexts left out. Default: arg1, arg2, ...
-  std::vector<Output> outputs = {};         ///< Names of the results. Default: `result`, or result1, result2, ...; a command's: those in it.
-  std::map<std::string, nlohmann::json> parameters = {};  ///< Of a command.
-  nlohmann::json matrix = {};           ///< Of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of a step whose matrix it has too.
-  std::vector<std::string> after = {};  ///< Steps that must have succeeded first, besides those whose artifacts it takes.
-  StringList code = {};                 ///< Files, folders and globs that the step sees. Default: those that a command names; none for a function.
+  std::vector<std::string> arguments = {};      ///< Names of the function's arguments, in order, contexts left out. Default: arg1, arg2, ...
+  std::vector<Output> outputs = {};             ///< Names of the results. Default: `result`, or result1, result2, ...; a command's: those in it.
+  std::map<std::string, Json> parameters = {};  ///< Of a command.
+  Json matrix = {};                             ///< Of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of a step whose matrix it has too.
+  std::vector<std::string> after = {};          ///< Steps that must have succeeded first, besides those whose artifacts it takes.
+  StringList code = {};  ///< Files, folders and globs that the step sees. Default: those that a command names; none for a function.
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
   DockerSettings docker = {};       ///< `settings.docker`
@@ -109,7 +110,7 @@ class StepRun : public StepContext {
   virtual std::filesystem::path input(std::size_t argument) const = 0;
   virtual std::vector<std::filesystem::path> inputs(std::size_t argument) const = 0;
   /// The argument's value: text as it stands for texts, else JSON.
-  virtual json parameter(std::size_t argument, bool is_text) const = 0;
+  virtual Json parameter(std::size_t argument, bool is_text) const = 0;
   virtual std::filesystem::path output(std::size_t result) const = 0;
   /// What is being done, for the message of a failure.
   /// @param what a text that lasts; empty: the function itself
@@ -288,7 +289,7 @@ struct Loaded {
       }
     } else if constexpr (JsonAble<Value>) {
       run.doing("reading its parameter", index);
-      value.emplace(decode<Value>(run.parameter(index, std::is_same_v<Value, std::string>)));
+      value.emplace(decode<Value>(*run.parameter(index, std::is_same_v<Value, std::string>)));
     }
   }
   T get() {

@@ -7,6 +7,8 @@
 
 #include <sys/wait.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -93,7 +95,7 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings, const
   return options;
 }
 
-std::vector<std::string> installer_arguments(const std::map<std::string, nlohmann::json>& options) {
+std::vector<std::string> installer_arguments(const std::map<std::string, Json>& options) {
   std::vector<std::string> arguments;
   for (auto& [name, value] : options) {
     auto option = name.starts_with("-") ? name : "--" + name;
@@ -108,10 +110,10 @@ std::vector<std::string> installer_arguments(const std::map<std::string, nlohman
       if (has_control_characters(text)) throw InputError("python_package_installer_args: the value of '" + name + "' holds a control character");
       arguments.push_back(option + "=" + text);
     };
-    if (value.is_array())
-      for (auto& item : value) add(item);
+    if (value->is_array())
+      for (auto& item : *value) add(item);
     else
-      add(value);
+      add(*value);
   }
   return arguments;
 }

@@ -20,7 +20,7 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings, const
 std::vector<std::string> portable_freeze(const std::string& printed, std::vector<std::string>& notices);
 
 /// One option of the installer a line, from python_package_installer_args: `true` and null give `--key`, false nothing, a list one option each.
-std::vector<std::string> installer_arguments(const std::map<std::string, nlohmann::json>& options);
+std::vector<std::string> installer_arguments(const std::map<std::string, Json>& options);
 
 /// Standard output of a program run in `folder`. Throws EnvironmentError with the last lines of its standard error.
 std::string output_of(const std::vector<std::string>& command, const std::filesystem::path& folder);

@@ -4,6 +4,8 @@
 #include <set>
 #include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/running_program.hpp"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <pipeline/pipeline.hpp>
+#include <pipeline/spec.hpp>
 
 namespace pipeline::dsl {
 

@@ -2,13 +2,15 @@
 
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 #include "core/file.hpp"
 
 namespace pipeline::detail {
 
 namespace fs = std::filesystem;
 
-json read_json(const fs::path& file) {
+Json read_json(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in || fs::is_directory(file)) throw CodecError("cannot read " + file.string() + ": expected a JSON file");
   try {
@@ -18,9 +20,9 @@ json read_json(const fs::path& file) {
   }
 }
 
-void write_json(const json& value, const fs::path& file) {
+void write_json(const Json& value, const fs::path& file) {
   std::ofstream out(file, std::ios::binary);
-  out << value.dump(-1, ' ', false, json::error_handler_t::strict) << '\n';
+  out << value->dump(-1, ' ', false, json::error_handler_t::strict) << '\n';
   if (!out.flush()) throw CodecError("cannot write " + file.string());
 }
 

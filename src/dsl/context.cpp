@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 namespace pipeline {
 namespace {
 
@@ -20,9 +22,9 @@ void write_line(const nlohmann::json& object) {
 
 }  // namespace
 
-void StepContext::log(Level level, std::string_view message, const nlohmann::json& fields) const {
+void StepContext::log(Level level, std::string_view message, const Json& fields) const {
   nlohmann::json object{{"level", to_string(level)}, {"message", message}};
-  if (fields.is_object() && !fields.empty()) object["fields"] = fields;
+  if (fields->is_object() && !fields->empty()) object["fields"] = *fields;
   write_line(object);
 }
 

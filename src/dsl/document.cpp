@@ -66,19 +66,19 @@ Value step_of(const detail::Declaration& step, Span span, const std::string& pro
   const auto& options = step.options;
   auto map = empty_value(Value::Kind::map, span);
   add_some(map, "description", options.description.empty() ? json() : json(options.description));
-  json matrix = options.matrix;
+  json matrix = *options.matrix;
   // In the order of the arguments, which is that of the instances.
   auto axes = value_of(matrix.is_object() ? matrix : json::object(), span);
   json parameters = json::object(), inputs = json::object(), outputs = json::object();
-  for (const auto& [name, value] : options.parameters) parameters[name] = value;
+  for (const auto& [name, value] : options.parameters) parameters[name] = *value;
   for (const auto& argument : step.arguments) {
     if (argument.slot == detail::Slot::context) continue;
     if (argument.is_axis) {
       json values = json::array();
-      for (const auto& value : argument.axis) values.push_back(parameter_of(argument, value));
+      for (const auto& value : argument.axis) values.push_back(parameter_of(argument, *value));
       add(axes, argument.name, values);
     } else if (argument.slot == detail::Slot::parameter) {
-      if (!argument.of_pipeline) parameters[argument.name] = parameter_of(argument, argument.value);
+      if (!argument.of_pipeline) parameters[argument.name] = parameter_of(argument, *argument.value);
     } else if (!argument.sources.empty()) {
       inputs[argument.name] = reference(argument.sources[0], argument.selector);
       if (argument.selector == "[=]" && matrix.is_null()) matrix = argument.sources[0].step;
@@ -124,7 +124,7 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
     document.diagnostics.push_back({std::move(code), std::move(message), Span{step, 1, 1}, std::move(notes), {}});
   };
   json parameters = json::object();
-  for (const auto& [name, value] : options.parameters) parameters[name] = value;
+  for (const auto& [name, value] : options.parameters) parameters[name] = *value;
   std::map<std::string, unsigned> seen;
   unsigned number = 0;
   for (const auto& step : pipeline.steps()) {
@@ -138,7 +138,7 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
       if (argument.slot == detail::Slot::gathered && argument.sources.empty())
         report(number, "bad-step", "step '" + name + "' gathers '" + argument.name + "' from no step at all");
       if (!argument.of_pipeline) continue;
-      const auto value = parameter_of(argument, argument.value);
+      const auto value = parameter_of(argument, *argument.value);
       const auto known = parameters.find(argument.name);
       if (known == parameters.end())
         parameters[argument.name] = value;

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <thread>
 
+#include <nlohmann/json.hpp>
+
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
@@ -52,15 +54,16 @@ class Run final : public detail::StepRun {
   std::vector<fs::path> inputs(std::size_t i) const override {
     const auto folder = input(i);
     std::vector<fs::path> paths;
-    for (const auto& entry : detail::read_json(folder / "index.json")) paths.push_back(folder / entry.at("file").get<std::string>());
+    const auto index = detail::read_json(folder / "index.json");
+    for (const auto& entry : *index) paths.push_back(folder / entry.at("file").get<std::string>());
     return paths;
   }
 
-  json parameter(std::size_t i, bool is_text) const override {
+  Json parameter(std::size_t i, bool is_text) const override {
     const auto text = required(variable_name("PIPE_PARAM_", declaration_.arguments.at(i).name));
     if (is_text) return text;
     auto value = json::parse(text, nullptr, false);
-    return value.is_discarded() ? json(text) : value;
+    return value.is_discarded() ? Json(text) : Json(value);
   }
 
   fs::path output(std::size_t i) const override { return required(variable_name("PIPE_OUTPUT_", declaration_.outputs.at(i).name)); }

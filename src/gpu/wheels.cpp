@@ -228,17 +228,18 @@ class Reader {
 
 }  // namespace
 
-std::vector<Wheel> wheels_of(std::span<const std::string> requirements, const std::map<std::string, nlohmann::json>& installer_args, bool is_x86) {
+std::vector<Wheel> wheels_of(std::span<const std::string> requirements, const std::map<std::string, Json>& installer_args, bool is_x86) {
   std::optional<Variant> index;
   for (const char* option : {"index-url", "extra-index-url", "find-links", "default-index", "index"}) {
     const auto found = installer_args.find(option);
     if (found == installer_args.end()) continue;
-    const auto addresses = found->second.is_array() ? found->second : nlohmann::json::array({found->second});
+    const nlohmann::json& value = *found->second;
+    const auto addresses = value.is_array() ? value : nlohmann::json::array({value});
     for (const auto& address : addresses)
       if (address.is_string() && !index) index = variant_of_address(address.get<std::string>());
   }
-  if (const auto backend = installer_args.find("torch-backend"); backend != installer_args.end() && backend->second.is_string())
-    if (auto variant = variant_of(backend->second.get<std::string>(), "torch-backend: " + backend->second.get<std::string>())) index = variant;
+  if (const auto backend = installer_args.find("torch-backend"); backend != installer_args.end() && backend->second->is_string())
+    if (auto variant = variant_of(backend->second->get<std::string>(), "torch-backend: " + backend->second->get<std::string>())) index = variant;
   std::vector<Requirement> parsed;
   for (const std::string& line : requirements) {
     if (line.starts_with('-')) {

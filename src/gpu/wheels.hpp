@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <pipeline/json.hpp>
 
 #include "gpu/version.hpp"
 
@@ -33,6 +33,6 @@ struct Wheel {
 /// @param requirements   lines of a requirements file
 /// @param installer_args DockerSettings::python_package_installer_args
 /// @param is_x86         the platform is x86_64, which the package index's defaults are known for
-std::vector<Wheel> wheels_of(std::span<const std::string> requirements, const std::map<std::string, nlohmann::json>& installer_args, bool is_x86);
+std::vector<Wheel> wheels_of(std::span<const std::string> requirements, const std::map<std::string, Json>& installer_args, bool is_x86);
 
 }  // namespace pipeline::gpu

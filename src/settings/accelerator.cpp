@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include <nlohmann/json.hpp>
+
 #include "core/diagnostic.hpp"
 #include "settings/gpu_option.hpp"
 
@@ -157,7 +159,7 @@ void select(const ResourceSettings& resources, GpuRequest& request, Problems& pr
     request.selection = *resources.gpu_count > 0 ? Selection::count : Selection::none;
     request.count = *resources.gpu_count;
   } else if (!resources.devices.is_null()) {
-    Devices(request, problems).read(resources.devices);
+    Devices(request, problems).read(*resources.devices);
   } else if (resources.gpus) {
     read_gpu_option(*resources.gpus, request, problems);
   } else if (resources.accelerator && *resources.accelerator != Accelerator::cpu) {

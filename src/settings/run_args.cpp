@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <nlohmann/json.hpp>
+
 #include "core/quantity.hpp"
 #include "settings/decode.hpp"
 
@@ -164,8 +166,8 @@ const std::vector<std::string>& argument_names() {
 
 }  // namespace
 
-std::map<std::string, json> decode_run_args(const Value& value, Diagnostics& diagnostics) {
-  std::map<std::string, json> decoded;
+std::map<std::string, Json> decode_run_args(const Value& value, Diagnostics& diagnostics) {
+  std::map<std::string, Json> decoded;
   if (!expect_map("run_args", value, diagnostics)) return decoded;
   for (const auto& [key, member] : value.members) {
     const auto is_key = [&name = key.scalar](const auto& each) { return name == each.name; };

@@ -5,14 +5,14 @@
 #include <map>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "settings/settings.hpp"
 
 namespace pipeline {
 
 /// Decoded to one form each: sizes become bytes (memswap_limit may be -1), extra_hosts a list of `NAME:ADDRESS`, ulimits `{name: {soft, hard}}`, maps of texts stay so.
-std::map<std::string, nlohmann::json> decode_run_args(const Value& value, Diagnostics& diagnostics);
+std::map<std::string, Json> decode_run_args(const Value& value, Diagnostics& diagnostics);
 nlohmann::json run_args_schema();
 
 }  // namespace pipeline

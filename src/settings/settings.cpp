@@ -14,7 +14,7 @@ namespace pipeline {
 namespace {
 
 using nlohmann::json;
-using JsonMap = std::map<std::string, json>;
+using JsonMap = std::map<std::string, Json>;
 
 template <class T>
 constexpr bool is_struct =
@@ -155,7 +155,7 @@ void decode_member(Member& member, const FieldT& field, const Value& value, Diag
     member = field.key_format ? decode_installer_args(value, diagnostics) : decode_run_args(value, diagnostics);
   else if constexpr (is_choice<Member>)
     read_choice(member, field.key, value, diagnostics);
-  else if constexpr (std::is_same_v<Member, json>)
+  else if constexpr (std::is_same_v<Member, Json>)
     member = read_devices(value, diagnostics);
   else {
     static_assert(std::is_same_v<Member, StringList>);
@@ -194,7 +194,7 @@ void merge_member(Member& base, const Member& over) {
     merge_into(base, over);
   else if constexpr (std::is_same_v<Member, StringMap> || std::is_same_v<Member, JsonMap>) {
     for (const auto& [key, value] : over) base.insert_or_assign(key, value);
-  } else if constexpr (std::is_same_v<Member, json>) {
+  } else if constexpr (std::is_same_v<Member, Json>) {
     if (!over.is_null()) base = over;
   } else if (over.has_value()) {
     base = over;
@@ -217,8 +217,8 @@ json write_member(const Member& member) {
     return member.empty() ? json() : json(member);
   else if constexpr (is_choice<Member>)
     return member ? json(word_of(*member)) : json();
-  else if constexpr (std::is_same_v<Member, json>)
-    return member;
+  else if constexpr (std::is_same_v<Member, Json>)
+    return *member;
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
     return member ? json(member->count()) : json();
   else if constexpr (std::is_same_v<Member, StringList>)
@@ -266,7 +266,7 @@ json member_schema(const FieldT& field) {
     json words = json::array();
     for (const auto& [word, each] : Choices<typename Member::value_type>::words) words.push_back(*plain_to_json(word));
     return {{"enum", std::move(words)}};
-  } else if constexpr (std::is_same_v<Member, json>)
+  } else if constexpr (std::is_same_v<Member, Json>)
     return {{"type", {"integer", "string", "array"}}, {"items", {{"type", {"integer", "string"}}}}};
   else if constexpr (std::is_same_v<Member, std::optional<double>>)
     return {{"type", "number"}, {field.number_format->exclusive ? "exclusiveMinimum" : "minimum", field.number_format->minimum}};

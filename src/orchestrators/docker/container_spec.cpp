@@ -56,15 +56,15 @@ json device(const std::string& text) {
   return result;
 }
 
-void apply_run_args(const std::map<std::string, json>& arguments, json& config, json& host) {
+void apply_run_args(const std::map<std::string, Json>& arguments, json& config, json& host) {
   for (const auto& [argument, name] : host_members)
-    if (auto found = arguments.find(argument); found != arguments.end()) host[name] = found->second;
+    if (auto found = arguments.find(argument); found != arguments.end()) host[name] = *found->second;
   for (const auto& [argument, name] : config_members)
-    if (auto found = arguments.find(argument); found != arguments.end()) config[name] = found->second;
+    if (auto found = arguments.find(argument); found != arguments.end()) config[name] = *found->second;
   if (auto devices = arguments.find("devices"); devices != arguments.end())
-    for (const auto& text : devices->second) host["Devices"].push_back(device(text.get<std::string>()));
+    for (const auto& text : *devices->second) host["Devices"].push_back(device(text.get<std::string>()));
   if (auto limits = arguments.find("ulimits"); limits != arguments.end()) {
-    for (const auto& [name, limit] : limits->second.items()) {
+    for (const auto& [name, limit] : limits->second->items()) {
       json entry;
       entry["Name"] = name;
       entry["Soft"] = limit["soft"];

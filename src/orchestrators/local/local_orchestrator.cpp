@@ -129,7 +129,7 @@ LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec&
   if (wanted) {
     add_all(settings.requirements.items());
     add_all(settings.pyproject_export_command.items());
-    for (auto& [name, value] : settings.python_package_installer_args) add(name), add(value.dump());
+    for (auto& [name, value] : settings.python_package_installer_args) add(name), add(value->dump());
     for (auto& [name, value] : settings.environment) add(name), add(value);
     add(settings.parent_image.value_or(""));
     add(settings.pyproject_path.value_or(""));

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
 #include "dsl/array_folder.hpp"
@@ -164,7 +165,7 @@ TEST_F(Codecs, wrong_json_says_where_in_it) {
   EXPECT_THAT(error_of<Metrics>(file("c", R"({"accuracy": 1, "correct": 1, "names": ["a", 2]})")), HasSubstr(".names[1]: expected a text, found 2"));
   EXPECT_THAT(error_of<Metrics>(file("d", "{")), HasSubstr("it is no JSON"));
   EXPECT_THAT(error_of<std::int8_t>(file("e", "300")), HasSubstr("expected a smaller integer, found 300"));
-  EXPECT_THAT(error_of<unsigned>(file("f", "-1")), HasSubstr("expected a smaller integer"));
+  EXPECT_THAT(error_of<unsigned>(file("f", "-1")), HasSubstr("expected an integer that is not negative, found -1"));
   EXPECT_THAT(error_of<Metrics>(file("g", R"({"accuracy": 1})")), HasSubstr(".correct: expected an integer, found nothing"));
 }
 

@@ -15,7 +15,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<Wheel> wheels(std::vector<std::string> requirements, std::map<std::string, json> args = {}) {
+std::vector<Wheel> wheels(std::vector<std::string> requirements, std::map<std::string, Json> args = {}) {
   return wheels_of(requirements, args, true);
 }
 

@@ -1,6 +1,7 @@
 // One request for GPUs of every way to write it: PyTorch Lightning's table, docker's --gpus, ZenML's gpu_count, and what contradicts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"

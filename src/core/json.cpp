@@ -1,0 +1,153 @@
+#include <pipeline/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline {
+
+namespace detail {
+namespace {
+
+const json null_value;
+
+/// 1e6 is an integer, too.
+json integer_in(const json& from, const std::string& place) {
+  if (from.is_number_integer()) return from;
+  const auto number = from.is_number_float() ? from.get<double>() : 0.5;
+  if (std::trunc(number) != number || std::abs(number) >= 9e15) json_mismatch(place, "an integer", from);
+  return static_cast<std::int64_t>(number);
+}
+
+}  // namespace
+
+void put_boolean(json& to, bool value) { to = value; }
+void put_integer(json& to, std::int64_t value) { to = value; }
+void put_unsigned(json& to, std::uint64_t value) { to = value; }
+void put_number(json& to, double value) {
+  if (std::isfinite(value))
+    to = value;
+  else
+    to = std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+}
+void put_text(json& to, std::string_view value) { to = value; }
+void put_json(json& to, const json& value) { to = value; }
+void put_list(json& to) { to = json::array(); }
+void put_map(json& to) { to = json::object(); }
+json& add_item(json& list) { return list.emplace_back(); }
+json& add_member(json& map, std::string_view name) { return map[std::string(name)]; }
+
+void json_mismatch(const std::string& place, const char* expected, const json& found) {
+  auto shown = found.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+  if (found.is_null()) shown = "nothing";
+  throw JsonError((place.empty() ? "" : place + ": ") + "expected " + expected + ", found " + shown);
+}
+
+bool is_null(const json& from) { return from.is_null(); }
+
+bool get_boolean(const json& from, const std::string& place) {
+  if (!from.is_boolean()) json_mismatch(place, "true or false", from);
+  return from.get<bool>();
+}
+
+std::int64_t get_integer(const json& from, const std::string& place, std::int64_t least, std::int64_t most) {
+  const auto number = integer_in(from, place);
+  const bool is_huge = number.is_number_unsigned() && number.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
+  if (is_huge || number.get<std::int64_t>() > most || number.get<std::int64_t>() < least)
+    json_mismatch(place, most < std::numeric_limits<std::int64_t>::max() ? "a smaller integer" : "an integer of 64 bits", from);
+  return number.get<std::int64_t>();
+}
+
+std::uint64_t get_unsigned(const json& from, const std::string& place, std::uint64_t most) {
+  const auto number = integer_in(from, place);
+  if (!number.is_number_unsigned() && number.get<std::int64_t>() < 0) json_mismatch(place, "an integer that is not negative", from);
+  if (number.get<std::uint64_t>() > most) json_mismatch(place, "a smaller integer", from);
+  return number.get<std::uint64_t>();
+}
+
+double get_number(const json& from, const std::string& place) {
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  if (from.is_string()) {
+    const auto& name = from.get_ref<const std::string&>();
+    if (name == "NaN") return std::numeric_limits<double>::quiet_NaN();
+    if (name == "Infinity" || name == "-Infinity") return name[0] == '-' ? -infinity : infinity;
+  }
+  if (!from.is_number()) json_mismatch(place, "a number", from);
+  return from.get<double>();
+}
+
+const std::string& get_text(const json& from, const std::string& place) {
+  if (!from.is_string()) json_mismatch(place, "a text", from);
+  return from.get_ref<const std::string&>();
+}
+
+std::size_t get_list(const json& from, const std::string& place) {
+  if (!from.is_array()) json_mismatch(place, "a list", from);
+  return from.size();
+}
+
+void check_list(const json& from, const std::string& place, std::size_t length, const char* expected) {
+  if (!from.is_array() || from.size() != length) json_mismatch(place, expected, from);
+}
+
+void check_map(const json& from, const std::string& place) {
+  if (!from.is_object()) json_mismatch(place, "a map", from);
+}
+
+const json& item_of(const json& list, std::size_t i) { return list[i]; }
+
+const json& member_of(const json& map, std::string_view name) {
+  const auto found = map.find(name);
+  return found == map.end() ? null_value : *found;
+}
+
+void each_member(const json& map, const std::function<void(const std::string&, const json&)>& visit) {
+  for (const auto& [name, value] : map.items()) visit(name, value);
+}
+
+void convert(const std::string& place, const std::function<void()>& conversion) {
+  try {
+    conversion();
+  } catch (const json::exception& error) { throw JsonError((place.empty() ? "" : place + ": ") + error.what()); }
+}
+
+}  // namespace detail
+
+Json::Json() noexcept = default;
+Json::Json(std::nullptr_t) noexcept {}
+Json::Json(const char* text) : Json(std::string_view(text)) {}
+Json::Json(std::string_view text) : value_(std::make_unique<nlohmann::json>(text)) {}
+
+Json::Json(std::initializer_list<Json> items) {
+  const bool is_map = std::ranges::all_of(items, [](const Json& item) { return item->is_array() && item->size() == 2 && (*item)[0].is_string(); });
+  auto& value = **this;
+  value = is_map ? nlohmann::json::object() : nlohmann::json::array();
+  for (const auto& item : items) {
+    if (is_map)
+      value.emplace((*item)[0].get_ref<const std::string&>(), (*item)[1]);
+    else
+      value.push_back(*item);
+  }
+}
+
+Json::Json(const Json& other) : value_(other.value_ ? std::make_unique<nlohmann::json>(*other.value_) : nullptr) {}
+Json::Json(Json&& other) noexcept = default;
+Json& Json::operator=(Json other) noexcept {
+  value_.swap(other.value_);
+  return *this;
+}
+Json::~Json() = default;
+
+bool Json::is_null() const { return (**this).is_null(); }
+
+nlohmann::json& Json::operator*() {
+  if (!value_) value_ = std::make_unique<nlohmann::json>();
+  return *value_;
+}
+const nlohmann::json& Json::operator*() const { return value_ ? *value_ : detail::null_value; }
+
+bool operator==(const Json& a, const Json& b) { return *a == *b; }
+
+}  // namespace pipeline
