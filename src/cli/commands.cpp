@@ -56,11 +56,18 @@ void add_file(CLI::App& app, Options& options) {
       ->allow_extra_args(false);
 }
 
+void add_cluster(CLI::App& app, Options& options) {
+  app.add_option("--context", options.context, "The kubeconfig's context that names the cluster (default: its current one)")->type_name("NAME");
+  app.add_option("--namespace", options.name_space, "Where in the cluster (default: the context's)")->type_name("NAME");
+}
+
 void add_orchestrator(CLI::App& app, Options& options) {
-  app.add_option("-o,--orchestrator", options.orchestrator, "Where steps run: docker, in containers; local, as processes of this machine")
-      ->check(CLI::IsMember({"docker", "local"}))
+  app.add_option("-o,--orchestrator", options.orchestrator,
+                 "Where steps run: docker, in containers; local, as processes of this machine; kubernetes, as Jobs of a cluster")
+      ->check(CLI::IsMember({"docker", "local", "kubernetes"}))
       ->type_name("NAME")
       ->capture_default_str();
+  add_cluster(app, options);
 }
 
 void add_step(CLI::App& app, Options& options, const char* help) { app.add_option("-s,--step", options.step, help)->type_name("STEP"); }
@@ -122,9 +129,11 @@ const Command commands[] = {
        add_state(app, o);
      },
      plan_command},
-    {"render", "Print the Dockerfile of each step and the files of its build context", "Example:\n  pipe render -s train",
+    {"render", "Print the Dockerfile of each step and the files of its build context; or the Job of each step on a cluster",
+     "Examples:\n  pipe render -s train\n  pipe render -o kubernetes",
      [](CLI::App& app, Options& o) {
        add_file(app, o);
+       add_orchestrator(app, o);
        add_step(app, o, "Only this step");
        add_template_dir(app, o);
        add_output(app, o);
@@ -237,6 +246,16 @@ const Command commands[] = {
        add_output(app, o);
      },
      instances_command},
+    {"kubernetes", "Print the Role that running steps on a cluster takes, with its binding; for `kubectl apply -f -`",
+     "Examples:\n"
+     "  pipe kubernetes rbac --namespace ml --subject User:ann | kubectl apply -f -\n"
+     "  pipe kubernetes rbac --subject ServiceAccount:runner",
+     [](CLI::App& app, Options& o) {
+       app.add_option("rbac", o.action, "What to print")->check(CLI::IsMember({"rbac"}))->type_name("")->required();
+       app.add_option("--namespace", o.name_space, "The Role's namespace (default: default)")->type_name("NAME");
+       app.add_option("--subject", o.subject, "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")->type_name("KIND:NAME");
+     },
+     kubernetes_command},
     {"schema", "Print the JSON Schema of pipeline files, for editors",
      "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the YAML language server:\n  # yaml-language-server: "
      "$schema=pipeline.schema.json",

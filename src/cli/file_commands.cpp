@@ -4,6 +4,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/gpu_checks.hpp"
+#include "cli/render_manifests.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
@@ -119,6 +120,7 @@ ExitCode validate_command(Context& context) {
 
 ExitCode render_command(Context& context) {
   const auto pipeline = context.load_pipeline();
+  if (context.options().orchestrator == "kubernetes") return render_manifests(context, pipeline);
   const auto& only = context.options().step;
   const auto wanted = only.empty() ? std::vector<std::size_t>{} : engine::steps_called(pipeline, only);
 

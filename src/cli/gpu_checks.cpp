@@ -202,7 +202,7 @@ std::vector<Diagnostic> check_gpus(Session& session, const Say& say) {
   const Capabilities& place = session.orchestrator->capabilities();
   Surroundings surroundings;
   surroundings.in_images = place.name != "local";
-  surroundings.attributes = spec::host_attributes();
+  if (place.name != "kubernetes") surroundings.attributes = spec::host_attributes();  // a cluster chooses among its own
   std::optional<gpu::Inventory> inventory;
   if (place.gpus_of_this_machine &&
       std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) { return gpu_request(step->settings.resources).wanted(); }))

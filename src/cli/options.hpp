@@ -25,8 +25,9 @@ struct Options {
   std::filesystem::path file = "pipeline.yaml";
   std::map<std::string, std::string> parameters;
   std::string orchestrator = "docker";
-  std::string step;            ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
-  std::string execution_mode;  ///< Empty: the file's.
+  std::string context, name_space;  ///< Of the cluster.
+  std::string step;                 ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
+  std::string execution_mode;       ///< Empty: the file's.
   unsigned jobs = 0;
   bool no_cache = false;
   bool verbose = false;
@@ -51,6 +52,7 @@ struct Options {
   double cpus = 0;
   std::string memory, gpu_memory, gpu_class, compute_capability, architecture;
 
+  std::string action, subject;         ///< kubernetes
   std::filesystem::path folder = ".";  ///< init
   std::string shell;                   ///< completion
   std::string words;                   ///< __complete: what is to be completed.

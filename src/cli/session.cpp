@@ -39,9 +39,13 @@ Session::Session(Context& c)
       file(c.pipeline_file()),
       run_id(new_run_id()),
       runs(c.runs(c.state_beside(file))),
-      orchestrator(
-          make_orchestrator(c, c.options().orchestrator,
-                            {.root = file.parent_path(), .state = runs.folder(), .template_dir = c.options().template_dir, .run_id = run_id})) {
+      orchestrator(make_orchestrator(c, c.options().orchestrator,
+                                     {.root = file.parent_path(),
+                                      .state = runs.folder(),
+                                      .template_dir = c.options().template_dir,
+                                      .run_id = run_id,
+                                      .context = c.options().context,
+                                      .name_space = c.options().name_space})) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
     const auto& set = resolver().code_of(step);
     const auto [tree, is_new] = trees_.try_emplace({&set, step.files});
@@ -92,11 +96,14 @@ std::vector<const StepSpec*> Session::selected_steps() {
 
 std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options) {
   if (auto* place = context.options().place; place && name == place->name()) return make_place_orchestrator(context.loop(), *place);
-  return name == "local" ? make_local_orchestrator(context.loop(), std::move(options)) : make_docker_orchestrator(context.loop(), std::move(options));
+  if (name == "local") return make_local_orchestrator(context.loop(), std::move(options));
+  if (name == "kubernetes") return make_kubernetes_orchestrator(context.loop(), std::move(options));
+  return make_docker_orchestrator(context.loop(), std::move(options));
 }
 
 void require_engine(Context& context) {
-  if (context.options().orchestrator != "docker") return;
+  const auto& name = context.options().orchestrator;
+  if (name != "docker" && name != "kubernetes") return;  // a cluster's images are made on an engine, too
   const auto endpoint = docker::find_endpoint();
   constexpr std::string_view unix_scheme = "unix://";
   if (endpoint.url.starts_with(unix_scheme) && someone_listens(endpoint.url.substr(unix_scheme.size()))) return;

@@ -11,9 +11,11 @@ struct OrchestratorOptions {
   std::filesystem::path state;         ///< The store's folder, for what an orchestrator keeps itself (virtual environments).
   std::filesystem::path template_dir;  ///< Overrides the embedded templates.
   std::string run_id;
+  std::string context, name_space;  ///< Of the cluster; empty: as the kubeconfig has them.
 };
 
 std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop, OrchestratorOptions options);
 std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop, OrchestratorOptions options);
+std::unique_ptr<Orchestrator> make_kubernetes_orchestrator(asio::io_context& loop, OrchestratorOptions options);
 
 }  // namespace pipeline

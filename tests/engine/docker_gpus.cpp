@@ -223,7 +223,7 @@ TEST_F(DockerGpus, a_way_that_the_engine_lacks_is_given_up_for_the_next) {
   AttemptBuilder step(test::shell("nvidia-smi -L"));
   auto where = place();
   where.gpu_access = &access;
-  Removals removals(engine_);
+  Removals removals;
   const auto one = attempt(step, {2});
   const auto result = test::run_task(loop_, run_container(engine_, one, where, parent, removals));
   test::run_task(loop_, removals.settle());

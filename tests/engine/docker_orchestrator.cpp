@@ -13,8 +13,8 @@
 #include "docker/engine_api.hpp"
 #include "net/companion.hpp"
 #include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/docker/removals.hpp"
 #include "orchestrators/factory.hpp"
+#include "orchestrators/removals.hpp"
 
 namespace pipeline {
 namespace {
@@ -348,8 +348,8 @@ TEST_F(DockerOrchestrator, removals_are_waited_for_by_all_who_settle_while_other
   const nlohmann::json body{{"Image", "debian:bookworm-slim"}, {"Cmd", {"true"}}, {"Labels", {{"pipe.run", run_id_}}}};
   for (const auto* name : {"a", "b", "c", "d"}) ids.push_back(make_container("pipe-" + run_id_ + "-" + name, body, false));
   const auto executor = loop_.get_executor();
-  Removals removals(engine_);
-  for (std::size_t i = 0; i < 2; ++i) removals.begin(executor, ids[i]);
+  Removals removals;
+  for (std::size_t i = 0; i < 2; ++i) removals.begin(executor, engine_.remove_container(ids[i]));
   int settled = 0;
   for (std::size_t i = 2; i < 4; ++i)
     asio::co_spawn(
@@ -357,7 +357,7 @@ TEST_F(DockerOrchestrator, removals_are_waited_for_by_all_who_settle_while_other
         [&, i]() -> Task<> {
           co_await removals.settle();
           ++settled;
-          removals.begin(executor, ids[i]);
+          removals.begin(executor, engine_.remove_container(ids[i]));
           co_await removals.settle();
           ++settled;
         },

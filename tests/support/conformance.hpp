@@ -42,7 +42,9 @@ class Conformance : public testing::TestWithParam<Place> {
   }
   Task<AttemptResult> prepare_and_run(AttemptBuilder& builder) {
     co_await orchestrator->prepare(builder.step, events, builder.cancel);
-    co_return co_await orchestrator->run(builder.attempt());
+    auto result = co_await orchestrator->run(builder.attempt());
+    co_await orchestrator->settle();
+    co_return result;
   }
   static std::string message(const AttemptResult& result) { return result.failure ? result.failure->message : ""; }
 

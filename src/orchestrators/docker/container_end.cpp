@@ -17,7 +17,13 @@ std::string program_of(const Attempt& attempt) {
   return command.empty() ? std::string() : command.front();
 }
 
-/// The program could not be executed: by the text of docker's init (tini), Podman's (catatonit) or the runtime.
+std::string memory_limit(const Attempt& attempt) {
+  const auto& memory = attempt.step.settings.resources.memory;
+  return memory ? "its limit is " + format_bytes(*memory) : "it has no limit of its own: the engine's machine ran out of memory";
+}
+
+}  // namespace
+
 std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt, const std::string& image) {
   const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
   const auto program = program_of(attempt);
@@ -47,13 +53,6 @@ std::optional<Failure> not_executed(std::string_view text, const Attempt& attemp
   }
   return failure;
 }
-
-std::string memory_limit(const Attempt& attempt) {
-  const auto& memory = attempt.step.settings.resources.memory;
-  return memory ? "its limit is " + format_bytes(*memory) : "it has no limit of its own: the engine's machine ran out of memory";
-}
-
-}  // namespace
 
 std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt, const std::string& image) {
   const auto code = std::to_string(end.exit_code);

@@ -20,6 +20,8 @@ struct ContainerEnd {
 
 /// Nothing for an exit code of 0.
 std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt, const std::string& image);
+/// The program could not be executed: by the text of docker's init (tini), Podman's (catatonit), the runtime or a system call.
+std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt, const std::string& image);
 /// The engine would not make or start the container.
 Failure start_failure(const docker::EngineError& error, const Attempt& attempt, const std::string& image);
 

@@ -326,7 +326,7 @@ Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found co
       outcome.result.failure = cancelled();
     }
   } catch (...) { error = std::current_exception(); }
-  removals.begin(executor, container.id);
+  removals.begin(executor, engine.remove_container(container.id));
   if (error) {
     co_await removals.settle();  // it may be running still
     std::rethrow_exception(error);

@@ -4,7 +4,7 @@
 
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/docker/removals.hpp"
+#include "orchestrators/removals.hpp"
 
 namespace pipeline {
 

@@ -1,20 +1,24 @@
-#include "orchestrators/docker/removals.hpp"
+#include "orchestrators/removals.hpp"
 
 #include <utility>
 
+#include "core/error.hpp"
 #include "core/log.hpp"
 
 namespace pipeline {
+namespace {
 
-Task<> Removals::remove(std::string id) {
+Task<> attempted(Task<> removal) {
   try {
-    co_await engine_.remove_container(std::move(id));
+    co_await std::move(removal);
   } catch (const EnvironmentError& failed) { log::warn(std::string(failed.what()) + "; the next run removes it"); }
 }
 
-void Removals::begin(const asio::any_io_executor& executor, std::string id) {
+}  // namespace
+
+void Removals::begin(const asio::any_io_executor& executor, Task<> removal) {
   std::erase_if(running_, [](const auto& one) { return one->done(); });
-  running_.push_back(std::make_shared<net::Companion>(executor, remove(std::move(id))));
+  running_.push_back(std::make_shared<net::Companion>(executor, attempted(std::move(removal))));
 }
 
 Task<> Removals::settle() {

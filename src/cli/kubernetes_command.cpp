@@ -1,0 +1,14 @@
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "kubernetes/permissions.hpp"
+
+namespace pipeline::cli {
+
+ExitCode kubernetes_command(Context& context) {
+  const auto& options = context.options();
+  const auto items = kubernetes::role_manifests(options.name_space.empty() ? "default" : options.name_space, options.subject);
+  context.print_json({{"apiVersion", "v1"}, {"kind", "List"}, {"items", items}});
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

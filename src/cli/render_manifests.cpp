@@ -1,0 +1,79 @@
+#include "cli/render_manifests.hpp"
+
+#include <unistd.h>
+
+#include "docker/image_plan.hpp"
+#include "engine/decision.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+class NoLog : public LogSink {
+ public:
+  void write(Stream, std::string_view) override {}
+};
+
+std::string file_name_of(const PipelineSpec& pipeline, const InputSpec& input) {
+  if (input.gathered) return input.name;
+  for (const auto& step : pipeline.steps)
+    for (const auto& output : step.outputs)
+      if (step.name == input.sources.front().step && output.name == input.sources.front().output) return output.file_name;
+  return input.name;
+}
+
+json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec& step) {
+  const auto state = context.state_beside(pipeline.file.empty() ? pipeline.root / pipeline.name : pipeline.file);
+  const auto plan = docker::plan_image(step, {.root = pipeline.root, .template_dir = context.options().template_dir});
+  StringMap environment, secrets;
+  for (const auto& [name, value] : step.environment) environment[name] = value.value_or("VALUE-OF-THE-CALLER");
+  for (const auto& secret : step.secrets) secrets[secret.name] = "";
+  std::vector<AttemptInput> inputs;
+  for (const auto& input : step.inputs) inputs.push_back({input.name, file_name_of(pipeline, input), state / "artifacts" / "DIGEST"});
+  std::vector<AttemptOutput> outputs;
+  for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});
+  NoLog log;
+  CancelSource cancel;
+  const auto work = state / "work" / "RUN" / (step.name + ".1");
+  const Attempt attempt{.step = step,
+                        .pipeline = pipeline.name,
+                        .run_id = "RUN",
+                        .number = 1,
+                        .code = state / "artifacts" / "CODE",
+                        .inputs = std::move(inputs),
+                        .outputs = work / "outputs",
+                        .output_names = std::move(outputs),
+                        .scratch = work / "scratch",
+                        .environment = std::move(environment),
+                        .secrets = std::move(secrets),
+                        .gpus = {},
+                        .log = log,
+                        .cancel = cancel};
+  ClusterPlace place;
+  place.image = plan.build || step.program ? plan.repository + ":env-DIGEST" : plan.parent_image;
+  place.pull = !plan.build && !step.program;
+  place.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
+  place.owner = "STATE";
+  place.agent = state / "kubernetes" / "agent-DIGEST";
+  if (step.program) place.program = {"/PROGRAM"};
+  return job_manifest(attempt, place);
+}
+
+}  // namespace
+
+ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) {
+  const auto& only = context.options().step;
+  json jobs = json::array();
+  if (only.empty()) {
+    for (const auto& step : pipeline.steps) jobs.push_back(job_of(context, pipeline, step));
+  } else {
+    for (const auto i : engine::steps_called(pipeline, only)) jobs.push_back(job_of(context, pipeline, pipeline.steps[i]));
+  }
+  context.print_json({{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(jobs)}});
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,338 @@
+#include "orchestrators/kubernetes/job_run.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "kubernetes/json.hpp"
+#include "kubernetes/log_frames.hpp"
+#include "kubernetes/time.hpp"
+#include "net/companion.hpp"
+#include "orchestrators/kubernetes/verdict.hpp"
+
+namespace pipeline {
+namespace {
+
+using kubernetes::ApiError;
+using kubernetes::Call;
+using kubernetes::text_at;
+using nlohmann::json;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned grace_seconds = 10;
+constexpr std::size_t kept_errors = 512, kept_output = 8192;
+constexpr auto longest_silence = 10s;   // of a log whose pod has ended
+constexpr auto longest_reading = 600s;  // of a log at a stretch: a stream can stall where the node rotates its files
+constexpr auto quiet_wait = 3s;         // what passes within it is not worth a word
+constexpr auto overdue = 30s;           // beyond its grace, of a pod that somebody has deleted: its node is gone
+
+Failure cancelled() { return {FailureKind::cancelled, "was stopped", {}, {}}; }
+
+Failure killed() {
+  return {FailureKind::cancelled,
+          "did not stop when it was asked to (SIGTERM), and was killed",
+          {"a step has 10 s to end; a C++ function asks StepContext::stopping()"},
+          {}};
+}
+
+class JobRun {
+ public:
+  JobRun(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, asio::any_io_executor executor)
+      : client_(client),
+        attempt_(attempt),
+        place_(place),
+        name_(job_name(attempt)),
+        executor_(executor),
+        changed_(executor, Clock::time_point::max()),
+        board_(board),
+        entry_(board.entry(name_)) {
+    entry_.on_change = [this] { changed_.cancel(); };
+  }
+  ~JobRun() { board_.forget(name_); }
+  JobRun(const JobRun&) = delete;
+  JobRun& operator=(const JobRun&) = delete;
+
+  Task<AttemptResult> run();
+  const std::string& name() const { return name_; }
+  const std::string& uid() const { return uid_; }
+
+ private:
+  Task<> create();
+  Task<> adopt();
+  Task<> watch();
+  Task<> stop(StopLevel level);
+  Task<> read_log();
+  Task<> read_once();
+  Task<> drain();
+  std::optional<Failure> judge();
+  bool is_lost(const PodNews& news);
+  bool is_hopeless(const PodNews& news);
+  void say_why(const PodNews& news);
+  Task<> add_warnings(Failure& failure);
+
+  bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
+  std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
+  Task<> change(Clock::time_point at_most = Clock::time_point::max()) {
+    changed_.expires_at(at_most);
+    boost::system::error_code cancelled;
+    co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
+
+  kubernetes::Client& client_;
+  const Attempt& attempt_;
+  const ClusterPlace& place_;
+  const std::string name_;
+  asio::any_io_executor executor_;
+  asio::steady_timer changed_;  ///< Cancelled when something has happened: whoever waits looks again.
+  Board& board_;
+  Board::Entry& entry_;
+  std::string uid_;
+  std::optional<net::Companion> log_;
+  CancelSource log_connection_;
+  bool pod_ended_ = false;
+  std::size_t received_ = 0;
+  std::string first_errors_, last_output_;
+  kubernetes::LogFrames frames_{[this](bool is_stderr, std::string_view bytes) {
+    received_ += bytes.size();
+    if (is_stderr && first_errors_.size() < kept_errors) first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
+    last_output_ += bytes;
+    if (last_output_.size() > 2 * kept_output) last_output_.erase(0, last_output_.size() - kept_output);
+    attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
+  }};
+  StopLevel stopping_ = StopLevel::none;
+  std::optional<Failure> failure_;  ///< Found before the pod had an end.
+  std::string stage_;               ///< What it waits for ...
+  Clock::time_point waits_since_;
+  std::string said_;  ///< ... as it was told last.
+  std::optional<Clock::time_point> leaves_since_;
+};
+
+Task<> JobRun::create() {
+  const auto secret = secret_manifest(attempt_, place_.owner);
+  if (secret) {
+    try {
+      co_await client_.create("create the Secret " + name_, client_.path("", "secrets"), *secret);
+    } catch (const ApiError& error) {
+      if (error.status() != 409) throw;
+    }
+  }
+  bool is_there = false;
+  try {
+    entry_.job = co_await client_.create("create the Job " + name_, client_.path("batch/v1", "jobs"), job_manifest(attempt_, place_));
+  } catch (const ApiError& error) {
+    if (error.status() != 409) throw;
+    is_there = true;
+  }
+  if (is_there) co_await adopt();
+  uid_ = text_at(entry_.job, "/metadata/uid");
+  if (!secret) co_return;
+  json change;
+  change["metadata"]["ownerReferences"] = json::array({json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name_}, {"uid", uid_}}});
+  co_await client_.patch("hand the Secret " + name_ + " to its Job", client_.path("", "secrets", name_), std::move(change));
+}
+
+/// The Job is there: a driver that is dead has made it, or we ourselves, and the answer was lost.
+Task<> JobRun::adopt() {
+  auto job = co_await client_.get("read the Job " + name_, client_.path("batch/v1", "jobs", name_));
+  for (const auto& [label, value] : job_labels(attempt_, place_.owner))
+    if (job["metadata"].value("labels", json::object()).value(label, std::string()) != value)
+      throw EnvironmentError("cannot create the Job " + name_ + ": there is one of that name, and it is not this step's",
+                             {"`kubectl -n " + client_.access().name_space + " describe job " + name_ + "` shows whose it is"});
+  entry_.job = std::move(job);
+  const auto pods = co_await client_.get("list the pods of the Job " + name_,
+                                         client_.path("", "pods") + "?labelSelector=" + kubernetes::url_encode("job-name=" + name_));
+  const auto& items = kubernetes::list_at(pods, "/items");
+  if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
+}
+
+/// Deletes the Job, and its pod with the grace that is left.
+Task<> JobRun::stop(StopLevel level) {
+  stopping_ = level;
+  if (level == StopLevel::immediate) write_file_atomically(attempt_.scratch / stop_file_name, "");
+  co_await client_.remove("delete the Job " + name_, client_.path("batch/v1", "jobs", name_), uid_, std::nullopt);
+  if (there_is_no_pod()) {  // that we know of
+    const auto pods = co_await client_.get("list the pods of the Job " + name_,
+                                           client_.path("", "pods") + "?labelSelector=" + kubernetes::url_encode("job-name=" + name_));
+    const auto& items = kubernetes::list_at(pods, "/items");
+    if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
+    if (items.empty()) entry_.pod_gone = true;
+  }
+  if (!there_is_no_pod())
+    co_await client_.remove("delete the pod " + pod_name(), client_.path("", "pods", pod_name()), text_at(entry_.pod, "/metadata/uid"),
+                            level == StopLevel::immediate ? 1 : grace_seconds);
+}
+
+bool JobRun::is_lost(const PodNews& news) {
+  return leaves_since_ && stopping_ == StopLevel::none && news.leaving &&
+         Clock::now() - *leaves_since_ > std::chrono::seconds(grace_seconds) + overdue;
+}
+
+bool JobRun::is_hopeless(const PodNews& news) {
+  if (news.phase != PodNews::Phase::waiting) return false;
+  if (news.stage != stage_) {
+    stage_ = news.stage;
+    waits_since_ = Clock::now();
+  }
+  return news.hopeless && Clock::now() - waits_since_ >= news.patience;
+}
+
+void JobRun::say_why(const PodNews& news) {
+  if (news.waits_for.empty() || news.waits_for == said_ || Clock::now() - waits_since_ < quiet_wait) return;
+  said_ = news.waits_for;
+  attempt_.log.write(Stream::err, "[kubernetes] waiting: " + said_ + "\n");
+}
+
+/// What the cluster has noted of the Job or its pod: mounts that fail, quotas.
+Task<> JobRun::add_warnings(Failure& failure) {
+  const auto name = there_is_no_pod() ? name_ : pod_name();
+  try {
+    const auto query = "?fieldSelector=" + kubernetes::url_encode("type=Warning,involvedObject.name=" + name);
+    const auto events = co_await client_.get("read the events of " + name, client_.path("", "events") + query);
+    for (const auto& event : kubernetes::list_at(events, "/items")) {
+      auto line = text_at(event, "/reason") + ": " + text_at(event, "/message");
+      if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end()) failure.details.push_back(std::move(line));
+    }
+  } catch (const EnvironmentError& error) { log::info(error.what()); }
+}
+
+/// Until the pod has ended, or will have no end; stops it when that is wanted.
+Task<> JobRun::watch() {
+  CancelSource::Listener listener(attempt_.cancel, [this](StopLevel) { changed_.cancel(); });
+  for (;;) {
+    if (board_.error()) std::rethrow_exception(board_.error());
+    auto news = entry_.pod.is_null() ? news_of_job(entry_.job) : news_of(entry_.pod);
+    if (news.phase != PodNews::Phase::waiting && !log_ && !entry_.pod_gone) log_.emplace(executor_, read_log(), [this] { changed_.cancel(); });
+    if (news.phase == PodNews::Phase::ended || entry_.pod_gone) break;
+    if (stopping_ != StopLevel::none && frames_.ended()) break;  // the agent has outlived all else: the cluster's own news of it takes long
+    if (entry_.job_gone && entry_.pod.is_null() && stopping_ == StopLevel::none) break;
+    const auto wanted = log_ && log_->error() ? StopLevel::immediate : attempt_.cancel.level();
+    if (wanted > stopping_) {
+      co_await stop(wanted);
+      continue;
+    }
+    if (news.leaving && !leaves_since_ && stopping_ == StopLevel::none) {  // before the cluster puts another in its place
+      leaves_since_ = Clock::now();
+      co_await client_.remove("delete the Job " + name_, client_.path("batch/v1", "jobs", name_), uid_, std::nullopt);
+      continue;
+    }
+    if (is_lost(news)) break;
+    if (is_hopeless(news) && stopping_ == StopLevel::none) {
+      failure_ = std::move(news.hopeless);
+      co_await add_warnings(*failure_);
+      co_await stop(StopLevel::immediate);
+      break;
+    }
+    say_why(news);
+    const bool timed = !news.stage.empty() || news.leaving;
+    co_await change(timed ? Clock::now() + 1s : Clock::time_point::max());
+  }
+  pod_ended_ = true;
+  changed_.cancel();
+}
+
+Task<> JobRun::read_once() {
+  std::string query = "?container=" + step_container + "&follow=true&timestamps=true";
+  if (const auto last = frames_.last()) query += "&sinceTime=" + kubernetes::url_encode(kubernetes::format_time(*last));
+  Call call("read the log of the pod " + pod_name(), "GET", client_.path("", "pods", pod_name()) + "/log" + query);
+  call.timeout = longest_reading;
+  call.cancel = &log_connection_;
+  call.on_body = [this](std::string_view bytes) { frames_.feed(bytes); };
+  frames_.restart();
+  co_await client_.send(std::move(call));
+}
+
+Task<> JobRun::read_log() {
+  kubernetes::Backoff backoff({200ms, 5s, 20});
+  while (log_connection_.level() == StopLevel::none) {
+    const bool whole = pod_ended_;  // what comes is all
+    const auto before = received_;
+    bool failed = false;
+    try {
+      co_await read_once();
+    } catch (const ApiError& error) {
+      if (error.status() == 404 || backoff.exhausted()) co_return;
+      failed = true;
+    } catch (const net::TransportError& error) {
+      if (backoff.exhausted()) co_return;
+      failed = true;
+    }
+    if (frames_.ended() || (whole && !failed)) co_return;
+    if (received_ > before) backoff.reset();
+    asio::steady_timer pause(executor_, backoff.next());
+    CancelSource::Listener listener(log_connection_, [&pause](StopLevel) { pause.cancel(); });
+    boost::system::error_code ignored;
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+/// What the log still has to tell.
+Task<> JobRun::drain() {
+  auto heard = received_;
+  auto until = Clock::now() + longest_silence;
+  while (log_ && !log_->done()) {
+    co_await change(until);
+    if (received_ != heard) {
+      heard = received_;
+      until = Clock::now() + longest_silence;
+    } else if (Clock::now() >= until) {
+      log_connection_.stop(StopLevel::immediate);
+    }
+  }
+}
+
+std::optional<Failure> JobRun::judge() {
+  const auto code = exit_code_of(entry_.pod);
+  if (failure_) return failure_;
+  if (stopping_ != StopLevel::none) return stopping_ == StopLevel::graceful && code == 128 + 9 ? killed() : cancelled();
+  if (entry_.pod.is_null())
+    return Failure{FailureKind::infrastructure,
+                   "its Job " + name_ + " was deleted by somebody else before it had a pod",
+                   {"`retry:` lets the step begin again"},
+                   {}};
+  const PodEnd end{first_errors_, last_output_};
+  return failure_of_pod(entry_.pod, attempt_, place_.image, end);
+}
+
+Task<AttemptResult> JobRun::run() {
+  AttemptResult result;
+  co_await create();
+  std::exception_ptr lost;
+  try {
+    co_await watch();
+  } catch (...) { lost = std::current_exception(); }
+  if (lost || failure_) log_connection_.stop(StopLevel::immediate);
+  co_await drain();
+  if (lost) std::rethrow_exception(lost);
+  if (log_ && log_->error()) std::rethrow_exception(log_->error());
+  result.exit_code = exit_code_of(entry_.pod);
+  result.failure = judge();
+  if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
+  co_return result;
+}
+
+}  // namespace
+
+Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, Removals& removals) {
+  AttemptResult result;
+  if (attempt.cancel.level() != StopLevel::none) {
+    result.failure = cancelled();
+    co_return result;
+  }
+  const auto executor = co_await asio::this_coro::executor;
+  std::exception_ptr error;
+  JobRun run(client, board, attempt, place, executor);
+  try {
+    result = co_await run.run();
+  } catch (...) { error = std::current_exception(); }
+  removals.begin(executor, client.remove("delete the Job " + run.name(), client.path("batch/v1", "jobs", run.name()), run.uid(), std::nullopt));
+  if (error) {
+    co_await removals.settle();  // it may be running still
+    std::rethrow_exception(error);
+  }
+  co_return result;
+}
+
+}  // namespace pipeline

@@ -1,0 +1,16 @@
+/// @file
+/// One Job from its making to its removal.
+#pragma once
+
+#include "kubernetes/client.hpp"
+#include "orchestrators/kubernetes/board.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
+#include "orchestrators/removals.hpp"
+
+namespace pipeline {
+
+/// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same attempt has left. Whatever happens, nothing of it runs any
+/// more, and its removal has begun. Throws what the log throws, and EnvironmentError when the cluster is lost.
+Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, Removals& removals);
+
+}  // namespace pipeline

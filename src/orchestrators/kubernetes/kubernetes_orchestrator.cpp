@@ -1,0 +1,146 @@
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "docker/shared.hpp"
+#include "kubernetes/agent.hpp"
+#include "kubernetes/json.hpp"
+#include "kubernetes/permissions.hpp"
+#include "orchestrators/docker/step_images.hpp"
+#include "orchestrators/factory.hpp"
+#include "orchestrators/kubernetes/job_run.hpp"
+#include "orchestrators/owner.hpp"
+
+namespace pipeline {
+namespace {
+
+using nlohmann::json;
+
+/// Images are made on this machine's engine, which the cluster's nodes share, or whose images they can fetch.
+class KubernetesOrchestrator : public Orchestrator {
+ public:
+  KubernetesOrchestrator(asio::io_context& loop, OrchestratorOptions options)
+      : loop_(loop), options_(std::move(options)), engine_(loop, docker::find_endpoint()), images_(loop, engine_, options_) {
+    capabilities_.name = "kubernetes";
+    capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
+    capabilities_.gpus_of_this_machine = false;
+  }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Task<Environment> environment(const StepSpec& step) override {
+    auto environment = co_await images_.environment(step);
+    add_notice(step, environment);
+    co_return environment;
+  }
+
+  Task<bool> unchanged(std::string recheck) override { return images_.unchanged(std::move(recheck)); }
+
+  /// What the cluster would refuse is said before anything is built.
+  Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+    const std::function<Task<bool>()> check = [this] { return check_cluster(); };
+    co_await checked_.get("cluster", check, &cancel);
+    auto environment = co_await images_.prepare(step, events, cancel);
+    add_notice(step, environment);
+    co_return environment;
+  }
+
+  Task<AttemptResult> run(const Attempt& attempt) override {
+    const auto image = co_await images_.image_of(attempt.step);
+    ClusterPlace place;
+    place.image = image.reference;
+    place.pull = !image.built;
+    place.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
+    place.owner = owner();
+    place.agent = agent();
+    place.program = image.program;
+    auto& board = boards_.try_emplace(attempt.run_id, client(), run_selector(attempt.run_id, owner())).first->second;
+    co_await board.ready();
+    auto result = co_await run_job(client(), board, attempt, place, removals_);
+    result.image = image.id;
+    co_return result;
+  }
+
+  Task<> settle() override { return removals_.settle(); }
+
+  Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
+    const auto selector = kubernetes::url_encode("pipe.run,pipe.state=" + owner());
+    const auto jobs = co_await client().get("list the Jobs of earlier runs", client().path("batch/v1", "jobs") + "?labelSelector=" + selector);
+    for (const auto& job : kubernetes::list_at(jobs, "/items")) {
+      if (is_alive(kubernetes::text_at(job, "/metadata/labels/pipe.run"))) continue;
+      const auto name = kubernetes::text_at(job, "/metadata/name"), uid = kubernetes::text_at(job, "/metadata/uid");
+      co_await client().remove("delete the Job " + name, client().path("batch/v1", "jobs", name), uid, std::nullopt);
+    }
+  }
+
+ private:
+  static void add_notice(const StepSpec& step, Environment& environment) {
+    if (const auto names = unhonoured(step); !names.empty()) environment.notices.push_back(names + ": a cluster does not honour that");
+  }
+
+  kubernetes::Client& client() {
+    if (!client_) client_.emplace(loop_, kubernetes::find_cluster({.context = options_.context, .name_space = options_.name_space}));
+    return *client_;
+  }
+
+  Task<bool> check_cluster() {
+    auto& cluster = client();
+    co_await cluster.version();
+    const auto missing = co_await kubernetes::missing_permissions(cluster);
+    if (!missing.empty()) {
+      std::string list;
+      for (const auto& each : missing) list += (list.empty() ? "" : ", ") + each;
+      throw EnvironmentError(
+          "we may not run steps in the namespace " + cluster.access().name_space + " of " + cluster.access().origin + ": not allowed are " + list,
+          {"`pipe kubernetes rbac` prints the Role that is needed; an administrator of the cluster applies it"});
+    }
+    co_return true;
+  }
+
+  const std::string& owner() {
+    if (owner_.empty()) owner_ = owner_of(options_.state);
+    return owner_;
+  }
+
+  /// The agent as a file beside the run's others, where pods find it.
+  const std::filesystem::path& agent() {
+    if (!agent_.empty()) return agent_;
+    const auto program = kubernetes::agent_program();
+    const auto file = std::filesystem::absolute(options_.state) / "kubernetes" / ("agent-" + sha256(program).hex().substr(0, 16));
+    std::error_code error;
+    if (!std::filesystem::exists(file, error)) {
+      make_folders(file.parent_path());
+      const auto fresh = file.string() + "." + std::to_string(getpid());
+      write_file_atomically(fresh, program);
+      if (chmod(fresh.c_str(), 0555) != 0) throw system_error("cannot make " + fresh + " executable", errno);
+      std::filesystem::rename(fresh, file);
+    }
+    return agent_ = file;
+  }
+
+  asio::io_context& loop_;
+  OrchestratorOptions options_;
+  docker::EngineApi engine_;
+  StepImages images_;
+  Capabilities capabilities_;
+  std::optional<kubernetes::Client> client_;  ///< Made when the cluster is needed: no plan needs it.
+  std::map<std::string, Board> boards_;       ///< By run; there is one but for tests.
+  Removals removals_;
+  std::string owner_;
+  std::filesystem::path agent_;
+  docker::Shared<bool> checked_{loop_};  ///< That the cluster lets us.
+};
+
+}  // namespace
+
+std::unique_ptr<Orchestrator> make_kubernetes_orchestrator(asio::io_context& loop, OrchestratorOptions options) {
+  return std::make_unique<KubernetesOrchestrator>(loop, std::move(options));
+}
+
+}  // namespace pipeline

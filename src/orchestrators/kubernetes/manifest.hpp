@@ -1,0 +1,47 @@
+/// @file
+/// An attempt as the objects that a cluster makes of it: a Job of one pod, and a Secret if the step has secrets. Pure: nothing is asked, nothing is done.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline {
+
+/// What a Job is like besides the attempt that runs in it.
+struct ClusterPlace {
+  std::string image;                      ///< Reference.
+  bool pull = false;                      ///< Nodes may fetch it from its registry; else they have it.
+  std::string user;                       ///< UID:GID of the caller, for a step that names no user.
+  std::string owner;                      ///< Whose Jobs these are: value of the label pipe.state.
+  std::filesystem::path agent;            ///< Starts the command; on this machine, and so on the nodes.
+  std::vector<std::string> program = {};  ///< For a step with StepSpec::program: the words that start it here.
+};
+
+/// The one container of the pod.
+inline const std::string step_container = "step";
+
+/// Where in Attempt::scratch the driver leaves the word that a step which is told to stop has to be killed.
+inline constexpr std::string_view stop_file_name = ".pipe-stop";
+
+/// `pipe-STEP-DIGEST`: the same for the same attempt, whoever asks; a DNS label that leaves room for the pod's suffix.
+std::string job_name(const Attempt& attempt);
+/// What tells this attempt's objects from all others. Names that are no label's value are cut, with a digest at their end.
+StringMap job_labels(const Attempt& attempt, const std::string& owner);
+/// `pipe.run=X,pipe.state=Y`
+std::string run_selector(const std::string& run_id, const std::string& owner);
+
+/// batch/v1. Holds no secret. Throws InputError for what a cluster cannot do.
+nlohmann::json job_manifest(const Attempt& attempt, const ClusterPlace& place);
+/// Not to be shown; nothing for a step without secrets.
+std::optional<nlohmann::json> secret_manifest(const Attempt& attempt, const std::string& owner);
+
+/// Of the step's settings those that a cluster does not honour, in words; empty if there is none.
+std::string unhonoured(const StepSpec& step);
+
+}  // namespace pipeline

@@ -1,0 +1,205 @@
+#include "orchestrators/kubernetes/verdict.hpp"
+
+#include <array>
+#include <cerrno>
+
+#include "core/quantity.hpp"
+#include "kubernetes/json.hpp"
+#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
+
+namespace pipeline {
+namespace {
+
+using kubernetes::at;
+using kubernetes::list_at;
+using kubernetes::number_at;
+using kubernetes::text_at;
+using nlohmann::json;
+
+/// The status of the step's container; null before there is one.
+const json& container_of(const json& pod) {
+  static const json none;
+  for (const auto& status : list_at(pod, "/status/containerStatuses"))
+    if (text_at(status, "/name") == step_container) return status;
+  return none;
+}
+
+const json& condition(const json& pod, std::string_view type) {
+  static const json none;
+  for (const auto& each : list_at(pod, "/status/conditions"))
+    if (text_at(each, "/type") == type) return each;
+  return none;
+}
+
+/// `the pod x on node y`
+std::string place_of(const json& pod) {
+  const auto node = text_at(pod, "/spec/nodeName");
+  return "the pod " + text_at(pod, "/metadata/name") + (node.empty() ? "" : " on node " + node);
+}
+
+std::string with(const std::string& message, const std::string& more) { return more.empty() ? message : message + ": " + more; }
+
+/// A container that waits, by the kubelet's word for why.
+struct Wait {
+  const char* reason;
+  const char* message;
+  const char* hint;
+  std::chrono::seconds patience;
+};
+// A registry may be down for a moment, and the news of a Secret takes its time to a node.
+constexpr std::chrono::seconds at_once{0}, soon{20}, later{180}, for_a_node{600};
+constexpr std::array waits{
+    Wait{"ErrImageNeverPull", "the node does not have the image", "the image is on this machine's engine only: run on a cluster that shares it",
+         at_once},
+    Wait{"InvalidImageName", "the name of the image is none", "check `docker.parent_image`", at_once},
+    Wait{"ImagePullBackOff", "the image cannot be fetched", "check the image's name, and that the cluster may read its registry", later},
+    Wait{"ErrImagePull", "the image cannot be fetched", "check the image's name, and that the cluster may read its registry", later},
+    Wait{"RegistryUnavailable", "the image's registry does not answer", "", later},
+    Wait{"CreateContainerConfigError", "what its container refers to is not there", "", soon},
+    Wait{"CreateContainerError", "its container cannot be made", "", soon},
+    Wait{"RunContainerError", "its container cannot be started", "", soon},
+};
+
+std::optional<Failure> infrastructure(const json& pod) {
+  const auto& disruption = condition(pod, "DisruptionTarget");
+  const auto why = text_at(disruption, "/message");
+  const bool leaving = !text_at(pod, "/metadata/deletionTimestamp").empty();
+  if (text_at(disruption, "/status") == "True") {
+    const auto reason = text_at(disruption, "/reason");
+    std::string what = "was disrupted (" + reason + ")";
+    if (reason == "PreemptionByScheduler" || reason == "PreemptionByKubeScheduler") what = "was preempted by a pod of higher priority";
+    if (reason == "DeletionByTaintManager") what = "had to leave its node, which got a taint that it does not tolerate";
+    if (reason == "EvictionByEvictionAPI") what = "was evicted, as when a node is drained";
+    return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, why), {"`retry:` lets the step begin again elsewhere"}, {}};
+  }
+  if (const auto reason = text_at(pod, "/status/reason"); !reason.empty()) {
+    const auto message = text_at(pod, "/status/message");
+    if (reason == "DeadlineExceeded") return Failure{FailureKind::timed_out, with(place_of(pod) + " ran longer than its deadline", message), {}, {}};
+    std::string what = "failed with " + reason;
+    std::vector<std::string> hints{"`retry:` lets the step begin again elsewhere"};
+    if (reason == "Evicted") {
+      what = "was evicted by its node";
+      hints.insert(hints.begin(), "a step that says what it needs under `resources` is put where there is room, and is among the last to be evicted");
+    }
+    if (reason == "NodeLost") what = "was lost with its node";
+    if (reason == "Preempting") what = "was preempted by a pod of higher priority";
+    if (reason == "Shutdown" || reason == "NodeShutdown" || reason == "Terminated") what = "was ended by its node's shutdown";
+    if (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf")) what = "was not taken by its node (" + reason + ")";
+    return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, message), std::move(hints), {}};
+  }
+  if (leaving)
+    return Failure{FailureKind::infrastructure, place_of(pod) + " was deleted by somebody else", {"`retry:` lets the step begin again"}, {}};
+  return std::nullopt;
+}
+
+/// `cpu 1500m, memory 1.0 GiB, nvidia.com/gpu 8`
+std::string requests_of(const json& pod) {
+  std::string text;
+  for (const auto& container : list_at(pod, "/spec/containers"))
+    for (const auto& [name, value] : at(container, "/resources/requests").items()) {
+      const auto amount = value.is_string() ? value.get<std::string>() : value.dump();
+      const auto bytes = name == "cpu" || name.find('/') != name.npos ? std::nullopt : parse_bytes(amount);
+      text += (text.empty() ? "" : ", ") + name + " " + (bytes ? format_bytes(*bytes) : amount);
+    }
+  return text;
+}
+
+}  // namespace
+
+PodNews news_of(const json& pod) {
+  PodNews news;
+  const auto phase = text_at(pod, "/status/phase");
+  const auto& container = container_of(pod);
+  news.leaving = !text_at(pod, "/metadata/deletionTimestamp").empty();
+  if (phase == "Succeeded" || phase == "Failed" || at(container, "/state/terminated").is_object()) {
+    news.phase = PodNews::Phase::ended;
+    return news;
+  }
+  if (at(container, "/state/running").is_object()) {
+    news.phase = PodNews::Phase::running;
+    return news;
+  }
+  const auto& scheduled = condition(pod, "PodScheduled");
+  if (text_at(scheduled, "/status") == "False") {
+    const auto wants = requests_of(pod);
+    const std::string looks = "`kubectl describe nodes` shows what the nodes have, and what is taken";
+    news.stage = "node";
+    news.waits_for = with("no node takes it", text_at(scheduled, "/message"));
+    news.hopeless = Failure{
+        FailureKind::not_started, "could not start: " + news.waits_for, {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks}, {}};
+    news.patience = for_a_node;
+    return news;
+  }
+  const auto reason = text_at(container, "/state/waiting/reason"), message = text_at(container, "/state/waiting/message");
+  for (const auto& wait : waits) {
+    if (reason != wait.reason) continue;
+    const auto image = text_at(container, "/image");
+    news.stage = wait.message;
+    news.waits_for = with(std::string(wait.message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")", message);
+    news.hopeless = Failure{FailureKind::not_started, place_of(pod) + " could not start: " + news.waits_for, {}, {}};
+    if (*wait.hint) news.hopeless->hints.emplace_back(wait.hint);
+    news.patience = wait.patience;
+    return news;
+  }
+  news.stage = "container";
+  news.hopeless = Failure{FailureKind::infrastructure,
+                          place_of(pod) + " has not started within " + format_duration(for_a_node) + (reason.empty() ? "" : " (" + reason + ")"),
+                          {},
+                          {}};
+  news.patience = for_a_node;
+  return news;
+}
+
+PodNews news_of_job(const json& job) {
+  PodNews news;
+  news.stage = "pod";
+  if (at(job, "/spec/suspend") == true) {
+    news.waits_for = "its Job is suspended, as by a queue that has no room for it yet";
+    return news;
+  }
+  news.hopeless = Failure{FailureKind::infrastructure,
+                          "its Job " + text_at(job, "/metadata/name") + " has not come to a pod within " + format_duration(for_a_node),
+                          {},
+                          {}};
+  news.patience = for_a_node;
+  return news;
+}
+
+std::optional<int> exit_code_of(const json& pod) {
+  const auto& terminated = at(container_of(pod), "/state/terminated");
+  if (!terminated.is_object()) return std::nullopt;
+  return static_cast<int>(number_at(terminated, "/exitCode"));
+}
+
+std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt, const std::string& image, const PodEnd& end) {
+  const auto& terminated = at(container_of(pod), "/state/terminated");
+  const auto code = exit_code_of(pod);
+  if (code == 0 && text_at(pod, "/status/phase") != "Failed") return std::nullopt;
+  if (auto failure = infrastructure(pod)) return failure;
+  if (!code)
+    return Failure{
+        FailureKind::infrastructure, place_of(pod) + " ended, and nothing is known of its container", {"`retry:` lets the step begin again"}, {}};
+  const auto reason = text_at(terminated, "/reason"), message = text_at(terminated, "/message");
+  if (reason == "OOMKilled") {
+    const auto& memory = attempt.step.settings.resources.memory;
+    return Failure{FailureKind::out_of_memory,
+                   "was killed because it used too much memory (" +
+                       (memory ? "its limit is " + format_bytes(*memory) : "it has no limit of its own: " + place_of(pod) + " ran out of memory") +
+                       ")",
+                   {"raise `resources.memory`, or let the step hold less at a time"},
+                   {}};
+  }
+  const auto report = json::parse(message, nullptr, false);
+  if (report.is_object() && report.contains("not_executed")) {
+    const auto error = number_at(report, "/not_executed");
+    const std::string words = error == ENOENT ? "no such file or directory" : error == ENOEXEC ? "exec format error" : "permission denied";
+    if (auto failure = not_executed(words, attempt, image)) return failure;
+  }
+  if (reason == "ContainerCannotRun" || reason == "StartError")
+    return Failure{FailureKind::not_started, with(place_of(pod) + " could not start", message), {}, {}};
+  ContainerEnd container{*code, false, end.first_errors, end.last_output};
+  return failure_of(container, attempt, image);
+}
+
+}  // namespace pipeline

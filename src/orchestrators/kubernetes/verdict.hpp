@@ -1,0 +1,38 @@
+/// @file
+/// What a pod's status means, in words that its step's author can act on. Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline {
+
+/// What a pod is about, as its status tells.
+struct PodNews {
+  enum class Phase { waiting, running, ended };
+  Phase phase = Phase::waiting;
+  std::string stage;                 ///< While it waits: for what in general. Patience begins anew with each.
+  std::string waits_for;             ///< While it waits, if people should know: the scheduler's words, the image that is not there.
+  std::optional<Failure> hopeless;   ///< What it will fail with if that does not pass ...
+  std::chrono::seconds patience{0};  ///< ... within this time.
+  bool leaving = false;              ///< Somebody has told it to go.
+};
+PodNews news_of(const nlohmann::json& pod);
+/// Likewise, of a Job that has no pod yet.
+PodNews news_of_job(const nlohmann::json& job);
+
+/// What the driver has seen beside the pod itself.
+struct PodEnd {
+  std::string first_errors, last_output;  ///< As ContainerEnd has them.
+};
+/// Of a pod that has ended, or is on its way out though nobody of ours has sent it away. Nothing for an exit code of 0.
+std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const Attempt& attempt, const std::string& image, const PodEnd& end);
+/// The exit code of its container, if that has ended.
+std::optional<int> exit_code_of(const nlohmann::json& pod);
+
+}  // namespace pipeline

@@ -1,0 +1,152 @@
+// Steps that go wrong on a real cluster, and what is left of them: nothing.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+
+#include "kubernetes/client.hpp"
+#include "kubernetes/json.hpp"
+#include "orchestrators/factory.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
+#include "orchestrators/owner.hpp"
+#include "support/attempt_builder.hpp"
+#include "support/cluster.hpp"
+#include "support/event_recorder.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class OnACluster : public testing::Test {
+ protected:
+  OnACluster() : client(loop, kubernetes::find_cluster({})), state(root.path() / ".pipe") {
+    orchestrator = make_kubernetes_orchestrator(loop, {.root = root.path(), .state = state, .run_id = "test"});
+  }
+  AttemptResult run(AttemptBuilder& builder) {
+    builder.step.settings.docker.parent_image = "debian:bookworm-slim";
+    return run_task(loop, prepare_and_run(builder));
+  }
+  Task<AttemptResult> prepare_and_run(AttemptBuilder& builder) {
+    co_await orchestrator->prepare(builder.step, events, builder.cancel);
+    auto result = co_await orchestrator->run(builder.attempt());
+    co_await orchestrator->settle();
+    co_return result;
+  }
+  std::size_t count(const std::string& group, const std::string& kind) {
+    const auto path = client.path(group, kind) + "?labelSelector=" + kubernetes::url_encode("pipe.state=" + owner_of(state));
+    return kubernetes::list_at(run_task(loop, client.get("list " + kind, path)), "/items").size();
+  }
+  Task<> delete_pods(std::string job) {
+    const auto pods = co_await client.get("list pods", client.path("", "pods") + "?labelSelector=" + kubernetes::url_encode("job-name=" + job));
+    for (const auto& pod : kubernetes::list_at(pods, "/items")) {
+      const auto name = kubernetes::text_at(pod, "/metadata/name");
+      co_await client.remove("delete a pod", client.path("", "pods", name), "", 1);
+    }
+  }
+
+  asio::io_context loop;
+  TemporaryFolder root;
+  EventRecorder events;
+  kubernetes::Client client;
+  fs::path state;
+  std::unique_ptr<Orchestrator> orchestrator;
+};
+
+TEST_F(OnACluster, what_no_node_can_give_is_told_with_the_schedulers_words_while_it_waits) {
+  AttemptBuilder step(program({"true"}));
+  step.step.settings.resources.gpu_count = 64;
+  step.log.on_write = [&](const Log&) { step.cancel.stop(StopLevel::graceful); };
+  const auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
+  EXPECT_THAT(step.log.err, HasSubstr("[kubernetes] waiting: no node takes it: "));
+  EXPECT_THAT(step.log.err, HasSubstr("Insufficient nvidia.com/gpu"));
+  EXPECT_EQ(count("batch/v1", "jobs"), 0u);
+}
+
+TEST_F(OnACluster, too_much_memory_is_told_with_the_limit) {
+  AttemptBuilder step(shell("head -c 300000000 /dev/zero | tail"));
+  step.step.settings.resources.memory = Bytes{64} << 20;
+  const auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::out_of_memory) << result.failure->message;
+  EXPECT_THAT(result.failure->message, HasSubstr("its limit is 64 MiB"));
+}
+
+TEST_F(OnACluster, pod_that_somebody_deletes_is_no_fault_of_the_step) {
+  AttemptBuilder step(shell("echo ready; sleep 1000"));
+  step.log.on_write = [&](const Log&) {
+    step.log.on_write = {};
+    asio::co_spawn(loop, delete_pods(job_name(step.attempt())), asio::detached);
+  };
+  const auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::infrastructure) << result.failure->message;
+  EXPECT_THAT(result.failure->message, HasSubstr("was deleted by somebody else"));
+}
+
+TEST_F(OnACluster, attempt_that_is_there_already_is_joined) {
+  AttemptBuilder step(shell("echo x >> $PIPE_OUTPUT_COUNT; sleep 2; echo done"));
+  step.output("count", "count");
+  step.step.settings.docker.parent_image = "debian:bookworm-slim";
+  const pid_t driver = fork();
+  if (driver == 0) {
+    asio::io_context own;
+    orchestrator = make_kubernetes_orchestrator(own, {.root = root.path(), .state = state, .run_id = "test"});
+    run_task(own, prepare_and_run(step));
+    _exit(0);
+  }
+  while (count("batch/v1", "jobs") == 0 && waitpid(driver, nullptr, WNOHANG) == 0) usleep(50'000);
+  kill(driver, SIGKILL);
+  waitpid(driver, nullptr, 0);
+  step.log.out.clear();
+  const auto result = run(step);
+  EXPECT_FALSE(result.failure) << result.failure->message;
+  EXPECT_EQ(step.written("count"), "x\n");
+  EXPECT_THAT(step.log.out, HasSubstr("done\n"));
+}
+
+TEST_F(OnACluster, secrets_go_with_their_job) {
+  AttemptBuilder step(shell("test \"$TOKEN\" = hush && echo right"));
+  step.secrets = {{"TOKEN", "hush"}};
+  const auto result = run(step);
+  EXPECT_FALSE(result.failure) << result.failure->message;
+  EXPECT_EQ(step.log.out, "right\n");
+  for (int i = 0; i < 300 && count("", "secrets") > 0; ++i)
+    run_task(loop, [&]() -> Task<> {
+      asio::steady_timer pause(loop, std::chrono::milliseconds(100));
+      co_await pause.async_wait(asio::use_awaitable);
+    }());
+  EXPECT_EQ(count("", "secrets"), 0u);
+  EXPECT_EQ(count("batch/v1", "jobs"), 0u);
+}
+
+TEST_F(OnACluster, gpus_are_scheduled_by_number) {
+  const auto nodes = run_task(loop, client.get("list nodes", "/api/v1/nodes"));
+  if (nodes.dump().find("nvidia.com/gpu") == std::string::npos) GTEST_SKIP() << "no node advertises nvidia.com/gpu";
+  AttemptBuilder step(shell("df -k /dev/shm | tail -1 | cut -d' ' -f1; echo \"[$NVIDIA_VISIBLE_DEVICES]\""));
+  step.step.settings.resources.gpu_count = 2;
+  const auto result = run(step);
+  EXPECT_FALSE(result.failure) << result.failure->message;
+  EXPECT_EQ(step.log.out, "tmpfs\n[]\n");
+}
+
+TEST_F(OnACluster, unknown_namespace_is_told_with_what_to_do) {
+  orchestrator = make_kubernetes_orchestrator(loop, {.root = root.path(), .state = state, .run_id = "test", .name_space = "no-such-namespace"});
+  AttemptBuilder step(program({"true"}));
+  try {
+    run(step);
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("namespaces \"no-such-namespace\" not found"));
+    EXPECT_THAT(error.advice().front(), HasSubstr("--namespace"));
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::test

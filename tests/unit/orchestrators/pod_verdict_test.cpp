@@ -1,0 +1,122 @@
+#include "orchestrators/kubernetes/verdict.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/attempt_builder.hpp"
+
+namespace pipeline {
+namespace {
+
+using nlohmann::json;
+using test::AttemptBuilder;
+using testing::HasSubstr;
+
+/// A pod `p` on node `n1`, whose status is this.
+json pod(const json& status) {
+  return {
+      {"metadata", {{"name", "p"}}},
+      {"spec",
+       {{"nodeName", "n1"},
+        {"containers", {{{"name", "step"}, {"resources", {{"requests", {{"cpu", "1500m"}, {"memory", "1073741824"}, {"nvidia.com/gpu", "8"}}}}}}}}}},
+      {"status", status}};
+}
+json container(const json& state) { return {{"phase", "Pending"}, {"containerStatuses", {{{"name", "step"}, {"image", "x:1"}, {"state", state}}}}}; }
+json ended(int code, const std::string& reason, const std::string& message = {}) {
+  auto status = container({{"terminated", {{"exitCode", code}, {"reason", reason}, {"message", message}}}});
+  status["phase"] = code == 0 ? "Succeeded" : "Failed";
+  return status;
+}
+
+struct Case {
+  const char* name;
+  json status;
+  FailureKind kind;
+  const char* message;  ///< A part of it.
+};
+class PodEnds : public testing::TestWithParam<Case> {};
+
+TEST_P(PodEnds, are_told_apart) {
+  AttemptBuilder step(test::program({"train"}));
+  const auto failure = failure_of_pod(pod(GetParam().status), step.attempt(), "image", {});
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->kind, GetParam().kind) << failure->message;
+  EXPECT_THAT(failure->message, HasSubstr(GetParam().message));
+}
+
+json with(json status, const json& more) {
+  status.update(more);
+  return status;
+}
+
+const Case cases[] = {
+    {"exit_code", ended(3, "Error"), FailureKind::exit_code, "exit code 3"},
+    {"signal", ended(139, "Error"), FailureKind::signal, "SIGSEGV"},
+    {"kill_is_no_memory_matter_by_itself", ended(137, "Error"), FailureKind::signal, "SIGKILL"},
+    {"memory", ended(137, "OOMKilled"), FailureKind::out_of_memory, "the pod p on node n1 ran out of memory"},
+    {"no_program", ended(127, "Error", R"({"not_executed": 2})"), FailureKind::not_started, "there is no program 'train' in the image image"},
+    {"not_executable", ended(126, "Error", R"({"not_executed": 13})"), FailureKind::not_started, "'train' is not executable"},
+    {"evicted", with(ended(137, "Error"), {{"reason", "Evicted"}, {"message", "The node was low on resource: memory."}}), FailureKind::infrastructure,
+     "the pod p on node n1 was evicted by its node: The node was low on resource: memory."},
+    {"preempted",
+     with(ended(137, "Error"), {{"conditions", {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}}}}),
+     FailureKind::infrastructure, "preempted by a pod of higher priority"},
+    {"taint", with(ended(143, "Error"), {{"conditions", {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByTaintManager"}}}}}),
+     FailureKind::infrastructure, "taint that it does not tolerate"},
+    {"node_lost", {{"phase", "Unknown"}, {"reason", "NodeLost"}}, FailureKind::infrastructure, "was lost with its node"},
+    {"node_shutdown", {{"phase", "Failed"}, {"reason", "Terminated"}}, FailureKind::infrastructure, "its node's shutdown"},
+    {"no_room_after_all", {{"phase", "Failed"}, {"reason", "OutOfcpu"}}, FailureKind::infrastructure, "not taken by its node (OutOfcpu)"},
+    {"deadline", {{"phase", "Failed"}, {"reason", "DeadlineExceeded"}}, FailureKind::timed_out, "longer than its deadline"},
+    {"runtime", ended(128, "StartError", "runc: no"), FailureKind::not_started, "could not start: runc: no"},
+    {"nothing_known", {{"phase", "Failed"}}, FailureKind::infrastructure, "nothing is known of its container"},
+};
+INSTANTIATE_TEST_SUITE_P(Each, PodEnds, testing::ValuesIn(cases), [](const auto& one) { return one.param.name; });
+
+TEST(PodVerdicts, success_is_none) {
+  AttemptBuilder step(test::program({"true"}));
+  EXPECT_FALSE(failure_of_pod(pod(ended(0, "Completed")), step.attempt(), "image", {}));
+  EXPECT_EQ(exit_code_of(pod(ended(0, "Completed"))), 0);
+  EXPECT_EQ(exit_code_of(pod({})), std::nullopt);
+}
+
+TEST(PodVerdicts, deletion_by_others_is_told_unless_the_step_was_through) {
+  AttemptBuilder step(test::program({"true"}));
+  auto gone = pod(ended(143, "Error"));
+  gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:15:00Z";
+  EXPECT_THAT(failure_of_pod(gone, step.attempt(), "image", {})->message, HasSubstr("was deleted by somebody else"));
+  gone["status"] = ended(0, "Completed");
+  EXPECT_FALSE(failure_of_pod(gone, step.attempt(), "image", {}));
+}
+
+TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
+  auto news = news_of(pod({{"phase", "Pending"},
+                           {"conditions",
+                            {{{"type", "PodScheduled"},
+                              {"status", "False"},
+                              {"reason", "Unschedulable"},
+                              {"message", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}}}}));
+  EXPECT_EQ(news.phase, PodNews::Phase::waiting);
+  EXPECT_EQ(news.waits_for, "no node takes it: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
+  ASSERT_TRUE(news.hopeless);
+  EXPECT_THAT(news.hopeless->hints.front(), HasSubstr("the step asks for cpu 1500m, memory 1 GiB, nvidia.com/gpu 8;"));
+  EXPECT_EQ(news.patience, std::chrono::minutes(10));
+
+  news = news_of(pod(container({{"waiting", {{"reason", "ImagePullBackOff"}, {"message", "Back-off pulling image"}}}})));
+  EXPECT_EQ(news.waits_for, "the image cannot be fetched (x:1, ImagePullBackOff): Back-off pulling image");
+  EXPECT_EQ(news.patience, std::chrono::minutes(3));
+  news = news_of(pod(container({{"waiting", {{"reason", "ErrImageNeverPull"}}}})));
+  ASSERT_TRUE(news.hopeless);
+  EXPECT_EQ(news.patience, std::chrono::seconds(0));
+  news = news_of(pod(container({{"waiting", {{"reason", "ContainerCreating"}}}})));
+  EXPECT_EQ(news.waits_for, "");
+  EXPECT_EQ(news.hopeless->message, "the pod p on node n1 has not started within 10m00s (ContainerCreating)");
+  news = news_of_job({{"metadata", {{"name", "j"}}}});
+  EXPECT_EQ(news.hopeless->message, "its Job j has not come to a pod within 10m00s");
+  news = news_of_job({{"spec", {{"suspend", true}}}});
+  EXPECT_FALSE(news.hopeless);
+  EXPECT_THAT(news.waits_for, HasSubstr("suspended"));
+  EXPECT_EQ(news_of(pod(container({{"running", json::object()}}))).phase, PodNews::Phase::running);
+}
+
+}  // namespace
+}  // namespace pipeline
