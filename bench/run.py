@@ -17,7 +17,7 @@ import machine
 import model
 from measure import Bench, Samples, fresh
 from model import Absent, Command, Peer
-from peers.dsl import EMPTY, HEADER, JSON, PIPELINE, Dsl, by_hand, compile_command, copied, emptied
+from peers.dsl import EMPTY, HEADER, JSON, PIPELINE, Dsl, by_hand, compile_command, copied, emptied, standard_headers
 from peers.make import Make
 from peers.ninja import Ninja
 from peers.pipe import Pipe
@@ -145,8 +145,9 @@ class Runner:
 
     def dsl(self, dsl: Dsl, pipe: Pipe) -> None:
         bench, rounds = self.bench, 2 if self.options.quick else 5
-        texts = {"an empty file": EMPTY, "nlohmann/json.hpp": JSON, "pipeline/pipeline.hpp": HEADER, "a pipeline of two functions": PIPELINE}
         include = Path(__file__).resolve().parent.parent / "include"
+        texts = {"an empty file": EMPTY, "the standard headers that it includes": standard_headers(include), "nlohmann/json.hpp": JSON,
+                 "pipeline/pipeline.hpp": HEADER, "a pipeline of two functions": PIPELINE}
         for title, flags in (("read, `-fsyntax-only`", ["-fsyntax-only"]), ("compiled, `-O2 -c`", ["-O2", "-c"])):
             contestants = {name: lambda text=text, flags=flags: compile_command(text, flags, bench.folder(), include) for name, text in texts.items()}
             self.section(f"The header for C++ programs, {title}", bench.alternate(contestants, rounds), [], target=("pipeline/pipeline.hpp", "wall", 2000))

@@ -1,6 +1,7 @@
 """A C++ program whose functions are the steps (bench/dsl_program.cpp), and what its parts are compared with."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -23,6 +24,12 @@ int main(int argc, char** argv) {
 }
 """
 GIB = 1 << 30
+
+
+def standard_headers(include: Path) -> str:
+    """A program with all that the public headers include of the standard library: what no header of ours can be read faster than."""
+    lines = {line for header in include.glob("pipeline/*.hpp") for line in header.read_text().splitlines() if re.fullmatch(r"#include <[a-z_]+>", line)}
+    return "\n".join(sorted(lines)) + "\n" + EMPTY
 
 
 class Dsl(Peer):
