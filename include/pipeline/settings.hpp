@@ -108,9 +108,10 @@ struct ResourceSettings {
 
 /// A failed attempt is repeated up to `max_retries` times, after delay, delay*backoff, delay*backoff², ...
 struct RetrySettings {
-  std::optional<unsigned> max_retries;  ///< Default: 0.
-  std::optional<Duration> delay;        ///< Default: 0 s.
-  std::optional<double> backoff;        ///< Default: 1; >= 1.
+  std::optional<unsigned> max_retries;                 ///< Default: 0.
+  std::optional<Duration> delay;                       ///< Default: 0 s.
+  std::optional<double> backoff;                       ///< Default: 1; >= 1.
+  std::optional<unsigned> max_infrastructure_retries;  ///< Default: 3 on a cluster, else 0.
 };
 
 /// The `settings:` of a pipeline or step.

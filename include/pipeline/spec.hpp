@@ -95,7 +95,8 @@ struct StepSpec {
   StringMap files;                 ///< Further files of the step's code, whose text stands in a program: name to content.
   StepEnvironment environment;
   std::vector<SecretSpec> secrets;
-  Settings settings;  ///< The pipeline's merged in.
+  Settings settings;         ///< The pipeline's merged in.
+  std::string orchestrator;  ///< Where it runs: `local`, `docker` or `kubernetes`; empty: where the run does.
   RetrySettings retry;
   std::optional<Duration> timeout;  ///< Of one attempt.
   bool cache = true;

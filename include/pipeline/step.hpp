@@ -98,7 +98,8 @@ struct StepOptions {
   RetrySettings retry = {};
   std::optional<Duration> timeout = {};  ///< Of one attempt.
   std::optional<bool> cache = {};
-  std::string version = {};  ///< Of a function: if given, the step is run again when this changes, and not when the program is rebuilt.
+  std::string orchestrator = {};  ///< Where the step runs, if elsewhere than the run: `local`, `docker` or `kubernetes`.
+  std::string version = {};       ///< Of a function: if given, the step is run again when this changes, and not when the program is rebuilt.
 };
 
 namespace detail {

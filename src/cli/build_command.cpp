@@ -47,7 +47,7 @@ std::string message_of(const std::exception_ptr& error) {
 ExitCode build_command(Context& context) {
   Session session(context);
   const auto steps = session.selected_steps();
-  require_engine(context);
+  require_engine(session);
   Display display(context);
   const auto all = context.await(prepare_all(session, display, steps));
   display.close();

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/diagnostic.hpp"
+#include "settings/settings.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -64,7 +65,7 @@ void add_cluster(CLI::App& app, Options& options) {
 void add_orchestrator(CLI::App& app, Options& options) {
   app.add_option("-o,--orchestrator", options.orchestrator,
                  "Where steps run: docker, in containers; local, as processes of this machine; kubernetes, as Jobs of a cluster")
-      ->check(CLI::IsMember({"docker", "local", "kubernetes"}))
+      ->check(CLI::IsMember(orchestrator_names()))
       ->type_name("NAME")
       ->capture_default_str();
   add_cluster(app, options);

@@ -191,15 +191,10 @@ std::vector<Diagnostic> sort_out(const PipelineSpec& pipeline, std::vector<Diagn
   return diagnostics;
 }
 
-std::vector<Diagnostic> check_gpus(Session& session, const Say& say) {
-  const auto steps = session.selected_steps();
-  const auto concerns = [](const StepSpec* step) {
-    const ResourceSettings& resources = step->settings.resources;
-    return resources.instance_type || !resources.placement_constraints.items().empty() || gpu_request(resources).wanted();
-  };
-  if (std::none_of(steps.begin(), steps.end(), concerns)) return {};
+namespace {
+
+std::vector<Diagnostic> check_gpus_in(Session& session, const Capabilities& place, const std::vector<const StepSpec*>& steps) {
   Context& context = session.context;
-  const Capabilities& place = session.orchestrator->capabilities();
   Surroundings surroundings;
   surroundings.in_images = place.name != "local";
   if (place.name != "kubernetes") surroundings.attributes = spec::host_attributes();  // a cluster chooses among its own
@@ -221,7 +216,22 @@ std::vector<Diagnostic> check_gpus(Session& session, const Say& say) {
       }
       return known->second;
     };
-  return sort_out(session.pipeline(), check_gpu_steps(steps, surroundings), say);
+  return check_gpu_steps(steps, surroundings);
+}
+
+}  // namespace
+
+std::vector<Diagnostic> check_gpus(Session& session, const Say& say) {
+  std::map<const Capabilities*, std::vector<const StepSpec*>> places;
+  for (const auto* step : session.selected_steps()) {
+    const ResourceSettings& resources = step->settings.resources;
+    if (resources.instance_type || !resources.placement_constraints.items().empty() || gpu_request(resources).wanted())
+      places[&session.orchestrator->capabilities_of(*step)].push_back(step);
+  }
+  std::vector<Diagnostic> found;
+  for (const auto& [place, steps] : places)
+    for (auto& diagnostic : check_gpus_in(session, *place, steps)) found.push_back(std::move(diagnostic));
+  return sort_out(session.pipeline(), std::move(found), say);
 }
 
 nlohmann::json warnings_json(const std::vector<Diagnostic>& warnings) {

@@ -138,7 +138,7 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
 ExitCode plan_command(Context& context) {
   Session session(context);
   session.pipeline();  // What is wrong with the file comes before what is wrong with the machine.
-  require_engine(context);
+  require_engine(session);
   const auto warnings = check_gpus(session, [&](std::string_view text) {
     if (!context.options().json) context.note(std::string(text) + "\n");
   });

@@ -68,7 +68,7 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   cli::Session session(context);
   cli::bury_dead_runs(context, session.runs);
   session.pipeline();
-  if (!options.place) cli::require_engine(context);
+  if (!options.place) cli::require_engine(session);
 
   engine::RunOptions how;
   how.jobs = options.jobs;

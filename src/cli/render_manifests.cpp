@@ -67,10 +67,13 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
 ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) {
   const auto& only = context.options().step;
   json jobs = json::array();
+  const auto add = [&](const StepSpec& step) {
+    if (step.orchestrator.empty() || step.orchestrator == "kubernetes") jobs.push_back(job_of(context, pipeline, step));
+  };
   if (only.empty()) {
-    for (const auto& step : pipeline.steps) jobs.push_back(job_of(context, pipeline, step));
+    for (const auto& step : pipeline.steps) add(step);
   } else {
-    for (const auto i : engine::steps_called(pipeline, only)) jobs.push_back(job_of(context, pipeline, pipeline.steps[i]));
+    for (const auto i : engine::steps_called(pipeline, only)) add(pipeline.steps[i]);
   }
   context.print_json({{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(jobs)}});
   return ExitCode::ok;

@@ -123,7 +123,7 @@ ExitCode run_command(Context& context) {
   auto outcome = run_again(session, display, options);
   if (!outcome) {
     options.sources = sources_of(session);
-    require_engine(context);
+    require_engine(session);
     for (const auto& warning : warnings_json(check_gpus(session, [&](std::string_view text) { display.progress().say(text); })))
       if (context.options().json) context.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
     options.is_task = session.is_task();

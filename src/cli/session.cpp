@@ -5,6 +5,7 @@
 
 #include <random>
 #include <set>
+#include <sstream>
 
 #include "cli/custom_place.hpp"
 #include "core/diagnostic.hpp"
@@ -14,6 +15,7 @@
 #include "docker/engine_api.hpp"
 #include "engine/attempt.hpp"
 #include "engine/decision.hpp"
+#include "orchestrators/places.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -39,13 +41,15 @@ Session::Session(Context& c)
       file(c.pipeline_file()),
       run_id(new_run_id()),
       runs(c.runs(c.state_beside(file))),
-      orchestrator(make_orchestrator(c, c.options().orchestrator,
-                                     {.root = file.parent_path(),
-                                      .state = runs.folder(),
-                                      .template_dir = c.options().template_dir,
-                                      .run_id = run_id,
-                                      .context = c.options().context,
-                                      .name_space = c.options().name_space})) {
+      orchestrator(make_places(c.options().orchestrator, [this](const std::string& name) {
+        return make_orchestrator(context, name,
+                                 {.root = file.parent_path(),
+                                  .state = runs.folder(),
+                                  .template_dir = context.options().template_dir,
+                                  .run_id = run_id,
+                                  .context = context.options().context,
+                                  .name_space = context.options().name_space});
+      })) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
     const auto& set = resolver().code_of(step);
     const auto [tree, is_new] = trees_.try_emplace({&set, step.files});
@@ -101,9 +105,15 @@ std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::str
   return make_docker_orchestrator(context.loop(), std::move(options));
 }
 
-void require_engine(Context& context) {
-  const auto& name = context.options().orchestrator;
-  if (name != "docker" && name != "kubernetes") return;  // a cluster's images are made on an engine, too
+void require_engine(Session& session) {
+  auto& context = session.context;
+  const auto steps = session.selected_steps();
+  // A cluster's images are made on an engine, too.
+  if (std::ranges::none_of(steps, [&](const StepSpec* step) {
+        const auto& name = session.orchestrator->capabilities_of(*step).name;
+        return name == "docker" || name == "kubernetes";
+      }))
+    return;
   const auto endpoint = docker::find_endpoint();
   constexpr std::string_view unix_scheme = "unix://";
   if (endpoint.url.starts_with(unix_scheme) && someone_listens(endpoint.url.substr(unix_scheme.size()))) return;
@@ -115,7 +125,8 @@ std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& 
   auto dead = runs.mark_dead_runs();
   std::set<std::string> orchestrators;
   for (const auto& run : dead) {
-    orchestrators.insert(run.orchestrator);
+    std::istringstream names(run.orchestrator);  // `local, kubernetes`
+    for (std::string name; std::getline(names >> std::ws, name, ',');) orchestrators.insert(name);
     std::error_code ignored;
     std::filesystem::remove_all(engine::work_folder(runs, run.id), ignored);
   }

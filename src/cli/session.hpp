@@ -53,8 +53,8 @@ class Session {
 /// The orchestrator of this name, on the context's loop.
 std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options);
 
-/// Throws EnvironmentError if the docker orchestrator is wanted and no engine answers. Costs a connection to a socket.
-void require_engine(Context& context);
+/// Throws EnvironmentError if a step needs an engine and none answers. Costs a connection to a socket.
+void require_engine(Session& session);
 
 /// Runs whose driver has died become interrupted, and what they have left outside is removed. Returns them.
 std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs);

@@ -66,6 +66,7 @@ Value step_of(const detail::Declaration& step, Span span, const std::string& pro
   const auto& options = step.options;
   auto map = empty_value(Value::Kind::map, span);
   add_some(map, "description", options.description.empty() ? json() : json(options.description));
+  add_some(map, "orchestrator", options.orchestrator.empty() ? json() : json(options.orchestrator));
   json matrix = *options.matrix;
   // In the order of the arguments, which is that of the instances.
   auto axes = value_of(matrix.is_object() ? matrix : json::object(), span);

@@ -75,18 +75,30 @@ GpuPool::~GpuPool() {
 
 Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::filesystem::path& file) {
   std::vector<std::pair<const StepSpec*, GpuRequest>> requests;
-  for (const auto* step : steps)
-    if (auto request = gpu_request(step->settings.resources); request.wanted()) requests.emplace_back(step, std::move(request));
-  const auto& place = orchestrator_.capabilities();
-  if (requests.empty() || !place.gpus) co_return;
   std::vector<Diagnostic> wrong;
-  for (const auto& [step, request] : requests)
+  for (const auto* step : steps) {
+    auto request = gpu_request(step->settings.resources);
+    const auto& place = orchestrator_.capabilities_of(*step);
+    if (!request.wanted() || !place.gpus) continue;
     if (request.selection == GpuRequest::Selection::devices && !place.explicit_devices)
       wrong.push_back({"gpu-choice",
                        "step '" + step->name + "' names its GPUs, and the orchestrator " + place.name + " chooses them itself",
                        {.line = step->line, .column = 1},
                        {},
                        "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`"});
+    if (place.on_this_machine) requests.emplace_back(step, std::move(request));  // elsewhere there is a scheduler for that
+  }
+  throw_input_error(wrong, file);
+  if (requests.empty()) co_return;
+  const auto& place = orchestrator_.capabilities_of(*requests.front().first);
+  for (const auto& [step, request] : requests)
+    if (const auto& other = orchestrator_.capabilities_of(*step); other.gpus_of_this_machine != place.gpus_of_this_machine)
+      wrong.push_back({"gpu-choice",
+                       "step '" + requests.front().first->name + "' takes GPUs of " + place.name + ", step '" + step->name + "' those of " +
+                           other.name + ", which are on another machine: one run looks after those of one machine",
+                       {.line = step->line, .column = 1},
+                       {},
+                       "run both in the same place"});
   throw_input_error(wrong, file);
 
   gpu::Inventory inventory;

@@ -16,6 +16,7 @@ struct Effort {
   WallTime started = wall_now();
   Clock::time_point start = Clock::now();
   unsigned attempts = 0;
+  unsigned interruptions = 0;  ///< Of those, ended for no fault of the step.
 };
 
 /// A step that an earlier success spares.

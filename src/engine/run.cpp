@@ -19,6 +19,11 @@
 namespace pipeline::engine {
 namespace {
 
+/// A cluster has a queue of its own; each attempt there costs us a connection for its log.
+constexpr unsigned most_elsewhere = 100;
+/// Before an attempt that ended for no fault of its own is repeated, doubled with each: its node may be on its way back.
+constexpr Duration after_interruption = std::chrono::seconds(1), longest_after_interruption = std::chrono::minutes(1);
+
 /// What is on disk comes first: an event is seen by others only once it is stored.
 class Run {
  public:
@@ -41,6 +46,7 @@ class Run {
         executor_(executor),
         wake_(executor),
         slots_(options_.jobs ? options_.jobs : std::max(1u, std::thread::hardware_concurrency())),
+        slots_elsewhere_(options_.jobs ? options_.jobs : most_elsewhere),
         pool_(2),
         gpus_(executor, pool_, orchestrator, events, stop_, slots_, options_, [this](Task<> task) { spawn(std::move(task)); }),
         journal_(runs, events, pipeline, options_) {
@@ -60,8 +66,10 @@ class Run {
   };
 
   const StepSpec& spec(StepIndex i) const { return pipeline_.steps[selected_[i]]; }
+  Slots& slots_of(const StepSpec& step) { return orchestrator_.capabilities_of(step).on_this_machine ? slots_ : slots_elsewhere_; }
   std::vector<const StepSpec*> specs(StepStatus status) const;
   OutputsOf outputs_of() const;
+  std::string places(const std::vector<const StepSpec*>& steps) const;
 
   void check_secrets() const;
   void note_sources();
@@ -98,7 +106,8 @@ class Run {
   Decisions decisions_;
   asio::any_io_executor executor_;
   Gate wake_;
-  Slots slots_;
+  Slots slots_;  ///< This machine's.
+  Slots slots_elsewhere_;
   asio::thread_pool pool_;
   CancelSource stop_;  ///< The user's stop, or fail_fast's.
   GpuPool gpus_;
@@ -124,6 +133,15 @@ std::vector<const StepSpec*> Run::specs(StepStatus status) const {
   return found;
 }
 
+/// `docker`, or of a run in several places `local, kubernetes`.
+std::string Run::places(const std::vector<const StepSpec*>& steps) const {
+  std::string names;
+  std::set<std::string_view> seen;
+  for (const auto* step : steps)
+    if (const std::string& name = orchestrator_.capabilities_of(*step).name; seen.insert(name).second) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? orchestrator_.capabilities().name : names;
+}
+
 /// Before anything is built: what a step will ask of the caller must be there.
 void Run::check_secrets() const {
   for (StepIndex i = 0; i < selected_.size(); ++i) {
@@ -136,7 +154,7 @@ Task<RunSummary> Run::execute() {
   check_secrets();
   const auto steps = specs(StepStatus::pending);
   co_await gpus_.check(steps, pipeline_.file);
-  journal_.run_began(orchestrator_.capabilities().name, steps);
+  journal_.run_began(places(steps), steps);
   const CancelSource::Listener listener(user_, [this](StopLevel level) {
     stop_.stop(level);
     wake_.open();
@@ -294,7 +312,9 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
     }
     for (const auto& notice : states_[i].environment.notices)
       if (told_.insert(notice).second) events_.emit(event::Notice{step.name, notice});
-    Duration delay = step.retry.delay.value_or(Duration{0});
+    auto& slots = slots_of(step);
+    const unsigned interruptions = step.retry.max_infrastructure_retries.value_or(orchestrator_.capabilities_of(step).infrastructure_retries);
+    Duration delay = step.retry.delay.value_or(Duration{0}), pause_after_interruption = after_interruption;
     for (;;) {
       std::optional<GpuReservation> reservation;
       bool has_slot = true;
@@ -302,10 +322,10 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         reservation = co_await gpus_.acquire(step, scheduler_.urgency(i));
         has_slot = reservation.has_value();
       } else {
-        co_await slots_.acquire(scheduler_.urgency(i));
+        co_await slots.acquire(scheduler_.urgency(i));
       }
       if (stop_.level() != StopLevel::none) {
-        if (has_slot) slots_.release();
+        if (has_slot) slots.release();
         failure = Failure{FailureKind::cancelled, "cancelled before it started", {}, {}};
         break;
       }
@@ -317,7 +337,7 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         auto held = reservation ? std::move(*reservation) : GpuReservation();
         outcome = co_await try_once(i, effort.attempts, std::move(held));
       } catch (...) { error = std::current_exception(); }
-      slots_.release();
+      slots.release();
       if (error) std::rethrow_exception(error);
       if (!outcome.result.failure) {
         states_[i].outputs = outcome.outputs;
@@ -328,9 +348,15 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       }
       failure = outcome.result.failure;
       failure->details.assign(outcome.log_tail.begin(), outcome.log_tail.end());
-      const bool again = effort.attempts <= step.retry.max_retries.value_or(0) && failure->kind != FailureKind::cancelled &&
-                         failure->kind != FailureKind::not_started && stop_.level() == StopLevel::none;
-      if (!again) break;
+      if (failure->kind == FailureKind::cancelled || failure->kind == FailureKind::not_started || stop_.level() != StopLevel::none) break;
+      if (failure->kind == FailureKind::infrastructure && effort.interruptions < interruptions) {
+        ++effort.interruptions;
+        journal_.retried(step, effort.attempts, *failure, pause_after_interruption);
+        co_await pause(pause_after_interruption);
+        pause_after_interruption = std::min(2 * pause_after_interruption, longest_after_interruption);
+        continue;
+      }
+      if (effort.attempts - effort.interruptions > step.retry.max_retries.value_or(0)) break;
       journal_.retried(step, effort.attempts, *failure, delay);
       co_await pause(delay);
       delay = std::chrono::duration_cast<Duration>(delay * step.retry.backoff.value_or(1.0));

@@ -25,6 +25,8 @@ struct Capabilities {
   bool explicit_devices = false;     ///< A step may name the very devices that it wants; a cluster chooses itself.
   bool memory_limits = false;
   bool cpu_limits = false;
+  bool on_this_machine = true;          ///< Attempts take its CPUs: as many at a time as it has, unless the user says otherwise.
+  unsigned infrastructure_retries = 0;  ///< For steps that do not say: how often attempts are repeated that ended for no fault of the step.
 };
 
 /// What a step would run in, as far as that can be known without making it.
@@ -100,6 +102,11 @@ struct AttemptResult {
 class Orchestrator {
  public:
   virtual const Capabilities& capabilities() const = 0;
+  /// Those of the place where this step will run, in a run that has several.
+  virtual const Capabilities& capabilities_of(const StepSpec& step) const {
+    (void)step;
+    return capabilities();
+  }
 
   /// What the step would run in; no side effect. Equal for equal settings.
   virtual Task<Environment> environment(const StepSpec& step) = 0;

@@ -149,6 +149,10 @@ void fields(Visitor&& visit, const RetrySettings*) {
   visit(Field{"delay", &S::delay, "Time before the first repetition, such as `10s`. Default: none."});
   visit(Field{"backoff", &S::backoff, "Factor by which the delay grows with each repetition, at least 1. Default: 1.", nullptr, nullptr,
               &formats::at_least_one});
+  visit(Field{
+      "max_infrastructure_retries", &S::max_infrastructure_retries,
+      "How often an attempt is repeated, besides, that ended for no fault of the step: its node was lost, drained or out of disk, a pod of higher "
+      "priority took its place. Default: 3 on a cluster, else 0."});
 }
 
 template <class Visitor>

@@ -320,6 +320,11 @@ Settings decode_settings(const Value& value, Diagnostics& diagnostics) {
   return settings;
 }
 
+const std::vector<std::string>& orchestrator_names() {
+  static const std::vector<std::string> names{"docker", "local", "kubernetes"};
+  return names;
+}
+
 RetrySettings decode_retry(const Value& value, Diagnostics& diagnostics) { return decode<RetrySettings>(value, "retry", diagnostics); }
 
 Settings merge(const Settings& pipeline, const Settings& step) {

@@ -22,6 +22,9 @@ using Diagnostics = std::vector<Diagnostic>;
 Settings decode_settings(const Value& value, Diagnostics& diagnostics);
 RetrySettings decode_retry(const Value& value, Diagnostics& diagnostics);
 
+/// Where steps can run: `docker`, `local`, `kubernetes`.
+const std::vector<std::string>& orchestrator_names();
+
 /// The step's values over the pipeline's, key by key: scalars and lists of the step replace, maps are merged.
 Settings merge(const Settings& pipeline, const Settings& step);
 RetrySettings merge(const RetrySettings& pipeline, const RetrySettings& step);

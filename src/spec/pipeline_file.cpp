@@ -29,15 +29,10 @@ void read_execution_mode(const Value& value, ExecutionMode& mode, Diagnostics& d
                                                                         {"stop_on_failure", ExecutionMode::stop_on_failure},
                                                                         {"continue_on_failure", ExecutionMode::continue_on_failure}};
   std::vector<std::string> names;
-  for (const auto& [name, each] : modes) {
-    if (value.kind == Value::Kind::scalar && value.scalar == name) {
-      mode = each;
-      return;
-    }
-    names.push_back(name);
-  }
-  report_type(diagnostics, "execution_mode", "fail_fast, stop_on_failure or continue_on_failure", value);
-  diagnostics.back().suggestion = did_you_mean(value.scalar, names);
+  for (const auto& [name, each] : modes) names.push_back(name);
+  const auto word = read_word("execution_mode", value, names, diagnostics);
+  for (const auto& [name, each] : modes)
+    if (word == name) mode = each;
 }
 
 void read_header(const Value& root, PipelineSpec& pipeline, Diagnostics& diagnostics) {

@@ -78,6 +78,7 @@ json step_schema() {
   properties["outputs"] =
       described(any_of({list_of(name), map_of(file)}), "Files or folders that the step writes: a list of names, or a map of names to file names.");
   properties["after"] = described(list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
+  properties["orchestrator"] = described({{"enum", orchestrator_names()}}, "Where this step runs, if elsewhere than the run (`--orchestrator`).");
   json schema = object_of(std::move(properties));
   schema["required"] = {"command"};
   return described(std::move(schema), "One step: a command that turns inputs into outputs.");

@@ -48,8 +48,17 @@ bool is_reserved(std::string_view name) {
 
 const Strings kPipelineKeys{"name",     "description", "tags",    "parameters", "environment",    "secrets", "code",
                             "settings", "retry",       "timeout", "cache",      "execution_mode", "steps"};
-const Strings kStepKeys{"description", "matrix",      "command", "parameters", "inputs", "outputs", "after",
-                        "code",        "environment", "secrets", "settings",   "retry",  "timeout", "cache"};
+const Strings kStepKeys{"description", "matrix",  "command",  "parameters", "inputs",  "outputs", "after",       "code",
+                        "environment", "secrets", "settings", "retry",      "timeout", "cache",   "orchestrator"};
+
+std::optional<std::string> read_word(const char* key, const Value& value, const Strings& words, Diagnostics& diagnostics) {
+  if (value.kind == Value::Kind::scalar && std::ranges::find(words, value.scalar) != words.end()) return value.scalar;
+  std::string expected;
+  for (const auto& word : words) expected += (expected.empty() ? "" : word == words.back() ? " or " : ", ") + word;
+  report_type(diagnostics, key, expected.c_str(), value);
+  diagnostics.back().suggestion = did_you_mean(value.scalar, words);
+  return std::nullopt;
+}
 
 bool has_misspelt(const Value& map, const std::string& key) {
   return std::any_of(map.members.begin(), map.members.end(),
@@ -129,6 +138,8 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
         for (const auto& text : *steps) spec.after.push_back(step.after_selectors.emplace_back(*parse_selector(text)).step);
         for (const Value& item : value.items) step.after_spans.push_back(item.span);
       }
+    } else if (name.scalar == "orchestrator") {
+      spec.orchestrator = read_word("orchestrator", value, orchestrator_names(), diagnostics_).value_or("");
     } else if (name.scalar == "settings") {
       check_against_pipeline(pipeline.settings, own.settings, value, diagnostics_);
     }

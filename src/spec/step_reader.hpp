@@ -72,6 +72,9 @@ class StepReader {
   std::unique_ptr<Memory> memory_;
 };
 
+/// One of `words`; anything else is reported, with the word that was probably meant.
+std::optional<std::string> read_word(const char* key, const Value& value, const std::vector<std::string>& words, Diagnostics& diagnostics);
+
 /// True if the map has a key that is taken for a misspelt `key`: then that error says it all.
 bool has_misspelt(const Value& map, const std::string& key);
 

@@ -29,7 +29,8 @@ class KubernetesOrchestrator : public Orchestrator {
       : loop_(loop), options_(std::move(options)), engine_(loop, docker::find_endpoint()), images_(loop, engine_, options_) {
     capabilities_.name = "kubernetes";
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
-    capabilities_.gpus_of_this_machine = false;
+    capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
+    capabilities_.infrastructure_retries = 3;
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }

@@ -1,0 +1,80 @@
+#include "orchestrators/places.hpp"
+
+#include <map>
+#include <utility>
+
+namespace pipeline {
+namespace {
+
+class Places : public Orchestrator {
+ public:
+  Places(std::string main, std::function<std::unique_ptr<Orchestrator>(const std::string&)> make) : main_(std::move(main)), make_(std::move(make)) {}
+
+  const Capabilities& capabilities() const override { return place(main_).capabilities(); }
+  const Capabilities& capabilities_of(const StepSpec& step) const override { return place(name_of(step)).capabilities(); }
+
+  Task<Environment> environment(const StepSpec& step) override {
+    auto environment = co_await place(name_of(step)).environment(step);
+    sign(step, environment);
+    co_return environment;
+  }
+
+  Task<bool> unchanged(std::string recheck) override {
+    const auto end = recheck.find(' ');
+    if (end == recheck.npos) co_return false;
+    co_return co_await place(recheck.substr(0, end)).unchanged(recheck.substr(end + 1));
+  }
+
+  Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+    auto environment = co_await place(name_of(step)).prepare(step, events, cancel);
+    sign(step, environment);
+    co_return environment;
+  }
+
+  Task<AttemptResult> run(const Attempt& attempt) override { return place(name_of(attempt.step)).run(attempt); }
+
+  Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+    return place(name_of(step)).gpus(step, events, cancel);
+  }
+
+  Task<std::vector<GpuHold>> gpus_in_use() override {
+    std::vector<GpuHold> all;
+    for (const auto& [name, place] : places_)
+      for (auto& hold : co_await place->gpus_in_use()) all.push_back(std::move(hold));
+    co_return all;
+  }
+
+  Task<> settle() override {
+    for (const auto& [name, place] : places_) co_await place->settle();
+  }
+
+  Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
+    for (const auto& [name, place] : places_) co_await place->remove_orphans(is_alive);
+  }
+
+ private:
+  const std::string& name_of(const StepSpec& step) const { return step.orchestrator.empty() ? main_ : step.orchestrator; }
+
+  Orchestrator& place(const std::string& name) const {
+    auto& made = places_[name];
+    if (!made) made = make_(name);
+    return *made;
+  }
+
+  /// Whose it is has to be known when it is looked at again without the step.
+  void sign(const StepSpec& step, Environment& environment) const {
+    if (!environment.recheck.empty()) environment.recheck.insert(0, name_of(step) + " ");
+  }
+
+  const std::string main_;
+  const std::function<std::unique_ptr<Orchestrator>(const std::string&)> make_;
+  mutable std::map<std::string, std::unique_ptr<Orchestrator>> places_;
+};
+
+}  // namespace
+
+std::unique_ptr<Orchestrator> make_places(std::string main, std::function<std::unique_ptr<Orchestrator>(const std::string&)> make) {
+  return std::make_unique<Places>(std::move(main), std::move(make));
+}
+
+}  // namespace pipeline
