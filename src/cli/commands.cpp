@@ -84,13 +84,17 @@ void add_run(CLI::App& app, Options& options, bool required = false) {
   required ? option->required() : option->capture_default_str();
 }
 
+void add_jobs(CLI::App& app, Options& o) {
+  app.add_option("-j,--jobs", o.jobs, "Steps at a time (default: the number of CPUs; on a cluster 100)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 100'000u).description(""));
+}
+
 void add_run_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
   add_step(app, o, "Run only this step and what it needs");
-  app.add_option("-j,--jobs", o.jobs, "Steps at a time (default: the number of CPUs)")
-      ->type_name("N")
-      ->check(CLI::Range(1u, 100'000u).description(""));
+  add_jobs(app, o);
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
   app.add_option("--execution-mode", o.execution_mode,
                  "What happens to other steps when one has failed (default: the file's, or continue_on_failure)")
@@ -193,6 +197,14 @@ const Command commands[] = {
        add_state(app, o);
      },
      cancel_command},
+    {"resume", "Go on with a run whose process was killed: what it has done stays, what still runs on a cluster is joined",
+     "Examples:\n  pipe resume\n  pipe resume 01k7 --output json\n\nIt runs as it was begun, with the files as they are now.",
+     [](CLI::App& app, Options& o) {
+       add_run(app, o);
+       add_jobs(app, o);
+       add_state(app, o);
+     },
+     resume_command},
     {"import", "Write the pipeline file that an Amazon ECS task definition stands for",
      "Examples:\n"
      "  pipe import task-definition.json > pipeline.yaml\n"

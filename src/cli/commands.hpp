@@ -13,6 +13,7 @@ namespace pipeline::cli {
 class Context;
 
 ExitCode run_command(Context& context);
+ExitCode resume_command(Context& context);
 ExitCode validate_command(Context& context);
 ExitCode plan_command(Context& context);
 ExitCode render_command(Context& context);

@@ -5,8 +5,10 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/gpu_checks.hpp"
+#include "cli/invocation.hpp"
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
+#include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "dsl/builder.hpp"
 #include "engine/memo.hpp"
@@ -104,13 +106,12 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display, 
   }
 }
 
-}  // namespace
-
-ExitCode run_command(Context& context) {
+/// @param resumed the run that is to go on; empty: one begins
+ExitCode drive(Context& context, const std::string& resumed) {
   // The state of the source takes libgit2 some milliseconds: asked for beside the rest.
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] { return vcs::source_state(folder); });
-  Session session(context);
-  bury_dead_runs(context, session.runs);
+  Session session(context, resumed);
+  bury_dead_runs(context, session.runs, resumed);
   engine::RunOptions options{
       .jobs = context.options().jobs, .use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
   options.identity = identity_of(session);
@@ -120,7 +121,8 @@ ExitCode run_command(Context& context) {
   }
 
   Display display(context);
-  auto outcome = run_again(session, display, options);
+  options.resume = !resumed.empty();
+  auto outcome = options.resume ? std::nullopt : run_again(session, display, options);
   if (!outcome) {
     options.sources = sources_of(session);
     require_engine(session);
@@ -128,6 +130,7 @@ ExitCode run_command(Context& context) {
       if (context.options().json) context.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
     options.is_task = session.is_task();
     options.machine = session.machine_in_use();
+    keep_invocation(session.runs, session.run_id, context.options());
     outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(),
                                         display.progress(), display.cancel(), options));
   }
@@ -142,6 +145,25 @@ ExitCode run_command(Context& context) {
     context.print(render_summary(summary, context.paint()));
   }
   return exit_code_of(*outcome);
+}
+
+}  // namespace
+
+ExitCode run_command(Context& context) { return drive(context, {}); }
+
+ExitCode resume_command(Context& context) {
+  auto& runs = context.existing_runs();
+  const auto run = context.find_run(runs);
+  if (run.status == RunStatus::running && run.driver.alive())
+    throw InputError("run " + run.id + " goes on: process " + std::to_string(run.driver.pid) + " drives it",
+                     "`" + context.options().name + " logs " + run.id + " -f` follows it");
+  if (run.status != RunStatus::running && run.status != RunStatus::interrupted)
+    throw InputError("run " + run.id + " has ended: " + std::string(to_string(run.status)),
+                     "`" + context.options().name + " run` runs what did not succeed, and what has changed");
+  auto options = invocation_of(runs, run.id, context.options());
+  if (!options) throw InputError("it was not kept how run " + run.id + " was begun", "`" + context.options().name + " run` reuses what it has made");
+  Context again(std::move(*options));
+  return drive(again, run.id);
 }
 
 }  // namespace pipeline::cli

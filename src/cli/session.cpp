@@ -6,8 +6,10 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "cli/custom_place.hpp"
+#include "cli/invocation.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
@@ -36,10 +38,10 @@ bool someone_listens(const std::string& path) {
 
 }  // namespace
 
-Session::Session(Context& c)
+Session::Session(Context& c, std::string id)
     : context(c),
       file(c.pipeline_file()),
-      run_id(new_run_id()),
+      run_id(id.empty() ? new_run_id() : std::move(id)),
       runs(c.runs(c.state_beside(file))),
       orchestrator(make_places(c.options().orchestrator, [this](const std::string& name) {
         return make_orchestrator(context, name,
@@ -121,19 +123,22 @@ void require_engine(Session& session) {
   context.await(engine.info());  // Its error says what was tried, and how to go without an engine.
 }
 
-std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs) {
+std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs, const std::string& resumed) {
   auto dead = runs.mark_dead_runs();
-  std::set<std::string> orchestrators;
+  std::set<std::tuple<std::string, std::string, std::string>> places;  // orchestrator, and its cluster's context and namespace
   for (const auto& run : dead) {
+    const auto options = invocation_of(runs, run.id, context.options()).value_or(context.options());
     std::istringstream names(run.orchestrator);  // `local, kubernetes`
-    for (std::string name; std::getline(names >> std::ws, name, ',');) orchestrators.insert(name);
+    for (std::string name; std::getline(names >> std::ws, name, ',');) places.emplace(name, options.context, options.name_space);
     std::error_code ignored;
-    std::filesystem::remove_all(engine::work_folder(runs, run.id), ignored);
+    if (run.id != resumed) std::filesystem::remove_all(engine::work_folder(runs, run.id), ignored);
   }
-  for (const auto& name : orchestrators) {
+  for (const auto& [name, cluster, name_space] : places) {
     try {
-      const auto place = make_orchestrator(context, name, {.state = runs.folder()});
+      const auto place = make_orchestrator(context, name, {.state = runs.folder(), .context = cluster, .name_space = name_space});
+      const bool can_join = place->capabilities().outlives_driver;
       context.await(place->remove_orphans([&](const std::string& id) {
+        if (id == resumed) return can_join;
         const auto run = runs.find_run(id);
         return run && run->status == RunStatus::running;
       }));

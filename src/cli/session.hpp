@@ -17,7 +17,8 @@ namespace pipeline::cli {
 class Session {
  public:
   /// Opens the state of the pipeline file that the options name. The file itself is read when it is asked for.
-  explicit Session(Context& context);
+  /// @param run_id of a run that goes on; empty: of one that begins
+  explicit Session(Context& context, std::string run_id = {});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -57,6 +58,7 @@ std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::str
 void require_engine(Session& session);
 
 /// Runs whose driver has died become interrupted, and what they have left outside is removed. Returns them.
-std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs);
+/// @param resumed the run that is to go on: what can be joined of it stays
+std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs, const std::string& resumed = {});
 
 }  // namespace pipeline::cli

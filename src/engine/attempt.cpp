@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 /// The attempt's own folders, gone with it.
 class WorkFolder {
  public:
-  explicit WorkFolder(fs::path path) : path_(std::move(path)) {
-    remove_tree(path_);
+  WorkFolder(fs::path path, bool keeps) : path_(std::move(path)) {
+    if (!keeps) remove_tree(path_);
     for (const auto* name : {"outputs", "scratch"}) make_folders(path_ / name);
   }
   ~WorkFolder() {
@@ -87,16 +87,16 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log,
 
 fs::path work_folder(const store::RunStore& runs, const std::string& run_id) { return runs.folder() / "work" / run_id; }
 
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs_of, GpuReservation held,
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, Try which, OutputsOf outputs_of, GpuReservation held,
                                  std::string log_name) {
   auto secrets = resolve_secrets(step);
   std::vector<std::string> hidden;
   for (const auto& [name, value] : secrets) hidden.push_back(value);
 
   AttemptOutcome outcome;
-  const WorkFolder work(work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(number)));
+  const WorkFolder work(work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(which.number)), which.joins);
   StepLog log(context.runs.log_file(log_name), hidden, [&](Stream stream, std::string line) {
-    context.events.emit(event::StepLog{step.name, number, stream, std::move(line)});
+    context.events.emit(event::StepLog{step.name, which.number, stream, std::move(line)});
   });
   const auto code = context.artifacts.put_tree(context.code.files(step), context.stats);
   std::vector<AttemptInput> inputs;
@@ -104,7 +104,10 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
     if (input.gathered) {
       const auto folder = work / "inputs" / input.name;
       const GatheredFolder gathered(input, outputs_of);
-      co_await on_pool(context.pool, [&] { gathered.make(context.artifacts, folder); });
+      if (!which.joins || !fs::exists(folder / "index.json")) {
+        remove_tree(folder);
+        co_await on_pool(context.pool, [&] { gathered.make(context.artifacts, folder); });
+      }
       inputs.push_back({input.name, input.name, folder});
     } else {
       const auto& output = *outputs_of(input.sources.at(0)).output;
@@ -118,7 +121,7 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
   const Attempt attempt{.step = step,
                         .pipeline = context.pipeline.name,
                         .run_id = context.run_id,
-                        .number = number,
+                        .number = which.number,
                         .code = context.artifacts.path(code.digest),
                         .inputs = std::move(inputs),
                         .outputs = work / "outputs",
@@ -127,6 +130,7 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
                         .environment = resolve_environment(step),
                         .secrets = std::move(secrets),
                         .gpus = held.gpus,
+                        .joins = which.joins,
                         .log = log,
                         .cancel = deadline.source()};
   outcome.result = co_await context.orchestrator.run(attempt);
@@ -157,10 +161,18 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, u
     if (failure->kind != FailureKind::cancelled) explain(step, context.code, log, *failure);
     co_return outcome;
   }
+  struct Unless {  // what cannot be stored is of no use to another driver either
+    std::function<void()>& let_go;
+    bool stored = false;
+    ~Unless() {
+      if (!stored && let_go) let_go();
+    }
+  } unless{outcome.result.let_go};
   for (const auto& output : step.outputs) {
     const auto stored = co_await on_pool(context.pool, [&] { return context.artifacts.take(work / "outputs" / output.file_name); });
     outcome.outputs.push_back({output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
   }
+  unless.stored = true;
   co_return outcome;
 }
 

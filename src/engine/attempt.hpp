@@ -16,6 +16,7 @@ namespace pipeline::engine {
 struct AttemptOutcome {
   AttemptResult result;
   std::vector<store::OutputRecord> outputs;  ///< Of a success.
+  store::AttemptRecord record;               ///< Of how it ended.
   std::deque<std::string> log_tail;
 };
 
@@ -32,13 +33,19 @@ struct AttemptContext {
   std::string run_id;
 };
 
+/// One try of a step.
+struct Try {
+  unsigned number;  ///< From 1.
+  bool joins;       ///< Attempt::joins
+};
+
 /// Where the runs' attempts have their folders, below the state folder.
 std::filesystem::path work_folder(const store::RunStore& runs, const std::string& run_id);
 
-/// Runs attempt `number` of the step; its failure is in the result. Throws EnvironmentError where this machine fails (a full disk, ...).
+/// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError where this machine fails (a full disk, ...).
 /// @param outputs of the steps that it takes its inputs from; they stay until the attempt has ended
 /// @param gpus    given back as soon as nothing of the step runs any more: what it made is stored without them
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, unsigned number, OutputsOf outputs, GpuReservation gpus,
+Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, Try which, OutputsOf outputs, GpuReservation gpus,
                                  std::string log_name);
 
 }  // namespace pipeline::engine

@@ -32,8 +32,7 @@ StepKey Decisions::key(const StepSpec& step, const std::string& environment_id, 
   return result;
 }
 
-std::optional<store::CacheEntry> Decisions::reusable(const StepSpec& step, const std::string& key) {
-  if (!step.cache) return std::nullopt;
+std::optional<store::CacheEntry> Decisions::success_of(const std::string& key) {
   auto entry = runs_.find_cached(key);
   if (!entry) return std::nullopt;
   if (std::ranges::all_of(entry->outputs, [&](const auto& output) { return artifacts_.looks_whole(output.digest); })) return entry;

@@ -25,8 +25,8 @@ class Decisions {
   /// All parts but the inputs; `environment_id` is not empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
   StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs);
-  /// The earlier success with this key, if the step may use it and its artifacts are there and whole.
-  std::optional<store::CacheEntry> reusable(const StepSpec& step, const std::string& key);
+  /// The earlier success with this key, if its artifacts are there and whole. Whether the step may use it is another question.
+  std::optional<store::CacheEntry> success_of(const std::string& key);
 
  private:
   const PipelineSpec& pipeline_;

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/diagnostic.hpp"
+
 namespace pipeline::engine {
 
 Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline, const RunOptions& options) : runs_(runs), events_(events) {
@@ -39,7 +41,43 @@ void Journal::run_began(const std::string& orchestrator, const std::vector<const
     runs_.add_run(record_);
     for (const auto* step : steps) runs_.put_step(record_of(*step, StepStatus::pending));
   });
-  event::RunStarted event{record_.id, record_.pipeline, orchestrator, steps.size()};
+  tell_of_start(steps);
+}
+
+std::map<std::string, CutOff> Journal::run_resumed(const std::string& orchestrator, const std::vector<const StepSpec*>& steps) {
+  std::map<std::string, CutOff> cut_off;
+  runs_.transaction([&] {
+    const auto before = runs_.find_run(record_.id);
+    if (!before || before->status == RunStatus::running) throw InputError("run " + record_.id + " goes on: another process has just resumed it");
+    record_.orchestrator = orchestrator;
+    record_.started = before->started;
+    record_.took = before->took;
+    record_.steps = steps.size();
+    std::map<std::string, store::StepRecord> records;
+    for (auto& record : runs_.steps(record_.id)) records.emplace(record.name, std::move(record));
+    runs_.resume_run(record_);
+    for (const auto* step : steps) {
+      const auto& record = records[step->name];
+      if (record.status == StepStatus::succeeded || record.status == StepStatus::cached) continue;
+      CutOff state;
+      for (const auto& attempt : runs_.attempts(record_.id, step->name)) {
+        if (state.effort.attempts == 0) state.effort.started = attempt.started;
+        state.effort.attempts = attempt.number;
+        state.is_open = attempt.ended == WallTime{};
+        if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
+        ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.effort.interruptions : state.effort.failures);
+      }
+      state.key = record.key;
+      if (state.effort.attempts > 0) cut_off.emplace(step->name, std::move(state));
+      runs_.put_step(record_of(*step, StepStatus::pending));
+    }
+  });
+  tell_of_start(steps);
+  return cut_off;
+}
+
+void Journal::tell_of_start(const std::vector<const StepSpec*>& steps) {
+  event::RunStarted event{record_.id, record_.pipeline, record_.orchestrator, steps.size()};
   std::map<std::string_view, std::size_t> places;
   for (const auto* step : steps) {
     if (!step->instance) continue;
@@ -50,14 +88,14 @@ void Journal::run_began(const std::string& orchestrator, const std::vector<const
   events_.emit(event);
 }
 
-store::AttemptRecord Journal::attempt_began(const StepSpec& step, unsigned number, const std::string& environment,
+store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::string& key, unsigned number, const std::string& environment,
                                             const std::vector<AssignedGpu>& gpus) {
   store::AttemptRecord attempt{.run = record_.id, .step = step.name, .number = number, .started = wall_now()};
   attempt.log = record_.id + "/" + step.name + "." + std::to_string(number) + ".log";
   std::vector<event::Gpu> held;
   for (const auto& gpu : gpus) held.push_back({gpu.uuid, gpu.index, gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile});
   attempt.gpus = held;
-  auto record = record_of(step, StepStatus::running);
+  auto record = record_of(step, StepStatus::running, key);
   record.started = attempt.started;
   record.attempts = number;
   record.image = environment;
@@ -69,16 +107,17 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, unsigned numbe
   return attempt;
 }
 
-void Journal::attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
-                            const std::optional<Failure>& failure) {
+store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
+                                            const std::optional<Failure>& failure) {
   record.ended = wall_now();
   record.took = since(start);
   record.exit_code = exit_code;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;
+    runs_.put_attempt(record);
   }
-  runs_.put_attempt(record);
+  return record;
 }
 
 void Journal::retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay) {
@@ -89,6 +128,7 @@ void Journal::reused(const std::vector<Reuse>& steps) {
   if (steps.empty()) return;
   runs_.transaction([&] {
     for (const auto& [step, entry] : steps) {
+      if (entry.run == record_.id && entry.step == step->name) continue;  // made before the run was resumed
       auto record = record_of(*step, StepStatus::cached, entry.key);
       record.started = record.ended = wall_now();
       record.reused_from = entry.run;
@@ -107,6 +147,7 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
   runs_.transaction([&] {
+    runs_.put_attempt(outcome.record);
     runs_.put_step(record);
     runs_.add_cache_entry({key.key, record_.id, step.name, outcome.outputs}, record_.pipeline, key.parts);
   });
@@ -146,7 +187,7 @@ RunSummary Journal::run_ended(bool interrupted) {
   const bool complete = summary_.succeeded + summary_.cached == record_.steps;
   record_.status = interrupted && !complete ? RunStatus::interrupted : summary_.failed > 0 ? RunStatus::failed : RunStatus::succeeded;
   record_.ended = wall_now();
-  record_.took = since(began_);
+  record_.took += since(began_);
   record_.cached = summary_.cached;
   record_.failed = summary_.failed;
   runs_.finish_run(record_);

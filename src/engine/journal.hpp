@@ -2,6 +2,7 @@
 /// What happens in a run: stored first, then told to others, and counted.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,15 @@ struct Effort {
   WallTime started = wall_now();
   Clock::time_point start = Clock::now();
   unsigned attempts = 0;
-  unsigned interruptions = 0;  ///< Of those, ended for no fault of the step.
+  unsigned failures = 0;       ///< Attempts that failed for a fault of the step.
+  unsigned interruptions = 0;  ///< Attempts that ended for a fault of the infrastructure.
+};
+
+/// How far a step had come when its run was cut off.
+struct CutOff {
+  Effort effort;
+  bool is_open = false;  ///< The last attempt has no end.
+  std::string key;       ///< Of the step as it was then.
 };
 
 /// A step that an earlier success spares.
@@ -31,10 +40,15 @@ class Journal {
   Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline, const RunOptions& options);
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
+  /// The run was there before; steps that have succeeded stay as they are.
+  /// @return the steps that had begun, and have not succeeded
+  std::map<std::string, CutOff> run_resumed(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
   /// @return the record to give to attempt_ended()
-  store::AttemptRecord attempt_began(const StepSpec& step, unsigned number, const std::string& environment, const std::vector<AssignedGpu>& gpus);
-  void attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
-                     const std::optional<Failure>& failure);
+  store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number, const std::string& environment,
+                                     const std::vector<AssignedGpu>& gpus);
+  /// Stores a failed attempt; a good one is stored with its step, by succeeded(), so that no driver finds the one without the other.
+  store::AttemptRecord attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
+                                     const std::optional<Failure>& failure);
   void retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay);
   void reused(const std::vector<Reuse>& steps);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome, const Effort& effort);
@@ -47,6 +61,7 @@ class Journal {
   const std::string& run_id() const { return record_.id; }
 
  private:
+  void tell_of_start(const std::vector<const StepSpec*>& steps);
   store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key = {}) const;
   store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key, const Effort& effort) const;
 

@@ -52,7 +52,7 @@ Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orc
     if (waits_for.empty() && !environment.id.empty()) {
       auto key = decisions.key(step, environment.id, outputs_of);
       plan.key = std::move(key.parts);
-      auto entry = options.use_cache ? decisions.reusable(step, key.key) : std::nullopt;
+      auto entry = options.use_cache && step.cache ? decisions.success_of(key.key) : std::nullopt;
       if (entry) {
         plan.action = StepPlan::Action::reuse;
         plan.reused_from = entry->run;

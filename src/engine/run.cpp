@@ -63,6 +63,7 @@ class Run {
     std::unique_ptr<Gate> prepared;  ///< Made when preparation begins.
     Environment environment;
     std::exception_ptr prepare_error;
+    std::optional<CutOff> cut_off;  ///< Of a run that is resumed.
   };
 
   const StepSpec& spec(StepIndex i) const { return pipeline_.steps[selected_[i]]; }
@@ -78,7 +79,9 @@ class Run {
   void spawn(Task<> task);
   void start(StepIndex i, std::optional<StepKey> key, Environment environment);
   Task<> run_step(StepIndex i, std::optional<StepKey> key);
-  Task<AttemptOutcome> try_once(StepIndex i, unsigned number, GpuReservation gpus);
+  Task<AttemptOutcome> try_once(StepIndex i, const std::string& key, Try which, GpuReservation gpus);
+  std::optional<store::CacheEntry> reusable(const StepSpec& step, const std::string& key);
+  Task<bool> joins(StepIndex i, const std::string& key);
   void start_preparing(StepIndex i);
   Task<> prepared(StepIndex i);
   Task<> pause(Duration delay);
@@ -86,6 +89,7 @@ class Run {
   Reuse reuse(StepIndex i, store::CacheEntry entry);
   void fail(StepIndex i, Failure failure, const std::string& key, const Effort& effort);
   void finish_rest();
+  Task<> remove_rest();
   void remember();
 
   std::set<std::string> told_;  ///< Notices, each shown once a run.
@@ -154,7 +158,11 @@ Task<RunSummary> Run::execute() {
   check_secrets();
   const auto steps = specs(StepStatus::pending);
   co_await gpus_.check(steps, pipeline_.file);
-  journal_.run_began(places(steps), steps);
+  if (options_.resume) {
+    for (auto& [step, cut_off] : journal_.run_resumed(places(steps), steps)) states_[position_.at(step)].cut_off = std::move(cut_off);
+  } else {
+    journal_.run_began(places(steps), steps);
+  }
   const CancelSource::Listener listener(user_, [this](StopLevel level) {
     stop_.stop(level);
     wake_.open();
@@ -182,6 +190,7 @@ Task<RunSummary> Run::execute() {
   finish_rest();
   stats_.save();
   auto summary = journal_.run_ended(user_.level() != StopLevel::none);
+  if (options_.resume) co_await remove_rest();
   if (memo_ && summary.status == RunStatus::succeeded) remember();
   co_return summary;
 }
@@ -225,7 +234,7 @@ Task<> Run::sweep() {
       auto environment = co_await orchestrator_.environment(spec(*i));
       std::optional<StepKey> key;
       if (!environment.id.empty()) key = decisions_.key(spec(*i), environment.id, outputs_of());
-      if (auto entry = key && options_.use_cache ? decisions_.reusable(spec(*i), key->key) : std::nullopt) {
+      if (auto entry = key ? reusable(spec(*i), key->key) : std::nullopt) {
         states_[*i].environment = std::move(environment);
         hits.push_back(reuse(*i, std::move(*entry)));
       } else {
@@ -304,7 +313,7 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
     co_await prepared(i);
     if (!key) {
       key = decisions_.key(step, states_[i].environment.id, outputs_of());
-      if (auto entry = options_.use_cache ? decisions_.reusable(step, key->key) : std::nullopt) {
+      if (auto entry = reusable(step, key->key)) {
         const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
         journal_.reused(hit);
         co_return;
@@ -313,6 +322,11 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
     for (const auto& notice : states_[i].environment.notices)
       if (told_.insert(notice).second) events_.emit(event::Notice{step.name, notice});
     auto& slots = slots_of(step);
+    bool joins_next = co_await joins(i, key->key);
+    if (const auto& cut_off = states_[i].cut_off) {
+      effort = cut_off->effort;
+      if (joins_next) --effort.attempts;
+    }
     const unsigned interruptions = step.retry.max_infrastructure_retries.value_or(orchestrator_.capabilities_of(step).infrastructure_retries);
     Duration delay = step.retry.delay.value_or(Duration{0}), pause_after_interruption = after_interruption;
     for (;;) {
@@ -335,7 +349,7 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       std::exception_ptr error;
       try {
         auto held = reservation ? std::move(*reservation) : GpuReservation();
-        outcome = co_await try_once(i, effort.attempts, std::move(held));
+        outcome = co_await try_once(i, key->key, {effort.attempts, std::exchange(joins_next, false)}, std::move(held));
       } catch (...) { error = std::current_exception(); }
       slots.release();
       if (error) std::rethrow_exception(error);
@@ -343,9 +357,11 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         states_[i].outputs = outcome.outputs;
         states_[i].status = StepStatus::succeeded;
         journal_.succeeded(step, *key, outcome, effort);
+        if (outcome.result.let_go) outcome.result.let_go();
         scheduler_.succeeded(i);
         co_return;
       }
+      if (outcome.result.let_go) outcome.result.let_go();
       failure = outcome.result.failure;
       failure->details.assign(outcome.log_tail.begin(), outcome.log_tail.end());
       if (failure->kind == FailureKind::cancelled || failure->kind == FailureKind::not_started || stop_.level() != StopLevel::none) break;
@@ -356,7 +372,7 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         pause_after_interruption = std::min(2 * pause_after_interruption, longest_after_interruption);
         continue;
       }
-      if (effort.attempts - effort.interruptions > step.retry.max_retries.value_or(0)) break;
+      if (++effort.failures > step.retry.max_retries.value_or(0)) break;
       journal_.retried(step, effort.attempts, *failure, delay);
       co_await pause(delay);
       delay = std::chrono::duration_cast<Duration>(delay * step.retry.backoff.value_or(1.0));
@@ -369,24 +385,54 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
   fail(i, std::move(*failure), key ? key->key : "", effort);
 }
 
-Task<AttemptOutcome> Run::try_once(StepIndex i, unsigned number, GpuReservation held) {
+Task<AttemptOutcome> Run::try_once(StepIndex i, const std::string& key, Try which, GpuReservation held) {
   const auto& step = spec(i);
-  auto record = journal_.attempt_began(step, number, states_[i].environment.description, held.gpus);
+  auto record = journal_.attempt_began(step, key, which.number, states_[i].environment.description, held.gpus);
   const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_, stats_, code_, events_, pool_, stop_, journal_.run_id()};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
   std::optional<Failure> failure;
   try {
-    outcome = co_await run_attempt(context, step, number, outputs_of(), std::move(held), record.log);
+    outcome = co_await run_attempt(context, step, which, outputs_of(), std::move(held), record.log);
     failure = outcome.result.failure;
   } catch (const EnvironmentError& failed) {
     failure = Failure{FailureKind::environment, failed.what(), failed.advice(), {}};
     error = std::current_exception();
   }
-  journal_.attempt_ended(std::move(record), start, outcome.result.exit_code, failure);
+  outcome.record = journal_.attempt_ended(std::move(record), start, outcome.result.exit_code, failure);
   if (error) std::rethrow_exception(error);
   co_return outcome;
+}
+
+/// What it has made itself, a run that goes on always takes.
+std::optional<store::CacheEntry> Run::reusable(const StepSpec& step, const std::string& key) {
+  const bool may = options_.use_cache && step.cache;
+  if (!may && !options_.resume) return std::nullopt;
+  auto entry = decisions_.success_of(key);
+  if (entry && !may && entry->run != journal_.run_id()) entry.reset();
+  return entry;
+}
+
+/// Whether the attempt that was cut off is one of the step as it is now, and may still run.
+Task<bool> Run::joins(StepIndex i, const std::string& key) {
+  const auto& cut_off = states_[i].cut_off;
+  if (!cut_off || !cut_off->is_open || !orchestrator_.capabilities_of(spec(i)).outlives_driver) co_return false;
+  if (cut_off->key == key) co_return true;
+  co_await orchestrator_.give_up(journal_.run_id(), spec(i).name, cut_off->effort.attempts);
+  co_return false;
+}
+
+/// What of the run's earlier driver nobody has joined.
+Task<> Run::remove_rest() {
+  std::string notice;
+  try {
+    co_await orchestrator_.remove_orphans([this](const std::string& id) {
+      const auto run = runs_.find_run(id);
+      return run && run->status == RunStatus::running;
+    });
+  } catch (const EnvironmentError& error) { notice = std::string("cannot remove what the run had left: ") + error.what(); }
+  if (!notice.empty()) events_.emit(event::Notice{"", notice});
 }
 
 /// Waits, unless the run is stopped.

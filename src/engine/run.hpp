@@ -27,6 +27,7 @@ struct CodeProvider {
 struct RunOptions {
   unsigned jobs = 0;  ///< Attempts at a time; 0: the number of CPUs.
   bool use_cache = true;
+  bool resume = false;    ///< `run_id` is a run that was cut off: what it has done stays, what still runs of it is joined.
   std::string only_step;  ///< Run this step and what it needs; empty: all.
   std::string run_id;
   std::string git_commit;  ///< For the record; empty: no repository.

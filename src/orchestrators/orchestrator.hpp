@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct Capabilities {
   bool explicit_devices = false;     ///< A step may name the very devices that it wants; a cluster chooses itself.
   bool memory_limits = false;
   bool cpu_limits = false;
+  bool outlives_driver = false;         ///< Attempts go on when the driver is killed, and another one can join them.
   bool on_this_machine = true;          ///< Attempts take its CPUs: as many at a time as it has, unless the user says otherwise.
   unsigned infrastructure_retries = 0;  ///< For steps that do not say: how often attempts are repeated that ended for no fault of the step.
 };
@@ -88,6 +90,8 @@ struct Attempt {
   StringMap environment;          ///< The step's declared environment, the caller's values filled in.
   StringMap secrets;              ///< Never to be stored or shown.
   std::vector<AssignedGpu> gpus;  ///< Held for this attempt alone, from before it starts to after its end.
+  /// A driver that has died may have begun it, under the same run, step and number: if so it is to be joined, else begun anew; its folders may have files.
+  bool joins = false;
   LogSink& log;
   CancelSource& cancel;  ///< The user, fail_fast or the timeout says stop.
 };
@@ -96,6 +100,9 @@ struct AttemptResult {
   std::optional<Failure> failure;  ///< Nothing: it ended with exit code 0.
   std::optional<int> exit_code;
   std::string image;  ///< What it ran in: an image id, or an interpreter.
+  /// Of a place that outlives drivers: to be called once what the attempt made is stored. Until then a driver that comes after finds it as it ended; after
+  /// it nothing is left, once settle() has returned.
+  std::function<void()> let_go;
 };
 
 /// Runs attempts of steps in one kind of place: processes, containers or cluster jobs. Used from the loop's thread only.
@@ -138,6 +145,12 @@ class Orchestrator {
 
   /// Waits for what earlier run() calls clean away beside the steps that follow. To be awaited before this object goes.
   virtual Task<> settle() { co_return; }
+
+  /// Removes an attempt that a dead driver has begun and this one does not want to join, with all that runs of it. For places that outlive drivers.
+  virtual Task<> give_up(const std::string& run_id, const std::string& step, unsigned number) {
+    (void)run_id, (void)step, (void)number;
+    co_return;
+  }
 
   /// Removes what earlier runs whose driver is dead have left: `is_alive(run_id)` says which still have one.
   virtual Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) = 0;

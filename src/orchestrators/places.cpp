@@ -48,6 +48,10 @@ class Places : public Orchestrator {
     for (const auto& [name, place] : places_) co_await place->settle();
   }
 
+  Task<> give_up(const std::string& run_id, const std::string& step, unsigned number) override {
+    for (const auto& [name, place] : places_) co_await place->give_up(run_id, step, number);
+  }
+
   Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
     for (const auto& [name, place] : places_) co_await place->remove_orphans(is_alive);
   }

@@ -177,6 +177,12 @@ void RunStore::add_run(const RunRecord& run) {
       .run();
 }
 
+void RunStore::resume_run(const RunRecord& run) {
+  self_->database.prepare("UPDATE runs SET status = ?2, ended = 0, orchestrator = ?3, driver_pid = ?4, driver_started = ?5, steps = ?6 WHERE id = ?1")
+      .bind(run.id, static_cast<int>(RunStatus::running), run.orchestrator, run.driver.pid, run.driver.started, run.steps)
+      .run();
+}
+
 void RunStore::finish_run(const RunRecord& run) {
   self_->database.prepare("UPDATE runs SET status = ?2, ended = ?3, took = ?4, same_as = ?5, steps = ?6, cached = ?7, failed = ?8 WHERE id = ?1")
       .bind(run.id, static_cast<int>(run.status), to_integer(run.ended), run.took.count(), run.same_as, run.steps, run.cached, run.failed)
@@ -353,6 +359,7 @@ void RunStore::remove_run(const std::string& run, bool keep_cache) {
       for (const auto& step : steps_of_heir) put_step(step);
     }
     if (!keep_cache) self_->database.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
+    remove_blob(invocation_kind, run);
     self_->database.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
   });
   remove_tree(log_file(run));

@@ -83,6 +83,9 @@ struct CacheEntry {
   std::vector<OutputRecord> outputs;
 };
 
+/// Kind of the blob, one a run, that goes with its run.
+inline constexpr const char* invocation_kind = "invocation";
+
 /// Throws EnvironmentError when the folder or database cannot be used (no permission, disk full, damaged, made by a newer version).
 class RunStore {
  public:
@@ -98,6 +101,7 @@ class RunStore {
   void transaction(const std::function<void()>& work);
 
   void add_run(const RunRecord& run);
+  void resume_run(const RunRecord& run);  ///< It runs again: driver, orchestrator, number of steps.
   void finish_run(const RunRecord& run);  ///< Status, end, duration, counts, same_as.
   void put_step(const StepRecord& step);  ///< Inserts or replaces.
   void put_attempt(const AttemptRecord& attempt);

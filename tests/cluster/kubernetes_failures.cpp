@@ -34,6 +34,7 @@ class OnACluster : public testing::Test {
   Task<AttemptResult> prepare_and_run(AttemptBuilder& builder) {
     co_await orchestrator->prepare(builder.step, events, builder.cancel);
     auto result = co_await orchestrator->run(builder.attempt());
+    if (result.let_go) result.let_go();
     co_await orchestrator->settle();
     co_return result;
   }

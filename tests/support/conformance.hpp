@@ -43,6 +43,7 @@ class Conformance : public testing::TestWithParam<Place> {
   Task<AttemptResult> prepare_and_run(AttemptBuilder& builder) {
     co_await orchestrator->prepare(builder.step, events, builder.cancel);
     auto result = co_await orchestrator->run(builder.attempt());
+    if (result.let_go) result.let_go();
     co_await orchestrator->settle();
     co_return result;
   }
@@ -245,6 +246,7 @@ TEST_P(Conformance, a_stopped_run_starts_nothing) {
   run_task(loop, [&]() -> Task<> { co_await orchestrator->prepare(step.step, events, step.cancel); }());
   step.cancel.stop(StopLevel::graceful);
   auto result = run_task(loop, orchestrator->run(step.attempt()));
+  if (result.let_go) result.let_go();
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
   EXPECT_EQ(step.log.out, "");

@@ -61,6 +61,7 @@ class JobRun {
 
  private:
   Task<> create();
+  Task<bool> is_there();
   Task<> adopt();
   Task<> watch();
   Task<> stop(StopLevel level);
@@ -110,7 +111,28 @@ class JobRun {
   std::optional<Clock::time_point> leaves_since_;
 };
 
+/// Whether a driver that is dead has made the Job. If not, what lies in the folders is of no use to the pod that comes.
+Task<bool> JobRun::is_there() {
+  bool there = true;
+  try {
+    co_await adopt();
+  } catch (const ApiError& error) {
+    if (error.status() != 404) throw;
+    there = false;
+  }
+  if (!there)
+    for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
+      remove_tree(folder);
+      make_folders(folder);
+    }
+  co_return there;
+}
+
 Task<> JobRun::create() {
+  if (attempt_.joins && co_await is_there()) {
+    uid_ = text_at(entry_.job, "/metadata/uid");
+    co_return;
+  }
   const auto secret = secret_manifest(attempt_, place_.owner);
   if (secret) {
     try {
@@ -119,14 +141,14 @@ Task<> JobRun::create() {
       if (error.status() != 409) throw;
     }
   }
-  bool is_there = false;
+  bool exists = false;
   try {
     entry_.job = co_await client_.create("create the Job " + name_, client_.path("batch/v1", "jobs"), job_manifest(attempt_, place_));
   } catch (const ApiError& error) {
     if (error.status() != 409) throw;
-    is_there = true;
+    exists = true;
   }
-  if (is_there) co_await adopt();
+  if (exists) co_await adopt();
   uid_ = text_at(entry_.job, "/metadata/uid");
   if (!secret) co_return;
   json change;
@@ -327,8 +349,11 @@ Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Atte
   try {
     result = co_await run.run();
   } catch (...) { error = std::current_exception(); }
-  removals.begin(executor, client.remove("delete the Job " + run.name(), client.path("batch/v1", "jobs", run.name()), run.uid(), std::nullopt));
+  result.let_go = [&client, &removals, executor, name = run.name(), uid = run.uid()] {
+    removals.begin(executor, client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid, std::nullopt));
+  };
   if (error) {
+    result.let_go();
     co_await removals.settle();  // it may be running still
     std::rethrow_exception(error);
   }

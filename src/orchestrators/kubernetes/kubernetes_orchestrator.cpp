@@ -31,6 +31,7 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
+    capabilities_.outlives_driver = true;
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -69,6 +70,11 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
   Task<> settle() override { return removals_.settle(); }
+
+  Task<> give_up(const std::string& run_id, const std::string& step, unsigned number) override {
+    const auto name = job_name(run_id, step, number);
+    co_await client().remove("delete the Job " + name, client().path("batch/v1", "jobs", name), {}, std::nullopt);
+  }
 
   Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
     const auto selector = kubernetes::url_encode("pipe.run,pipe.state=" + owner());

@@ -145,12 +145,12 @@ json node_affinity(const std::vector<gpu::NodeTerm>& terms) {
 
 }  // namespace
 
-std::string job_name(const Attempt& attempt) {
+std::string job_name(const std::string& run_id, const std::string& step_name, unsigned number) {
   constexpr std::size_t longest = 30;  // 63 for the pod's name, less our prefix, the digest and the Job controller's suffix
   std::string step;
-  for (const char c : attempt.step.name.substr(0, longest)) step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
+  for (const char c : step_name.substr(0, longest)) step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
   Hasher hasher;
-  hasher.field(attempt.run_id).field(attempt.step.name).field(std::to_string(attempt.number));
+  hasher.field(run_id).field(step_name).field(std::to_string(number));
   return "pipe-" + step + "-" + hasher.finish().hex().substr(0, 16);
 }
 

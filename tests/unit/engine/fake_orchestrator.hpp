@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -28,6 +29,13 @@ inline AttemptResult writes(const Attempt& attempt, const std::string& text) {
 
 class FakeOrchestrator final : public Orchestrator {
  public:
+  explicit FakeOrchestrator(std::string name = "fake", bool on_this_machine = true) {
+    capabilities_.name = std::move(name);
+    capabilities_.gpus = true;
+    capabilities_.on_this_machine = on_this_machine;
+    capabilities_.outlives_driver = !on_this_machine;
+  }
+
   const Capabilities& capabilities() const override {
     capabilities_.explicit_devices = !chooses_gpus_itself;
     capabilities_.gpus_of_this_machine = !gpus_elsewhere;
@@ -60,6 +68,7 @@ class FakeOrchestrator final : public Orchestrator {
     ++running_;
     most_at_once = std::max(most_at_once, running_);
     order.push_back(attempt.step.name);
+    if (attempt.joins) joined.push_back(attempt.step.name + "." + std::to_string(attempt.number));
     Gate stopped(co_await asio::this_coro::executor);
     const CancelSource::Listener listener(attempt.cancel, [&](StopLevel) { stopped.open(); });
     AttemptResult result;
@@ -75,6 +84,10 @@ class FakeOrchestrator final : public Orchestrator {
     co_return result;
   }
 
+  Task<> give_up(const std::string&, const std::string& step, unsigned number) override {
+    given_up.push_back(step + "." + std::to_string(number));
+    co_return;
+  }
   Task<> remove_orphans(const std::function<bool(const std::string&)>&) override { co_return; }
 
   std::map<std::string, StepFunction> steps;  ///< What a step does; by default it writes its name to its outputs.
@@ -86,12 +99,12 @@ class FakeOrchestrator final : public Orchestrator {
   bool chooses_gpus_itself = false;
   std::optional<gpu::Inventory> gpus_elsewhere;  ///< Those of another machine, where the steps run.
   std::map<std::string, int> started;
-  std::vector<std::string> order;
+  std::vector<std::string> order, joined, given_up;
   int builds = 0, most_at_once = 0;
 
  private:
   static std::string image_of(const StepSpec& step) { return step.settings.docker.parent_image.value_or("image"); }
-  mutable Capabilities capabilities_{.name = "fake", .gpus = true};
+  mutable Capabilities capabilities_;
   std::set<std::string> built_;
   int running_ = 0;
 };

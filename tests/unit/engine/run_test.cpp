@@ -10,6 +10,7 @@
 
 #include "core/diagnostic.hpp"
 #include "gpu/lock_folder.hpp"
+#include "orchestrators/places.hpp"
 #include "unit/engine/fake_orchestrator.hpp"
 
 namespace pipeline::engine {
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 class Recorder final : public EventSink {
@@ -74,10 +76,10 @@ class RunTest : public ::testing::Test {
                                                                                         : std::optional<std::string>("add table.csv to `code:`");
                             }};
     recorder.events.clear();
-    options.run_id = "run-" + std::to_string(++count);
+    if (options.run_id.empty()) options.run_id = "run-" + std::to_string(++count);
     std::exception_ptr error;
     RunSummary summary;
-    asio::co_spawn(loop, engine::run(pipeline, orchestrator, runs, artifacts, stats, code, recorder, cancel, options),
+    asio::co_spawn(loop, engine::run(pipeline, places ? *places : orchestrator, runs, artifacts, stats, code, recorder, cancel, options),
                    [&](std::exception_ptr failed, RunSummary result) {
                      error = failed;
                      summary = std::move(result);
@@ -99,6 +101,7 @@ class RunTest : public ::testing::Test {
   TemporaryFolder folder;
   PipelineSpec pipeline{.name = "test"};
   FakeOrchestrator orchestrator;
+  std::unique_ptr<Orchestrator> places;  ///< Instead of it.
   Recorder recorder;
   std::function<void()> when_explained;  ///< Called when advice for a failed step is looked for.
   CancelSource cancel;
@@ -255,6 +258,174 @@ TEST_F(RunTest, retries_end_with_the_last_failure) {
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_EQ(recorder.end_of("flaky").failure->message, "exited with code 2");
   EXPECT_EQ(recorder.end_of("flaky").attempts, 2u);
+}
+
+AttemptResult loses_its_node() { return {Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"}; }
+
+TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_do_not_use_up_its_retries) {
+  pipeline.steps = {step("flaky")};
+  pipeline.steps[0].retry = {.max_retries = 1};
+  pipeline.steps[0].retry.max_infrastructure_retries = 1;
+  orchestrator.steps["flaky"] = [](const Attempt& attempt) {
+    return attempt.number == 1 ? fails_with(1) : attempt.number == 2 ? loses_its_node() : writes(attempt, "third time");
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(recorder.end_of("flaky").attempts, 3u);
+}
+
+TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_have_an_end_too) {
+  pipeline.steps = {step("unlucky"), step("here")};
+  pipeline.steps[0].retry.max_infrastructure_retries = 1;
+  orchestrator.steps["unlucky"] = orchestrator.steps["here"] = [](const Attempt&) { return loses_its_node(); };
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("unlucky").attempts, 2u);
+  EXPECT_EQ(recorder.end_of("here").attempts, 1u) << "nothing is repeated unasked where losing a machine means losing the run";
+}
+
+class RunInPlaces : public RunTest {
+ protected:
+  void SetUp() override {
+    places = make_places("near", [this](const std::string& name) {
+      auto place = std::make_unique<FakeOrchestrator>(name, name == "near");
+      (name == "near" ? near : far) = place.get();
+      return place;
+    });
+    pipeline.steps = {step("load"), step("train", {"load"}), step("plot", {"train"})};
+    pipeline.steps[1].orchestrator = "far";
+  }
+  FakeOrchestrator *near = nullptr, *far = nullptr;
+};
+
+TEST_F(RunInPlaces, each_step_runs_where_it_says_with_the_artifacts_of_the_others) {
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("load", "plot"));
+  EXPECT_THAT(far->order, ElementsAre("train"));
+  store::RunStore runs(folder.path() / "state");
+  EXPECT_EQ(runs.find_run("run-1")->orchestrator, "near, far");
+  EXPECT_EQ(run().cached, 3u);
+}
+
+TEST_F(RunInPlaces, one_that_no_step_is_in_is_never_made) {
+  for (auto& each : pipeline.steps) each.orchestrator = "far";
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(near, nullptr);
+}
+
+TEST_F(RunInPlaces, steps_elsewhere_take_no_slot_of_this_machine) {
+  pipeline.steps = {step("long"), step("elsewhere")};
+  pipeline.steps[1].orchestrator = "far";
+  recorder.on_event = [this](const Event& event) {
+    if (const auto* started = std::get_if<event::StepStarted>(&event); started && started->step == "long") near->blocking = {"long"};
+    if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && finished->step == "elsewhere") cancel.stop(StopLevel::graceful);
+  };
+  run({.jobs = 1});
+  EXPECT_EQ(status_of("elsewhere"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("long"), StepStatus::cancelled);
+}
+
+TEST_F(RunInPlaces, an_environment_is_looked_at_again_by_the_place_that_it_is_of) {
+  pipeline.steps[0].settings.docker.parent_image = pipeline.steps[2].settings.docker.parent_image = "near-image";
+  run();
+  asio::io_context loop;
+  std::vector<bool> answers;
+  near->changed_images = {"near-image"};
+  for (const auto* recheck : {"near near-image", "far image", "far near-image", "unsigned"})
+    asio::co_spawn(loop, places->unchanged(recheck), [&](std::exception_ptr, bool same) { answers.push_back(same); });
+  loop.run();
+  EXPECT_THAT(answers, ElementsAre(false, true, true, false));
+}
+
+/// What a driver leaves that is killed while `step` runs.
+class ResumedRun : public RunInPlaces {
+ protected:
+  void kill_during(const std::string& step) {
+    const auto state = folder.path() / "state", left = folder.path() / "left";
+    recorder.on_event = [=](const Event& event) {
+      const auto* started = std::get_if<event::StepStarted>(&event);
+      if (started && started->step == step) std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+    };
+    run();
+    recorder.on_event = {};
+    take_over(left);
+  }
+  void take_over(const std::filesystem::path& left) {
+    const auto state = folder.path() / "state";
+    remove_tree(state);
+    std::filesystem::rename(left, state);
+    store::RunStore runs(state);
+    auto record = *runs.find_run("run-1");
+    ASSERT_EQ(record.status, RunStatus::running);
+    record.status = RunStatus::interrupted;
+    runs.finish_run(record);
+    near->order.clear();
+    far->order.clear();
+  }
+};
+
+TEST_F(ResumedRun, what_was_done_stays_and_what_may_still_run_is_joined) {
+  kill_during("train");
+  const auto summary = run({.resume = true, .run_id = "run-1"});
+  EXPECT_EQ(summary.status, RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("plot"));
+  EXPECT_THAT(far->joined, ElementsAre("train.1"));
+  store::RunStore runs(folder.path() / "state");
+  EXPECT_EQ(runs.runs().size(), 1u);
+  for (const auto& step : runs.steps("run-1")) EXPECT_EQ(step.status, StepStatus::succeeded) << step.name;
+}
+
+TEST_F(ResumedRun, what_it_made_itself_is_taken_whatever_the_cache_may_give) {
+  for (auto& each : pipeline.steps) each.cache = false;
+  kill_during("train");
+  EXPECT_EQ(run({.use_cache = false, .resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("plot"));
+}
+
+TEST_F(ResumedRun, what_runs_of_a_step_that_has_changed_since_is_given_up) {
+  kill_during("train");
+  pipeline.steps[1].parameters["epochs"] = 2;
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, IsEmpty());
+  EXPECT_THAT(far->given_up, ElementsAre("train.1"));
+  EXPECT_EQ(recorder.end_of("train").attempts, 2u);
+}
+
+TEST_F(ResumedRun, where_nothing_outlives_the_driver_the_attempt_is_made_anew) {
+  kill_during("plot");
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(near->joined, IsEmpty());
+  EXPECT_THAT(near->order, ElementsAre("plot"));
+  EXPECT_EQ(recorder.end_of("plot").attempts, 2u);
+}
+
+TEST_F(ResumedRun, retries_that_were_used_are_used) {
+  pipeline.steps[1].retry = {.max_retries = 1};
+  run();  // makes the places
+  far->steps["train"] = [](const Attempt& attempt) { return fails_with(static_cast<int>(attempt.number)); };
+  remove_tree(folder.path() / "state");
+  count = 0;
+  bool is_second = false;
+  const auto state = folder.path() / "state", left = folder.path() / "left";
+  recorder.on_event = [&](const Event& event) {
+    if (std::get_if<event::StepRetried>(&event)) is_second = true;
+    const auto* started = std::get_if<event::StepStarted>(&event);
+    if (started && started->step == "train" && is_second) std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+  };
+  run();
+  recorder.on_event = {};
+  take_over(left);
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::failed);
+  EXPECT_THAT(far->joined, ElementsAre("train.2"));
+  EXPECT_EQ(recorder.end_of("train").attempts, 2u);
+  EXPECT_EQ(recorder.end_of("train").failure->message, "exited with code 2");
+}
+
+TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {
+  kill_during("train");
+  store::RunStore runs(folder.path() / "state");
+  auto record = *runs.find_run("run-1");
+  record.driver = store::ProcessId::self();
+  runs.resume_run(record);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), InputError);
 }
 
 TEST_F(RunTest, step_is_stopped_at_its_timeout) {
