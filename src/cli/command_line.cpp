@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/profiles.hpp"
 #include "cli/report_error.hpp"
 
 namespace pipeline::cli {
@@ -26,6 +27,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
   try {
     auto invocation = parse_arguments(arguments, start);
     if (!invocation.command) return write_all(STDOUT_FILENO, invocation.text) == 0 ? 0 : static_cast<int>(ExitCode::environment);
+    use_profile(invocation.options);
     Context context(std::move(invocation.options));
     return static_cast<int>(invocation.command(context));
   } catch (...) {

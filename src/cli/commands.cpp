@@ -57,6 +57,11 @@ void add_file(CLI::App& app, Options& options) {
       ->allow_extra_args(false);
 }
 
+void add_profile(CLI::App& app, Options& options) {
+  app.add_option("--profile", options.profile, "Where steps run and what goes with it, by a name from profiles.yaml (default: $PIPE_PROFILE)")
+      ->type_name("NAME");
+}
+
 void add_cluster(CLI::App& app, Options& options) {
   app.add_option("--context", options.context, "The kubeconfig's context that names the cluster (default: its current one)")->type_name("NAME");
   app.add_option("--namespace", options.name_space, "Where in the cluster (default: the context's)")->type_name("NAME");
@@ -69,6 +74,7 @@ void add_orchestrator(CLI::App& app, Options& options) {
       ->type_name("NAME")
       ->capture_default_str();
   add_cluster(app, options);
+  add_profile(app, options);
 }
 
 void add_step(CLI::App& app, Options& options, const char* help) { app.add_option("-s,--step", options.step, help)->type_name("STEP"); }
@@ -269,6 +275,14 @@ const Command commands[] = {
        app.add_option("--subject", o.subject, "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")->type_name("KIND:NAME");
      },
      kubernetes_command},
+    {"profiles", "List the profiles: named places to run in, with what goes with them",
+     "Examples:\n  pipe profiles\n  pipe run --profile lab\n\nThey are in profiles.yaml beside the pipeline, and in ~/.config/pipe/profiles.yaml "
+     "($PIPE_PROFILES).",
+     [](CLI::App& app, Options& o) {
+       add_file(app, o);
+       add_output(app, o);
+     },
+     profiles_command},
     {"schema", "Print the JSON Schema of pipeline files, for editors",
      "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the YAML language server:\n  # yaml-language-server: "
      "$schema=pipeline.schema.json",
@@ -384,6 +398,9 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, const Opti
     throw InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
   }
   if (const auto unknown = app->remaining(); !unknown.empty()) unknown_argument(*app, unknown.front());
+  for (const auto* option : app->get_options())
+    if (option->count() > 0 && !option->get_lnames().empty()) invocation.options.given.insert("--" + option->get_lnames().front());
+  if (app->get_option_no_throw("--profile")) invocation.options.takes_profile = true;
   return invocation;
 }
 

@@ -30,6 +30,7 @@ ExitCode gpus_command(Context& context);
 ExitCode clean_command(Context& context);
 ExitCode instances_command(Context& context);
 ExitCode kubernetes_command(Context& context);
+ExitCode profiles_command(Context& context);
 ExitCode schema_command(Context& context);
 ExitCode export_command(Context& context);
 ExitCode completion_command(Context& context);

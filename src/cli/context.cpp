@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "dsl/builder.hpp"
 #include "spec/pipeline_file.hpp"
+#include "spec/profile_file.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -72,6 +73,12 @@ PipelineSpec Context::load_pipeline(bool* is_task) const {
                                    : spec::load(pipeline_file(), {.parameters = options_.parameters, .notes = &notes});
   if (is_task) *is_task = notes.is_task;
   for (const auto& notice : notes.notices) note("note: " + printable(notice));
+  if (!options_.profile.empty()) {
+    const auto folder = pipeline_file().parent_path();
+    for (const auto& file : spec::profile_files(folder)) pipeline.sources.push_back(file);
+    for (const auto& change : spec::apply(spec::find_profile(options_.profile, folder), pipeline))
+      note("note: by profile " + options_.profile + ", " + printable(change));
+  }
   if (options_.execution_mode == "fail_fast") pipeline.execution_mode = ExecutionMode::fail_fast;
   if (options_.execution_mode == "stop_on_failure") pipeline.execution_mode = ExecutionMode::stop_on_failure;
   if (options_.execution_mode == "continue_on_failure") pipeline.execution_mode = ExecutionMode::continue_on_failure;

@@ -10,6 +10,7 @@ namespace fs = std::filesystem;
 void keep_invocation(store::RunStore& runs, const std::string& run, const Options& options) {
   const nlohmann::json kept{{"file", fs::absolute(options.file).string()},
                             {"parameters", options.parameters},
+                            {"profile", options.profile},
                             {"orchestrator", options.orchestrator},
                             {"context", options.context},
                             {"namespace", options.name_space},
@@ -28,6 +29,7 @@ std::optional<Options> invocation_of(store::RunStore& runs, const std::string& r
   caller.state = runs.folder();
   caller.file = kept.value("file", std::string());
   caller.parameters = kept.value("parameters", caller.parameters);
+  caller.profile = kept.value("profile", std::string());
   caller.orchestrator = kept.value("orchestrator", caller.orchestrator);
   caller.context = kept.value("context", std::string());
   caller.name_space = kept.value("namespace", std::string());

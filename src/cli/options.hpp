@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 namespace pipeline {
@@ -24,6 +25,7 @@ struct Options {
   // Commands that read a pipeline file.
   std::filesystem::path file = "pipeline.yaml";
   std::map<std::string, std::string> parameters;
+  std::string profile;  ///< Empty: none.
   std::string orchestrator = "docker";
   std::string context, name_space;  ///< Of the cluster.
   std::string step;                 ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
@@ -52,6 +54,8 @@ struct Options {
   double cpus = 0;
   std::string memory, gpu_memory, gpu_class, compute_capability, architecture;
 
+  bool takes_profile = false;          ///< The command has --profile.
+  std::set<std::string> given;         ///< Long names of the options that were on the command line, as `--jobs`.
   std::string action, subject;         ///< kubernetes
   std::filesystem::path folder = ".";  ///< init
   std::string shell;                   ///< completion

@@ -71,9 +71,15 @@ nlohmann::json summary_json(const Summary& summary) {
 /// All that determines what a run does besides the content of files, variables and environments: what the memo of a run is found by.
 std::string identity_of(const Session& session) {
   const auto& options = session.context.options();
-  return nlohmann::json{
-      PIPELINE_VERSION, session.file.string(),  options.orchestrator,          options.parameters,
-      options.step,     options.execution_mode, options.template_dir.string(), options.program ? dsl::identity_of(*options.program) : ""}
+  return nlohmann::json{PIPELINE_VERSION,
+                        session.file.string(),
+                        options.orchestrator,
+                        options.profile,
+                        options.parameters,
+                        options.step,
+                        options.execution_mode,
+                        options.template_dir.string(),
+                        options.program ? dsl::identity_of(*options.program) : ""}
       .dump();
 }
 

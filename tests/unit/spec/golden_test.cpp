@@ -1,10 +1,12 @@
 /// @file
-/// Broken pipeline files and task definitions, and what their author is told, word for word: tests/golden/errors/NAME.yaml or .json, NAME.expected.
+/// Broken pipeline files, profiles and task definitions, and what their author is told, word for word: tests/golden/errors/NAME.yaml or .json, NAME.expected.
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
+#include "core/file.hpp"
 #include "spec/pipeline_file.hpp"
+#include "spec/profile_file.hpp"
 #include "support/golden.hpp"
 
 namespace pipeline::spec {
@@ -22,7 +24,11 @@ std::string printed(const std::string& name) {
   const std::string file = name + (fs::exists(kFolder / (name + ".json")) ? ".json" : ".yaml");
   std::string text;
   try {
-    load(kFolder / file);
+    if (name.starts_with("profiles")) {
+      parse_profiles(read_file(kFolder / file), kFolder / file);
+    } else {
+      load(kFolder / file);
+    }
   } catch (const InputError& error) { text = error.what(); }
   for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;) text.replace(at, folder.size(), "FOLDER");
   return text.empty() ? "no error\n" : text + (text.ends_with('\n') ? "" : "\n");

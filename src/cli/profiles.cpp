@@ -1,0 +1,68 @@
+#include "cli/profiles.hpp"
+
+#include <cstdlib>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "spec/profile_file.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+std::filesystem::path folder_of(const Options& options) { return Context(options).pipeline_file().parent_path(); }
+
+}  // namespace
+
+void use_profile(Options& options) {
+  if (!options.takes_profile) return;
+  if (const char* name = std::getenv("PIPE_PROFILE"); name && options.profile.empty()) options.profile = name;
+  if (options.profile.empty()) return;
+  const auto profile = spec::find_profile(options.profile, folder_of(options));
+  const auto fill = [&](const char* option, auto& value, const auto& from) {
+    if (!options.given.contains(option) && from != std::decay_t<decltype(from)>{}) value = from;
+  };
+  fill("--orchestrator", options.orchestrator, profile.orchestrator);
+  fill("--context", options.context, profile.context);
+  fill("--namespace", options.name_space, profile.name_space);
+  fill("--jobs", options.jobs, profile.jobs);
+  fill("--state", options.state, profile.state);
+}
+
+ExitCode profiles_command(Context& context) {
+  // Without a pipeline there are the user's own.
+  std::error_code error;
+  const auto& file = context.options().file;
+  const auto folder = context.options().program                    ? context.pipeline_file().parent_path()
+                      : std::filesystem::is_directory(file, error) ? file
+                                                                   : std::filesystem::absolute(file).parent_path();
+  const auto profiles = spec::find_profiles(folder);
+  nlohmann::json list = nlohmann::json::array();
+  Table table;
+  table.add({"PROFILE", "ORCHESTRATOR", "CLUSTER", "REGISTRY", "STATE", "FILE"});
+  for (const auto& [name, profile] : profiles) {
+    const auto cluster = profile.context + (profile.name_space.empty() ? "" : "/" + profile.name_space);
+    const auto registry = profile.settings.docker.target_repository.value_or("");
+    table.add({name, profile.orchestrator, for_terminal(cluster, false), registry, for_terminal(shown_path(profile.state), false),
+               shown_path(profile.file)});
+    list.push_back({{"profile", name},
+                    {"description", profile.description},
+                    {"orchestrator", profile.orchestrator},
+                    {"context", profile.context},
+                    {"namespace", profile.name_space},
+                    {"registry", registry},
+                    {"state", profile.state.string()},
+                    {"jobs", profile.jobs},
+                    {"file", profile.file.string()}});
+  }
+  if (context.options().json) {
+    context.print_json(list);
+  } else if (table.empty()) {
+    context.print("no profiles; one is written to " + shown_path(folder / "profiles.yaml") +
+                  " as\n  lab: {orchestrator: kubernetes, namespace: ml}\n");
+  } else {
+    context.print(table.render(context.paint()));
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,168 @@
+#include "spec/profile_file.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <nlohmann/json.hpp>
+
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "settings/decode.hpp"
+#include "spec/step_reader.hpp"
+#include "yaml/document.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Strings = std::vector<std::string>;
+
+const Strings profile_keys{"description", "orchestrator", "context", "namespace", "registry", "state", "jobs", "settings"};
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+/// Settings that name files: those of the pipeline's folder, of which a profile knows nothing.
+void refuse_files(const Value& settings, Diagnostics& diagnostics) {
+  const Value* docker = settings.find("docker");
+  if (!docker) return;
+  for (const auto& [key, value] : docker->members) {
+    const bool is_file = key.scalar == "dockerfile" || key.scalar == "build_context_root" || key.scalar == "pyproject_path" ||
+                         (key.scalar == "requirements" && value.kind == Value::Kind::scalar);
+    if (is_file)
+      report(diagnostics, "bad-profile", "'" + key.scalar + "' names a file, and a profile knows no pipeline's folder", key.span,
+             {"a profile is for what goes with the place: `parent_image`, `platform`, `resources`, ..."},
+             "write it under the pipeline's `settings.docker`");
+  }
+}
+
+Profile read_profile(const Value& map, const fs::path& file, Diagnostics& diagnostics) {
+  Profile profile;
+  profile.file = file;
+  report_unknown_keys(map, profile_keys, "a profile", diagnostics);
+  const Value* registry = nullptr;
+  for (const auto& [key, value] : map.members) {
+    if (key.scalar == "description")
+      profile.description = read_text("description", value, formats::text, diagnostics).value_or("");
+    else if (key.scalar == "orchestrator")
+      profile.orchestrator = read_word("orchestrator", value, orchestrator_names(), diagnostics).value_or("");
+    else if (key.scalar == "context")
+      profile.context = read_text("context", value, formats::word, diagnostics).value_or("");
+    else if (key.scalar == "namespace")
+      profile.name_space = read_text("namespace", value, formats::word, diagnostics).value_or("");
+    else if (key.scalar == "registry")
+      registry = &value;
+    else if (key.scalar == "jobs")
+      profile.jobs = read_count("jobs", value, diagnostics).value_or(0);
+    else if (key.scalar == "state") {
+      if (const auto path = read_text("state", value, formats::path, diagnostics)) {
+        const char* home = path->starts_with("~/") ? std::getenv("HOME") : nullptr;
+        profile.state = (home ? fs::path(home) / path->substr(2) : fs::absolute(file).parent_path() / *path).lexically_normal();
+      }
+    } else if (key.scalar == "settings") {
+      profile.settings = decode_settings(value, diagnostics);
+      refuse_files(value, diagnostics);
+    }
+  }
+  if (registry)
+    if (auto repository = read_text("registry", *registry, formats::repository, diagnostics)) {
+      if (profile.settings.docker.target_repository)
+        report(diagnostics, "contradiction", "'registry' is another word for 'settings.docker.target_repository', which this profile has too",
+               registry->span);
+      profile.settings.docker.target_repository = std::move(*repository);
+    }
+  return profile;
+}
+
+/// The values of `after` that `before` has not, as `docker.platform is linux/arm64`.
+void differences(const json& before, const json& after, const std::string& path, Strings& found) {
+  for (const auto& [key, value] : after.items()) {
+    const auto old = before.find(key);
+    const auto name = path.empty() ? key : path + "." + key;
+    if (value.is_object()) {
+      differences(old == before.end() ? json::object() : *old, value, name, found);
+    } else if (old == before.end() || *old != value) {
+      found.push_back(name + " is " + (value.is_string() ? value.get<std::string>() : value.dump()));
+    }
+  }
+}
+
+}  // namespace
+
+Profiles parse_profiles(std::string_view text, const fs::path& file) {
+  Diagnostics diagnostics;
+  Profiles profiles;
+  const auto root = parse_yaml(text, diagnostics);
+  if (root && root->kind != Value::Kind::map)
+    report(diagnostics, "wrong-type", "a file of profiles must be a map, not " + describe(*root), root->span,
+           {"as in `lab: {orchestrator: kubernetes, namespace: ml}`"});
+  if (root && root->kind == Value::Kind::map)
+    for (const auto& [name, value] : root->members) {
+      if (!is_name(name.scalar))
+        report(diagnostics, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be a profile's name", name.span,
+               {"a name has letters, digits, `_`, `-` and `.`, and begins with a letter or digit"});
+      else if (expect_map(name.scalar, value, diagnostics))
+        profiles.emplace(name.scalar, read_profile(value, file, diagnostics));
+    }
+  if (!diagnostics.empty()) throw InputError(std::move(diagnostics), file.string(), std::string(text));
+  return profiles;
+}
+
+std::vector<fs::path> profile_files(const fs::path& pipeline_folder) {
+  std::vector<fs::path> files{pipeline_folder / "profiles.yaml"};
+  if (const char* file = variable("PIPE_PROFILES"))
+    files.emplace_back(file);
+  else if (const char* folder = variable("XDG_CONFIG_HOME"))
+    files.push_back(fs::path(folder) / "pipe/profiles.yaml");
+  else if (const char* home = variable("HOME"))
+    files.push_back(fs::path(home) / ".config/pipe/profiles.yaml");
+  return files;
+}
+
+Profiles find_profiles(const fs::path& pipeline_folder) {
+  Profiles all;
+  for (const auto& file : profile_files(pipeline_folder)) {
+    std::error_code error;
+    if (fs::exists(file, error)) all.merge(parse_profiles(read_file(file), file));
+  }
+  return all;
+}
+
+Profile find_profile(const std::string& name, const fs::path& pipeline_folder) {
+  const auto profiles = find_profiles(pipeline_folder);
+  if (const auto found = profiles.find(name); found != profiles.end()) return found->second;
+  Strings names;
+  for (const auto& [each, profile] : profiles) names.push_back(each);
+  std::string files;
+  for (const auto& file : profile_files(pipeline_folder)) files += (files.empty() ? "" : " and ") + file.string();
+  auto hint = did_you_mean(name, names);
+  throw InputError("there is no profile '" + name + "'", hint.empty() ? "profiles are looked for in " + files : hint);
+}
+
+std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline) {
+  std::vector<std::pair<std::string, Strings>> changes;
+  for (auto& step : pipeline.steps) {
+    const auto before = to_json(step.settings);
+    step.settings = merge(profile.settings, step.settings);
+    Strings found;
+    differences(before, to_json(step.settings), {}, found);
+    const auto& name = step.instance ? step.instance->of : step.name;
+    for (auto& change : found) {
+      auto place = std::ranges::find(changes, change, &std::pair<std::string, Strings>::first);
+      if (place == changes.end()) place = changes.insert(changes.end(), {std::move(change), {}});
+      if (place->second.empty() || place->second.back() != name) place->second.push_back(name);
+    }
+  }
+  Strings told;
+  for (const auto& [change, steps] : changes) {
+    std::string names;
+    for (const auto& step : steps) names += (names.empty() ? " for " : ", ") + step;
+    told.push_back(change + names);
+  }
+  return told;
+}
+
+}  // namespace pipeline::spec

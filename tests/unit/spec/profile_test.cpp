@@ -1,0 +1,85 @@
+// Named places to run in, and what they put under a pipeline's settings.
+#include "spec/profile_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ProfileTest : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("PIPE_PROFILES", (folder.path() / "mine.yaml").c_str(), 1); }
+  void TearDown() override { ::unsetenv("PIPE_PROFILES"); }
+  void write(const char* name, const std::string& text) { write_file_atomically(folder.path() / name, text); }
+  TemporaryFolder folder;
+};
+
+TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
+  write("mine.yaml", "lab: {orchestrator: local}\nhome: {orchestrator: docker, jobs: 3}\n");
+  write("profiles.yaml", "lab: {orchestrator: kubernetes, context: lab, namespace: ml, registry: r.example:5000/team, state: shared}\n");
+  const auto profiles = find_profiles(folder.path());
+  ASSERT_EQ(profiles.size(), 2u);
+  const auto& lab = profiles.at("lab");
+  EXPECT_EQ(lab.orchestrator, "kubernetes");
+  EXPECT_EQ(lab.context, "lab");
+  EXPECT_EQ(lab.name_space, "ml");
+  EXPECT_EQ(lab.settings.docker.target_repository, "r.example:5000/team");
+  EXPECT_EQ(lab.state, folder.path() / "shared");
+  EXPECT_EQ(profiles.at("home").jobs, 3u);
+}
+
+TEST_F(ProfileTest, unknown_one_is_refused_with_the_likely_name) {
+  write("profiles.yaml", "cluster: {orchestrator: kubernetes}\n");
+  try {
+    find_profile("clusters", folder.path());
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("there is no profile 'clusters'"));
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'cluster'?"));
+  }
+}
+
+TEST_F(ProfileTest, none_at_all_names_the_files_that_are_looked_for) {
+  try {
+    find_profile("lab", folder.path());
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr((folder.path() / "profiles.yaml").string()));
+    EXPECT_THAT(error.what(), HasSubstr((folder.path() / "mine.yaml").string()));
+  }
+}
+
+TEST_F(ProfileTest, what_the_pipeline_says_wins_and_what_changes_is_told) {
+  write("profiles.yaml", "lab: {settings: {docker: {parent_image: 'cuda:12', platform: linux/arm64}, resources: {memory: 2GiB}}}\n");
+  PipelineSpec pipeline;
+  pipeline.steps.resize(2);
+  pipeline.steps[0].name = "train";
+  pipeline.steps[1].name = "plot";
+  pipeline.steps[1].settings.docker.parent_image = "debian:bookworm-slim";
+  const auto told = apply(find_profile("lab", folder.path()), pipeline);
+  EXPECT_EQ(pipeline.steps[0].settings.docker.parent_image, "cuda:12");
+  EXPECT_EQ(pipeline.steps[1].settings.docker.parent_image, "debian:bookworm-slim");
+  EXPECT_EQ(pipeline.steps[1].settings.docker.platform, "linux/arm64");
+  EXPECT_THAT(told, ElementsAre("docker.parent_image is cuda:12 for train", "docker.platform is linux/arm64 for train, plot",
+                                "resources.memory is 2147483648 for train, plot"));
+}
+
+TEST_F(ProfileTest, one_that_only_names_a_place_changes_no_settings) {
+  write("profiles.yaml", "lab: {orchestrator: kubernetes}\n");
+  PipelineSpec pipeline;
+  pipeline.steps.resize(1);
+  EXPECT_THAT(apply(find_profile("lab", folder.path()), pipeline), IsEmpty());
+}
+
+}  // namespace
+}  // namespace pipeline::spec
