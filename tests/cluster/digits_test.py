@@ -1,26 +1,14 @@
 """examples/digits on a cluster: one option more than the run on this machine, the same results; and what has run in one place is reused in the other."""
 
-import os
-import pathlib
+import json
 import shutil
-import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/e2e"))
-from support import PipeTest  # noqa: E402
-
-TEST_BED = pathlib.Path("/var/lib/pipe-testbed/kubernetes/kubeconfig")
-KUBECONFIG = os.environ.get("KUBECONFIG") or (str(TEST_BED) if TEST_BED.exists() else "")
+from support_cluster import ROOT, ClusterTest, needs_cluster
 
 
-@unittest.skipUnless(KUBECONFIG, "no cluster: KUBECONFIG is not set, and scripts/testbed/kubernetes has not been started")
-class DigitsTest(PipeTest):
-    orchestrator = "kubernetes"
-
-    def environment(self, env: dict) -> dict:
-        return super().environment({"KUBECONFIG": KUBECONFIG, **env})
-
+@needs_cluster
+class DigitsTest(ClusterTest):
     def setUp(self):
         super().setUp()
         shutil.copytree(ROOT / "examples/digits", self.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".pipe"))
@@ -44,6 +32,19 @@ class DigitsTest(PipeTest):
         here = self.run_pipe("--no-cache")
         self.assertEqual(set(here.steps().values()), {"succeeded"}, here)
         self.assertEqual(self.artifact("evaluate.metrics"), metrics)
+
+    def test_only_the_training_is_on_the_cluster(self):
+        pipeline = self.folder / "pipeline.yaml"
+        text = pipeline.read_text()
+        for model in ("logistic", "svc", "forest"):
+            text = text.replace(f"  train-{model}:\n", f"  train-{model}:\n    orchestrator: kubernetes\n")
+        pipeline.write_text(text)
+        self.orchestrator = "docker"
+        result = self.run_pipe()
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        self.assertEqual(result.events("run_started")[0]["orchestrator"], "docker, kubernetes")
+        self.assertGreater(json.loads(self.artifact("evaluate.metrics"))["svc"]["accuracy"], 0.97)
+        self.assert_nothing_left()
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ inline std::vector<std::string> golden_names(const std::filesystem::path& folder
 inline void expect_golden(const std::string& text, const std::filesystem::path& folder, const std::string& name) {
   const auto expected = folder / (name + ".expected");
   if (std::getenv("PIPE_ACCEPT")) {
-    std::ofstream(expected, std::ios::binary) << text;
+    std::filesystem::create_directories(folder);
+    write_file_atomically(expected, text);
     return;
   }
   ASSERT_TRUE(std::filesystem::exists(expected)) << "no " << expected << "; PIPE_ACCEPT=1 writes it";

@@ -1,0 +1,78 @@
+"""The API server restarted, its connections cut, its history gone, its queue full, in the middle of a run: it completes, and nothing runs twice."""
+
+import threading
+import time
+import unittest
+
+from support_cluster import ClusterTest, needs_cluster, needs_test_bed, test_bed
+
+
+@needs_cluster
+@needs_test_bed
+class FaultsTest(ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.write("count.sh", "for i in 1 2 3 4; do echo $1 $i; sleep 1; done; echo $1 > $2\n")
+
+    def run_beside(self, disturb) -> None:
+        steps = {}
+        for row in range(3):
+            for lane in "abcd":
+                name = f"{self.mark}{lane}{row}"
+                steps[name] = {"command": f"sh count.sh {name} ${{outputs.x}}", "outputs": ["x"], "code": "count.sh"}
+                if row:
+                    steps[name]["inputs"] = {"before": f"{self.mark}{lane}{row - 1}.x"}
+        self.pipeline(steps, {"parent_image": "debian:bookworm-slim"}, name=self.mark)
+        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+        errors = []
+
+        def work():
+            try:
+                time.sleep(3)
+                disturb()
+            except Exception as error:  # noqa: BLE001
+                errors.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        result = self.finish(process, timeout=280)
+        thread.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        self.assertEqual({event["attempts"] for event in result.events("step_finished")}, {1}, result)
+        made = self.pods_made()
+        self.assertEqual(set(made.values()), {1}, made)
+        self.assertEqual(len(made), len(steps))
+        for name in steps:
+            self.assertEqual([line for line in self.pipe("logs", "latest", name).out.splitlines() if name in line],
+                             [f"{name} {i}" for i in range(1, 5)], "each line of the log once")
+        self.assertEqual(self.jobs(), [])
+
+    def test_api_server_restarts(self):
+        def disturb():
+            for _ in range(2):
+                test_bed("restart-api")
+                time.sleep(2)
+
+        self.run_beside(disturb)
+
+    def test_history_is_compacted_while_nobody_is_connected(self):
+        def disturb():
+            test_bed("compact")
+            test_bed("restart-api")
+            test_bed("compact")
+
+        self.run_beside(disturb)
+
+    def test_server_that_is_too_busy_is_asked_again_later(self):
+        self.addCleanup(test_bed, "restart-api")
+
+        def disturb():
+            test_bed("restart-api", "--feature-gates=APIPriorityAndFairness=false", "--max-requests-inflight=2", "--max-mutating-requests-inflight=1")
+
+        self.run_beside(disturb)
+
+
+if __name__ == "__main__":
+    unittest.main()

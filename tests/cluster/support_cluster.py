@@ -1,0 +1,49 @@
+"""What tests of `pipe` against a cluster share: which one, and what was made there."""
+
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from support import PipeTest  # noqa: E402
+
+TEST_BED = pathlib.Path("/var/lib/pipe-testbed/kubernetes/kubeconfig")
+KUBECONFIG = os.environ.get("KUBECONFIG") or (str(TEST_BED) if TEST_BED.exists() else "")
+needs_cluster = unittest.skipUnless(KUBECONFIG, "no cluster: KUBECONFIG is not set, and scripts/testbed/kubernetes has not been started")
+needs_test_bed = unittest.skipUnless(KUBECONFIG == str(TEST_BED), "not the test bed's cluster: others are left alone")
+
+
+def test_bed(*words: str) -> str:
+    done = subprocess.run([ROOT / "scripts/testbed/kubernetes", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(words)}: {done.stderr}")
+    return done.stdout
+
+
+def kubectl(*words: str) -> str:
+    return test_bed("kubectl", "--kubeconfig", KUBECONFIG, *words)
+
+
+class ClusterTest(PipeTest):
+    orchestrator = "kubernetes"
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({"KUBECONFIG": KUBECONFIG, **env})
+
+    def jobs(self) -> list[str]:
+        """Those that are there, of this test's pipeline."""
+        return kubectl("get", "jobs", "-l", f"pipe.pipeline={self.mark}", "-o", "name").split()
+
+    def pods_made(self) -> collections.Counter:
+        """How many pods each of this test's Jobs has ever had, by the cluster's own notes."""
+        made = collections.Counter()
+        for event in json.loads(kubectl("get", "events", "--field-selector", "reason=SuccessfulCreate,involvedObject.kind=Job", "-o", "json"))["items"]:
+            name = event["involvedObject"]["name"]
+            if self.mark in name:
+                made[name] += event.get("count") or 1
+        return made
