@@ -1,6 +1,7 @@
 #include "cli/commands.hpp"
 #include "cli/completion_scripts.hpp"
 #include "cli/context.hpp"
+#include "spec/profile_file.hpp"
 
 namespace pipeline::cli {
 
@@ -10,10 +11,14 @@ ExitCode completion_command(Context& context) {
   return ExitCode::ok;
 }
 
-/// What the scripts ask while the user types: identifiers of runs, the steps of one, its artifacts, the steps of a file. Silent about every error.
+/// What the scripts ask while the user types: identifiers of runs, the steps of one, its artifacts, the steps of a file, profiles. Silent about every error.
 ExitCode complete_command(Context& context) {
   const auto& options = context.options();
   try {
+    if (options.words == "profiles") {
+      for (const auto& [name, profile] : spec::find_profiles(std::filesystem::current_path())) context.print(name + "\n");
+      return ExitCode::ok;
+    }
     const auto state = context.existing_state();
     if (!state) return ExitCode::ok;
     auto& runs = context.runs(*state);

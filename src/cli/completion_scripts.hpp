@@ -10,44 +10,47 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan render build runs show logs artifacts cancel import init doctor gpus clean instances schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan render build runs show logs artifacts cancel resume import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
     --state | --template-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
     --copy) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-    --orchestrator | -o) COMPREPLY=($(compgen -W "docker local" -- "$cur")); return ;;
+    --orchestrator | -o) COMPREPLY=($(compgen -W "docker local kubernetes" -- "$cur")); return ;;
     --output) COMPREPLY=($(compgen -W "text json" -- "$cur")); return ;;
     --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
+    --profile) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;
     --step | -s) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
-    --param | -p | --jobs | -j | --limit | --keep | --attempt | --pipeline) return ;;
+    --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline) return ;;
   esac
   case $command in
-    run) words="--param --orchestrator --step --jobs --no-cache --execution-mode --template-dir --state --output" ;;
+    run) words="--param --orchestrator --context --namespace --profile --step --jobs --no-cache --execution-mode --template-dir --state --output" ;;
     validate) words="--param --output" ;;
-    plan) words="--param --orchestrator --step --no-cache --verbose --template-dir --state --output" ;;
-    render) words="--param --step --template-dir --output" ;;
-    build) words="--param --orchestrator --step --template-dir --state --output" ;;
+    plan) words="--param --orchestrator --context --namespace --profile --step --no-cache --verbose --template-dir --state --output" ;;
+    render) words="--param --orchestrator --context --namespace --profile --step --template-dir --output" ;;
+    build) words="--param --orchestrator --context --namespace --profile --step --template-dir --state --output" ;;
     runs) words="--pipeline --limit --state --output" ;;
     show) words="--state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
     artifacts) words="--copy --state --output" ;;
     cancel) words="--now --state --output" ;;
+    resume) words="--jobs --state --output" ;;
     import) words="--out" ;;
     init | gpus) words="--output" ;;
     instances) words="--gpus --class --gpu-memory --compute-capability --memory --cpus --arch --output" ;;
     doctor) words="--state --output" ;;
     clean) words="--containers --images --runs --keep --all --dry-run --state --output" ;;
-    schema) words="--output" ;;
+    kubernetes) words="rbac --namespace --subject" ;;
+    profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan render build runs show logs artifacts cancel import init doctor gpus clean instances schema completion" ;;
+    help) words="run validate plan render build runs show logs artifacts cancel resume import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
-      run | validate | plan | render | build) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
+      run | validate | plan | render | build | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
       import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-      show | cancel) words=$(pipe __complete runs 2>/dev/null) ;;
+      show | cancel | resume) words=$(pipe __complete runs 2>/dev/null) ;;
       logs | artifacts)
         if ((COMP_CWORD == 2)); then words=$(pipe __complete runs 2>/dev/null)
         elif [[ $command == logs ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
@@ -65,18 +68,21 @@ inline constexpr std::string_view zsh_completion = R"SH(#compdef pipe
 _pipe_runs() { local -a runs; runs=(${(f)"$(pipe __complete runs 2>/dev/null)"}); compadd -a runs }
 _pipe_steps() { local -a steps; steps=(${(f)"$(pipe __complete steps ${words[2]:-latest} 2>/dev/null)"}); compadd -a steps }
 _pipe_all_steps() { local -a steps; steps=(${(f)"$(pipe __complete steps 2>/dev/null)"}); compadd -a steps }
+_pipe_profiles() { local -a found; found=(${(f)"$(pipe __complete profiles 2>/dev/null)"}); compadd -a found }
 _pipe_artifacts() { local -a found; found=(${(f)"$(pipe __complete artifacts ${words[2]:-latest} 2>/dev/null)"}); compadd -a found }
 _pipe() {
   local -a commands file orchestrator step template state output
   commands=(
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
-    'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run' 'init:write a pipeline to start from'
+    'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
+    'resume:go on with a run whose process was killed' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
-    'completion:print a completion script' 'help:explain a command')
+    'kubernetes:print the Role that a cluster takes' 'profiles:list named places to run in' 'completion:print a completion script' 'help:explain a command')
   file=('*'{-p,--param}'[set a parameter]:NAME=VALUE: ' '::file:_files -g "*.y(a|)ml"')
-  orchestrator=({-o,--orchestrator}'[where steps run]:name:(docker local)')
+  orchestrator=({-o,--orchestrator}'[where steps run]:name:(docker local kubernetes)' '--context[of the kubeconfig]:name: ' '--namespace[in the cluster]:name: '
+    '--profile[named place to run in]:name:_pipe_profiles')
   step=({-s,--step}'[only this step]:step:_pipe_all_steps')
   template=('--template-dir[templates of your own]:folder:_files -/')
   state=('--state[state folder]:folder:_files -/')
@@ -89,13 +95,14 @@ _pipe() {
       '--execution-mode[when a step fails]:mode:(fail_fast stop_on_failure continue_on_failure)' ;;
     validate) _arguments $file $output ;;
     plan) _arguments $file $orchestrator $step $template $state $output '--no-cache[plan for --no-cache]' {-v,--verbose}'[list code files and key parts]' ;;
-    render) _arguments $file $step $template $output ;;
+    render) _arguments $file $orchestrator $step $template $output ;;
     build) _arguments $file $orchestrator $step $template $state $output ;;
     runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' {-n,--limit}'[at most]:N: ' ;;
     show) _arguments $state $output ':run:_pipe_runs' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     artifacts) _arguments $state $output '--copy[copy out]:destination:_files' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
     cancel) _arguments $state $output '--now[kill at once]' ':run:_pipe_runs' ;;
+    resume) _arguments $state $output {-j,--jobs}'[steps at a time]:N: ' ':run:_pipe_runs' ;;
     init) _arguments $output ':folder:_files -/' ;;
     import) _arguments {-o,--out}'[write to]:file:_files' ':file:_files -g "*.json"' ;;
     gpus) _arguments $output ;;
@@ -104,6 +111,8 @@ _pipe() {
     doctor) _arguments $state $output ;;
     clean) _arguments $state $output '--containers[of dead runs]' '--images[that pipe has built]' '--runs[with logs and artifacts]' '--keep[the newest]:N: ' \
       '--all[all of these]' {-n,--dry-run}'[only say what]' ;;
+    kubernetes) _arguments '--namespace[of the Role]:name: ' '--subject[whom it is bound to]:KIND\:NAME: ' ':what:(rbac)' ;;
+    profiles) _arguments $output '::file:_files' ;;
     schema) _arguments $output ;;
     completion) _arguments ':shell:(bash zsh fish)' ;;
     help) _describe command commands ;;
@@ -113,20 +122,24 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan render build runs show logs artifacts cancel import init doctor gpus clean instances schema completion help
+set -l commands run validate plan render build runs show logs artifacts cancel resume import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build" -F
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build" -s p -l param -x -d "set a parameter"
-complete -c pipe -n "__fish_seen_subcommand_from run plan build" -s o -l orchestrator -x -a "docker local"
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s o -l orchestrator -x -a "docker local kubernetes"
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l context -l namespace -x
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l profile -x -a "(pipe __complete profiles 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -a rbac
+complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -l namespace -l subject -x
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s s -l step -x -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l template-dir -r
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l no-cache -d "run every step"
-complete -c pipe -n "__fish_seen_subcommand_from run" -s j -l jobs -x -d "steps at a time"
+complete -c pipe -n "__fish_seen_subcommand_from run resume" -s j -l jobs -x -d "steps at a time"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
 complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"
-complete -c pipe -n "__fish_seen_subcommand_from show logs artifacts cancel" -a "(pipe __complete runs 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from show logs artifacts cancel resume" -a "(pipe __complete runs 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from logs" -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
@@ -142,8 +155,8 @@ complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_6
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
-complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show logs artifacts cancel doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build runs show logs artifacts cancel init doctor gpus clean instances schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show logs artifacts cancel resume doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build runs show logs artifacts cancel resume init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

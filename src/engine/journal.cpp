@@ -69,7 +69,7 @@ std::map<std::string, CutOff> Journal::run_resumed(const std::string& orchestrat
       }
       state.key = record.key;
       if (state.effort.attempts > 0) cut_off.emplace(step->name, std::move(state));
-      runs_.put_step(record_of(*step, StepStatus::pending));
+      runs_.put_step(record_of(*step, StepStatus::pending, record.key));  // this driver may be killed before it comes to it
     }
   });
   tell_of_start(steps);

@@ -107,6 +107,7 @@ Profiles parse_profiles(std::string_view text, const fs::path& file) {
       else if (expect_map(name.scalar, value, diagnostics))
         profiles.emplace(name.scalar, read_profile(value, file, diagnostics));
     }
+  std::ranges::stable_sort(diagnostics, {}, [](const Diagnostic& each) { return std::pair(each.span.line, each.span.column); });
   if (!diagnostics.empty()) throw InputError(std::move(diagnostics), file.string(), std::string(text));
   return profiles;
 }

@@ -54,7 +54,7 @@ class ResumeTest(ClusterTest):
 
     def test_one_that_has_ended_or_goes_on_is_not_resumed(self):
         self.pipeline({"x": {"command": ["true"]}}, {"parent_image": "debian:bookworm-slim"}, name=self.mark)
-        self.assertIn("no run", self.pipe("resume").text)
+        self.assertIn("there is no state folder", self.pipe("resume").text)
         self.run_pipe()
         result = self.pipe("resume")
         self.assertEqual(result.code, 2, result)

@@ -118,7 +118,7 @@ TEST(Completion, knows_every_command_and_option) {
       EXPECT_NE(fish_completion.find("-l " + option.substr(2)), fish_completion.npos) << name << " " << option;
     }
   }
-  EXPECT_EQ(commands, 18);
+  EXPECT_EQ(commands, 21);
 }
 
 }  // namespace

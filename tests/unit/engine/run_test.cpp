@@ -373,6 +373,20 @@ TEST_F(ResumedRun, what_was_done_stays_and_what_may_still_run_is_joined) {
   for (const auto& step : runs.steps("run-1")) EXPECT_EQ(step.status, StepStatus::succeeded) << step.name;
 }
 
+TEST_F(ResumedRun, a_second_driver_that_is_killed_before_it_joined_makes_no_difference) {
+  kill_during("train");
+  const auto state = folder.path() / "state", left = folder.path() / "left";
+  recorder.on_event = [=](const Event& event) {
+    if (std::get_if<event::RunStarted>(&event)) std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+  };
+  run({.resume = true, .run_id = "run-1"});
+  recorder.on_event = {};
+  take_over(left);
+  far->joined.clear();
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, ElementsAre("train.1"));
+}
+
 TEST_F(ResumedRun, what_it_made_itself_is_taken_whatever_the_cache_may_give) {
   for (auto& each : pipeline.steps) each.cache = false;
   kill_during("train");
