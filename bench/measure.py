@@ -21,6 +21,7 @@ class Samples:
     wall_s: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
     max_rss_kib: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)  # of a server, where it counts them
     absent: str = ""
 
     def median(self) -> float:
@@ -56,7 +57,8 @@ class Bench:
             raise Failed(f"`{' '.join(map(os.path.basename, command.argv[:2]))}` ended with exit code {code}: {' | '.join(tail)}")
         return json.loads(report.read_text())
 
-    def alternate(self, contestants: Contestants, rounds: int, between: Callable[[], None] = lambda: None) -> dict[str, Samples]:
+    def alternate(self, contestants: Contestants, rounds: int, between: Callable[[], None] = lambda: None,
+                  requests: Callable[[], int] | None = None) -> dict[str, Samples]:
         """A B C A B C ... Whoever fails is out, with the reason."""
         samples = {name: Samples() for name in contestants}
         for number in range(rounds):
@@ -74,6 +76,8 @@ class Bench:
                 samples[name].wall_s.append(sample["wall_s"])
                 samples[name].cpu_s.append(sample["cpu_s"])
                 samples[name].max_rss_kib.append(sample["max_rss_kib"])
+                if requests:
+                    samples[name].requests.append(requests())
                 print(f"bench:   round {number + 1}: {name} {sample['wall_s'] * 1000:.1f} ms", file=sys.stderr)
         return samples
 

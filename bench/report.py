@@ -36,6 +36,8 @@ def markdown(about: dict[str, str], versions: dict[str, str], absent: dict[str, 
 def table(section: Section) -> list[str]:
     columns = ["", "median ms", "least ms", "most ms"]
     columns += ["ms a step"] if section.steps else []
+    counts_requests = any(samples.requests for samples in section.samples.values())
+    columns += ["steps a second", "requests a step"] if counts_requests else []
     columns += [f"ms a step above {section.floor}"] if section.floor else []
     columns += ["times pipe"] if "pipe" in section.samples else []
     columns += ["CPU ms", "peak MiB", "target"]
@@ -49,6 +51,7 @@ def table(section: Section) -> list[str]:
         ratio = paired(section.samples, name, "pipe", lambda own, pipe: own / pipe)
         row = [name, ms(samples.median()), ms(min(samples.wall_s)), ms(max(samples.wall_s))]
         row += [ms(samples.median() / section.steps)] if section.steps else []
+        row += [number(section.steps / samples.median()), number(middle(samples.requests) / section.steps)] if counts_requests else []
         row += [number(above)] if section.floor else []
         row += [number(ratio)] if "pipe" in section.samples else []
         row += [ms(middle(samples.cpu_s)), f"{middle(samples.max_rss_kib) / 1024:.0f}", verdict(section, name, samples.median() * 1000, above, ratio)]

@@ -17,6 +17,7 @@ import machine
 import model
 from measure import Bench, Samples, fresh
 from model import Absent, Command, Peer
+from peers.cluster import Kubectl, PipeOnCluster, StandInCluster
 from peers.dsl import EMPTY, HEADER, JSON, PIPELINE, Dsl, by_hand, compile_command, copied, emptied, standard_headers
 from peers.make import Make
 from peers.ninja import Ninja
@@ -26,7 +27,7 @@ from peers.snakemake import Snakemake
 from peers.zenml import ZenML
 from report import Section, markdown, read
 
-SECTIONS = ("start", "processes", "noop", "containers", "zenml", "images", "dsl")
+SECTIONS = ("start", "processes", "noop", "containers", "zenml", "images", "dsl", "cluster")
 
 
 class Runner:
@@ -185,6 +186,22 @@ class Runner:
         emptied(place)
 
 
+    def cluster(self, program: str) -> None:
+        sizes = (100, 300) if self.options.quick else (1000, 10000)
+        try:
+            with StandInCluster(program, self.bench.folder(), nodes=20) as cluster:
+                peers = [PipeOnCluster(program, cluster), Kubectl(cluster)]
+                for count in sizes:
+                    contestants = {peer.name: lambda peer=peer, count=count: peer.fan_out(count, self.bench.folder()) for peer in peers}
+                    if count > 1000:
+                        contestants.pop(Kubectl.name)  # its wait asks for each Job by itself
+                    samples = self.bench.alternate(contestants, 1, requests=cluster.requests)
+                    self.section(f"{count:,} steps `true` as Jobs of a cluster, wide, 100 at a time; its nodes are stand-ins that end each pod at once", samples, [],
+                                 steps=count)
+        except Absent as reason:
+            self.section("Steps as Jobs of a cluster", {PipeOnCluster.name: Samples(absent=str(reason))}, [])
+
+
 def same_options(bench: Bench, pipe: Pipe) -> dict:
     """The options of pipe's containers, read from one that is running."""
     folder = bench.folder()
@@ -251,6 +268,7 @@ def main() -> int:
         "containers": lambda: runner.containers([pipe, ninja, snakemake], raw, pipe),
         "zenml": lambda: runner.zenml(pipe, zenml),
         "images": lambda: runner.images(pipe, zenml),
+        "cluster": lambda: runner.cluster(pipe.program),
         "dsl": lambda: runner.dsl(Dsl(options.tools), pipe),
     }
     try:
