@@ -22,7 +22,7 @@ class FaultsTest(ClusterTest):
                 steps[name] = {"command": f"sh count.sh {name} ${{outputs.x}}", "outputs": ["x"], "code": "count.sh"}
                 if row:
                     steps[name]["inputs"] = {"before": f"{self.mark}{lane}{row - 1}.x"}
-        self.pipeline(steps, {"parent_image": "debian:bookworm-slim"}, name=self.mark)
+        self.pipeline(steps)
         process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
         errors = []
 

@@ -22,7 +22,7 @@ class ResumeTest(ClusterTest):
             for lane in "ab":
                 before = {} if row == 0 else {"inputs": {"before": f"{self.mark}{lane}{row - 1}.pod"}}
                 steps[f"{self.mark}{lane}{row}"] = {**step, **before, "cache": row % 2 == 0}
-        self.pipeline(steps, {"parent_image": "debian:bookworm-slim"}, name=self.mark)
+        self.pipeline(steps)
         return steps
 
     def test_nothing_runs_twice_however_often_the_driver_is_killed(self):
@@ -53,7 +53,7 @@ class ResumeTest(ClusterTest):
         self.assert_nothing_left()
 
     def test_one_that_has_ended_or_goes_on_is_not_resumed(self):
-        self.pipeline({"x": {"command": ["true"]}}, {"parent_image": "debian:bookworm-slim"}, name=self.mark)
+        self.pipeline({"x": {"command": ["true"]}})
         self.assertIn("there is no state folder", self.pipe("resume").text)
         self.run_pipe()
         result = self.pipe("resume")

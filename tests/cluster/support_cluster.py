@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from support import PipeTest  # noqa: E402
+from support import PipeTest, wait_until  # noqa: E402, F401
 
 TEST_BED = pathlib.Path("/var/lib/pipe-testbed/kubernetes/kubeconfig")
 KUBECONFIG = os.environ.get("KUBECONFIG") or (str(TEST_BED) if TEST_BED.exists() else "")
@@ -34,6 +34,11 @@ class ClusterTest(PipeTest):
 
     def environment(self, env: dict) -> dict:
         return super().environment({"KUBECONFIG": KUBECONFIG, **env})
+
+    def pipeline(self, steps: dict, docker_settings: dict | None = None, **top) -> pathlib.Path:
+        """Without what only an engine honours."""
+        document = {"name": self.mark, "settings": {"docker": {"parent_image": "debian:bookworm-slim", **(docker_settings or {})}}, "steps": steps, **top}
+        return self.write("pipeline.yaml", json.dumps(document, indent=2))
 
     def jobs(self) -> list[str]:
         """Those that are there, of this test's pipeline."""

@@ -72,7 +72,9 @@ class JobRun {
   bool is_lost(const PodNews& news);
   bool is_hopeless(const PodNews& news);
   void say_why(const PodNews& news);
+  Task<json> events_of(std::string name, std::string selector);
   Task<> add_warnings(Failure& failure);
+  Task<> explain(Failure& failure);
 
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
@@ -207,17 +209,28 @@ void JobRun::say_why(const PodNews& news) {
   attempt_.log.write(Stream::err, "[kubernetes] waiting: " + said_ + "\n");
 }
 
+Task<json> JobRun::events_of(std::string name, std::string selector) {
+  try {
+    const auto query = "?fieldSelector=" + kubernetes::url_encode(selector + "involvedObject.name=" + name);
+    co_return co_await client_.get("read the events of " + name, client_.path("", "events") + query);
+  } catch (const EnvironmentError& error) { log::info(error.what()); }
+  co_return json::object();
+}
+
 /// What the cluster has noted of the Job or its pod: mounts that fail, quotas.
 Task<> JobRun::add_warnings(Failure& failure) {
-  const auto name = there_is_no_pod() ? name_ : pod_name();
-  try {
-    const auto query = "?fieldSelector=" + kubernetes::url_encode("type=Warning,involvedObject.name=" + name);
-    const auto events = co_await client_.get("read the events of " + name, client_.path("", "events") + query);
-    for (const auto& event : kubernetes::list_at(events, "/items")) {
-      auto line = text_at(event, "/reason") + ": " + text_at(event, "/message");
-      if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end()) failure.details.push_back(std::move(line));
-    }
-  } catch (const EnvironmentError& error) { log::info(error.what()); }
+  const auto events = co_await events_of(there_is_no_pod() ? name_ : pod_name(), "type=Warning,");
+  for (const auto& event : kubernetes::list_at(events, "/items")) {
+    auto line = text_at(event, "/reason") + ": " + text_at(event, "/message");
+    if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end()) failure.details.push_back(std::move(line));
+  }
+}
+
+/// A pod that is gone may not say why, where the cluster's events do.
+Task<> JobRun::explain(Failure& failure) {
+  if (failure.kind != FailureKind::infrastructure || !is_unexplained(entry_.pod)) co_return;
+  const auto events = co_await events_of(pod_name(), "");
+  if (auto better = explained(entry_.pod, events)) failure = std::move(*better);
 }
 
 /// Until the pod has ended, or will have no end; stops it when that is wanted.
@@ -310,10 +323,7 @@ std::optional<Failure> JobRun::judge() {
   if (failure_) return failure_;
   if (stopping_ != StopLevel::none) return stopping_ == StopLevel::graceful && code == 128 + 9 ? killed() : cancelled();
   if (entry_.pod.is_null())
-    return Failure{FailureKind::infrastructure,
-                   "its Job " + name_ + " was deleted by somebody else before it had a pod",
-                   {"`retry:` lets the step begin again"},
-                   {}};
+    return Failure{FailureKind::infrastructure, "its Job " + name_ + " was deleted by somebody else before it had a pod", {begun_again}, {}};
   const PodEnd end{first_errors_, last_output_};
   return failure_of_pod(entry_.pod, attempt_, place_.image, end);
 }
@@ -331,6 +341,7 @@ Task<AttemptResult> JobRun::run() {
   if (log_ && log_->error()) std::rethrow_exception(log_->error());
   result.exit_code = exit_code_of(entry_.pod);
   result.failure = judge();
+  if (result.failure) co_await explain(*result.failure);
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   co_return result;
 }

@@ -71,13 +71,13 @@ std::optional<Failure> infrastructure(const json& pod) {
     if (reason == "PreemptionByScheduler" || reason == "PreemptionByKubeScheduler") what = "was preempted by a pod of higher priority";
     if (reason == "DeletionByTaintManager") what = "had to leave its node, which got a taint that it does not tolerate";
     if (reason == "EvictionByEvictionAPI") what = "was evicted, as when a node is drained";
-    return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, why), {"`retry:` lets the step begin again elsewhere"}, {}};
+    return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, why), {begun_again}, {}};
   }
   if (const auto reason = text_at(pod, "/status/reason"); !reason.empty()) {
     const auto message = text_at(pod, "/status/message");
     if (reason == "DeadlineExceeded") return Failure{FailureKind::timed_out, with(place_of(pod) + " ran longer than its deadline", message), {}, {}};
     std::string what = "failed with " + reason;
-    std::vector<std::string> hints{"`retry:` lets the step begin again elsewhere"};
+    std::vector<std::string> hints{begun_again};
     if (reason == "Evicted") {
       what = "was evicted by its node";
       hints.insert(hints.begin(), "a step that says what it needs under `resources` is put where there is room, and is among the last to be evicted");
@@ -88,10 +88,15 @@ std::optional<Failure> infrastructure(const json& pod) {
     if (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf")) what = "was not taken by its node (" + reason + ")";
     return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, message), std::move(hints), {}};
   }
-  if (leaving)
-    return Failure{FailureKind::infrastructure, place_of(pod) + " was deleted by somebody else", {"`retry:` lets the step begin again"}, {}};
+  if (leaving) return Failure{FailureKind::infrastructure, place_of(pod) + " was deleted by somebody else", {begun_again}, {}};
   return std::nullopt;
 }
+
+constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
+    {"Preempted", "was preempted by a pod of higher priority"},
+    {"TaintManagerEviction", "had to leave its node, which got a taint that it does not tolerate"},
+    {"NodeControllerEviction", "was lost with its node"},
+};
 
 /// `cpu 1500m, memory 1.0 GiB, nvidia.com/gpu 8`
 std::string requests_of(const json& pod) {
@@ -143,7 +148,7 @@ PodNews news_of(const json& pod) {
     return news;
   }
   news.stage = "container";
-  news.hopeless = Failure{FailureKind::infrastructure,
+  news.hopeless = Failure{FailureKind::not_started,
                           place_of(pod) + " has not started within " + format_duration(for_a_node) + (reason.empty() ? "" : " (" + reason + ")"),
                           {},
                           {}};
@@ -158,12 +163,23 @@ PodNews news_of_job(const json& job) {
     news.waits_for = "its Job is suspended, as by a queue that has no room for it yet";
     return news;
   }
-  news.hopeless = Failure{FailureKind::infrastructure,
-                          "its Job " + text_at(job, "/metadata/name") + " has not come to a pod within " + format_duration(for_a_node),
-                          {},
-                          {}};
+  news.hopeless = Failure{
+      FailureKind::not_started, "its Job " + text_at(job, "/metadata/name") + " has not come to a pod within " + format_duration(for_a_node), {}, {}};
   news.patience = for_a_node;
   return news;
+}
+
+bool is_unexplained(const json& pod) {
+  return !text_at(pod, "/metadata/deletionTimestamp").empty() && text_at(pod, "/status/reason").empty() &&
+         text_at(condition(pod, "DisruptionTarget"), "/status") != "True";
+}
+
+std::optional<Failure> explained(const json& pod, const json& events) {
+  for (const auto& event : list_at(events, "/items"))
+    for (const auto& [reason, what] : reasons_of_events)
+      if (text_at(event, "/reason") == reason)
+        return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, text_at(event, "/message")), {begun_again}, {}};
+  return std::nullopt;
 }
 
 std::optional<int> exit_code_of(const json& pod) {
@@ -177,9 +193,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt, c
   const auto code = exit_code_of(pod);
   if (code == 0 && text_at(pod, "/status/phase") != "Failed") return std::nullopt;
   if (auto failure = infrastructure(pod)) return failure;
-  if (!code)
-    return Failure{
-        FailureKind::infrastructure, place_of(pod) + " ended, and nothing is known of its container", {"`retry:` lets the step begin again"}, {}};
+  if (!code) return Failure{FailureKind::infrastructure, place_of(pod) + " ended, and nothing is known of its container", {begun_again}, {}};
   const auto reason = text_at(terminated, "/reason"), message = text_at(terminated, "/message");
   if (reason == "OOMKilled") {
     const auto& memory = attempt.step.settings.resources.memory;

@@ -12,6 +12,9 @@
 
 namespace pipeline {
 
+/// What may be done about failures that are no fault of the step.
+inline constexpr const char* begun_again = "a step is begun again as often as `retry.max_infrastructure_retries` says";
+
 /// What a pod is about, as its status tells.
 struct PodNews {
   enum class Phase { waiting, running, ended };
@@ -32,6 +35,11 @@ struct PodEnd {
 };
 /// Of a pod that has ended, or is on its way out though nobody of ours has sent it away. Nothing for an exit code of 0.
 std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const Attempt& attempt, const std::string& image, const PodEnd& end);
+/// Whether the pod was deleted and does not say why, as before Kubernetes 1.26: then events() may tell.
+bool is_unexplained(const nlohmann::json& pod);
+/// Why, by the cluster's events of the pod: preempted, driven away by a taint, lost with its node. Nothing: they do not tell either.
+std::optional<Failure> explained(const nlohmann::json& pod, const nlohmann::json& events);
+
 /// The exit code of its container, if that has ended.
 std::optional<int> exit_code_of(const nlohmann::json& pod);
 

@@ -118,5 +118,24 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
   EXPECT_EQ(news_of(pod(container({{"running", json::object()}}))).phase, PodNews::Phase::running);
 }
 
+TEST(PodNews, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
+  auto gone = pod({{"phase", "Running"}});
+  EXPECT_FALSE(is_unexplained(gone));
+  gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z";
+  EXPECT_TRUE(is_unexplained(gone));
+  const auto events = [](const char* reason) {
+    return json{{"items", {{{"reason", "Started"}, {"message", "m"}}, {{"reason", reason}, {"message", "by default/high on node n1"}}}}};
+  };
+  const auto failure = explained(gone, events("Preempted"));
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->kind, FailureKind::infrastructure);
+  EXPECT_EQ(failure->message, "the pod p on node n1 was preempted by a pod of higher priority: by default/high on node n1");
+  EXPECT_THAT(explained(gone, events("TaintManagerEviction"))->message, HasSubstr("had to leave its node"));
+  EXPECT_FALSE(explained(gone, events("Killing")));
+  auto explained_itself = gone;
+  explained_itself["status"]["conditions"] = {{{"type", "DisruptionTarget"}, {"status", "True"}}};
+  EXPECT_FALSE(is_unexplained(explained_itself));
+}
+
 }  // namespace
 }  // namespace pipeline

@@ -1,0 +1,140 @@
+"""What the user sees when something goes wrong on a cluster, each provoked for real; word for word: tests/golden/cluster/NAME.txt (PIPE_ACCEPT=1 writes them)."""
+
+import json
+import os
+import re
+import subprocess
+import threading
+import unittest
+
+from support_cluster import ROOT, ClusterTest, kubectl, needs_cluster, needs_test_bed, test_bed, wait_until
+
+GOLDEN = ROOT / "tests/golden/cluster"
+
+
+class Failures(ClusterTest):
+    def step(self, command: str, resources: dict | None = None, **more) -> dict:
+        self.name = f"s{self.mark}"
+        step = {"command": command, **more}
+        if resources:
+            step["settings"] = {"resources": resources}
+        self.pipeline({self.name: step})
+        return step
+
+    def pods(self) -> list[dict]:
+        return json.loads(kubectl("get", "pods", "-l", f"pipe.pipeline={self.mark}", "-o", "json"))["items"]
+
+    def running_pod(self) -> str:
+        def running():
+            return [pod["metadata"]["name"] for pod in self.pods() if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]]
+
+        return wait_until(running, "a pod that runs")[0]
+
+    def run_beside(self, disturb, *words) -> str:
+        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", *words)
+        errors = []
+
+        def work():
+            try:
+                disturb()
+            except Exception as error:  # noqa: BLE001
+                errors.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        result = self.finish(process, timeout=280)
+        thread.join()
+        self.assertEqual(errors, [])
+        return result.text
+
+    def expect(self, name: str, text: str) -> None:
+        for pattern, word in ((self.name, "STEP"), (self.mark, "PIPELINE"), (r"pipe-STEP-?[a-z0-9-]+|pipe-s[0-9a-f]{12}[a-z0-9-]*", "POD"),
+                              (r"\d{8}-\d{6}-[0-9a-f]{6}", "RUN"), (r"\b\d+(\.\d+)?(ms|s)\b|\b\d+m\d\ds\b", "TIME"), (str(self.folder), "FOLDER"),
+                              (r"on node \S+", "on node NODE"), (r"\b\d+/\d+ nodes", "NODES"), (r"\d+ (node\(s\)|Insufficient)", r"N \1")):
+            text = re.sub(pattern, word, text)
+        text = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+        file = GOLDEN / f"{name}.txt"
+        if os.environ.get("PIPE_ACCEPT"):
+            GOLDEN.mkdir(exist_ok=True)
+            file.write_text(text)
+        self.assertEqual(text, file.read_text())
+        self.assertEqual(self.jobs(), [])
+        self.assert_nothing_left()
+
+
+@needs_cluster
+class FailuresTest(Failures):
+    def test_memory(self):
+        self.step("head -c 300000000 /dev/zero | tail", {"memory": "64MiB"})
+        self.expect("memory", self.pipe("run", "-o", "kubernetes").text)
+
+    def test_exit_code_with_the_last_lines(self):
+        self.step("echo reading; echo 'no such column: age' >&2; exit 3")
+        self.expect("exit_code", self.pipe("run", "-o", "kubernetes").text)
+
+    def test_timeout(self):
+        self.step("echo begun; sleep 100", timeout="3s")
+        self.expect("timeout", self.pipe("run", "-o", "kubernetes").text)
+
+    def test_pod_deleted_and_begun_again(self):
+        self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 100; fi")
+        self.expect("pod_deleted", self.run_beside(lambda: kubectl("delete", "pod", self.running_pod(), "--wait=false")))
+
+    def test_pod_deleted_again_and_again(self):
+        self.step("echo begun; sleep 100", retry={"max_infrastructure_retries": 1})
+
+        def disturb():
+            first = self.running_pod()
+            kubectl("delete", "pod", first, "--wait=false", "--grace-period=1")
+            wait_until(lambda: self.running_pod() != first, "the second attempt's pod")
+            kubectl("delete", "pod", self.running_pod(), "--wait=false", "--grace-period=1")
+
+        self.expect("budget_used_up", self.run_beside(disturb))
+
+
+@needs_cluster
+@needs_test_bed
+class NodeTest(Failures):
+    def test_evicted_by_a_taint(self):
+        self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 100; fi")
+        self.addCleanup(subprocess.run, [ROOT / "scripts/testbed/kubernetes", "kubectl", "taint", "nodes", "node1", "broken-"], capture_output=True, check=False)
+
+        def disturb():
+            self.running_pod()
+            kubectl("taint", "nodes", "node1", "broken=yes:NoExecute")
+            wait_until(lambda: len(self.pods()) == 0 or all(pod["status"].get("phase") == "Pending" for pod in self.pods()), "the eviction")
+            kubectl("taint", "nodes", "node1", "broken-")
+
+        self.expect("evicted", self.run_beside(disturb))
+
+    def test_preempted(self):
+        room = json.loads(kubectl("get", "node", "node1", "-o", "json"))["status"]["allocatable"]["cpu"]
+        high = f"high-{self.mark}"
+        kubectl("create", "priorityclass", high, "--value=1000")
+        self.addCleanup(kubectl, "delete", "priorityclass", high)
+        self.addCleanup(kubectl, "delete", "pod", high, "--ignore-not-found", "--grace-period=1")
+        self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 100; fi", {"cpu_count": 1})
+
+        def disturb():
+            self.running_pod()
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": high},
+                   "spec": {"priorityClassName": high, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "nodeSelector": {"kubernetes.io/hostname": "node1"},
+                            "containers": [{"name": "c", "image": "debian:bookworm-slim", "imagePullPolicy": "Never", "command": ["sleep", "15"],
+                                            "resources": {"requests": {"cpu": str(int(room) - 0.5)}}}]}}
+            subprocess.run([ROOT / "scripts/testbed/kubernetes", "kubectl", "create", "-f", "-"], input=json.dumps(pod), text=True, check=True,
+                           stdout=subprocess.DEVNULL)
+
+        self.expect("preempted", self.run_beside(disturb))
+
+    def test_kubelet_that_restarts_is_no_failure(self):
+        self.step("echo begun; sleep 8; echo ended")
+
+        def disturb():
+            self.running_pod()
+            test_bed("restart-kubelet", "4")
+
+        self.expect("kubelet_restarted", self.run_beside(disturb))
+
+
+if __name__ == "__main__":
+    unittest.main()
