@@ -17,8 +17,8 @@ namespace pipeline::kubernetes {
 struct Change {
   enum class Kind { added, modified, deleted };
   Kind kind;
-  /// As the server sent it. Of an object whose deletion was found by its absence only `metadata`, with name and uid.
-  const nlohmann::json& object;
+  /// As the server sent it, but for who manages which field (half of it); may be moved from. Of an object whose deletion was found by its absence only `metadata`, with name and uid.
+  nlohmann::json& object;
 };
 
 /// One stream for all objects of one kind with one label selector. What is told is what is so: an object that was changed, removed or made while the
@@ -42,7 +42,7 @@ class Watch {
   /// Returns when the server ends the stream, as it does every few minutes.
   Task<> follow(CancelSource& cancel);
   void take_line(std::string_view line);
-  void tell(Change::Kind kind, const nlohmann::json& object);
+  void tell(Change::Kind kind, nlohmann::json& object);
 
   Client& client_;
   std::string path_, selector_;

@@ -18,7 +18,7 @@ struct Board::State {
     if (change.kind == Change::Kind::deleted)
       entry.job_gone = true;
     else
-      entry.job = change.object;
+      entry.job = std::move(change.object);
     if (entry.on_change) entry.on_change();
   }
   void take_pod(const Change& change) {
@@ -33,9 +33,9 @@ struct Board::State {
     if (!entry.pod.is_null() && text_at(entry.pod, "/metadata/uid") != uid) return;
     if (change.kind == Change::Kind::deleted) {
       entry.pod_gone = true;
-      if (change.object.contains("status")) entry.pod = change.object;  // its last words
+      if (change.object.contains("status")) entry.pod = std::move(change.object);  // its last words
     } else {
-      entry.pod = change.object;
+      entry.pod = std::move(change.object);
     }
     if (entry.on_change) entry.on_change();
   }
