@@ -143,6 +143,8 @@ std::optional<std::string> read_text(std::string_view key, const Value& value, c
     report(diagnostics, "control-character", "'" + std::string(key) + "' has a line end or another control character in it", value.span);
   else
     report_type(diagnostics, key, format.expected, value);
+  if (value.kind == Value::Kind::scalar && format.nearest)
+    if (const auto meant = format.nearest(value.scalar); format.accepts(meant)) diagnostics.back().suggestion = "did you mean `" + meant + "`?";
   return std::nullopt;
 }
 

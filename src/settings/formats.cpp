@@ -1,6 +1,7 @@
 #include "settings/formats.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,18 @@ bool is_repository(std::string_view text) {
     parts.erase(parts.begin());
   }
   return std::all_of(parts.begin(), parts.end(), is_path_component);
+}
+
+/// Without scheme, tag and digest, in lower case; a registry alone gets a name in it.
+std::string nearest_repository(std::string_view text) {
+  if (const auto scheme = text.find("://"); scheme != text.npos) text.remove_prefix(scheme + 3);
+  while (text.ends_with('/')) text.remove_suffix(1);
+  std::string result(text.substr(0, text.find('@')));
+  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto colon = result.rfind(':');
+  if (colon == result.npos || result.find('/', colon) != result.npos) return result;
+  const bool is_port = result.find('/') == result.npos && all(std::string_view(result).substr(colon + 1), is_digit);
+  return is_port ? result + "/pipe" : result.substr(0, colon);
 }
 
 bool is_image_tag(std::string_view text) {
@@ -195,7 +208,7 @@ const Format path{"a path, without control characters and not empty", is_word, "
 const Format image{"an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`", is_image,
                    "^[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?$"};
 const Format repository{"a repository name in lower case such as `pipe` or `ghcr.io/owner/name`, without a tag", is_repository,
-                        "^[A-Za-z0-9][A-Za-z0-9._:/-]*$"};
+                        "^[A-Za-z0-9][A-Za-z0-9._:/-]*$", nearest_repository};
 const Format image_tag{"a tag of at most 128 letters, digits, `_`, `.` and `-`", is_image_tag, "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"};
 const Format platform{"a platform such as `linux/amd64` or `linux/arm64/v8`", is_platform, "^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$"};
 const Format user{"a user as NAME, UID or UID:GID", is_user, "^([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+(:[0-9]+)?)$"};

@@ -2,6 +2,7 @@
 /// What texts in settings may look like. Everything that reaches a Dockerfile, a header, a shell or a file's path passes one of these.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace pipeline {
@@ -10,6 +11,8 @@ struct Format {
   const char* expected;  ///< Completes `must be ...`.
   bool (*accepts)(std::string_view);
   const char* pattern = nullptr;  ///< The same for editors (ECMA regular expression); may be coarser.
+  /// What a text that is not accepted was probably meant to be; may be no better.
+  std::string (*nearest)(std::string_view) = nullptr;
 };
 
 struct NumberFormat {
