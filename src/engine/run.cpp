@@ -14,6 +14,7 @@
 #include "engine/gpu_pool.hpp"
 #include "engine/journal.hpp"
 #include "engine/memo.hpp"
+#include "engine/retries.hpp"
 #include "engine/waiting.hpp"
 
 namespace pipeline::engine {
@@ -21,8 +22,6 @@ namespace {
 
 /// A cluster has a queue of its own; each attempt there costs us a connection for its log.
 constexpr unsigned most_elsewhere = 100;
-/// Before an attempt that ended for no fault of its own is repeated, doubled with each: its node may be on its way back.
-constexpr Duration after_interruption = std::chrono::seconds(1), longest_after_interruption = std::chrono::minutes(1);
 
 /// What is on disk comes first: an event is seen by others only once it is stored.
 class Run {
@@ -327,8 +326,7 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       effort = cut_off->effort;
       if (joins_next) --effort.attempts;
     }
-    const unsigned interruptions = step.retry.max_infrastructure_retries.value_or(orchestrator_.capabilities_of(step).infrastructure_retries);
-    Duration delay = step.retry.delay.value_or(Duration{0}), pause_after_interruption = after_interruption;
+    Retries retries(step.retry, orchestrator_.capabilities_of(step).infrastructure_retries);
     for (;;) {
       std::optional<GpuReservation> reservation;
       bool has_slot = true;
@@ -363,19 +361,11 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       }
       if (outcome.result.let_go) outcome.result.let_go();
       failure = outcome.result.failure;
-      failure->details.assign(outcome.log_tail.begin(), outcome.log_tail.end());
-      if (failure->kind == FailureKind::cancelled || failure->kind == FailureKind::not_started || stop_.level() != StopLevel::none) break;
-      if (failure->kind == FailureKind::infrastructure && effort.interruptions < interruptions) {
-        ++effort.interruptions;
-        journal_.retried(step, effort.attempts, *failure, pause_after_interruption);
-        co_await pause(pause_after_interruption);
-        pause_after_interruption = std::min(2 * pause_after_interruption, longest_after_interruption);
-        continue;
-      }
-      if (++effort.failures > step.retry.max_retries.value_or(0)) break;
-      journal_.retried(step, effort.attempts, *failure, delay);
-      co_await pause(delay);
-      delay = std::chrono::duration_cast<Duration>(delay * step.retry.backoff.value_or(1.0));
+      failure->details.insert(failure->details.end(), outcome.log_tail.begin(), outcome.log_tail.end());
+      const auto pause_before_next = stop_.level() == StopLevel::none ? retries.after(*failure, effort) : std::nullopt;
+      if (!pause_before_next) break;
+      journal_.retried(step, effort.attempts, *failure, *pause_before_next);
+      co_await pause(*pause_before_next);
     }
   } catch (const BuildError& error) {
     failure = Failure{FailureKind::build, error.what(), error.advice(), error.details()};

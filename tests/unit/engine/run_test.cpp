@@ -442,6 +442,18 @@ TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {
   EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), InputError);
 }
 
+TEST_F(RunTest, what_a_place_knows_of_a_failure_stands_before_the_last_lines_of_the_log) {
+  pipeline.steps = {step("bad")};
+  orchestrator.steps["bad"] = [](const Attempt& attempt) {
+    attempt.log.write(Stream::out, "last line\n");
+    auto result = fails_with(1);
+    result.failure->details = {"FailedMount: no such claim"};
+    return result;
+  };
+  run();
+  EXPECT_THAT(recorder.end_of("bad").failure->details, ElementsAre("FailedMount: no such claim", "last line"));
+}
+
 TEST_F(RunTest, step_is_stopped_at_its_timeout) {
   pipeline.steps = {step("long")};
   pipeline.steps[0].timeout = Duration(20);
