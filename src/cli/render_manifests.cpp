@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "docker/image_plan.hpp"
+#include "docker/reference.hpp"
 #include "engine/decision.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
@@ -52,12 +53,18 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
                         .gpus = {},
                         .log = log,
                         .cancel = cancel};
+  const bool is_built = plan.build || step.program;
+  const auto repository = step.settings.docker.target_repository.value_or("pipe");
+  const bool has_registry = docker::names_registry(repository);
   ClusterPlace place;
-  place.image = plan.build || step.program ? plan.repository + ":env-DIGEST" : plan.parent_image;
-  place.pull = !plan.build && !step.program;
+  place.image = !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
+  place.pull = !is_built || has_registry;
   place.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
   place.owner = "STATE";
-  place.agent = state / "kubernetes" / "agent-DIGEST";
+  if (has_registry)
+    place.agent_image = repository + "@AGENT-DIGEST";
+  else
+    place.agent = state / "kubernetes" / "agent-DIGEST";
   if (step.program) place.program = {"/PROGRAM"};
   return job_manifest(attempt, place);
 }

@@ -112,16 +112,6 @@ std::string header_of(const Credentials& credentials, const std::string& server)
 
 }  // namespace
 
-std::string registry_of(std::string_view reference) {
-  const auto slash = reference.find('/');
-  if (slash == reference.npos) return "docker.io";
-  const auto first = reference.substr(0, slash);
-  // A user's or organisation's name on Docker Hub has neither; a host has one, or is this machine.
-  if (first.find('.') == first.npos && first.find(':') == first.npos && first != "localhost") return "docker.io";
-  if (first == "index.docker.io" || first == "registry-1.docker.io") return "docker.io";
-  return std::string(first);
-}
-
 Task<RegistryAuth> registry_auth(std::string registry) {
   RegistryAuth auth;
   const std::string server = registry == "docker.io" ? hub_key : registry;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "net/asio.hpp"
 
@@ -15,9 +14,7 @@ struct RegistryAuth {
   bool found = false;
 };
 
-/// `registry.example:5000/team/image:tag` -> `registry.example:5000`; `ubuntu` -> `docker.io`.
-std::string registry_of(std::string_view reference);
-/// Looks them up; a helper is given ten seconds. Throws nothing for credentials that cannot be had: `notice` says why.
+/// Looks them up for a registry as registry_of() names it; a helper is given ten seconds. Throws nothing for credentials that cannot be had: `notice` says why.
 Task<RegistryAuth> registry_auth(std::string registry);
 
 }  // namespace pipeline::docker

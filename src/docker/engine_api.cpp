@@ -4,9 +4,9 @@
 
 #include "core/log.hpp"
 #include "docker/engine_connection.hpp"
-#include "docker/engine_errors.hpp"
 #include "docker/json_lines.hpp"
 #include "docker/log_frames.hpp"
+#include "docker/reference.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -15,43 +15,6 @@ namespace {
 std::string image_path(const std::string& reference, const char* rest) { return "/images/" + url_encode(reference, "/:@") + rest; }
 
 std::string container_path(const std::string& id, const char* rest) { return "/containers/" + url_encode(id) + rest; }
-
-/// The name before the tag or digest, and those; the tag is `latest` where there is none.
-std::pair<std::string, std::string> split_reference(const std::string& reference) {
-  if (const auto at = reference.find('@'); at != reference.npos) return {reference.substr(0, at), reference.substr(at + 1)};
-  const auto slash = reference.rfind('/');
-  const auto colon = reference.find(':', slash == reference.npos ? 0 : slash);
-  if (colon == reference.npos) return {reference, "latest"};
-  return {reference.substr(0, colon), reference.substr(colon + 1)};
-}
-
-/// Follows the messages of a pull or push: what is worth a line, and the error that a status of 200 can hide.
-class TransferProgress {
- public:
-  TransferProgress(std::string what, std::function<void(std::string_view)> on_line)
-      : what_(std::move(what)), on_line_(std::move(on_line)), lines_([this](const nlohmann::json& message) { take(message); }) {}
-  void feed(std::string_view bytes) { lines_.feed(bytes); }
-  void finish() {
-    lines_.finish();
-    if (!error_.empty()) throw EngineError(500, "cannot " + what_ + ": " + error_, advice_for(error_));
-  }
-
- private:
-  void take(const nlohmann::json& message) {
-    if (!message.is_object()) return;
-    if (message.contains("error") && message["error"].is_string()) error_ = message["error"].get<std::string>();
-    if (!on_line_ || !message.contains("status") || !message["status"].is_string()) return;
-    const auto progress = message.find("progressDetail");
-    if (progress != message.end() && progress->is_object() && !progress->empty()) return;  // a bar's next state, ten times a second
-    const auto id = message.find("id");
-    const auto status = message["status"].get<std::string>();
-    on_line_(id != message.end() && id->is_string() ? id->get<std::string>() + ": " + status : status);
-  }
-
-  std::string what_, error_;
-  std::function<void(std::string_view)> on_line_;
-  JsonLines lines_;
-};
 
 std::string auth_header(const std::string& registry_auth) {
   return "X-Registry-Auth: " + (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}
@@ -92,25 +55,44 @@ Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string referen
 Task<> EngineApi::pull_image(std::string reference, std::string platform, std::string registry_auth, std::function<void(std::string_view)> on_line,
                              CancelSource& cancel) {
   const auto [name, tag] = split_reference(reference);
-  TransferProgress progress("pull the image " + reference, std::move(on_line));
+  TransferProgress progress("pull the image " + reference, registry_of(reference), std::move(on_line));
   EngineCall call("pull the image " + reference, "POST", "/images/create?fromImage=" + url_encode(name) + "&tag=" + url_encode(tag));
   if (!platform.empty()) call.path += "&platform=" + url_encode(platform);
   call.headers.push_back(auth_header(registry_auth));
+  call.registry = registry_of(reference);
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
   call.cancel = &cancel;
   co_await self_->send(std::move(call));
   progress.finish();
 }
 
-Task<> EngineApi::push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel) {
+Task<Pushed> EngineApi::push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line,
+                                   CancelSource& cancel) {
   const auto [name, tag] = split_reference(reference);
-  TransferProgress progress("push the image " + reference, std::move(on_line));
+  TransferProgress progress("push the image " + reference, registry_of(reference), std::move(on_line));
   EngineCall call("push the image " + reference, "POST", image_path(name, "/push?tag=") + url_encode(tag));
   call.headers.push_back(auth_header(registry_auth));
+  call.registry = registry_of(reference);
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
   call.cancel = &cancel;
   co_await self_->send(std::move(call));
   progress.finish();
+  co_return progress.pushed();
+}
+
+Task<std::optional<std::string>> EngineApi::registry_digest(std::string reference, std::string registry_auth, CancelSource& cancel) {
+  EngineCall call("ask the registry for the image " + reference, "GET", "/distribution/" + url_encode(reference, "/:@") + "/json");
+  call.headers.push_back(auth_header(registry_auth));
+  call.registry = registry_of(reference);
+  call.cancel = &cancel;
+  try {
+    const auto answer = co_await self_->send_json(std::move(call));
+    const auto digest = nlohmann::json::json_pointer("/Descriptor/digest");
+    if (answer.is_object() && answer.contains(digest) && answer[digest].is_string()) co_return answer[digest].get<std::string>();
+  } catch (const EngineError& error) {
+    if (error.status() != 404) throw;
+  }
+  co_return std::nullopt;
 }
 
 Task<> EngineApi::tag_image(std::string reference, std::string repository, std::string tag) {

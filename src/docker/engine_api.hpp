@@ -12,6 +12,7 @@
 
 #include "core/cancel.hpp"
 #include "core/error.hpp"
+#include "docker/transfer_progress.hpp"
 #include "net/asio.hpp"
 #include "net/http.hpp"
 
@@ -73,7 +74,10 @@ class EngineApi {
   /// Pulls; progress lines go to `on_line`. `registry_auth` is the X-Registry-Auth header's value.
   Task<> pull_image(std::string reference, std::string platform, std::string registry_auth, std::function<void(std::string_view)> on_line,
                     CancelSource& cancel);
-  Task<> push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel);
+  /// Pushes what the registry lacks of an image that the engine has under this name. A push that is cancelled leaves no image there.
+  Task<Pushed> push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel);
+  /// The digest of the manifest that the registry has under this tag or digest, which the engine asks for; nothing if it has none.
+  Task<std::optional<std::string>> registry_digest(std::string reference, std::string registry_auth, CancelSource& cancel);
   Task<> tag_image(std::string reference, std::string repository, std::string tag);
   Task<> remove_image(std::string reference);
   /// POST /build with the tar that `context` produces; `on_message` gets each JSON line of the answer.

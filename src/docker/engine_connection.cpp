@@ -178,7 +178,7 @@ Task<const EngineInfo*> EngineConnection::info() {
 
 Task<net::Response> EngineConnection::send(EngineCall call) {
   const auto* engine = co_await info();
-  const auto what = call.what;
+  const auto what = call.what, registry = call.registry;
   auto prepared = request("/v" + engine->api_version + call.path);
   prepared.method = call.method;
   prepared.headers = std::move(call.headers);
@@ -197,7 +197,7 @@ Task<net::Response> EngineConnection::send(EngineCall call) {
   } catch (const net::TransportError& error) { throw net::TransportError(error.curl_code(), "cannot " + what + ": " + error.what()); }
   if (response.status < 300 || response.status == 304) co_return response;  // 304: it is so already
   const auto message = message_of(response.body);
-  throw EngineError(response.status, "cannot " + what + ": " + message, advice_for(message));
+  throw EngineError(response.status, "cannot " + what + ": " + message, advice_for(message, registry));
 }
 
 Task<nlohmann::json> EngineConnection::send_json(EngineCall call) {

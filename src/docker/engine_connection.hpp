@@ -24,6 +24,7 @@ struct EngineCall {
   std::string path;
   nlohmann::json body = nullptr;
   std::vector<std::string> headers;
+  std::string registry = "REGISTRY";        ///< For advice: whom the engine has to talk to.
   std::function<net::BodySource()> source;  ///< Makes the body.
   bool repeatable = true;                   ///< `source` can be asked again.
   std::function<void(std::string_view)> on_body;

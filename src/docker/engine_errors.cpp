@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "docker/gpu_errors.hpp"
+#include "docker/registry_errors.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -20,25 +21,9 @@ constexpr std::array explanations{
                 "the engine's disk is full: `docker system df` shows what takes it; `pipe clean` and `docker system prune` free it"},
     Explanation{"unknown runtime specified", "the engine does not know this runtime: `docker info` lists those that it knows"},
     Explanation{"unknown or invalid runtime name", "the engine does not know this runtime: `docker info` lists those that it knows"},
-    Explanation{"toomanyrequests", "the registry limits anonymous pulls: `docker login`, wait, or name a mirror in the engine's configuration"},
-    Explanation{"no matching manifest for", "the image is not made for this platform: set `platform`, or take another parent image"},
-    Explanation{"no match for platform", "the image is not made for this platform: set `platform`, or take another parent image"},
     Explanation{"exec format error", "the program is made for another kind of machine, or is a script without `#!` line: check `platform`"},
-    Explanation{"manifest unknown", "the repository is there but has no such tag: check the part after the `:`"},
-    Explanation{"manifest for", "the repository is there but has no such tag: check the part after the `:`"},
-    Explanation{"pull access denied", "check the image's name; if it is private, `docker login REGISTRY` with an account that may read it"},
-    Explanation{"unauthorized", "the registry wants to know who asks: `docker login REGISTRY`"},
-    Explanation{"no basic auth credentials", "the registry wants to know who asks: `docker login REGISTRY`"},
-    Explanation{"requested access to the resource is denied", "this account may not do that there: `docker login REGISTRY` with one that may"},
     Explanation{"no such image", "check the image's name and tag; `docker pull` shows whether the engine can get it"},
     Explanation{"invalid reference format", "an image's name is [REGISTRY/]NAME[:TAG][@DIGEST], in lower case"},
-    Explanation{"certificate signed by unknown authority",
-                "the engine does not trust the registry's certificate: put its CA at /etc/docker/certs.d/REGISTRY/ca.crt on the engine's machine"},
-    Explanation{"server gave http response to https client",
-                "the registry has no TLS: list it under `insecure-registries` in the engine's daemon.json"},
-    Explanation{"no such host", "the engine cannot find that host: check the name, and the engine's own network and proxy (`docker info`)"},
-    Explanation{"client.timeout exceeded", "the engine cannot reach that host in time: check its network and proxy (`docker info`)"},
-    Explanation{"i/o timeout", "the engine cannot reach that host in time: check its network and proxy (`docker info`)"},
     Explanation{"port is already allocated", "another container or program has that port: choose another, or stop it (`docker ps` shows who has it)"},
     Explanation{"address already in use", "another container or program has that port: choose another, or stop it (`docker ps` shows who has it)"},
     Explanation{"bind source path does not exist",
@@ -56,7 +41,7 @@ constexpr std::array explanations{
 
 }  // namespace
 
-std::vector<std::string> advice_for(std::string_view text) {
+std::vector<std::string> advice_for(std::string_view text, std::string_view registry) {
   if (auto trouble = gpu_trouble(text)) {
     trouble->advice.insert(trouble->advice.begin(), trouble->cause);
     return std::move(trouble->advice);
@@ -67,7 +52,7 @@ std::vector<std::string> advice_for(std::string_view text) {
     if (lower.find(part) != lower.npos) return {std::string(advice)};
   if (lower.starts_with("network ") && lower.find(" not found") != lower.npos)
     return {"`docker network ls` lists the networks, `docker network create NAME` makes one"};
-  return {};
+  return registry_advice(text, registry);
 }
 
 }  // namespace pipeline::docker

@@ -9,6 +9,7 @@
 namespace pipeline::docker {
 
 /// Advice for a text from an engine, a registry or a container's runtime; none for what is not known.
-std::vector<std::string> advice_for(std::string_view text);
+/// @param registry that the engine was to talk to, if that is known
+std::vector<std::string> advice_for(std::string_view text, std::string_view registry = "REGISTRY");
 
 }  // namespace pipeline::docker

@@ -15,6 +15,7 @@
 #include "docker/dockerfile.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/host_config.hpp"
+#include "docker/reference.hpp"
 #include "docker/shared.hpp"
 #include "settings/settings.hpp"
 

@@ -3,23 +3,16 @@
 #include <algorithm>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "core/digest.hpp"
-#include "docker/build_log.hpp"
-#include "docker/context.hpp"
-#include "docker/engine_connection.hpp"
+#include "docker/layer_image.hpp"
 
 namespace pipeline::docker {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* program_folder = "pipe/program";
 constexpr const char* library_folder = "pipe/program/lib";
-/// All of it goes into the image by one instruction, so that it is one layer.
-constexpr const char* layer_folder = "layer";
 
 /// What glibc opens when it is asked for a name or a thread is cancelled, if it is there: of another version than the C library they would break it.
 constexpr const char* companions[] = {"libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2", "libgcc_s.so.1"};
@@ -103,10 +96,7 @@ Task<ImageStatus> ProgramImages::look(const StepSpec& step, ImageStatus environm
   ImageStatus status;
   status.digest = Hasher().field(environment.image_id).field(digest_of(*step.program->program)).finish().hex();
   status.reference = step.settings.docker.target_repository.value_or("pipe") + ":program-" + status.digest.substr(0, 16);
-  if (const auto image = co_await engine_.inspect_image(status.reference)) {
-    const auto labels = image->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json());
-    if (labels.is_object() && labels.value("pipe.digest", "") == status.digest) status.image_id = (*image)["Id"].get<std::string>();
-  }
+  status.image_id = co_await layer_image_id(engine_, status.reference, status.digest);
   if (status.image_id.empty()) status.reason = "the program is new, or was rebuilt";
   co_return status;
 }
@@ -127,39 +117,17 @@ Task<ImageStatus> ProgramImages::ensure(const StepSpec& step, ImageStatus enviro
 
 Task<ImageStatus> ProgramImages::build(const StepSpec& step, ImageStatus environment, ImageStatus status, EventSink& events, CancelSource& cancel) {
   if (!status.image_id.empty()) co_return status;
-  const auto began = Clock::now();
-  const auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
-  events.emit(event::BuildStarted{status.reference, {step.name}, status.reason});
-  BuildLog log([&](const std::string& line) { events.emit(event::BuildProgress{status.reference, line}); });
-  try {
-    const auto* info = co_await engine_.info();
-    const std::string dockerfile = "FROM " + environment.reference + "\nCOPY " + layer_folder + "/ /\n";
-    std::vector<ContextFile> files{folder(layer_folder)};
-    for (auto& each : program_files(*step.program->program)) {
-      each.path = std::string(layer_folder) + "/" + each.path;
-      files.push_back(std::move(each));
-    }
-    files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
-    const nlohmann::json labels{{"pipe.image", "program"}, {"pipe.digest", status.digest}, {"pipe.run", run_id_}};
-    std::string query = std::string("version=") + (info->buildkit ? "2" : "1") + "&rm=1&forcerm=1&t=" + url_encode(status.reference) +
-                        "&labels=" + url_encode(labels.dump());
-    if (const auto& platform = step.settings.docker.platform) query += "&platform=" + url_encode(*platform);
-    const auto context = tar_stream(std::move(files));
-    const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) { log.message(message); };
-    co_await engine_.build(query, "", context, on_message, cancel);
-    if (log.failed())
-      throw BuildError("the program could not be put into the image " + status.reference + ": " + log.error(), log.last_lines(15), {});
-    const auto image = co_await engine_.inspect_image(status.reference);
-    if (!image)
-      throw BuildError("the engine built " + status.reference + " without an error, but does not have it", {},
-                       {"if another program removes images at this moment (docker image prune), run again"});
-    status.image_id = (*image)["Id"].get<std::string>();
-    status.reason.clear();
-  } catch (const EnvironmentError& error) {
-    events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error)});
-    throw;
-  }
-  events.emit(event::BuildFinished{status.reference, status.image_id, took(), {}});
+  LayerImage image;
+  image.kind = "program";
+  image.digest = status.digest;
+  image.reference = status.reference;
+  image.from = environment.reference;
+  image.platform = step.settings.docker.platform.value_or("");
+  image.run_id = run_id_;
+  const auto& program = *step.program->program;
+  image.files = [&program] { return program_files(program); };
+  status.image_id = co_await build_layer_image(engine_, image, step.name, status.reason, events, cancel);
+  status.reason.clear();
   co_return status;
 }
 

@@ -83,7 +83,11 @@ void fields(Visitor&& visit, const DockerSettings*) {
   visit(Field{"build_config", &S::build_config, "Build options of the generated Dockerfile."});
   visit(Field{"skip_build", &S::skip_build, "Run `parent_image` as it is; nothing is installed."});
   visit(Field{"prevent_build_reuse", &S::prevent_build_reuse, "Build anew, once a run, even if an equal image exists."});
-  visit(Field{"target_repository", &S::target_repository, "Repository name of built images. Default: `pipe`.", &formats::repository});
+  visit(Field{
+      "target_repository", &S::target_repository,
+      "Repository of built images. With a registry, as in `ghcr.io/owner/name`, a cluster gets them from there, by digest: they are pushed with what "
+      "`docker login` knows. Default: `pipe`, which stays on this machine's engine.",
+      &formats::repository});
   visit(Field{"image_tag", &S::image_tag, "Tag of the built image, besides the tag that is its digest.", &formats::image_tag});
   visit(Field{"python_package_installer", &S::python_package_installer, "What installs Python packages. Default: uv."});
   visit(Field{"python_package_installer_args", &S::python_package_installer_args,

@@ -1,6 +1,7 @@
 // The first process of a step's container on a cluster, whatever the image: starts the step's command, passes signals on, reaps what is left, and writes
 // both of its streams to the one that a cluster keeps, so that they can be told apart again (kubernetes/log_frames.hpp). Linked statically: needs nothing
-// of the image. Usage: pipe-agent STOP_FILE PROGRAM [ARGUMENT...]
+// of the image. Usage: pipe-agent STOP_FILE PROGRAM [ARGUMENT...], or
+//                      pipe-agent install FILE     copies itself there, for the containers that come after
 // A cluster knows SIGTERM only, and SIGKILL long after; where STOP_FILE is there, the first means the second.
 #include <cerrno>
 #include <csignal>
@@ -11,7 +12,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/sendfile.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,10 +77,24 @@ int not_executed(int error) {
   _exit(127);
 }
 
+/// Whole or not at all under this name, and again over an earlier one: a container that has failed is started anew.
+int install(const char* path) {
+  char fresh[4096];
+  snprintf(fresh, sizeof fresh, "%s.new", path);
+  const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+  struct stat program {};
+  bool good = from >= 0 && to >= 0 && fstat(from, &program) == 0;
+  for (off_t done = 0; good && done < program.st_size;) good = sendfile(to, from, &done, static_cast<std::size_t>(program.st_size - done)) > 0;
+  good = good && fchmod(to, 0555) == 0 && close(to) == 0 && rename(fresh, path) == 0;
+  if (!good) fprintf(stderr, "pipe-agent: cannot install itself as %s: %s\n", path, strerror(errno));
+  return good ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count < 3) return 125;
+  if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
   const char* stop_file = arguments[1];
   int out[2], err[2], failure[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) return 125;

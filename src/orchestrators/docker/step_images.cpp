@@ -1,6 +1,7 @@
 #include "orchestrators/docker/step_images.hpp"
 
 #include "core/error.hpp"
+#include "docker/reference.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
 namespace pipeline {
@@ -15,6 +16,11 @@ bool images_decide(const DockerSettings& settings) {
          !settings.replicate_local_python_environment.value_or(false) && !settings.prevent_build_reuse.value_or(false);
 }
 
+/// Here, and not taken from a registry.
+bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
+  return status.reference != step.settings.docker.parent_image.value_or(std::string(docker::default_parent_image));
+}
+
 /// The program is a part of the key by itself; here it only says what has to be made, and where the step runs.
 void add_program(Environment& environment, const docker::ImageStatus& image) {
   environment.description = image.reference;
@@ -24,17 +30,23 @@ void add_program(Environment& environment, const docker::ImageStatus& image) {
 
 }  // namespace
 
-StepImages::StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options)
+StepImages::StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options, docker::PublishedImages* published)
     : engine_(engine),
       builder_(loop, engine, {.root = options.root, .template_dir = options.template_dir, .run_id = options.run_id}),
-      programs_(loop, engine, options.run_id) {}
+      programs_(loop, engine, options.run_id),
+      published_(published) {}
 
 Task<Environment> StepImages::environment(const StepSpec& step) {
-  const auto status = co_await builder_.status(step);
+  auto status = co_await builder_.status(step);
   auto environment = co_await environment_of(step, status);
   if (step.program && environment.ready) {
-    const auto image = co_await programs_.status(step, status);
-    add_program(environment, image);
+    status = co_await programs_.status(step, status);
+    add_program(environment, status);
+  }
+  // The registry is not asked: a run that reuses all results needs none.
+  if (environment.ready && is_to_be_published(step, status) && !published_->find({status.reference, status.image_id})) {
+    environment.ready = false;
+    environment.reason = "it is pushed unless " + docker::registry_of(status.reference) + " has it";
   }
   co_return environment;
 }
@@ -50,12 +62,13 @@ Task<bool> StepImages::unchanged(std::string recheck) {
 }
 
 Task<Environment> StepImages::prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) {
-  const auto status = co_await builder_.ensure(step, events, cancel);
+  auto status = co_await builder_.ensure(step, events, cancel);
   auto environment = co_await environment_of(step, status);
   if (step.program) {
-    const auto image = co_await programs_.ensure(step, status, events, cancel);
-    add_program(environment, image);
+    status = co_await programs_.ensure(step, status, events, cancel);
+    add_program(environment, status);
   }
+  if (is_to_be_published(step, status)) co_await publish(step, status, events, cancel);
   co_return environment;
 }
 
@@ -67,9 +80,31 @@ Task<StepImage> StepImages::image_of(const StepSpec& step) {
   StepImage image;
   image.id = status.image_id;
   image.reference = status.reference;
-  image.built = status.reference != step.settings.docker.parent_image.value_or(std::string(docker::default_parent_image));
+  image.only_here = is_built(step, status);
+  if (is_to_be_published(step, status)) {
+    const auto* published = published_->find({status.reference, status.image_id});
+    if (!published)
+      throw EnvironmentError("cannot run the step '" + step.name + "': its image " + status.reference + " was built anew since it was pushed",
+                             {"run again: it is pushed then"});
+    image.reference = *published;
+    image.only_here = false;
+  } else if (published_ && !image.only_here) {
+    const auto parent = co_await engine_.inspect_image(status.reference);
+    auto known = parent ? docker::by_digest(*parent, status.reference) : std::string();
+    if (!known.empty()) image.reference = std::move(known);
+  }
   if (step.program) image.program = co_await program_words(step, status.image_id);
   co_return image;
+}
+
+bool StepImages::is_to_be_published(const StepSpec& step, const docker::ImageStatus& status) const {
+  return published_ && is_built(step, status) && docker::names_registry(status.reference);
+}
+
+Task<> StepImages::publish(const StepSpec& step, docker::ImageStatus status, EventSink& events, CancelSource& cancel) {
+  const docker::LocalImage image{status.reference, status.image_id};
+  co_await published_->publish(image, step.name, events, cancel);
+  if (const auto& tag = step.settings.docker.image_tag; tag && !step.program) co_await published_->name(image, *tag, step.name, events, cancel);
 }
 
 Task<Environment> StepImages::environment_of(const StepSpec& step, docker::ImageStatus status) {

@@ -8,6 +8,7 @@
 
 #include "docker/image_builder.hpp"
 #include "docker/program_image.hpp"
+#include "docker/published_images.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/orchestrator.hpp"
 
@@ -16,14 +17,16 @@ namespace pipeline {
 /// What an attempt runs in.
 struct StepImage {
   std::string id;                    ///< `sha256:...`
-  std::string reference;             ///< `pipe:env-<digest>`, or the parent's.
-  bool built = false;                ///< Here; else the reference is the parent's, which has a registry.
+  std::string reference;             ///< `pipe:env-<digest>`, or the parent's; of published images `HOST/NAME@sha256:...`, as far as it is known.
+  bool only_here = false;            ///< Built on the engine, and in no registry.
   std::vector<std::string> program;  ///< For a step with StepSpec::program: the words that start it there.
 };
 
 class StepImages {
  public:
-  StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options);
+  /// @param published for a place that does not share the engine: what is built under a name with a registry is pushed there, and all that has a digest
+  /// there runs by it. None: images stay where they are.
+  StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options, docker::PublishedImages* published = nullptr);
 
   // As the port has them.
   Task<Environment> environment(const StepSpec& step);
@@ -35,6 +38,8 @@ class StepImages {
   docker::ImageBuilder& builder() { return builder_; }
 
  private:
+  bool is_to_be_published(const StepSpec& step, const docker::ImageStatus& status) const;
+  Task<> publish(const StepSpec& step, docker::ImageStatus status, EventSink& events, CancelSource& cancel);
   Task<Environment> environment_of(const StepSpec& step, docker::ImageStatus status);
   Task<std::string> recheck_of(std::string parent, docker::ImageStatus status);
   Task<std::vector<std::string>> program_words(const StepSpec& step, std::string image_id);
@@ -42,6 +47,7 @@ class StepImages {
   docker::EngineApi& engine_;
   docker::ImageBuilder builder_;
   docker::ProgramImages programs_;
+  docker::PublishedImages* published_;
   StringMap parent_ids_;
   std::map<std::string, std::vector<std::string>> image_variables_;  ///< By image id.
 };

@@ -10,6 +10,7 @@
 #include "kubernetes/log_frames.hpp"
 #include "kubernetes/time.hpp"
 #include "net/companion.hpp"
+#include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline {
@@ -257,6 +258,11 @@ Task<> JobRun::watch() {
     if (is_hopeless(news) && stopping_ == StopLevel::none) {
       failure_ = std::move(news.hopeless);
       co_await add_warnings(*failure_);
+      if (!news.unfetched.empty()) {
+        auto said = failure_->message;
+        for (const auto& line : failure_->details) said += "\n" + line;
+        failure_->hints = pull_advice(entry_.pod, news.unfetched, said);
+      }
       co_await stop(StopLevel::immediate);
       break;
     }

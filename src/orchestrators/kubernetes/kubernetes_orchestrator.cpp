@@ -8,12 +8,15 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "docker/published_images.hpp"
+#include "docker/reference.hpp"
 #include "docker/shared.hpp"
 #include "kubernetes/agent.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/permissions.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/factory.hpp"
+#include "orchestrators/kubernetes/agent_images.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/owner.hpp"
 
@@ -22,11 +25,16 @@ namespace {
 
 using nlohmann::json;
 
-/// Images are made on this machine's engine, which the cluster's nodes share, or whose images they can fetch.
+/// Images are made on this machine's engine, which the cluster's nodes share, or pushed to where they fetch them from.
 class KubernetesOrchestrator : public Orchestrator {
  public:
   KubernetesOrchestrator(asio::io_context& loop, OrchestratorOptions options)
-      : loop_(loop), options_(std::move(options)), engine_(loop, docker::find_endpoint()), images_(loop, engine_, options_) {
+      : loop_(loop),
+        options_(std::move(options)),
+        engine_(loop, docker::find_endpoint()),
+        published_(loop, engine_),
+        images_(loop, engine_, options_, &published_),
+        agents_(loop, engine_, published_, options_.run_id) {
     capabilities_.name = "kubernetes";
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
@@ -39,6 +47,10 @@ class KubernetesOrchestrator : public Orchestrator {
   Task<Environment> environment(const StepSpec& step) override {
     auto environment = co_await images_.environment(step);
     add_notice(step, environment);
+    if (const auto repository = agent_repository(step); environment.ready && !repository.empty() && !agents_.find(repository)) {
+      environment.ready = false;
+      environment.reason = "what starts it in its pod is pushed unless " + docker::registry_of(repository) + " has it";
+    }
     co_return environment;
   }
 
@@ -49,6 +61,7 @@ class KubernetesOrchestrator : public Orchestrator {
     const std::function<Task<bool>()> check = [this] { return check_cluster(); };
     co_await checked_.get("cluster", check, &cancel);
     auto environment = co_await images_.prepare(step, events, cancel);
+    if (const auto repository = agent_repository(step); !repository.empty()) co_await agents_.ensure(repository, step.name, events, cancel);
     add_notice(step, environment);
     co_return environment;
   }
@@ -57,10 +70,13 @@ class KubernetesOrchestrator : public Orchestrator {
     const auto image = co_await images_.image_of(attempt.step);
     ClusterPlace place;
     place.image = image.reference;
-    place.pull = !image.built;
+    place.pull = !image.only_here;
     place.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
     place.owner = owner();
-    place.agent = agent();
+    if (const auto* agent_image = agents_.find(agent_repository(attempt.step)))
+      place.agent_image = *agent_image;
+    else
+      place.agent = agent();
     place.program = image.program;
     auto& board = boards_.try_emplace(attempt.run_id, client(), run_selector(attempt.run_id, owner())).first->second;
     co_await board.ready();
@@ -89,6 +105,12 @@ class KubernetesOrchestrator : public Orchestrator {
  private:
   static void add_notice(const StepSpec& step, Environment& environment) {
     if (const auto names = unhonoured(step); !names.empty()) environment.notices.push_back(names + ": a cluster does not honour that");
+  }
+
+  /// Where the agent's image belongs; empty: to no registry, and pods find the agent among this machine's files.
+  static std::string agent_repository(const StepSpec& step) {
+    const auto& repository = step.settings.docker.target_repository;
+    return repository && docker::names_registry(*repository) ? *repository : std::string();
   }
 
   kubernetes::Client& client() {
@@ -134,7 +156,9 @@ class KubernetesOrchestrator : public Orchestrator {
   asio::io_context& loop_;
   OrchestratorOptions options_;
   docker::EngineApi engine_;
+  docker::PublishedImages published_;
   StepImages images_;
+  AgentImages agents_;
   Capabilities capabilities_;
   std::optional<kubernetes::Client> client_;  ///< Made when the cluster is needed: no plan needs it.
   std::map<std::string, Board> boards_;       ///< By run; there is one but for tests.

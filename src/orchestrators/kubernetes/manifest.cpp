@@ -18,7 +18,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr const char* gpu_resource = "nvidia.com/gpu";
-constexpr const char* agent_path = "/pipe/agent";
+constexpr const char *agent_path = "/pipe/agent", *agent_file = "agent", *agent_folder = "/install";
 constexpr int grace_seconds = 10;
 constexpr auto kept_after_end = std::chrono::hours(24);   // where the driver is gone: it removes them itself
 constexpr auto beyond_timeout = std::chrono::minutes(5);  // likewise: the timeout is the engine's
@@ -78,6 +78,11 @@ class Volumes {
     volumes.push_back({{"name", "memory"}, {"emptyDir", std::move(medium)}});
     mounts.push_back({{"name", "memory"}, {"mountPath", target}});
   }
+  /// What the container `agent` leaves, see agent_bringer(). A file by itself: the image may have others in its folder.
+  void add_agent() {
+    volumes.push_back({{"name", agent_container}, {"emptyDir", json::object()}});
+    mounts.push_back({{"name", agent_container}, {"mountPath", agent_path}, {"subPath", agent_file}, {"readOnly", true}});
+  }
   json volumes = json::array(), mounts = json::array();
 };
 
@@ -129,6 +134,22 @@ json security(const StepSpec& step, const std::string& caller) {
   return context;
 }
 
+/// Copies the agent from its image to where the step's container finds it. It asks for what the step asks for: that adds nothing to the pod, whose
+/// containers come later, and its quality of service stays that of the step.
+json agent_bringer(const std::string& image, const json& step) {
+  json container{{"name", agent_container},
+                 {"image", image},
+                 {"imagePullPolicy", "IfNotPresent"},
+                 {"command", {agent_in_image, "install", std::string(agent_folder) + "/" + agent_file}},
+                 {"volumeMounts", json::array({json{{"name", agent_container}, {"mountPath", agent_folder}}})},
+                 {"securityContext", step["securityContext"]}};
+  if (!step.contains("resources")) return container;
+  for (const auto& [kind, amounts] : step["resources"].items())
+    for (const char* name : {"cpu", "memory"})
+      if (amounts.contains(name)) container["resources"][kind][name] = amounts[name];
+  return container;
+}
+
 json node_affinity(const std::vector<gpu::NodeTerm>& terms) {
   json list = json::array();
   for (const auto& term : terms) {
@@ -173,7 +194,10 @@ json job_manifest(const Attempt& attempt, const ClusterPlace& place) {
   for (const auto& input : attempt.inputs) volumes.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
   volumes.add(attempt.outputs, true, layout.outputs, false);
   volumes.add(attempt.scratch, true, layout.scratch, false);
-  volumes.add(place.agent, false, agent_path, true);
+  if (place.agent_image.empty())
+    volumes.add(place.agent, false, agent_path, true);
+  else
+    volumes.add_agent();
   // A node gives 64 MiB, in which the first data loader with workers ends with SIGBUS.
   if (step.settings.resources.shm_size || gpus > 0) volumes.add_memory("/dev/shm", step.settings.resources.shm_size);
 
@@ -195,6 +219,7 @@ json job_manifest(const Attempt& attempt, const ClusterPlace& place) {
            {"terminationGracePeriodSeconds", grace_seconds},
            {"automountServiceAccountToken", false},
            {"enableServiceLinks", false}};
+  if (!place.agent_image.empty()) pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
   if (gpus > 0) pod["tolerations"].push_back({{"key", gpu_resource}, {"operator", "Exists"}});
   if (const auto terms = node_terms(step); !terms.empty()) pod["affinity"] = node_affinity(terms);
 

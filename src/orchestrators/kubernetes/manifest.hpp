@@ -19,12 +19,17 @@ struct ClusterPlace {
   bool pull = false;                      ///< Nodes may fetch it from its registry; else they have it.
   std::string user;                       ///< UID:GID of the caller, for a step that names no user.
   std::string owner;                      ///< Whose Jobs these are: value of the label pipe.state.
-  std::filesystem::path agent;            ///< Starts the command; on this machine, and so on the nodes.
+  std::filesystem::path agent;            ///< Starts the command: a file of this machine, and so of the nodes ...
+  std::string agent_image;                ///< ... or, if not empty, an image that brings it (AgentImages).
   std::vector<std::string> program = {};  ///< For a step with StepSpec::program: the words that start it here.
 };
 
-/// The one container of the pod.
+/// The container of the pod that runs the step.
 inline const std::string step_container = "step";
+/// What brings it the agent, where that comes in an image.
+inline const std::string agent_container = "agent";
+/// Where it is in there.
+inline constexpr const char* agent_in_image = "/pipe/agent";
 
 /// Where in Attempt::scratch the driver leaves the word that a step which is told to stop has to be killed.
 inline constexpr std::string_view stop_file_name = ".pipe-stop";

@@ -25,6 +25,24 @@ const json& container_of(const json& pod) {
   return none;
 }
 
+/// The status of what brings the agent, while that has not ended well: the step's container waits for it, and does not say why. Null if there is none.
+const json& bringer_of(const json& pod) {
+  static const json none;
+  for (const auto& status : list_at(pod, "/status/initContainerStatuses")) {
+    const auto& terminated = at(status, "/state/terminated");
+    if (!terminated.is_object() || number_at(terminated, "/exitCode") != 0) return status;
+  }
+  return none;
+}
+
+/// As its pod names it: a node's own name for the image may be another.
+std::string image_of(const json& pod, const json& status) {
+  for (const char* kind : {"/spec/initContainers", "/spec/containers"})
+    for (const auto& container : list_at(pod, kind))
+      if (text_at(container, "/name") == text_at(status, "/name") && container.contains("image")) return text_at(container, "/image");
+  return text_at(status, "/image");
+}
+
 const json& condition(const json& pod, std::string_view type) {
   static const json none;
   for (const auto& each : list_at(pod, "/status/conditions"))
@@ -49,13 +67,16 @@ struct Wait {
 };
 // A registry may be down for a moment, and the news of a Secret takes its time to a node.
 constexpr std::chrono::seconds at_once{0}, soon{20}, later{180}, for_a_node{600};
+constexpr const char* not_fetched = "the image cannot be fetched";
 constexpr std::array waits{
-    Wait{"ErrImageNeverPull", "the node does not have the image", "the image is on this machine's engine only: run on a cluster that shares it",
+    Wait{"ErrImageNeverPull", "the node does not have the image",
+         "the image is on this machine's engine only: name a registry, `docker.target_repository: HOST/NAME`, or run on a cluster that shares the "
+         "engine",
          at_once},
     Wait{"InvalidImageName", "the name of the image is none", "check `docker.parent_image`", at_once},
-    Wait{"ImagePullBackOff", "the image cannot be fetched", "check the image's name, and that the cluster may read its registry", later},
-    Wait{"ErrImagePull", "the image cannot be fetched", "check the image's name, and that the cluster may read its registry", later},
-    Wait{"RegistryUnavailable", "the image's registry does not answer", "", later},
+    Wait{"ImagePullBackOff", not_fetched, "", later},
+    Wait{"ErrImagePull", not_fetched, "", later},
+    Wait{"RegistryUnavailable", not_fetched, "", later},
     Wait{"CreateContainerConfigError", "what its container refers to is not there", "", soon},
     Wait{"CreateContainerError", "its container cannot be made", "", soon},
     Wait{"RunContainerError", "its container cannot be started", "", soon},
@@ -136,14 +157,17 @@ PodNews news_of(const json& pod) {
     news.patience = for_a_node;
     return news;
   }
-  const auto reason = text_at(container, "/state/waiting/reason"), message = text_at(container, "/state/waiting/message");
+  const auto& bringer = bringer_of(pod);
+  const auto& waiting = bringer.is_null() ? container : bringer;
+  const auto reason = text_at(waiting, "/state/waiting/reason"), message = text_at(waiting, "/state/waiting/message");
   for (const auto& wait : waits) {
     if (reason != wait.reason) continue;
-    const auto image = text_at(container, "/image");
+    const auto image = image_of(pod, waiting);
     news.stage = wait.message;
     news.waits_for = with(std::string(wait.message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")", message);
     news.hopeless = Failure{FailureKind::not_started, place_of(pod) + " could not start: " + news.waits_for, {}, {}};
     if (*wait.hint) news.hopeless->hints.emplace_back(wait.hint);
+    if (std::string_view(wait.message) == not_fetched) news.unfetched = image;
     news.patience = wait.patience;
     return news;
   }
@@ -193,6 +217,20 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt, c
   const auto code = exit_code_of(pod);
   if (code == 0 && text_at(pod, "/status/phase") != "Failed") return std::nullopt;
   if (auto failure = infrastructure(pod)) return failure;
+  if (const auto& bringer = bringer_of(pod); !code && at(bringer, "/state/terminated").is_object()) {
+    const auto& why = at(bringer, "/state/terminated");
+    const auto said = text_at(why, "/message");
+    Failure failure{FailureKind::not_started,
+                    with(place_of(pod) + " could not start: its init container '" + text_at(bringer, "/name") + "' ended with exit code " +
+                             std::to_string(number_at(why, "/exitCode")),
+                         said),
+                    {},
+                    {}};
+    if (said.find("exec format error") != said.npos)
+      failure.hints = {
+          "it is made for this machine's kind of processor: have the step run on nodes of that kind (their label is kubernetes.io/arch)"};
+    return failure;
+  }
   if (!code) return Failure{FailureKind::infrastructure, place_of(pod) + " ended, and nothing is known of its container", {begun_again}, {}};
   const auto reason = text_at(terminated, "/reason"), message = text_at(terminated, "/message");
   if (reason == "OOMKilled") {

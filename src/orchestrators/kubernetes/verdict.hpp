@@ -23,6 +23,7 @@ struct PodNews {
   std::string waits_for;             ///< While it waits, if people should know: the scheduler's words, the image that is not there.
   std::optional<Failure> hopeless;   ///< What it will fail with if that does not pass ...
   std::chrono::seconds patience{0};  ///< ... within this time.
+  std::string unfetched;             ///< While it waits: the image that its node cannot fetch, see pull_advice().
   bool leaving = false;              ///< Somebody has told it to go.
 };
 PodNews news_of(const nlohmann::json& pod);

@@ -142,15 +142,5 @@ TEST_F(Credentials, entries_of_every_kind_are_understood) {
   EXPECT_FALSE(auth("d.example").found);
 }
 
-TEST(RegistryOf, references_name_their_registry) {
-  EXPECT_EQ(registry_of("ubuntu"), "docker.io");
-  EXPECT_EQ(registry_of("ubuntu:22.04"), "docker.io");
-  EXPECT_EQ(registry_of("nvidia/cuda:12"), "docker.io");
-  EXPECT_EQ(registry_of("index.docker.io/library/x"), "docker.io");
-  EXPECT_EQ(registry_of("registry.example/team/x:1"), "registry.example");
-  EXPECT_EQ(registry_of("registry.example:5000/x@sha256:00"), "registry.example:5000");
-  EXPECT_EQ(registry_of("localhost/x"), "localhost");
-}
-
 }  // namespace
 }  // namespace pipeline::docker

@@ -89,6 +89,16 @@ TEST_F(JobManifest, golden_gpu_step) {
   expect("gpus");
 }
 
+TEST_F(JobManifest, golden_agent_from_an_image) {
+  place.image = "registry.example/team/x@sha256:01";
+  place.pull = true;
+  place.agent.clear();
+  place.agent_image = "registry.example/team/x@sha256:02";
+  step.settings.resources.memory = Bytes{1} << 30;
+  step.settings.resources.gpu_count = 1;
+  expect("agent_image");
+}
+
 TEST_F(JobManifest, secrets_are_in_a_secret_and_nowhere_else) {
   EXPECT_EQ(job().dump().find("hush"), std::string::npos);
   EXPECT_EQ(job().dump().find("from the file"), std::string::npos);  // the secret goes before a variable of its name

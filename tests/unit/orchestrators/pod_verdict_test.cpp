@@ -137,5 +137,28 @@ TEST(PodNews, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
   EXPECT_FALSE(is_unexplained(explained_itself));
 }
 
+/// The step's container only says that it waits.
+TEST(PodVerdicts, trouble_with_what_brings_the_agent_is_the_pods) {
+  const auto with_bringer = [](const json& state) {
+    auto status = container({{"waiting", {{"reason", "PodInitializing"}}}});
+    status["initContainerStatuses"] = {{{"name", "agent"}, {"image", "sha256:00"}, {"state", state}}};
+    auto all = pod(status);
+    all["spec"]["initContainers"] = {{{"name", "agent"}, {"image", "host/x@sha256:01"}}};
+    return all;
+  };
+  const auto news = news_of(with_bringer({{"waiting", {{"reason", "ErrImagePull"}, {"message", "no"}}}}));
+  EXPECT_EQ(news.waits_for, "the image cannot be fetched (host/x@sha256:01, ErrImagePull): no");
+  EXPECT_EQ(news.unfetched, "host/x@sha256:01");
+  EXPECT_EQ(news_of(with_bringer({{"terminated", {{"exitCode", 0}}}})).stage, "container");
+
+  auto failed = with_bringer({{"terminated", {{"exitCode", 128}, {"message", "runc: exec format error"}}}});
+  failed["status"]["phase"] = "Failed";
+  AttemptBuilder step(test::program({"train"}));
+  const auto failure = failure_of_pod(failed, step.attempt(), "image", {});
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->message, "the pod p on node n1 could not start: its init container 'agent' ended with exit code 128: runc: exec format error");
+  EXPECT_THAT(failure->hints.front(), HasSubstr("kubernetes.io/arch"));
+}
+
 }  // namespace
 }  // namespace pipeline

@@ -1,0 +1,57 @@
+#include "docker/reference.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::docker {
+namespace {
+
+/// A user's or organisation's name on Docker Hub has neither of these; a host has one, or is this machine.
+bool is_host(std::string_view first) { return first.find_first_of(".:") != first.npos || first == "localhost"; }
+
+bool is_hub(std::string_view host) { return host == "docker.io" || host == "index.docker.io" || host == "registry-1.docker.io"; }
+
+/// As engines write it: without Docker Hub's host and its `library/`.
+std::string_view familiar(std::string_view name) {
+  if (const auto slash = name.find('/'); slash != name.npos && is_hub(name.substr(0, slash))) name.remove_prefix(slash + 1);
+  constexpr std::string_view library = "library/";
+  if (name.starts_with(library)) name.remove_prefix(library.size());
+  return name;
+}
+
+}  // namespace
+
+bool names_registry(std::string_view reference) {
+  const auto slash = reference.find('/');
+  return slash != reference.npos && is_host(reference.substr(0, slash));
+}
+
+std::string registry_of(std::string_view reference) {
+  if (!names_registry(reference)) return "docker.io";
+  const auto host = reference.substr(0, reference.find('/'));
+  return is_hub(host) ? "docker.io" : std::string(host);
+}
+
+std::pair<std::string, std::string> split_reference(std::string_view reference) {
+  if (const auto at = reference.find('@'); at != reference.npos) {
+    const auto [name, tag] = split_reference(reference.substr(0, at));
+    return {name, std::string(reference.substr(at + 1))};
+  }
+  const auto slash = reference.rfind('/');
+  const auto colon = reference.find(':', slash == reference.npos ? 0 : slash);
+  if (colon == reference.npos) return {std::string(reference), "latest"};
+  return {std::string(reference.substr(0, colon)), std::string(reference.substr(colon + 1))};
+}
+
+std::string by_digest(const nlohmann::json& image, std::string_view reference) {
+  const auto digests = image.find("RepoDigests");
+  if (digests == image.end() || !digests->is_array()) return {};
+  const auto name = split_reference(reference).first;
+  for (const auto& each : *digests) {
+    if (!each.is_string()) continue;
+    const auto known = split_reference(each.get<std::string>());
+    if (familiar(known.first) == familiar(name)) return name + "@" + known.second;
+  }
+  return {};
+}
+
+}  // namespace pipeline::docker

@@ -1,0 +1,63 @@
+#include "docker/transfer_progress.hpp"
+
+#include <algorithm>
+
+#include "docker/engine_api.hpp"
+#include "docker/engine_errors.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+std::string text_at(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::uint64_t number_at(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+/// Said of every layer before anything happens to it.
+bool is_noise(std::string_view status) { return status == "Preparing" || status == "Waiting"; }
+
+}  // namespace
+
+TransferProgress::TransferProgress(std::string what, std::string registry, std::function<void(std::string_view)> on_line)
+    : what_(std::move(what)),
+      registry_(std::move(registry)),
+      on_line_(std::move(on_line)),
+      lines_([this](const nlohmann::json& message) { take(message); }) {}
+
+void TransferProgress::finish() {
+  lines_.finish();
+  if (!error_.empty()) throw EngineError(500, "cannot " + what_ + ": " + error_, advice_for(error_, registry_));
+}
+
+void TransferProgress::take(const nlohmann::json& message) {
+  if (!message.is_object()) return;
+  if (auto error = text_at(message, "error"); !error.empty()) error_ = std::move(error);
+  if (const auto aux = message.find("aux"); aux != message.end() && aux->is_object())
+    if (auto digest = text_at(*aux, "Digest"); !digest.empty()) pushed_.digest = std::move(digest);
+  const auto status = text_at(message, "status"), layer = text_at(message, "id");
+  if (status.empty()) return;
+  const auto progress = message.find("progressDetail");
+  if (progress != message.end() && progress->is_object() && !progress->empty()) {  // a bar's next state, ten times a second
+    auto& size = sizes_[layer];
+    size = std::max({size, number_at(*progress, "current"), number_at(*progress, "total")});
+    return;
+  }
+  count(layer, status);
+  if (on_line_ && !is_noise(status)) on_line_(layer.empty() ? status : layer + ": " + status);
+}
+
+void TransferProgress::count(const std::string& layer, const std::string& status) {
+  if (status == "Pushed") {
+    ++pushed_.sent;
+    pushed_.bytes += sizes_[layer];
+  } else if (status == "Layer already exists" || status.starts_with("Mounted from ")) {
+    ++pushed_.there;
+  }
+}
+
+}  // namespace pipeline::docker

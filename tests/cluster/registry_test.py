@@ -1,0 +1,117 @@
+"""Images through a real registry with TLS and a login: pushed from here, fetched by the cluster by digest, with the credentials that the cluster has been given.
+
+The nodes of the test bed share this machine's engine. So a step is held back until its image has been pushed and the engine has forgotten it: only the registry
+has it then, as on any other cluster.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from support import PipeTest, docker, wait_until  # noqa: E402
+
+TEST_BED = pathlib.Path("/var/lib/pipe-testbed/kubernetes/kubeconfig")
+ENVIRONMENT = pathlib.Path("/var/lib/pipe-registry/environment")
+REGISTRY = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines()) if ENVIRONMENT.exists() else {}
+PARENT = "debian:bookworm-slim"
+
+
+@unittest.skipUnless(TEST_BED.exists() and os.environ.get("KUBECONFIG", str(TEST_BED)) == str(TEST_BED),
+                     "no cluster whose nodes trust the registry: scripts/testbed/kubernetes has not been started, or KUBECONFIG names another")
+@unittest.skipUnless(REGISTRY, "no registry: scripts/testbed/registry start")
+class RegistryTest(PipeTest):
+    orchestrator = "kubernetes"
+
+    def setUp(self):
+        super().setUp()
+        self.repository = f"{REGISTRY['HOST']}/pipe-e2e-{self.mark}"
+        self.name_space = f"pipe-{self.mark}"
+        self.kubectl("create", "namespace", self.name_space)
+        self.addCleanup(self.kubectl, "delete", "namespace", self.name_space, "--wait=false")
+        self.addCleanup(self.forget_images)
+        self.kubectl("create", "secret", "docker-registry", "registry", f"--docker-server={REGISTRY['HOST']}", f"--docker-username={REGISTRY['LOGIN']}",
+                     f"--docker-password={REGISTRY['PASSWORD']}")
+        wait_until(lambda: self.kubectl("get", "serviceaccounts", "--no-headers"), "a service account")
+
+    def kubectl(self, *words: str) -> str:
+        return subprocess.run([ROOT / "scripts/testbed/kubernetes", "kubectl", "--namespace", self.name_space, *words], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({"KUBECONFIG": str(TEST_BED), "DOCKER_CONFIG": REGISTRY["CONFIG"], **env})
+
+    def use_pull_secret(self):
+        self.kubectl("patch", "serviceaccount", "default", "-p", '{"imagePullSecrets": [{"name": "registry"}]}')
+
+    def images_here(self) -> list[str]:
+        images = json.loads(subprocess.run(["curl", "-fsS", "--unix-socket", "/var/run/docker.sock", "http://d/images/json"], check=True,
+                                           stdout=subprocess.PIPE).stdout)
+        names = [name for image in images for key in ("RepoTags", "RepoDigests") for name in image[key] or []]
+        return [name for name in names if name.startswith(self.repository)]
+
+    def forget_images(self):
+        while names := self.images_here():
+            docker("image", "rm", "-f", names[0])
+
+    def pods(self) -> list[dict]:
+        return json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
+
+    def start_held_back(self) -> subprocess.Popen:
+        """A run whose one step waits for a node with a label that none has, until its image is in the registry and nowhere else."""
+        self.write("pipeline.yaml", json.dumps({
+            "name": "e2e",
+            "settings": {"docker": {"parent_image": PARENT, "target_repository": self.repository, "environment": {"MARK": self.mark}}},
+            "steps": {"train": {"command": "echo $MARK > ${outputs.model}; cat ${outputs.model}", "outputs": ["model"], "settings": {
+                "resources": {"placement_constraints": [f"attribute:test-{self.mark} exists"]}}}}}))
+        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.name_space, "--output", "json")
+        wait_until(lambda: self.pods() or process.poll() is not None, "a pod")
+        self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
+        self.forget_images()
+        self.kubectl("label", "node", "node1", f"test-{self.mark}=yes")
+        self.addCleanup(self.kubectl, "label", "node", "node1", f"test-{self.mark}-")
+        return process
+
+    def test_cluster_fetches_by_digest_what_only_the_registry_has(self):
+        self.use_pull_secret()
+        process = self.start_held_back()
+        spec = self.pods()[0]["spec"]
+        for container in spec["containers"] + spec["initContainers"]:
+            self.assertRegex(container["image"], f"^{self.repository}@sha256:[0-9a-f]{{64}}$")
+        agent = [volume for volume in spec["volumes"] if "agent" in json.dumps(volume)]
+        self.assertEqual(agent, [{"name": "agent", "emptyDir": {}}], "the agent is no file of this machine")
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.artifact("train.model"), self.mark + "\n")
+        self.assertEqual(len([event for event in result.events("build_started") if event["reason"].startswith("push: ")]), 2, result)
+        self.assert_nothing_left()
+
+        again = self.run_pipe("--namespace", self.name_space)
+        self.assertEqual(again.steps(), {"train": "cached"})
+        self.assertEqual(again.events("build_started"), [], "a result that is there needs no registry")
+        changed = self.run_pipe("--namespace", self.name_space, "--no-cache")
+        self.assertEqual(changed.steps(), {"train": "succeeded"}, changed)
+
+    def test_registry_that_the_nodes_may_not_read_is_told_while_the_step_waits(self):
+        process = self.start_held_back()
+        waiting = "[kubernetes] waiting: the image cannot be fetched ("
+        seen = []
+        for line in process.stdout:
+            event = json.loads(line)
+            seen.append(event)
+            if event["event"] == "step_log" and waiting in event["line"] and "no basic auth credentials" in event["line"]:
+                break
+        else:
+            self.fail(f"not told: {seen}")
+        process.send_signal(signal.SIGINT)
+        self.finish(process)
+        wait_until(lambda: not self.pods(), "the pod gone")
+
+
+if __name__ == "__main__":
+    unittest.main()

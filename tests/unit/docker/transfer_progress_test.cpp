@@ -1,0 +1,58 @@
+#include "docker/transfer_progress.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "docker/engine_api.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+// As an engine of 20.10 says it, here without most of the bar's states.
+constexpr std::string_view push = R"({"status":"The push refers to repository [host:5000/a]"}
+{"status":"Preparing","progressDetail":{},"id":"46017e785b0e"}
+{"status":"Preparing","progressDetail":{},"id":"5f70bf18a086"}
+{"status":"Waiting","progressDetail":{},"id":"5f70bf18a086"}
+{"status":"Preparing","progressDetail":{},"id":"a3b5c80a4eba"}
+{"status":"Pushing","progressDetail":{"current":512,"total":3072},"progress":"[==>  ]","id":"46017e785b0e"}
+{"status":"Layer already exists","progressDetail":{},"id":"5f70bf18a086"}
+{"status":"Mounted from other/b","progressDetail":{},"id":"a3b5c80a4eba"}
+{"status":"Pushing","progressDetail":{"current":4096},"progress":"4096","id":"46017e785b0e"}
+{"status":"Pushed","progressDetail":{},"id":"46017e785b0e"}
+{"status":"1: digest: sha256:75 size: 528"}
+{"progressDetail":{},"aux":{"Tag":"1","Digest":"sha256:75","Size":528}}
+)";
+
+TEST(TransferProgress, push_is_summed_up_however_its_bytes_come) {
+  for (std::size_t piece = 1; piece < 200; piece += 13) {
+    std::vector<std::string> lines;
+    TransferProgress progress("push the image host:5000/a:1", "host:5000", [&](std::string_view line) { lines.emplace_back(line); });
+    for (std::size_t at = 0; at < push.size(); at += piece) progress.feed(push.substr(at, piece));
+    progress.finish();
+    const auto& pushed = progress.pushed();
+    EXPECT_EQ(pushed.digest, "sha256:75");
+    EXPECT_EQ(pushed.sent, 1u);
+    EXPECT_EQ(pushed.bytes, 4096u);
+    EXPECT_EQ(pushed.there, 2u);
+    const std::vector<std::string> expected{"The push refers to repository [host:5000/a]", "5f70bf18a086: Layer already exists",
+                                            "a3b5c80a4eba: Mounted from other/b", "46017e785b0e: Pushed", "1: digest: sha256:75 size: 528"};
+    EXPECT_EQ(lines, expected);
+  }
+}
+
+TEST(TransferProgress, error_behind_a_status_of_200_is_one_that_names_the_registry) {
+  TransferProgress progress("push the image host:5000/a:1", "host:5000", {});
+  progress.feed(R"({"errorDetail":{"message":"unauthorized: x"},"error":"unauthorized: x"})");
+  try {
+    progress.finish();
+    FAIL();
+  } catch (const EngineError& error) {
+    EXPECT_STREQ(error.what(), "cannot push the image host:5000/a:1: unauthorized: x");
+    ASSERT_EQ(error.advice().size(), 1u);
+    EXPECT_NE(error.advice()[0].find("`docker login host:5000`"), std::string::npos) << error.advice()[0];
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::docker
