@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "core/file.hpp"
+#include "core/running_program.hpp"
 #include "docker/published_images.hpp"
 #include "docker/reference.hpp"
 #include "engine/image_support.hpp"
@@ -184,6 +185,18 @@ TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_
   EXPECT_FALSE(as_it_is.only_here);
   EXPECT_EQ(as_it_is.reference, image.reference);
   EXPECT_EQ(pushes().size(), 1u);
+}
+
+TEST_F(StepsInARegistry, program_goes_there_as_the_layer_that_it_is) {
+  StepImages images(loop, *engine, place, &published);
+  auto spec = step("train", {.parent_image = "debian:bookworm-slim"});
+  spec.program = ProgramStep{std::make_shared<const Program>(running_program()), "train", ""};
+  EXPECT_FALSE(wait(images.environment(spec)).ready);
+  const auto image = prepared(images, spec);
+  EXPECT_EQ(image.reference, repository + "@" + digest_in_registry(image.reference));
+  EXPECT_FALSE(image.program.empty());
+  EXPECT_EQ(pushes().size(), 1u) << "the parent is in a registry of its own";
+  EXPECT_TRUE(wait(images.environment(spec)).ready);
 }
 
 TEST_F(StepsInARegistry, image_tag_is_a_second_name_there_and_follows_the_image) {

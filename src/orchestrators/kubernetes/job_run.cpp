@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/file.hpp"
@@ -110,7 +111,7 @@ class JobRun {
   std::optional<Failure> failure_;  ///< Found before the pod had an end.
   std::string stage_;               ///< What it waits for ...
   Clock::time_point waits_since_;
-  std::string said_;  ///< ... as it was told last.
+  std::set<std::string> said_;  ///< ... as it was told: a kubelet goes back and forth between two ways to say that it has no image.
   std::optional<Clock::time_point> leaves_since_;
 };
 
@@ -205,9 +206,8 @@ bool JobRun::is_hopeless(const PodNews& news) {
 }
 
 void JobRun::say_why(const PodNews& news) {
-  if (news.waits_for.empty() || news.waits_for == said_ || Clock::now() - waits_since_ < quiet_wait) return;
-  said_ = news.waits_for;
-  attempt_.log.write(Stream::err, "[kubernetes] waiting: " + said_ + "\n");
+  if (news.waits_for.empty() || Clock::now() - waits_since_ < quiet_wait || !said_.insert(news.waits_for).second) return;
+  attempt_.log.write(Stream::err, "[kubernetes] waiting: " + news.waits_for + "\n");
 }
 
 Task<json> JobRun::events_of(std::string name, std::string selector) {
