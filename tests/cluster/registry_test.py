@@ -62,8 +62,9 @@ class RegistryTest(PipeTest):
     def pods(self) -> list[dict]:
         return json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
 
-    def start_held_back(self) -> subprocess.Popen:
-        """A run whose one step waits for a node with a label that none has, until its image is in the registry and nowhere else."""
+    def start_held_back(self, repository: str = "") -> subprocess.Popen:
+        """A run whose one step waits for a node with a label that none has, until the engine has forgotten its image."""
+        self.repository = repository or self.repository
         self.write("pipeline.yaml", json.dumps({
             "name": "e2e",
             "settings": {"docker": {"parent_image": PARENT, "target_repository": self.repository, "environment": {"MARK": self.mark}}},
@@ -110,6 +111,15 @@ class RegistryTest(PipeTest):
             self.fail(f"not told: {seen}")
         process.send_signal(signal.SIGINT)
         self.finish(process)
+        wait_until(lambda: not self.pods(), "the pod gone")
+
+    def test_image_that_only_this_machine_had_is_told_with_what_to_do(self):
+        process = self.start_held_back(repository=f"pipe-e2e-{self.mark}")
+        result = self.finish(process)
+        self.assertEqual(result.code, 1, result)
+        failure = result.failure("train")
+        self.assertIn("the node does not have the image", failure["message"])
+        self.assertIn("`docker.target_repository: HOST/NAME`", failure["hints"][0])
         wait_until(lambda: not self.pods(), "the pod gone")
 
 

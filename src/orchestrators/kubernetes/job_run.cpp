@@ -220,7 +220,9 @@ Task<json> JobRun::events_of(std::string name, std::string selector) {
 
 /// What the cluster has noted of the Job or its pod: mounts that fail, quotas.
 Task<> JobRun::add_warnings(Failure& failure) {
-  const auto events = co_await events_of(there_is_no_pod() ? name_ : pod_name(), "type=Warning,");
+  std::string name = name_;  // no conditional in the call: g++ 12 destroys its temporary twice
+  if (!there_is_no_pod()) name = pod_name();
+  const auto events = co_await events_of(name, "type=Warning,");
   for (const auto& event : kubernetes::list_at(events, "/items")) {
     auto line = text_at(event, "/reason") + ": " + text_at(event, "/message");
     if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end()) failure.details.push_back(std::move(line));
