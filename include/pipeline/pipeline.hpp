@@ -37,6 +37,7 @@ struct PipelineOptions {
   std::map<std::string, Json> parameters = {};  ///< For commands; functions get theirs by param().
   DockerSettings docker = {};
   ResourceSettings resources = {};
+  KubernetesSettings kubernetes = {};
   RetrySettings retry = {};
   std::optional<Duration> timeout = {};
   StringList code = {};

@@ -106,6 +106,42 @@ struct ResourceSettings {
   std::optional<Preflight> preflight;             ///< Whether a GPU step runs nvidia-smi before its command. Default: on.
 };
 
+/// Amounts as Kubernetes writes them, by resource: `{{"cpu", "500m"}, {"memory", "8Gi"}, {"ephemeral-storage", "20Gi"}, {"example.com/fpga", "1"}}`.
+struct KubernetesResources {
+  StringMap requests;  ///< What is set aside for the step. Default: the limits.
+  StringMap limits;    ///< What it may use at most.
+};
+
+/// What a step's Job on a Kubernetes cluster is like beyond what `docker` and `resources` say; other places do not look at it. Names are those of ZenML's
+/// KubernetesPodSettings, else Kubernetes' own. Values of type Json are Kubernetes' own objects, or the short form that is written beside them.
+struct KubernetesSettings {
+  StringMap node_selectors;                 ///< Labels that the node has to have.
+  std::map<std::string, Json> affinity;     ///< Kubernetes' Affinity.
+  Json tolerations;                         ///< A list: taints that the node may have, `"KEY[=VALUE][:EFFECT]"`. Those of GPUs are tolerated anyway.
+  KubernetesResources resources;            ///< Over what settings.resources come to.
+  std::optional<std::string> gpu_resource;  ///< What the GPUs of settings.resources are called there. Default: nvidia.com/gpu.
+  Json env;                       ///< A list: `"NAME=secret/OBJECT/KEY"`, `"NAME=configmap/OBJECT/KEY"`. Plain values: the step's environment.
+  Json env_from;                  ///< A list: `"secret/OBJECT"`, `"configmap/OBJECT"`.
+  Json volumes;                   ///< A list: `"pvc/CLAIM:TARGET[:ro|rw]"`, `"secret/OBJECT:TARGET"`, `"configmap/OBJECT:TARGET"`.
+  Json volume_mounts;             ///< A list: where volumes that are given as objects are seen.
+  StringList image_pull_secrets;  ///< Secrets with the credentials of the images' registries.
+  std::optional<std::string> service_account_name;  ///< Whose token the pod has. Default: none.
+  StringMap labels, annotations;                    ///< Of Job and pod.
+  std::optional<std::string> priority_class_name;
+  std::optional<std::string> runtime_class_name;
+  std::optional<std::string> scheduler_name;  ///< Default: the cluster's own.
+  std::optional<std::string> queue_name;      ///< Kueue's local queue that the Job waits in.
+  std::map<std::string, Json> container_security_context, pod_security_context;
+  std::optional<bool> host_ipc;
+  std::optional<bool> autoscaling;              ///< Nodes come when they are needed: that there is none yet is no error. Default: false.
+  std::optional<Duration> pod_startup_timeout;  ///< A pod that has not started by then fails. Default: 10 min.
+  std::optional<unsigned>
+      active_deadline_seconds;  ///< When the cluster ends the Job. Default: 5 min after the step's timeout, which is the driver's.
+  std::optional<unsigned> ttl_seconds_after_finished;    ///< When the cluster removes an ended Job that nobody else has removed. Default: a day.
+  std::map<std::string, Json> additional_pod_spec_args;  ///< Merged into the pod's spec.
+  std::map<std::string, Json> job_patch;  ///< Merged into the Job at last: a JSON merge patch in which items of lists are known by their `name`.
+};
+
 /// A failed attempt is repeated up to `max_retries` times, after delay, delay*backoff, delay*backoff², ...
 struct RetrySettings {
   std::optional<unsigned> max_retries;                 ///< Default: 0.
@@ -118,6 +154,7 @@ struct RetrySettings {
 struct Settings {
   DockerSettings docker;
   ResourceSettings resources;
+  KubernetesSettings kubernetes = {};
 };
 
 inline const std::vector<std::string>& StringList::items() const {

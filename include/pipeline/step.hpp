@@ -93,8 +93,9 @@ struct StepOptions {
   StringList code = {};  ///< Files, folders and globs that the step sees. Default: those that a command names; none for a function.
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
-  DockerSettings docker = {};       ///< `settings.docker`
-  ResourceSettings resources = {};  ///< `settings.resources`
+  DockerSettings docker = {};          ///< `settings.docker`
+  ResourceSettings resources = {};     ///< `settings.resources`
+  KubernetesSettings kubernetes = {};  ///< `settings.kubernetes`
   RetrySettings retry = {};
   std::optional<Duration> timeout = {};  ///< Of one attempt.
   std::optional<bool> cache = {};

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 namespace pipeline {
@@ -123,6 +126,31 @@ std::string format_bytes(Bytes bytes) {
   auto text = print("%.1f", value);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
   return text + " " + units[unit];
+}
+
+std::optional<double> parse_quantity(std::string_view text) {
+  // apimachinery's resource.Quantity: a decimal number with a suffix of these, or with an exponent.
+  constexpr std::array suffixes{std::pair{"n", 1e-9},    std::pair{"u", 1e-6},    std::pair{"m", 1e-3},    std::pair{"", 1.0},
+                                std::pair{"k", 1e3},     std::pair{"M", 1e6},     std::pair{"G", 1e9},     std::pair{"T", 1e12},
+                                std::pair{"P", 1e15},    std::pair{"E", 1e18},    std::pair{"Ki", 0x1p10}, std::pair{"Mi", 0x1p20},
+                                std::pair{"Gi", 0x1p30}, std::pair{"Ti", 0x1p40}, std::pair{"Pi", 0x1p50}, std::pair{"Ei", 0x1p60}};
+  const auto digits = text.find_first_not_of("0123456789.");
+  const auto number = text.substr(0, digits);
+  auto suffix = digits == text.npos ? std::string_view() : text.substr(digits);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
+  if (suffix.size() > 1 && (suffix.front() == 'e' || suffix.front() == 'E') && suffix != "Ei") {
+    suffix.remove_prefix(1);
+    int exponent = 0;
+    if (suffix.starts_with('+')) suffix.remove_prefix(1);
+    const auto [last, bad] = std::from_chars(suffix.data(), suffix.data() + suffix.size(), exponent);
+    if (bad != std::errc() || last != suffix.data() + suffix.size() || std::abs(exponent) > 18) return std::nullopt;
+    return value * std::pow(10, exponent);
+  }
+  for (const auto& [name, factor] : suffixes)
+    if (suffix == name) return value * factor;
+  return std::nullopt;
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {

@@ -15,6 +15,9 @@ namespace pipeline {
 std::optional<Bytes> parse_bytes(std::string_view text);
 std::string format_bytes(Bytes bytes);  ///< `1.5 GiB`
 
+/// Kubernetes' own: `2`, `500m`, `0.5`, `8Gi`, `20G`, `1e3`. Nothing for what is malformed or negative.
+std::optional<double> parse_quantity(std::string_view text);
+
 /// `90`, `90s`, `1.5h`, `1h30m`, `250ms`; a bare number is seconds. Nothing for what is malformed or negative.
 std::optional<Duration> parse_duration(std::string_view text);
 std::string format_duration(Duration duration);  ///< `1h02m`, `3.2s`, `250ms`

@@ -43,6 +43,7 @@ void add_common(Value& map, const Options& options) {
   Settings settings;
   settings.docker = options.docker;
   settings.resources = options.resources;
+  settings.kubernetes = options.kubernetes;
   auto written = to_json(settings);
   for (auto group = written.begin(); group != written.end();) group = group->empty() ? written.erase(group) : std::next(group);
   // Of a file, as `requirements: FILE` has it: {"-r FILE"}.

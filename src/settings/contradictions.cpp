@@ -56,7 +56,7 @@ void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings&
   gpu_request(pipeline, inherited);
   gpu_request(step, own);
   if (!own.empty() || !inherited.empty()) return;
-  const GpuRequest request = gpu_request(merge(Settings{{}, pipeline}, Settings{{}, step}).resources, merged);
+  const GpuRequest request = gpu_request(merge(Settings{{}, pipeline, {}}, Settings{{}, step, {}}).resources, merged);
   for (GpuProblem& problem : merged) problem.notes.emplace_back("the rest is in the pipeline's settings");
   report_gpu_problems(merged, resources, resources.span, diagnostics);
   if (!merged.empty() || request.wanted()) return;

@@ -137,14 +137,23 @@ std::optional<bool> read_bool(std::string_view key, const Value& value, Diagnost
   return std::nullopt;
 }
 
+namespace {
+
+void suggest_nearest(const Format& format, const Value& value, Diagnostics& diagnostics) {
+  if (!format.nearest || value.kind != Value::Kind::scalar) return;
+  if (const auto meant = format.nearest(value.scalar); format.accepts(meant)) diagnostics.back().suggestion = "did you mean `" + meant + "`?";
+}
+
+}  // namespace
+
 std::optional<std::string> read_text(std::string_view key, const Value& value, const Format& format, Diagnostics& diagnostics) {
   if (value.kind == Value::Kind::scalar && format.accepts(value.scalar)) return value.scalar;
-  if (value.kind == Value::Kind::scalar && format.accepts != formats::text.accepts && !formats::line.accepts(value.scalar))
+  if (value.kind == Value::Kind::scalar && format.accepts != formats::text.accepts && !formats::line.accepts(value.scalar)) {
     report(diagnostics, "control-character", "'" + std::string(key) + "' has a line end or another control character in it", value.span);
-  else
+  } else {
     report_type(diagnostics, key, format.expected, value);
-  if (value.kind == Value::Kind::scalar && format.nearest)
-    if (const auto meant = format.nearest(value.scalar); format.accepts(meant)) diagnostics.back().suggestion = "did you mean `" + meant + "`?";
+    suggest_nearest(format, value, diagnostics);
+  }
   return std::nullopt;
 }
 
@@ -159,12 +168,14 @@ std::optional<std::vector<std::string>> read_texts(std::string_view key, const V
   texts.reserve(value.items.size());
   const std::string each = "each of '" + std::string(key) + "'";
   for (const Value& item : value.items) {
-    if (item.kind == Value::Kind::scalar && format.accepts(item.scalar))
+    if (item.kind == Value::Kind::scalar && format.accepts(item.scalar)) {
       texts.push_back(item.scalar);
-    else if (item.kind == Value::Kind::scalar && !formats::line.accepts(item.scalar))
+    } else if (item.kind == Value::Kind::scalar && !formats::line.accepts(item.scalar)) {
       report(diagnostics, "control-character", each + " must be free of line ends and other control characters", item.span);
-    else
+    } else {
       report(diagnostics, "wrong-type", each + " must be " + format.expected + ", not " + describe(item), item.span);
+      suggest_nearest(format, item, diagnostics);
+    }
   }
   return texts;
 }

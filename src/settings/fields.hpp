@@ -9,6 +9,7 @@
 #include <pipeline/settings.hpp>
 
 #include "settings/formats.hpp"
+#include "settings/kubernetes_shapes.hpp"
 
 namespace pipeline {
 
@@ -41,6 +42,7 @@ struct Field {
   const Format* format = nullptr;      ///< Of a text, of a list's items, of a map's values.
   const Format* key_format = nullptr;  ///< Of a map's keys.
   const NumberFormat* number_format = nullptr;
+  const Shape* shape = nullptr;  ///< Of a value that is one of Kubernetes' own objects, or a list of them.
 };
 
 template <class Owner, class Member, class... Formats>
@@ -147,6 +149,77 @@ void fields(Visitor&& visit, const ResourceSettings*) {
 }
 
 template <class Visitor>
+void fields(Visitor&& visit, const KubernetesResources*) {
+  using S = KubernetesResources;
+  visit(Field{"requests", &S::requests, "What is set aside for the step on its node: `{cpu: 500m, memory: 4Gi}`. Default: the limits.",
+              &formats::quantity, &formats::kubernetes_key});
+  visit(
+      Field{"limits", &S::limits,
+            "The most that the step may use: `{memory: 8Gi, ephemeral-storage: 20Gi, nvidia.com/mig-1g.5gb: 1}`. They win over `settings.resources`.",
+            &formats::quantity, &formats::kubernetes_key});
+}
+
+template <class Visitor>
+void fields(Visitor&& visit, const KubernetesSettings*) {
+  using S = KubernetesSettings;
+  const auto object = [&](const char* key, auto member, const char* description, const Shape& shape) {
+    visit(Field{key, member, description, nullptr, nullptr, nullptr, &shape});
+  };
+  visit(Field{"node_selectors", &S::node_selectors, "Labels that the node has to have.", &formats::kubernetes_label, &formats::kubernetes_key});
+  object("affinity", &S::affinity, "Kubernetes' Affinity: `{nodeAffinity: {...}, podAffinity: {...}, podAntiAffinity: {...}}`.", shapes::affinity);
+  object(
+      "tolerations", &S::tolerations,
+      "Taints that the node may have: `KEY[=VALUE][:EFFECT]`, or Kubernetes' `{key, operator, value, effect}`. Those of GPUs are tolerated anyway.",
+      shapes::tolerations);
+  visit(Field{"resources", &S::resources, "Requests and limits as Kubernetes writes them, over what `settings.resources` come to."});
+  visit(Field{"gpu_resource", &S::gpu_resource,
+              "What the GPUs of `settings.resources` are called on the cluster, such as `amd.com/gpu` or `nvidia.com/mig-1g.5gb`. Default: "
+              "`nvidia.com/gpu`.",
+              &formats::kubernetes_key});
+  object("env", &S::env,
+         "Variables whose values the cluster knows: `NAME=secret/OBJECT/KEY`, `NAME=configmap/OBJECT/KEY`, or Kubernetes' `{name, valueFrom}`. Plain "
+         "ones belong into the step's `environment`.",
+         shapes::env);
+  object("env_from", &S::env_from, "All keys of an object as variables: `secret/OBJECT`, `configmap/OBJECT`, or Kubernetes' `{secretRef: {name}}`.",
+         shapes::env_from);
+  object("volumes", &S::volumes,
+         "What the step sees of the cluster's files: `pvc/CLAIM:TARGET[:ro|rw]`, `secret/OBJECT:TARGET`, `configmap/OBJECT:TARGET`, or Kubernetes' "
+         "Volume "
+         "`{name, ...}`, with a `volume_mounts`.",
+         shapes::volumes);
+  object("volume_mounts", &S::volume_mounts, "Where the step sees volumes that are given as Kubernetes' objects: `{name, mountPath}`.",
+         shapes::volume_mounts);
+  visit(Field{"image_pull_secrets", &S::image_pull_secrets, "Secrets with the credentials of the images' registries.", &formats::kubernetes_name});
+  visit(
+      Field{"service_account_name", &S::service_account_name, "Service account whose token the pod has. Default: none.", &formats::kubernetes_name});
+  visit(Field{"labels", &S::labels, "Labels of Job and pod.", &formats::kubernetes_label, &formats::own_label});
+  visit(Field{"annotations", &S::annotations, "Annotations of Job and pod.", &formats::text, &formats::kubernetes_key});
+  visit(Field{"priority_class_name", &S::priority_class_name, "Priority class of the pod.", &formats::kubernetes_name});
+  visit(Field{"runtime_class_name", &S::runtime_class_name, "Runtime class of the pod.", &formats::kubernetes_name});
+  visit(Field{"scheduler_name", &S::scheduler_name, "Scheduler of the pod. Default: the cluster's own.", &formats::kubernetes_name});
+  visit(Field{"queue_name", &S::queue_name, "Kueue's local queue that the Job waits in.", &formats::kubernetes_name});
+  object("container_security_context", &S::container_security_context,
+         "Kubernetes' SecurityContext of the step's container: `{privileged: true}`. Over the user that `docker.user` names.",
+         shapes::container_security_context);
+  object("pod_security_context", &S::pod_security_context, "Kubernetes' PodSecurityContext: `{fsGroup: 2000}`.", shapes::pod_security_context);
+  visit(Field{"host_ipc", &S::host_ipc, "The pod shares the node's IPC namespace."});
+  visit(Field{"autoscaling", &S::autoscaling,
+              "The cluster makes nodes as they are needed: that none is there yet which fits is no error. Default: false."});
+  visit(Field{"pod_startup_timeout", &S::pod_startup_timeout, "A step whose pod has not started by then fails. Default: 10m."});
+  visit(Field{"active_deadline_seconds", &S::active_deadline_seconds,
+              "When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` is gone by then."});
+  visit(Field{"ttl_seconds_after_finished", &S::ttl_seconds_after_finished,
+              "When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."});
+  object("additional_pod_spec_args", &S::additional_pod_spec_args, "What else the pod's spec has, merged into it: `{dnsPolicy: Default}`.",
+         shapes::pod_spec);
+  object(
+      "job_patch", &S::job_patch,
+      "For what has no name here: a JSON merge patch of the Job, at last: `{spec: {template: {spec: {hostname: gpu}}}}`. Items of lists that have a "
+      "`name` are merged by it.",
+      shapes::job);
+}
+
+template <class Visitor>
 void fields(Visitor&& visit, const RetrySettings*) {
   using S = RetrySettings;
   visit(Field{"max_retries", &S::max_retries, "How often a failed attempt is repeated. Default: 0."});
@@ -164,6 +237,7 @@ void fields(Visitor&& visit, const Settings*) {
   using S = Settings;
   visit(Field{"docker", &S::docker, "How the step's image is made and its container started (ZenML's DockerSettings)."});
   visit(Field{"resources", &S::resources, "What the step needs of the machine."});
+  visit(Field{"kubernetes", &S::kubernetes, "What the step's Job on a Kubernetes cluster is like (ZenML's KubernetesPodSettings)."});
 }
 
 }  // namespace pipeline

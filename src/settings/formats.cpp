@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/identifier.hpp"
+#include "core/quantity.hpp"
 
 namespace pipeline::formats {
 namespace {
@@ -199,6 +200,84 @@ bool is_instance_type(std::string_view text) {
          });
 }
 
+/// Lower-case letters, digits and `-` between dots; no `-` at an end.
+bool is_kubernetes_name(std::string_view text) {
+  if (text.empty() || text.size() > 253) return false;
+  const auto parts = split(text, '.');
+  return std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+    return !part.empty() && part.front() != '-' && part.back() != '-' && all(part, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
+  });
+}
+
+bool is_kubernetes_label(std::string_view text) {
+  if (text.empty()) return true;
+  return text.size() <= 63 && is_alnum(text.front()) && is_alnum(text.back()) &&
+         all(text, [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
+}
+
+bool is_kubernetes_key(std::string_view text) {
+  if (const auto slash = text.find('/'); slash != std::string_view::npos) {
+    if (!is_kubernetes_name(text.substr(0, slash))) return false;
+    text.remove_prefix(slash + 1);
+  }
+  return !text.empty() && is_kubernetes_label(text);
+}
+
+bool is_own_label(std::string_view text) { return is_kubernetes_key(text) && !text.starts_with("pipe."); }
+
+bool is_quantity(std::string_view text) { return parse_quantity(text).has_value(); }
+
+bool is_toleration(std::string_view text) {
+  if (const auto colon = text.find(':'); colon != std::string_view::npos) {
+    const auto effect = text.substr(colon + 1);
+    if (effect != "NoSchedule" && effect != "PreferNoSchedule" && effect != "NoExecute") return false;
+    text = text.substr(0, colon);
+  }
+  const auto equals = text.find('=');
+  return is_kubernetes_key(text.substr(0, equals)) && (equals == std::string_view::npos || is_kubernetes_label(text.substr(equals + 1)));
+}
+
+bool is_secret_or_configmap(std::string_view kind) { return kind == "secret" || kind == "configmap"; }
+
+bool is_env_from_source(std::string_view text) {
+  const auto parts = split(text, '/');
+  return parts.size() == 2 && is_secret_or_configmap(parts[0]) && is_kubernetes_name(parts[1]);
+}
+
+bool is_env_source(std::string_view text) {
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos || !is_variable_name(text.substr(0, equals))) return false;
+  const auto parts = split(text.substr(equals + 1), '/');
+  return parts.size() == 3 && is_secret_or_configmap(parts[0]) && is_kubernetes_name(parts[1]) && !parts[2].empty() &&
+         all(parts[2], [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
+}
+
+bool is_volume_source(std::string_view text) {
+  const auto parts = split(text, ':');
+  if (parts.size() < 2 || parts.size() > 3 || (parts.size() == 3 && parts[2] != "ro" && parts[2] != "rw")) return false;
+  const auto slash = std::min(parts[0].find('/'), parts[0].size());
+  const auto kind = parts[0].substr(0, slash);
+  return (kind == "pvc" || is_secret_or_configmap(kind)) && is_kubernetes_name(parts[0].substr(std::min(slash + 1, parts[0].size()))) &&
+         parts[1].starts_with('/') && is_word(parts[1]);
+}
+
+/// `my-secret` of `My_Secret`
+std::string nearest_kubernetes_name(std::string_view text) {
+  std::string name;
+  for (const char c : text) name += c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+/// `8Gi` of `8GiB`, `500m` of `500 m`
+std::string nearest_quantity(std::string_view text) {
+  std::string amount;
+  for (const char c : text)
+    if (c != ' ') amount += c;
+  if (amount.ends_with('B')) amount.pop_back();
+  if (amount.ends_with('K')) amount.back() = 'k';
+  return amount;
+}
+
 }  // namespace
 
 const Format line{"a text without control characters and line ends", is_line, "^[^\\u0000-\\u001f\\u007f]*$"};
@@ -226,6 +305,23 @@ const Format host_entry{"`NAME:ADDRESS`", is_host_entry, "^[A-Za-z0-9][A-Za-z0-9
 const Format build_argument{"a build argument's name of letters, digits and `_`", is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
 const Format compute_capability{"a compute capability such as `8.0`", is_compute_capability, "^[1-9][0-9]?\\.[0-9]$"};
 const Format instance_type{"an instance type such as `g5.xlarge`", is_instance_type, "^[a-z0-9-]+\\.[a-z0-9-]+$"};
+const Format kubernetes_name{"a name of lower-case letters, digits, `-` and `.`", is_kubernetes_name, "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
+                             nearest_kubernetes_name};
+const Format kubernetes_key{"a name such as `example.org/pool`: a DNS name and `/` if need be, then at most 63 letters, digits, `-`, `_` and `.`",
+                            is_kubernetes_key, "^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"};
+const Format kubernetes_label{"at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at each end", is_kubernetes_label,
+                              "^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$"};
+const Format own_label{"a name such as `example.org/team`, and none that begins with `pipe.`: those are pipe's own", is_own_label,
+                       "^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"};
+const Format quantity{"an amount as Kubernetes writes it, such as `2`, `500m`, `8Gi` or `20G`", is_quantity,
+                      "^[0-9.]+(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$", nearest_quantity};
+const Format toleration{"a taint such as `pool=gpu:NoSchedule`, `pool:NoExecute` or `pool`", is_toleration,
+                        "^[A-Za-z0-9./_-]+(=[A-Za-z0-9._-]*)?(:(NoSchedule|PreferNoSchedule|NoExecute))?$"};
+const Format env_source{"`NAME=secret/OBJECT/KEY` or `NAME=configmap/OBJECT/KEY`", is_env_source,
+                        "^[A-Za-z_][A-Za-z0-9_]*=(secret|configmap)/[a-z0-9.-]+/[A-Za-z0-9._-]+$"};
+const Format env_from_source{"`secret/OBJECT` or `configmap/OBJECT`", is_env_from_source, "^(secret|configmap)/[a-z0-9.-]+$"};
+const Format volume_source{"`pvc/CLAIM:TARGET[:ro|rw]`, `secret/OBJECT:TARGET` or `configmap/OBJECT:TARGET` with an absolute path as the target",
+                           is_volume_source, "^(pvc|secret|configmap)/[a-z0-9.-]+:/[^:]*(:(ro|rw))?$"};
 const NumberFormat positive{"a number above 0, such as `0.5` or `4`", [](double number) { return number > 0 && number < 1e6; }, 0, true};
 const NumberFormat at_least_one{"a number of at least 1, such as `2`", [](double number) { return number >= 1 && number < 1e6; }, 1, false};
 

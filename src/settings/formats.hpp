@@ -43,6 +43,15 @@ extern const Format host_entry;        ///< `NAME:ADDRESS`
 extern const Format build_argument;
 extern const Format compute_capability;
 extern const Format instance_type;
+extern const Format kubernetes_name;   ///< Of an object: a DNS subdomain.
+extern const Format kubernetes_key;    ///< Of a label, an annotation, a resource: `[PREFIX/]NAME`.
+extern const Format kubernetes_label;  ///< A label's value.
+extern const Format own_label;         ///< A label's key that is not one of ours.
+extern const Format quantity;          ///< `500m`, `8Gi`
+extern const Format toleration;        ///< `KEY[=VALUE][:EFFECT]`
+extern const Format env_source;        ///< `NAME=secret/OBJECT/KEY`
+extern const Format env_from_source;   ///< `secret/OBJECT`
+extern const Format volume_source;     ///< `pvc/CLAIM:TARGET[:ro|rw]`
 extern const NumberFormat positive;
 extern const NumberFormat at_least_one;
 }  // namespace formats

@@ -17,8 +17,8 @@ using nlohmann::json;
 using JsonMap = std::map<std::string, Json>;
 
 template <class T>
-constexpr bool is_struct =
-    std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> || std::is_same_v<T, DockerSettings> || std::is_same_v<T, ResourceSettings>;
+constexpr bool is_struct = std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> || std::is_same_v<T, DockerSettings> ||
+                           std::is_same_v<T, ResourceSettings> || std::is_same_v<T, KubernetesResources> || std::is_same_v<T, KubernetesSettings>;
 
 template <class T>
 constexpr bool is_choice = false;
@@ -152,11 +152,13 @@ void decode_member(Member& member, const FieldT& field, const Value& value, Diag
   else if constexpr (std::is_same_v<Member, StringMap>)
     member = read_map(field.key, value, *field.key_format, *field.format, diagnostics).value_or(StringMap{});
   else if constexpr (std::is_same_v<Member, JsonMap>)
-    member = field.key_format ? decode_installer_args(value, diagnostics) : decode_run_args(value, diagnostics);
+    member = field.shape        ? decode_object(field.key, value, *field.shape, diagnostics)
+             : field.key_format ? decode_installer_args(value, diagnostics)
+                                : decode_run_args(value, diagnostics);
   else if constexpr (is_choice<Member>)
     read_choice(member, field.key, value, diagnostics);
   else if constexpr (std::is_same_v<Member, Json>)
-    member = read_devices(value, diagnostics);
+    member = field.shape ? decode_shape(field.key, value, *field.shape, diagnostics).value_or(json()) : read_devices(value, diagnostics);
   else {
     static_assert(std::is_same_v<Member, StringList>);
     // The name of a requirements file is no list: it is read by whoever knows the folder (spec/requirements_file.hpp).
@@ -220,7 +222,7 @@ json write_member(const Member& member) {
   else if constexpr (std::is_same_v<Member, Json>)
     return *member;
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
-    return member ? json(member->count()) : json();
+    return member ? json(std::to_string(member->count()) + "ms") : json();
   else if constexpr (std::is_same_v<Member, StringList>)
     return member ? json(member.items()) : json();
   else
@@ -267,12 +269,13 @@ json member_schema(const FieldT& field) {
     for (const auto& [word, each] : Choices<typename Member::value_type>::words) words.push_back(*plain_to_json(word));
     return {{"enum", std::move(words)}};
   } else if constexpr (std::is_same_v<Member, Json>)
-    return {{"type", {"integer", "string", "array"}}, {"items", {{"type", {"integer", "string"}}}}};
+    return field.shape ? shape_schema(*field.shape) : json{{"type", {"integer", "string", "array"}}, {"items", {{"type", {"integer", "string"}}}}};
   else if constexpr (std::is_same_v<Member, std::optional<double>>)
     return {{"type", "number"}, {field.number_format->exclusive ? "exclusiveMinimum" : "minimum", field.number_format->minimum}};
   else if constexpr (std::is_same_v<Member, StringMap>)
     return {{"type", "object"}, {"propertyNames", text_schema(*field.key_format)}, {"additionalProperties", scalar}};
   else if constexpr (std::is_same_v<Member, JsonMap>) {
+    if (field.shape) return shape_schema(*field.shape);
     if (!field.key_format) return run_args_schema();
     const json value{{"anyOf", {{{"type", {"string", "number", "boolean", "null"}}}, {{"type", "array"}, {"items", scalar}}}}};
     return {{"type", "object"}, {"propertyNames", text_schema(*field.key_format)}, {"additionalProperties", value}};

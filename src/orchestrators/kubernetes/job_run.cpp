@@ -109,7 +109,10 @@ class JobRun {
   }};
   StopLevel stopping_ = StopLevel::none;
   std::optional<Failure> failure_;  ///< Found before the pod had an end.
-  std::string stage_;               ///< What it waits for ...
+  /// Patience with what does not start.
+  const std::chrono::seconds startup_ =
+      std::chrono::ceil<std::chrono::seconds>(attempt_.step.settings.kubernetes.pod_startup_timeout.value_or(std::chrono::minutes(10)));
+  std::string stage_;  ///< What it waits for ...
   Clock::time_point waits_since_;
   std::set<std::string> said_;  ///< ... as it was told: a kubelet goes back and forth between two ways to say that it has no image.
   std::optional<Clock::time_point> leaves_since_;
@@ -241,7 +244,7 @@ Task<> JobRun::watch() {
   CancelSource::Listener listener(attempt_.cancel, [this](StopLevel) { changed_.cancel(); });
   for (;;) {
     if (board_.error()) std::rethrow_exception(board_.error());
-    auto news = entry_.pod.is_null() ? news_of_job(entry_.job) : news_of(entry_.pod);
+    auto news = entry_.pod.is_null() ? news_of_job(entry_.job, startup_) : news_of(entry_.pod, startup_);
     if (news.phase != PodNews::Phase::waiting && !log_ && !entry_.pod_gone) log_.emplace(executor_, read_log(), [this] { changed_.cancel(); });
     if (news.phase == PodNews::Phase::ended || entry_.pod_gone) break;
     if (stopping_ != StopLevel::none && frames_.ended()) break;  // the agent has outlived all else: the cluster's own news of it takes long
@@ -332,6 +335,7 @@ std::optional<Failure> JobRun::judge() {
   if (stopping_ != StopLevel::none) return stopping_ == StopLevel::graceful && code == 128 + 9 ? killed() : cancelled();
   if (entry_.pod.is_null())
     return Failure{FailureKind::infrastructure, "its Job " + name_ + " was deleted by somebody else before it had a pod", {begun_again}, {}};
+  if (auto late = past_deadline(entry_.job, entry_.pod)) return late;
   const PodEnd end{first_errors_, last_output_};
   return failure_of_pod(entry_.pod, attempt_, place_.image, end);
 }

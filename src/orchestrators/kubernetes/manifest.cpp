@@ -1,15 +1,18 @@
 #include "orchestrators/kubernetes/manifest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
-#include <cmath>
 
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
+#include "kubernetes/json.hpp"
 #include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/kubernetes/affinity.hpp"
-#include "settings/accelerator.hpp"
+#include "orchestrators/kubernetes/merge.hpp"
+#include "orchestrators/kubernetes/pod_files.hpp"
+#include "orchestrators/kubernetes/pod_resources.hpp"
+#include "orchestrators/kubernetes/short_forms.hpp"
 
 namespace pipeline {
 namespace {
@@ -17,11 +20,10 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char* gpu_resource = "nvidia.com/gpu";
 constexpr const char *agent_path = "/pipe/agent", *agent_file = "agent", *agent_folder = "/install";
 constexpr int grace_seconds = 10;
-constexpr auto kept_after_end = std::chrono::hours(24);   // where the driver is gone: it removes them itself
-constexpr auto beyond_timeout = std::chrono::minutes(5);  // likewise: the timeout is the engine's
+constexpr std::chrono::seconds kept_after_end = std::chrono::hours(24);  // where the driver is gone: it removes them itself
+constexpr auto beyond_timeout = std::chrono::minutes(5);                 // likewise: the timeout is the engine's
 
 bool is_alphanumeric(char c) { return static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)); }
 
@@ -53,8 +55,13 @@ json environment(const Attempt& attempt, const Layout& layout) {
        {std::pair("HOME", layout.scratch.c_str()), std::pair("TMPDIR", layout.scratch.c_str()), std::pair("PYTHONDONTWRITEBYTECODE", "1")})
     if (!image.contains(name)) variables.try_emplace(name, value);
   // Images of NVIDIA's ask for all GPUs of the node that they come to.
-  if (!gpu_request(attempt.step.settings.resources).wanted()) variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
+  if (gpus_on_cluster(attempt.step).empty()) variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
   json list = json::array();
+  const auto& given = *attempt.step.settings.kubernetes.env;
+  for (const auto& each : given) {
+    list.push_back(env_of(each));
+    variables.erase(list.back().value("name", ""));
+  }
   for (const auto& [name, value] : variables) {
     if (attempt.secrets.contains(name))
       list.push_back({{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", job_name(attempt)}, {"key", name}}}}}});
@@ -62,56 +69,6 @@ json environment(const Attempt& attempt, const Layout& layout) {
       list.push_back({{"name", name}, {"value", literally(value)}});
   }
   return list;
-}
-
-/// Files of this machine, which the nodes see under the same paths, and memory.
-class Volumes {
- public:
-  void add(const fs::path& source, bool is_folder, const std::string& target, bool read_only) {
-    const auto name = "files-" + std::to_string(volumes.size());
-    volumes.push_back({{"name", name}, {"hostPath", {{"path", source.string()}, {"type", is_folder ? "Directory" : "File"}}}});
-    mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", read_only}});
-  }
-  void add_memory(const std::string& target, std::optional<Bytes> size) {
-    json medium{{"medium", "Memory"}};
-    if (size) medium["sizeLimit"] = std::to_string(*size);
-    volumes.push_back({{"name", "memory"}, {"emptyDir", std::move(medium)}});
-    mounts.push_back({{"name", "memory"}, {"mountPath", target}});
-  }
-  /// What the container `agent` leaves, see agent_bringer(). A file by itself: the image may have others in its folder.
-  void add_agent() {
-    volumes.push_back({{"name", agent_container}, {"emptyDir", json::object()}});
-    mounts.push_back({{"name", agent_container}, {"mountPath", agent_path}, {"subPath", agent_file}, {"readOnly", true}});
-  }
-  json volumes = json::array(), mounts = json::array();
-};
-
-unsigned gpu_count(const StepSpec& step) {
-  const auto request = gpu_request(step.settings.resources);
-  const auto refuse = [&](const std::string& what, const std::string& suggestion) {
-    return InputError("step '" + step.name + "' " + what + ", and a cluster gives GPUs by number: it chooses which, and on which node", suggestion);
-  };
-  switch (request.selection) {
-    case GpuRequest::Selection::none: return 0;
-    case GpuRequest::Selection::count:
-    case GpuRequest::Selection::first: return request.count;
-    case GpuRequest::Selection::devices:
-      throw refuse("names its GPUs", "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`");
-    case GpuRequest::Selection::all: break;
-  }
-  if (request.if_present) return 0;
-  throw refuse("asks for all GPUs of its machine", "say how many: `gpu_count: 1`");
-}
-
-/// Requests equal limits: a node that takes the step has all that it was promised.
-json resources(const StepSpec& step) {
-  const auto& asked = step.settings.resources;
-  json limits = json::object();
-  if (asked.cpu_count) limits["cpu"] = std::to_string(std::llround(*asked.cpu_count * 1000)) + "m";
-  if (asked.memory) limits["memory"] = std::to_string(*asked.memory);
-  if (const auto gpus = gpu_count(step); gpus > 0) limits[gpu_resource] = std::to_string(gpus);
-  if (limits.empty()) return limits;
-  return {{"limits", limits}, {"requests", limits}};
 }
 
 /// `UID` or `UID:GID`; a name means something in the image only.
@@ -131,6 +88,8 @@ json security(const StepSpec& step, const std::string& caller) {
   if (!good)
     throw InputError("step '" + step.name + "': `docker.user: " + text + "`: a cluster takes users by number",
                      "write `user: UID:GID`, with the numbers that the image has for it");
+  for (const auto& [key, value] : step.settings.kubernetes.container_security_context) context[key] = *value;
+  if (context.value("privileged", json(false)) == true) context.erase("allowPrivilegeEscalation");  // the one is the other
   return context;
 }
 
@@ -150,18 +109,33 @@ json agent_bringer(const std::string& image, const json& step) {
   return container;
 }
 
-json node_affinity(const std::vector<gpu::NodeTerm>& terms) {
-  json list = json::array();
-  for (const auto& term : terms) {
-    json expressions = json::array();
-    for (const auto& requirement : term) {
-      json one{{"key", requirement.key}, {"operator", requirement.op}};
-      if (!requirement.values.empty()) one["values"] = requirement.values;
-      expressions.push_back(std::move(one));
-    }
-    list.push_back({{"matchExpressions", std::move(expressions)}});
+/// What pipe relies on: an attempt is one pod of one Job, found by its name and labels.
+constexpr std::array relied_on{"/metadata/name",
+                               "/metadata/namespace",
+                               "/spec/backoffLimit",
+                               "/spec/completions",
+                               "/spec/parallelism",
+                               "/spec/template/spec/restartPolicy",
+                               "/spec/template/spec/containers/0/name",
+                               "/spec/template/spec/containers/0/command"};
+
+void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
+  const auto& settings = step.settings.kubernetes;
+  json patch = json::object();
+  for (const auto& [key, value] : settings.additional_pod_spec_args) patch["spec"]["template"]["spec"][key] = *value;
+  const json before = job;
+  merge_patch(job, patch);
+  json last = json::object();
+  for (const auto& [key, value] : settings.job_patch) last[key] = *value;
+  merge_patch(job, last);
+  for (const auto* place : relied_on) {
+    if (kubernetes::at(job, place) == kubernetes::at(before, place)) continue;
+    std::string field(place + 1);
+    std::replace(field.begin(), field.end(), '/', '.');
+    throw InputError("step '" + step.name + "': `kubernetes.job_patch` or `additional_pod_spec_args` changes " + field + ", which pipe relies on",
+                     std::string(place) == "/spec/backoffLimit" ? "`retry:` repeats what fails" : "");
   }
-  return {{"nodeAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", std::move(list)}}}}}};
+  for (const auto& [name, value] : labels) job["metadata"]["labels"][name] = job["spec"]["template"]["metadata"]["labels"][name] = value;
 }
 
 }  // namespace
@@ -183,23 +157,26 @@ StringMap job_labels(const Attempt& attempt, const std::string& owner) {
 
 std::string run_selector(const std::string& run_id, const std::string& owner) { return "pipe.run=" + label_value(run_id) + ",pipe.state=" + owner; }
 
-json job_manifest(const Attempt& attempt, const ClusterPlace& place) {
+namespace {
+
+json pod_spec(const Attempt& attempt, const ClusterPlace& place) {
   const auto& step = attempt.step;
-  const auto gpus = gpu_count(step);
+  const auto& settings = step.settings.kubernetes;
   auto layout = container_layout();
   layout.program = place.program;
-  Volumes volumes;
-  volumes.add(attempt.code, true, layout.code, true);
+  PodFiles files;
+  files.add(attempt.code, true, layout.code, true);
   std::error_code error;
-  for (const auto& input : attempt.inputs) volumes.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
-  volumes.add(attempt.outputs, true, layout.outputs, false);
-  volumes.add(attempt.scratch, true, layout.scratch, false);
+  for (const auto& input : attempt.inputs) files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
+  files.add(attempt.outputs, true, layout.outputs, false);
+  files.add(attempt.scratch, true, layout.scratch, false);
   if (place.agent_image.empty())
-    volumes.add(place.agent, false, agent_path, true);
+    files.add(place.agent, false, agent_path, true);
   else
-    volumes.add_agent();
+    files.add_left(agent_container, agent_file, agent_path);
   // A node gives 64 MiB, in which the first data loader with workers ends with SIGBUS.
-  if (step.settings.resources.shm_size || gpus > 0) volumes.add_memory("/dev/shm", step.settings.resources.shm_size);
+  if (const auto& size = step.settings.resources.shm_size; size || !gpus_on_cluster(step).empty()) files.add_memory("/dev/shm", size);
+  files.add(settings);
 
   json command = json::array({agent_path, layout.scratch + "/" + std::string(stop_file_name)});
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
@@ -209,29 +186,56 @@ json job_manifest(const Attempt& attempt, const ClusterPlace& place) {
                  {"command", std::move(command)},
                  {"workingDir", layout.code},
                  {"env", environment(attempt, layout)},
-                 {"volumeMounts", volumes.mounts},
+                 {"volumeMounts", files.mounts},
                  {"securityContext", security(step, place.user)}};
-  if (auto asked = resources(step); !asked.empty()) container["resources"] = std::move(asked);
+  if (auto resources = pod_resources(step); !resources.empty()) container["resources"] = std::move(resources);
+  for (const auto& given : *settings.env_from) container["envFrom"].push_back(env_from_of(given));
 
   json pod{{"restartPolicy", "Never"},
            {"containers", json::array({std::move(container)})},
-           {"volumes", volumes.volumes},
+           {"volumes", files.volumes},
            {"terminationGracePeriodSeconds", grace_seconds},
-           {"automountServiceAccountToken", false},
+           {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
   if (!place.agent_image.empty()) pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
-  if (gpus > 0) pod["tolerations"].push_back({{"key", gpu_resource}, {"operator", "Exists"}});
-  if (const auto terms = node_terms(step); !terms.empty()) pod["affinity"] = node_affinity(terms);
+  if (auto tolerations = pod_tolerations(step); !tolerations.empty()) pod["tolerations"] = std::move(tolerations);
+  if (auto affinity = pod_affinity(step, place.gpu_models); !affinity.is_null()) pod["affinity"] = std::move(affinity);
+  if (!settings.node_selectors.empty()) pod["nodeSelector"] = settings.node_selectors;
+  for (const auto& name : settings.image_pull_secrets.items()) pod["imagePullSecrets"].push_back({{"name", name}});
+  for (const auto& [key, value] : settings.pod_security_context) pod["securityContext"][key] = *value;
+  if (settings.host_ipc.value_or(false)) pod["hostIPC"] = true;
+  for (const auto& [key, value] :
+       {std::pair("serviceAccountName", &settings.service_account_name), std::pair("priorityClassName", &settings.priority_class_name),
+        std::pair("runtimeClassName", &settings.runtime_class_name), std::pair("schedulerName", &settings.scheduler_name)})
+    if (*value) pod[key] = **value;
+  return pod;
+}
 
-  const auto labels = job_labels(attempt, place.owner);
+}  // namespace
+
+json job_manifest(const Attempt& attempt, const ClusterPlace& place) {
+  const auto& step = attempt.step;
+  const auto& settings = step.settings.kubernetes;
+  const auto own_labels = job_labels(attempt, place.owner);
+  json metadata{{"labels", settings.labels}};
+  for (const auto& [name, value] : own_labels) metadata["labels"][name] = value;
+  if (!settings.annotations.empty()) metadata["annotations"] = settings.annotations;
   json spec{{"backoffLimit", 0},
             {"podReplacementPolicy", "Failed"},  // servers before 1.28 do not know it, and pass over it
             {"completions", 1},
             {"parallelism", 1},
-            {"ttlSecondsAfterFinished", std::chrono::seconds(kept_after_end).count()},
-            {"template", {{"metadata", {{"labels", labels}}}, {"spec", std::move(pod)}}}};
+            {"ttlSecondsAfterFinished", settings.ttl_seconds_after_finished.value_or(kept_after_end.count())},
+            {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, place)}}}};
   if (step.timeout) spec["activeDeadlineSeconds"] = std::chrono::ceil<std::chrono::seconds>(*step.timeout + beyond_timeout).count();
-  return {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", {{"name", job_name(attempt)}, {"labels", labels}}}, {"spec", std::move(spec)}};
+  if (settings.active_deadline_seconds) spec["activeDeadlineSeconds"] = *settings.active_deadline_seconds;
+  metadata["name"] = job_name(attempt);
+  if (settings.queue_name) {
+    metadata["labels"]["kueue.x-k8s.io/queue-name"] = *settings.queue_name;
+    spec["suspend"] = true;  // Kueue lets it go when there is room
+  }
+  json job{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
+  patch_job(job, step, own_labels);
+  return job;
 }
 
 std::optional<json> secret_manifest(const Attempt& attempt, const std::string& owner) {

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "orchestrators/kubernetes/affinity.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline {
@@ -22,6 +23,7 @@ struct ClusterPlace {
   std::filesystem::path agent;            ///< Starts the command: a file of this machine, and so of the nodes ...
   std::string agent_image;                ///< ... or, if not empty, an image that brings it (AgentImages).
   std::vector<std::string> program = {};  ///< For a step with StepSpec::program: the words that start it here.
+  GpuModels gpu_models = {};              ///< Those that the cluster is known to have.
 };
 
 /// The container of the pod that runs the step.

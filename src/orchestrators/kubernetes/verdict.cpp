@@ -5,6 +5,7 @@
 
 #include "core/quantity.hpp"
 #include "kubernetes/json.hpp"
+#include "kubernetes/time.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
@@ -66,7 +67,7 @@ struct Wait {
   std::chrono::seconds patience;
 };
 // A registry may be down for a moment, and the news of a Secret takes its time to a node.
-constexpr std::chrono::seconds at_once{0}, soon{20}, later{180}, for_a_node{600};
+constexpr std::chrono::seconds at_once{0}, soon{20}, later{180};
 constexpr const char* not_fetched = "the image cannot be fetched";
 constexpr std::array waits{
     Wait{"ErrImageNeverPull", "the node does not have the image",
@@ -133,7 +134,7 @@ std::string requests_of(const json& pod) {
 
 }  // namespace
 
-PodNews news_of(const json& pod) {
+PodNews news_of(const json& pod, std::chrono::seconds startup) {
   PodNews news;
   const auto phase = text_at(pod, "/status/phase");
   const auto& container = container_of(pod);
@@ -154,7 +155,7 @@ PodNews news_of(const json& pod) {
     news.waits_for = with("no node takes it", text_at(scheduled, "/message"));
     news.hopeless = Failure{
         FailureKind::not_started, "could not start: " + news.waits_for, {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks}, {}};
-    news.patience = for_a_node;
+    news.patience = startup;
     return news;
   }
   const auto& bringer = bringer_of(pod);
@@ -173,14 +174,14 @@ PodNews news_of(const json& pod) {
   }
   news.stage = "container";
   news.hopeless = Failure{FailureKind::not_started,
-                          place_of(pod) + " has not started within " + format_duration(for_a_node) + (reason.empty() ? "" : " (" + reason + ")"),
+                          place_of(pod) + " has not started within " + format_duration(startup) + (reason.empty() ? "" : " (" + reason + ")"),
                           {},
                           {}};
-  news.patience = for_a_node;
+  news.patience = startup;
   return news;
 }
 
-PodNews news_of_job(const json& job) {
+PodNews news_of_job(const json& job, std::chrono::seconds startup) {
   PodNews news;
   news.stage = "pod";
   if (at(job, "/spec/suspend") == true) {
@@ -188,8 +189,8 @@ PodNews news_of_job(const json& job) {
     return news;
   }
   news.hopeless = Failure{
-      FailureKind::not_started, "its Job " + text_at(job, "/metadata/name") + " has not come to a pod within " + format_duration(for_a_node), {}, {}};
-  news.patience = for_a_node;
+      FailureKind::not_started, "its Job " + text_at(job, "/metadata/name") + " has not come to a pod within " + format_duration(startup), {}, {}};
+  news.patience = startup;
   return news;
 }
 
@@ -204,6 +205,19 @@ std::optional<Failure> explained(const json& pod, const json& events) {
       if (text_at(event, "/reason") == reason)
         return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, text_at(event, "/message")), {begun_again}, {}};
   return std::nullopt;
+}
+
+std::optional<Failure> past_deadline(const json& job, const json& pod) {
+  const auto longest = std::chrono::seconds(number_at(job, "/spec/activeDeadlineSeconds"));
+  auto began = kubernetes::parse_time(text_at(job, "/status/startTime"));
+  if (!began) began = kubernetes::parse_time(text_at(job, "/metadata/creationTimestamp"));
+  const auto gone = kubernetes::parse_time(text_at(pod, "/metadata/deletionTimestamp"));  // after the grace that it was given
+  if (longest.count() == 0 || !began || !gone) return std::nullopt;
+  if (*gone - std::chrono::seconds(number_at(pod, "/metadata/deletionGracePeriodSeconds")) < *began + longest) return std::nullopt;
+  return Failure{FailureKind::timed_out,
+                 place_of(pod) + " was ended by the cluster: its Job has a deadline of " + format_duration(longest),
+                 {"`active_deadline_seconds` of its `kubernetes` settings says how long it may take"},
+                 {}};
 }
 
 std::optional<int> exit_code_of(const json& pod) {

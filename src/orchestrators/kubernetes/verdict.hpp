@@ -26,9 +26,10 @@ struct PodNews {
   std::string unfetched;             ///< While it waits: the image that its node cannot fetch, see pull_advice().
   bool leaving = false;              ///< Somebody has told it to go.
 };
-PodNews news_of(const nlohmann::json& pod);
+/// @param startup patience with a pod that does not start for want of a node, or for no reason that is known
+PodNews news_of(const nlohmann::json& pod, std::chrono::seconds startup = std::chrono::minutes(10));
 /// Likewise, of a Job that has no pod yet.
-PodNews news_of_job(const nlohmann::json& job);
+PodNews news_of_job(const nlohmann::json& job, std::chrono::seconds startup = std::chrono::minutes(10));
 
 /// What the driver has seen beside the pod itself.
 struct PodEnd {
@@ -40,7 +41,8 @@ std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const Attempt& 
 bool is_unexplained(const nlohmann::json& pod);
 /// Why, by the cluster's events of the pod: preempted, driven away by a taint, lost with its node. Nothing: they do not tell either.
 std::optional<Failure> explained(const nlohmann::json& pod, const nlohmann::json& events);
-
+/// The cluster has ended the pod because its Job had run longer than its activeDeadlineSeconds; others may have deleted both by then.
+std::optional<Failure> past_deadline(const nlohmann::json& job, const nlohmann::json& pod);
 /// The exit code of its container, if that has ended.
 std::optional<int> exit_code_of(const nlohmann::json& pod);
 

@@ -98,6 +98,22 @@ TEST(Quantity, sizes) {
   for (const Bytes bytes : {0ULL, 1ULL, 1023ULL, 1536ULL, 5ULL << 40}) EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
 }
 
+TEST(Quantity, as_kubernetes_writes_them) {
+  for (const auto& [text, value] : {std::pair("2", 2.0),
+                                    {"500m", 0.5},
+                                    {"0.5", 0.5},
+                                    {"8Gi", 8.0 * (1 << 30)},
+                                    {"20G", 20e9},
+                                    {"1e3", 1000.0},
+                                    {"1E+3", 1000.0},
+                                    {"5E", 5e18},
+                                    {"16Ki", 16384.0},
+                                    {"100u", 1e-4}})
+    EXPECT_DOUBLE_EQ(parse_quantity(text).value_or(-1), value) << text;
+  for (const auto* text : {"", "Gi", "8GiB", "8 Gi", "-1", "1K", "e3", "1e", "1e99", "1.2.3", "nan", "0x10", "1,5"})
+    EXPECT_FALSE(parse_quantity(text)) << text;
+}
+
 TEST(Quantity, durations) {
   const std::pair<const char*, std::optional<Duration>> table[] = {
       {"90", 90s},      {"90s", 90s},   {"1.5h", 90min},     {"1h30m", 90min},

@@ -172,6 +172,43 @@ steps:
 )")));
 }
 
+TEST_F(Builder, settings_of_a_cluster_are_those_of_yaml) {
+  Pipeline pipeline{"cluster", {.kubernetes = {.node_selectors = {{"pool", "gpu"}}, .pod_startup_timeout = 30min}, .root = folder_.path()}};
+  pipeline.add(
+      command("true", {"true"},
+              {.kubernetes = {.affinity = {{"nodeAffinity", {{"preferredDuringSchedulingIgnoredDuringExecution", Json(std::vector<int>{})}}}},
+                              .tolerations = {"spot:NoExecute", {{"key", "pool"}, {"operator", "Exists"}}},
+                              .resources = {.limits = {{"memory", "8Gi"}}},
+                              .env = {"TOKEN=secret/hugging-face/token"},
+                              .volumes = {"pvc/datasets:/data:ro", "configmap/conf:/etc/conf"},
+                              .image_pull_secrets = {"registry"},
+                              .container_security_context = {{"privileged", true}},
+                              .active_deadline_seconds = 3600,
+                              .job_patch = {{"spec", {{"suspend", true}}}}}}));
+  const auto by_hand = described(from_yaml(R"(
+name: cluster
+settings:
+  kubernetes: {node_selectors: {pool: gpu}, pod_startup_timeout: 30m}
+steps:
+  "true":
+    command: ["true"]
+    settings:
+      kubernetes:
+        affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
+        tolerations: [spot:NoExecute, {key: pool, operator: Exists}]
+        resources: {limits: {memory: 8Gi}}
+        env: [TOKEN=secret/hugging-face/token]
+        volumes: [pvc/datasets:/data:ro, configmap/conf:/etc/conf]
+        image_pull_secrets: [registry]
+        container_security_context: {privileged: true}
+        active_deadline_seconds: 3600
+        job_patch: {spec: {suspend: true}}
+)"));
+  EXPECT_EQ(described(dsl::build(pipeline)), by_hand);
+  EXPECT_EQ(by_hand["steps"][0]["settings"]["kubernetes"]["tolerations"].size(), 2u);
+  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(pipeline).root))), by_hand) << "exported";
+}
+
 double number(double value, const std::string& text, bool flag) { return value + static_cast<double>(text.size()) + flag; }
 double sum(const std::vector<double>& values) { return values.empty() ? 0 : values[0]; }
 double twice(double value) { return 2 * value; }

@@ -99,6 +99,91 @@ TEST_F(JobManifest, golden_agent_from_an_image) {
   expect("agent_image");
 }
 
+TEST_F(JobManifest, golden_step_with_all_settings) {
+  auto& own = step.settings.kubernetes;
+  own.node_selectors = {{"pool", "gpu"}};
+  own.tolerations = json::array({"pool=gpu:NoSchedule", "spot:NoExecute", "any", {{"operator", "Exists"}, {"effect", "NoExecute"}}});
+  own.resources.requests = {{"cpu", "500m"}, {"memory", "4Gi"}};
+  own.resources.limits = {{"memory", "8Gi"}, {"ephemeral-storage", "20Gi"}, {"example.com/fpga", "1"}};
+  own.env = json::array({"HF_TOKEN=secret/hugging-face/token",
+                         "MODE=configmap/modes/mode.default",
+                         {{"name", "NODE"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}});
+  own.env_from = json::array({"secret/database", "configmap/hosts", {{"prefix", "X_"}, {"configMapRef", {{"name", "x"}}}}});
+  own.volumes = json::array({"pvc/datasets:/data:ro",
+                             "pvc/cache:/cache",
+                             "secret/tls:/etc/tls",
+                             "configmap/conf:/etc/conf",
+                             {{"name", "nfs"}, {"nfs", {{"server", "nas"}, {"path", "/x"}}}}});
+  own.volume_mounts = json::array({{{"name", "nfs"}, {"mountPath", "/nfs"}}});
+  own.image_pull_secrets = {"registry"};
+  own.service_account_name = "trainer";
+  own.labels = {{"team", "ml"}, {"app.kubernetes.io/managed-by", "not theirs to set"}};
+  own.annotations = {{"example.org/note", "a b"}};
+  own.priority_class_name = "high";
+  own.runtime_class_name = "nvidia";
+  own.scheduler_name = "volcano";
+  own.queue_name = "training";
+  own.container_security_context = {{"privileged", true}, {"runAsUser", 0}};
+  own.pod_security_context = {{"fsGroup", 2000}};
+  own.host_ipc = true;
+  own.active_deadline_seconds = 7200;
+  own.ttl_seconds_after_finished = 300;
+  own.additional_pod_spec_args = {{"dnsPolicy", "Default"}};
+  own.job_patch = {{"metadata", json{{"annotations", {{"example.org/patched", "yes"}}}}},
+                   {"spec", json{{"template", {{"spec", {{"hostname", "gpu"}, {"containers", {{{"name", "step"}, {"tty", true}}}}}}}}}}};
+  expect("all-settings");
+}
+
+TEST_F(JobManifest, golden_gpus_are_chosen_by_what_nodes_say_of_them) {
+  auto& resources = step.settings.resources;
+  resources.gpu_count = 1;
+  resources.gpu_class = "A100";
+  resources.gpu_memory = Bytes{40} << 30;
+  resources.compute_capability = "8.6";
+  step.settings.kubernetes.affinity = {
+      {"nodeAffinity", json{{"requiredDuringSchedulingIgnoredDuringExecution",
+                             {{"nodeSelectorTerms", {{{"matchExpressions", {{{"key", "zone"}, {"operator", "In"}, {"values", {"a", "b"}}}}}}}}}},
+                            {"preferredDuringSchedulingIgnoredDuringExecution",
+                             {{{"weight", 1}, {"preference", {{"matchExpressions", {{{"key", "new"}, {"operator", "Exists"}}}}}}}}}}},
+      {"podAntiAffinity", json{{"requiredDuringSchedulingIgnoredDuringExecution", {{{"topologyKey", "kubernetes.io/hostname"}}}}}}};
+  place.gpu_models = {{"nvidia.com/gpu.product", {"NVIDIA-A100-SXM4-80GB", "NVIDIA-A100-PCIE-40GB", "Tesla-T4"}},
+                      {"cloud.google.com/gke-accelerator", {"nvidia-tesla-a100", "nvidia-l4"}}};
+  expect("gpu-models");
+}
+
+TEST_F(JobManifest, gpu_class_that_no_known_node_has_is_asked_for_by_its_own_name) {
+  step.settings.resources.gpu_count = 1;
+  step.settings.resources.gpu_class = "A100 80GB";
+  EXPECT_EQ(pod()["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"],
+            json::array({{{"matchExpressions", {{{"key", "nvidia.com/gpu.product"}, {"operator", "In"}, {"values", {"A100-80GB"}}}}}}}));
+}
+
+TEST_F(JobManifest, gpus_by_other_names_are_gpus) {
+  step.settings.resources.gpu_count = 1;
+  step.settings.kubernetes.gpu_resource = "amd.com/gpu";
+  EXPECT_EQ(container()["resources"]["limits"], json({{"amd.com/gpu", "1"}}));
+  EXPECT_EQ(pod()["tolerations"], json::array({{{"key", "amd.com/gpu"}, {"operator", "Exists"}}}));
+  step.settings.resources = {};
+  step.settings.kubernetes.resources.limits = {{"nvidia.com/mig-1g.5gb", "2"}};
+  EXPECT_EQ(container()["resources"]["requests"], json({{"nvidia.com/mig-1g.5gb", "2"}}));
+  EXPECT_EQ(pod()["tolerations"],
+            json::array({{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}}, {{"key", "nvidia.com/mig-1g.5gb"}, {"operator", "Exists"}}}));
+  EXPECT_THAT(container().dump(), testing::Not(HasSubstr("NVIDIA_VISIBLE_DEVICES")));
+  EXPECT_THAT(pod().dump(), HasSubstr("/dev/shm"));
+}
+
+TEST_F(JobManifest, what_pipe_relies_on_is_not_patched) {
+  step.settings.kubernetes.job_patch = {{"spec", json{{"backoffLimit", 3}}}};
+  EXPECT_THAT(refusal(), HasSubstr("step 'train': `kubernetes.job_patch` or `additional_pod_spec_args` changes spec.backoffLimit"));
+  EXPECT_THAT(refusal(), HasSubstr("`retry:`"));
+  step.settings.kubernetes.job_patch = {};
+  step.settings.kubernetes.additional_pod_spec_args = {{"containers", json::array({{{"name", "step"}, {"command", json::array({"sh"})}}})}};
+  EXPECT_THAT(refusal(), HasSubstr("changes spec.template.spec.containers.0.command"));
+  step.settings.kubernetes.additional_pod_spec_args = {{"containers", json::array({{{"name", "sidecar"}, {"image", "x"}}})}};
+  EXPECT_EQ(refusal(), "no refusal");
+  EXPECT_EQ(pod()["containers"].size(), 2u);
+}
+
 TEST_F(JobManifest, secrets_are_in_a_secret_and_nowhere_else) {
   EXPECT_EQ(job().dump().find("hush"), std::string::npos);
   EXPECT_EQ(job().dump().find("from the file"), std::string::npos);  // the secret goes before a variable of its name

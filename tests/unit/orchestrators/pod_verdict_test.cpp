@@ -88,6 +88,21 @@ TEST(PodVerdicts, deletion_by_others_is_told_unless_the_step_was_through) {
   EXPECT_FALSE(failure_of_pod(gone, step.attempt(), "image", {}));
 }
 
+TEST(PodVerdicts, deadline_is_told_from_a_deletion_by_somebody_else) {
+  const json job{{"spec", {{"activeDeadlineSeconds", 60}}}, {"status", {{"startTime", "2026-11-21T08:15:00Z"}}}};
+  auto gone = pod(ended(143, "Error"));
+  gone["metadata"]["deletionGracePeriodSeconds"] = 10;
+  gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:16:09Z";  // asked for ten seconds before
+  EXPECT_FALSE(past_deadline(job, gone));
+  gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:16:10Z";
+  const auto failure = past_deadline(job, gone);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->kind, FailureKind::timed_out);
+  EXPECT_EQ(failure->message, "the pod p on node n1 was ended by the cluster: its Job has a deadline of 1m00s");
+  EXPECT_FALSE(past_deadline({{"spec", json::object()}}, gone));
+  EXPECT_FALSE(past_deadline(job, pod(ended(143, "Error"))));
+}
+
 TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
   auto news = news_of(pod({{"phase", "Pending"},
                            {"conditions",
@@ -112,6 +127,8 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
   EXPECT_EQ(news.hopeless->message, "the pod p on node n1 has not started within 10m00s (ContainerCreating)");
   news = news_of_job({{"metadata", {{"name", "j"}}}});
   EXPECT_EQ(news.hopeless->message, "its Job j has not come to a pod within 10m00s");
+  news = news_of_job({{"metadata", {{"name", "j"}}}}, std::chrono::seconds(5));
+  EXPECT_EQ(news.patience, std::chrono::seconds(5));
   news = news_of_job({{"spec", {{"suspend", true}}}});
   EXPECT_FALSE(news.hopeless);
   EXPECT_THAT(news.waits_for, HasSubstr("suspended"));

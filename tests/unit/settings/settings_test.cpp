@@ -101,8 +101,36 @@ TEST(Settings, every_key_survives_the_round) {
                    {"compute_capability", "8.0"},
                    {"instance_type", "g5.xlarge"},
                    {"placement_constraints", {"attribute:a == b"}},
-                   {"preflight", "off"}}}};
+                   {"preflight", "off"}}},
+                 {"kubernetes",
+                  {{"node_selectors", {{"example.org/pool", "gpu"}}},
+                   {"affinity", {{"nodeAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", json::array()}}}}}}},
+                   {"tolerations", {"a=b:NoSchedule", {{"operator", "Exists"}, {"tolerationSeconds", 30}}}},
+                   {"resources", {{"requests", {{"cpu", "500m"}}}, {"limits", {{"nvidia.com/mig-1g.5gb", "1"}}}}},
+                   {"gpu_resource", "amd.com/gpu"},
+                   {"env", {"A=secret/s/k", {{"name", "B"}, {"value", "x"}}}},
+                   {"env_from", {"configmap/c", {{"secretRef", {{"name", "s"}}}}}},
+                   {"volumes", {"pvc/claim:/data:ro", {{"name", "v"}, {"emptyDir", {{"sizeLimit", "1Gi"}}}}}},
+                   {"volume_mounts", {{{"name", "v"}, {"mountPath", "/v"}, {"readOnly", true}}}},
+                   {"image_pull_secrets", {"registry"}},
+                   {"service_account_name", "trainer"},
+                   {"labels", {{"team", "ml"}}},
+                   {"annotations", {{"example.org/note", "a b"}}},
+                   {"priority_class_name", "high"},
+                   {"runtime_class_name", "nvidia"},
+                   {"scheduler_name", "volcano"},
+                   {"queue_name", "q"},
+                   {"container_security_context", {{"privileged", true}, {"capabilities", {{"add", {"SYS_PTRACE"}}}}}},
+                   {"pod_security_context", {{"fsGroup", 2000}}},
+                   {"host_ipc", true},
+                   {"autoscaling", true},
+                   {"pod_startup_timeout", "1800000ms"},
+                   {"active_deadline_seconds", 3600},
+                   {"ttl_seconds_after_finished", 0},
+                   {"additional_pod_spec_args", {{"dnsPolicy", "Default"}, {"hostAliases", {{{"ip", "10.0.0.1"}}}}}},
+                   {"job_patch", {{"spec", {{"suspend", nullptr}}}}}}}};
   EXPECT_EQ(decoded(all), all);
+  EXPECT_EQ(all["kubernetes"].size(), settings_schema()["properties"]["kubernetes"]["properties"].size()) << "every key";
   EXPECT_EQ(all["docker"].size() + 1, settings_schema()["properties"]["docker"]["properties"].size())
       << "every key but dockerfile, which excludes parent_image";
   EXPECT_EQ(all["resources"].size() + 2, settings_schema()["properties"]["resources"]["properties"].size())
@@ -163,6 +191,44 @@ TEST(Settings, what_contradicts_itself_is_refused) {
   EXPECT_THAT(first_error(docker({{"skip_build", true}, {"requirements", {"numpy"}}})), HasSubstr("needs a build"));
   EXPECT_THAT(first_error(docker({{"dockerfile", "D"}, {"parent_image", "a"}})), HasSubstr("both"));
   EXPECT_EQ(first_error(docker({{"skip_build", true}, {"requirements", json::array()}, {"parent_image", "a"}})), "");
+}
+
+TEST(Settings, kubernetes_objects_are_checked_as_far_as_their_tables_go) {
+  const auto error = [](const char* key, const json& value) { return first_error({{"kubernetes", {{key, value}}}}); };
+  EXPECT_THAT(error("tolerations", {{{"key", "a"}, {"efect", "NoExecute"}}}),
+              HasSubstr("unknown key 'efect' in a toleration ('tolerations[0]') | did you mean 'effect'?"));
+  EXPECT_THAT(error("tolerations", {{{"key", "a"}, {"effect", "NoSchedul"}}}),
+              HasSubstr("'tolerations[0].effect' must be `NoSchedule`, `PreferNoSchedule` or `NoExecute`"));
+  EXPECT_THAT(error("tolerations", "pool=gpu:NoSchedule"), HasSubstr("did you mean `tolerations: [\"pool=gpu:NoSchedule\"]`?"));
+  EXPECT_THAT(error("tolerations", {"pool=gpu:Never"}), HasSubstr("'tolerations[0]' must be a taint such as"));
+  EXPECT_THAT(error("env", {"TOKEN=hush"}), HasSubstr("'env[0]' must be `NAME=secret/OBJECT/KEY`"));
+  EXPECT_THAT(error("env", {{{"name", "A"}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}}}}}}}), HasSubstr("lacks 'key'"));
+  EXPECT_THAT(error("env_from", {"secrets/x"}), HasSubstr("`secret/OBJECT`"));
+  EXPECT_THAT(error("volumes", {"datasets:/data"}), HasSubstr("`pvc/CLAIM:TARGET[:ro|rw]`"));
+  EXPECT_THAT(error("volumes", {{{"name", "v"}, {"persistentVolumeClaims", {{"claimName", "c"}}}}}),
+              HasSubstr("did you mean 'persistentVolumeClaim'?"));
+  EXPECT_THAT(error("volume_mounts", {"x:/y"}), HasSubstr("'volume_mounts[0]' must be a volume mount, a map"));
+  EXPECT_THAT(error("affinity", {{"nodeAfinity", json::object()}}), HasSubstr("did you mean 'nodeAffinity'?"));
+  EXPECT_THAT(error("container_security_context", {{"runAsUser", "root"}}),
+              HasSubstr("'container_security_context.runAsUser' must be a whole number"));
+  EXPECT_THAT(error("resources", {{"limits", {{"memory", "8GiB"}}}}), HasSubstr("did you mean `8Gi`?"));
+  EXPECT_THAT(error("service_account_name", "My_Account"), HasSubstr("did you mean `my-account`?"));
+  EXPECT_THAT(error("labels", {{"pipe.run", "x"}}), HasSubstr("pipe's own"));
+  EXPECT_THAT(error("job_patch", {{"status", json::object()}}), HasSubstr("unknown key 'status' in a Job"));
+  EXPECT_THAT(error("node_selector", json::object()), HasSubstr("did you mean 'node_selectors'?"));
+}
+
+TEST(Settings, kubernetes_maps_are_merged_and_lists_replaced) {
+  Settings pipeline, step;
+  pipeline.kubernetes.tolerations = json::array({"a"});
+  pipeline.kubernetes.pod_security_context = {{"fsGroup", 1}, {"runAsUser", 2}};
+  pipeline.kubernetes.resources.limits = {{"cpu", "1"}};
+  step.kubernetes.tolerations = json::array();
+  step.kubernetes.pod_security_context = {{"fsGroup", 3}};
+  step.kubernetes.resources.limits = {{"memory", "1Gi"}};
+  EXPECT_EQ(to_json(merge(pipeline, step))["kubernetes"], (json{{"tolerations", json::array()},
+                                                                {"pod_security_context", {{"fsGroup", 3}, {"runAsUser", 2}}},
+                                                                {"resources", {{"limits", {{"cpu", "1"}, {"memory", "1Gi"}}}}}}));
 }
 
 TEST(Settings, unknown_keys_come_with_a_suggestion) {

@@ -1,0 +1,37 @@
+#include "orchestrators/kubernetes/pod_files.hpp"
+
+#include "orchestrators/kubernetes/short_forms.hpp"
+
+namespace pipeline {
+
+using nlohmann::json;
+
+void PodFiles::add(const std::filesystem::path& source, bool is_folder, const std::string& target, bool read_only) {
+  const auto name = "files-" + std::to_string(volumes.size());
+  volumes.push_back({{"name", name}, {"hostPath", {{"path", source.string()}, {"type", is_folder ? "Directory" : "File"}}}});
+  mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", read_only}});
+}
+
+void PodFiles::add_memory(const std::string& target, std::optional<Bytes> size) {
+  json medium{{"medium", "Memory"}};
+  if (size) medium["sizeLimit"] = std::to_string(*size);
+  volumes.push_back({{"name", "memory"}, {"emptyDir", std::move(medium)}});
+  mounts.push_back({{"name", "memory"}, {"mountPath", target}});
+}
+
+void PodFiles::add_left(const std::string& name, const std::string& file, const std::string& target) {
+  volumes.push_back({{"name", name}, {"emptyDir", json::object()}});
+  mounts.push_back({{"name", name}, {"mountPath", target}, {"subPath", file}, {"readOnly", true}});
+}
+
+void PodFiles::add(const KubernetesSettings& settings) {
+  std::size_t number = 0;
+  for (const auto& given : *settings.volumes) {
+    auto [volume, mount] = volume_of(given, "given-" + std::to_string(number++));
+    volumes.push_back(std::move(volume));
+    if (!mount.is_null()) mounts.push_back(std::move(mount));
+  }
+  for (const auto& given : *settings.volume_mounts) mounts.push_back(given);
+}
+
+}  // namespace pipeline

@@ -1,0 +1,27 @@
+/// @file
+/// What a pod sees of files elsewhere: its volumes, and where they are mounted. Pure.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <pipeline/settings.hpp>
+
+namespace pipeline {
+
+struct PodFiles {
+  /// A file or folder of this machine, which the nodes see under the same path.
+  void add(const std::filesystem::path& source, bool is_folder, const std::string& target, bool read_only);
+  void add_memory(const std::string& target, std::optional<Bytes> size);
+  /// What a container that runs before the step's leaves in a folder of the pod's own, of this name. A file by itself: the image may have others in its folder.
+  void add_left(const std::string& name, const std::string& file, const std::string& target);
+  /// Those of the settings.
+  void add(const KubernetesSettings& settings);
+
+  nlohmann::json volumes = nlohmann::json::array(), mounts = nlohmann::json::array();
+};
+
+}  // namespace pipeline
