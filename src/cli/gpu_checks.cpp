@@ -13,6 +13,7 @@
 #include "docker/image_plan.hpp"
 #include "gpu/instance_types.hpp"
 #include "gpu/model.hpp"
+#include "orchestrators/findings.hpp"
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
 #include "spec/host_file.hpp"
@@ -107,31 +108,18 @@ gpu::ImageConfig config_of(const nlohmann::json& image) {
   return config;
 }
 
-/// `step 'a'`, `steps 'a', 'b' and 3 others`.
-std::string names_of(const std::vector<const StepSpec*>& steps) {
-  constexpr std::size_t most = 5;
-  std::string text = steps.size() == 1 ? "step " : "steps ";
-  for (std::size_t i = 0; i < std::min(steps.size(), most); ++i) text += (i ? ", '" : "'") + steps[i]->name + "'";
-  if (steps.size() > most) text += " and " + std::to_string(steps.size() - most) + " others";
-  return text;
-}
-
 }  // namespace
 
 std::vector<Diagnostic> check_gpu_steps(const std::vector<const StepSpec*>& steps, const Surroundings& surroundings) {
-  std::vector<std::pair<Finding, std::vector<const StepSpec*>>> told;
-  const auto tell = [&](Finding finding, const StepSpec* step) {
-    const auto same = std::find_if(told.begin(), told.end(), [&](const auto& each) { return each.first == finding; });
-    if (same != told.end())
-      same->second.push_back(step);
-    else
-      told.push_back({std::move(finding), {step}});
+  Findings found;
+  const auto tell = [&](const Finding& finding, const StepSpec* step) {
+    found.add({&step, 1}, {finding.code, finding.message, {}, {}, finding.advice, finding.severity});
   };
   std::map<std::string, std::vector<Finding>> known;  // equal settings are looked at once
   for (const StepSpec* step : steps) {
     const ResourceSettings& resources = step->settings.resources;
     if (surroundings.attributes && (!resources.placement_constraints.items().empty() || resources.instance_type))
-      for (Finding& finding : unplaced(*step, *surroundings.attributes)) tell(std::move(finding), step);
+      for (const Finding& finding : unplaced(*step, *surroundings.attributes)) tell(finding, step);
     const GpuRequest request = gpu_request(resources);
     if (!request.wanted()) continue;
     const auto [findings, is_new] = known.try_emplace(to_json(step->settings).dump());
@@ -142,11 +130,7 @@ std::vector<Diagnostic> check_gpu_steps(const std::vector<const StepSpec*>& step
     }
     for (const Finding& finding : findings->second) tell(finding, step);
   }
-  std::vector<Diagnostic> diagnostics;
-  for (const auto& [finding, which] : told)
-    diagnostics.push_back(
-        {finding.code, names_of(which) + ": " + finding.message, Span{which.front()->line, 0, 1}, {}, finding.advice, finding.severity});
-  return diagnostics;
+  return found.all();
 }
 
 gpu::GpuHost host_for(const GpuRequest& request, const gpu::Inventory& inventory) {

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"
+#include "engine/refusal.hpp"
 #include "gpu/together.hpp"
 #include "gpu/visible.hpp"
 #include "settings/accelerator.hpp"
@@ -29,19 +30,6 @@ constexpr std::size_t most_queued = 64;
 std::string user_name() {
   const auto* user = ::getpwuid(::getuid());
   return user ? user->pw_name : std::to_string(::getuid());
-}
-
-void throw_input_error(std::vector<Diagnostic> wrong, const std::filesystem::path& file) {
-  if (wrong.empty()) return;
-  const auto source = file.empty() ? std::string() : read_file(file);
-  for (auto& diagnostic : wrong) {  // the caret stands under where the step begins
-    std::size_t line = 0;
-    for (unsigned i = 1; i < diagnostic.span.line && line != std::string::npos; ++i)
-      if ((line = source.find('\n', line)) != std::string::npos) ++line;
-    if (const auto text = line == std::string::npos ? line : source.find_first_not_of(' ', line); text != std::string::npos)
-      diagnostic.span.column = static_cast<unsigned>(text - line) + 1;
-  }
-  throw InputError(std::move(wrong), file.string(), source);
 }
 
 }  // namespace
@@ -88,7 +76,7 @@ Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::file
                        "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`"});
     if (place.on_this_machine) requests.emplace_back(step, std::move(request));  // elsewhere there is a scheduler for that
   }
-  throw_input_error(wrong, file);
+  refuse(wrong, file);
   if (requests.empty()) co_return;
   const auto& place = orchestrator_.capabilities_of(*requests.front().first);
   for (const auto& [step, request] : requests)
@@ -99,7 +87,7 @@ Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::file
                        {.line = step->line, .column = 1},
                        {},
                        "run both in the same place"});
-  throw_input_error(wrong, file);
+  refuse(wrong, file);
 
   gpu::Inventory inventory;
   if (!place.gpus_of_this_machine) machine_ = nullptr;
@@ -135,7 +123,7 @@ Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::file
     wrong.push_back({shortage.code, message, {.line = step->line, .column = 1}, shortage.notes, shortage.suggestion});
   }
   if (is_task_) check_together(steps, wrong);
-  throw_input_error(wrong, file);
+  refuse(wrong, file);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
   if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; })) folder_.emplace();
 }

@@ -14,6 +14,7 @@
 #include "engine/gpu_pool.hpp"
 #include "engine/journal.hpp"
 #include "engine/memo.hpp"
+#include "engine/refusal.hpp"
 #include "engine/retries.hpp"
 #include "engine/waiting.hpp"
 
@@ -157,6 +158,8 @@ Task<RunSummary> Run::execute() {
   check_secrets();
   const auto steps = specs(StepStatus::pending);
   co_await gpus_.check(steps, pipeline_.file);
+  auto obstacles = co_await orchestrator_.check(steps);
+  refuse(std::move(obstacles), pipeline_.file);
   if (options_.resume) {
     for (auto& [step, cut_off] : journal_.run_resumed(places(steps), steps)) states_[position_.at(step)].cut_off = std::move(cut_off);
   } else {

@@ -123,7 +123,7 @@ Task<net::Response> Client::try_once(Call call) {
     request.url = access_.server.substr(0, scheme_end) + access_.tls_server_name + there.substr(there.rfind(':')) +
                   (host_end == std::string::npos ? "" : access_.server.substr(host_end)) + call.path;
   }
-  request.headers.push_back("Accept: application/json");
+  request.headers.push_back("Accept: " + call.accept);
   request.headers.push_back("User-Agent: pipe");
   request.timeout = call.timeout;
   if (!call.body.is_null()) {
@@ -147,7 +147,10 @@ Task<net::Response> Client::send(Call call) {
   const auto status = json::parse(response.body, nullptr, false);
   const auto reason = text_at(status, "/reason");
   const auto message = message_of(response, status);
-  ApiError error(response.status, reason, "cannot " + call.what + ": " + message, advice_for(response.status, reason, message));
+  std::vector<Cause> causes;
+  for (const auto& cause : list_at(status, "/details/causes"))
+    if (auto field = text_at(cause, "/field"); !field.empty()) causes.push_back({std::move(field), text_at(cause, "/message")});
+  ApiError error(response.status, reason, "cannot " + call.what + ": " + message, advice_for(response.status, reason, message), std::move(causes));
   if (is_passing(error)) throw PassingError(error, retry_after(response));
   throw error;
 }

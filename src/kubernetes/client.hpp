@@ -20,17 +20,25 @@
 
 namespace pipeline::kubernetes {
 
+/// One thing that is wrong with an object: `spec.template.spec.tolerations[0].effect`, and why.
+struct Cause {
+  std::string field, message;
+};
+
 /// The server has refused: its Status, whose reason is one of Kubernetes' words (`AlreadyExists`, `Forbidden`, ...).
 class ApiError : public EnvironmentError {
  public:
-  ApiError(long status, std::string reason, const std::string& message, std::vector<std::string> advice)
-      : EnvironmentError(message, std::move(advice)), status_(status), reason_(std::move(reason)) {}
+  ApiError(long status, std::string reason, const std::string& message, std::vector<std::string> advice, std::vector<Cause> causes = {})
+      : EnvironmentError(message, std::move(advice)), status_(status), reason_(std::move(reason)), causes_(std::move(causes)) {}
   long status() const { return status_; }
   const std::string& reason() const { return reason_; }
+  /// Of an object that is `Invalid`.
+  const std::vector<Cause>& causes() const { return causes_; }
 
  private:
   long status_;
   std::string reason_;
+  std::vector<Cause> causes_;
 };
 
 /// How long to go on when a server does not answer, answers 429, or 5xx.
@@ -63,6 +71,7 @@ struct Call {
   std::string path;  ///< `/api/v1/...`, its query encoded.
   nlohmann::json body = nullptr;
   std::string body_type = "application/json";
+  std::string accept = "application/json";
   std::chrono::milliseconds timeout{60'000};  ///< Of one try; 0: none (streams).
   std::function<void(std::string_view)> on_body;
   std::function<void()> on_open;  ///< The answer has begun, and is no refusal.

@@ -12,6 +12,7 @@
 #include <pipeline/spec.hpp>
 
 #include "core/cancel.hpp"
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "gpu/inventory.hpp"
 #include "net/asio.hpp"
@@ -113,6 +114,13 @@ class Orchestrator {
   virtual const Capabilities& capabilities_of(const StepSpec& step) const {
     (void)step;
     return capabilities();
+  }
+
+  /// What stands against running these steps here, as far as it can be told without making anything: all of it at once. The place of each is the line of
+  /// its step. Throws EnvironmentError where the place itself is not to be had.
+  virtual Task<std::vector<Diagnostic>> check(const std::vector<const StepSpec*>& steps) {
+    (void)steps;
+    co_return std::vector<Diagnostic>{};
   }
 
   /// What the step would run in; no side effect. Equal for equal settings.

@@ -13,6 +13,15 @@ class Places : public Orchestrator {
   const Capabilities& capabilities() const override { return place(main_).capabilities(); }
   const Capabilities& capabilities_of(const StepSpec& step) const override { return place(name_of(step)).capabilities(); }
 
+  Task<std::vector<Diagnostic>> check(const std::vector<const StepSpec*>& steps) override {
+    std::map<std::string, std::vector<const StepSpec*>> of;
+    for (const auto* step : steps) of[name_of(*step)].push_back(step);
+    std::vector<Diagnostic> all;
+    for (const auto& [name, its] : of)
+      for (auto& each : co_await place(name).check(its)) all.push_back(std::move(each));
+    co_return all;
+  }
+
   Task<Environment> environment(const StepSpec& step) override {
     auto environment = co_await place(name_of(step)).environment(step);
     sign(step, environment);

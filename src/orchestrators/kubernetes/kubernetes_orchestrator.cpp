@@ -10,14 +10,13 @@
 #include "core/file.hpp"
 #include "docker/published_images.hpp"
 #include "docker/reference.hpp"
-#include "docker/shared.hpp"
 #include "kubernetes/agent.hpp"
 #include "kubernetes/json.hpp"
-#include "kubernetes/permissions.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/agent_images.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
+#include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
 
 namespace pipeline {
@@ -56,10 +55,13 @@ class KubernetesOrchestrator : public Orchestrator {
 
   Task<bool> unchanged(std::string recheck) override { return images_.unchanged(std::move(recheck)); }
 
-  /// What the cluster would refuse is said before anything is built.
+  Task<std::vector<Diagnostic>> check(const std::vector<const StepSpec*>& steps) override {
+    auto found = co_await check_steps(client(), steps, std::filesystem::absolute(options_.state));
+    gpu_models_ = std::move(found.gpu_models);
+    co_return std::move(found.obstacles);
+  }
+
   Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
-    const std::function<Task<bool>()> check = [this] { return check_cluster(); };
-    co_await checked_.get("cluster", check, &cancel);
     auto environment = co_await images_.prepare(step, events, cancel);
     if (const auto repository = agent_repository(step); !repository.empty()) co_await agents_.ensure(repository, step.name, events, cancel);
     add_notice(step, environment);
@@ -78,6 +80,7 @@ class KubernetesOrchestrator : public Orchestrator {
     else
       place.agent = agent();
     place.program = image.program;
+    place.gpu_models = gpu_models_;
     auto& board = boards_.try_emplace(attempt.run_id, client(), run_selector(attempt.run_id, owner())).first->second;
     co_await board.ready();
     auto result = co_await run_job(client(), board, attempt, place, removals_);
@@ -118,20 +121,6 @@ class KubernetesOrchestrator : public Orchestrator {
     return *client_;
   }
 
-  Task<bool> check_cluster() {
-    auto& cluster = client();
-    co_await cluster.version();
-    const auto missing = co_await kubernetes::missing_permissions(cluster);
-    if (!missing.empty()) {
-      std::string list;
-      for (const auto& each : missing) list += (list.empty() ? "" : ", ") + each;
-      throw EnvironmentError(
-          "we may not run steps in the namespace " + cluster.access().name_space + " of " + cluster.access().origin + ": not allowed are " + list,
-          {"`pipe kubernetes rbac` prints the Role that is needed; an administrator of the cluster applies it"});
-    }
-    co_return true;
-  }
-
   const std::string& owner() {
     if (owner_.empty()) owner_ = owner_of(options_.state);
     return owner_;
@@ -165,7 +154,7 @@ class KubernetesOrchestrator : public Orchestrator {
   Removals removals_;
   std::string owner_;
   std::filesystem::path agent_;
-  docker::Shared<bool> checked_{loop_};  ///< That the cluster lets us.
+  GpuModels gpu_models_;  ///< That the cluster's nodes have, if we have seen them.
 };
 
 }  // namespace

@@ -1,0 +1,25 @@
+#include "engine/refusal.hpp"
+
+#include <algorithm>
+
+#include "core/file.hpp"
+
+namespace pipeline::engine {
+
+void refuse(std::vector<Diagnostic> wrong, const std::filesystem::path& file) {
+  if (wrong.empty()) return;
+  const auto source = file.empty() ? std::string() : read_file(file);
+  for (auto& diagnostic : wrong) {
+    std::size_t line = 0;
+    for (unsigned i = 1; i < diagnostic.span.line && line != std::string::npos; ++i)
+      if ((line = source.find('\n', line)) != std::string::npos) ++line;
+    const auto text = line == std::string::npos ? line : source.find_first_not_of(' ', line);
+    if (diagnostic.span.line == 0 || text == std::string::npos) continue;
+    diagnostic.span.column = static_cast<unsigned>(text - line) + 1;
+    const auto end = std::min(source.find_first_of(":\n", text), source.size());
+    diagnostic.span.length = static_cast<unsigned>(std::max<std::size_t>(end - text, 1));
+  }
+  throw InputError(std::move(wrong), file.string(), source);
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,231 @@
+#include "orchestrators/kubernetes/node_fit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "core/quantity.hpp"
+#include "kubernetes/json.hpp"
+
+namespace pipeline {
+namespace {
+
+using kubernetes::at;
+using kubernetes::list_at;
+using kubernetes::text_at;
+using nlohmann::json;
+
+using Amounts = std::map<std::string, double>;
+
+bool is_gpu(const std::string& resource) {
+  return resource.find('/') != resource.npos && (resource.find("gpu") != resource.npos || resource.starts_with("nvidia.com/"));
+}
+
+double amount_of(const json& value) {
+  const auto text = value.is_string() ? value.get<std::string>() : value.dump();
+  return parse_quantity(text).value_or(0);
+}
+
+/// Of one container: what is not requested is what is its limit.
+Amounts amounts_of(const json& container) {
+  Amounts amounts;
+  for (const auto* which : {"/resources/limits", "/resources/requests"})
+    if (const auto& given = at(container, which); given.is_object())
+      for (const auto& [name, value] : given.items()) amounts[name] = amount_of(value);
+  return amounts;
+}
+
+/// Of the pod: its containers run side by side, those that begin it one after the other.
+Amounts requests_of(const json& pod_spec) {
+  Amounts sum;
+  for (const auto& container : list_at(pod_spec, "/containers"))
+    for (const auto& [name, amount] : amounts_of(container)) sum[name] += amount;
+  for (const auto& container : list_at(pod_spec, "/initContainers"))
+    for (const auto& [name, amount] : amounts_of(container)) sum[name] = std::max(sum[name], amount);
+  std::erase_if(sum, [](const auto& each) { return each.second <= 0; });
+  return sum;
+}
+
+std::string number(double amount) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3f", amount);
+  std::string result = text.data();
+  while (result.ends_with('0')) result.pop_back();
+  if (result.ends_with('.')) result.pop_back();
+  return result;
+}
+
+bool is_bytes(const std::string& resource) { return resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-"); }
+std::string quantity_text(const std::string& resource, double amount) {
+  return is_bytes(resource) ? format_bytes(static_cast<Bytes>(amount)) : number(amount);
+}
+std::string resource_text(const std::string& resource) { return resource == "cpu" ? "CPUs" : resource; }
+
+std::optional<std::string> label(const json& node, const std::string& key) {
+  const auto& labels = at(node, "/metadata/labels");
+  if (!labels.is_object() || !labels.contains(key) || !labels[key].is_string()) return std::nullopt;
+  return labels[key].get<std::string>();
+}
+
+std::optional<long long> whole(const std::string& text) {
+  long long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+/// Of a matchExpressions' item: why it does not hold; empty if it does.
+std::string unmet(const std::string& subject, const std::optional<std::string>& value, const json& requirement) {
+  const auto op = text_at(requirement, "/operator");
+  std::vector<std::string> values;
+  for (const auto& each : list_at(requirement, "/values")) values.push_back(each.is_string() ? each.get<std::string>() : each.dump());
+  std::string list;
+  for (const auto& each : values) list += (list.empty() ? "" : " or ") + each;
+  const bool is_in = value && std::find(values.begin(), values.end(), *value) != values.end();
+  const std::string none = "no " + subject, other = subject + " " + value.value_or("");
+  if (op == "In") return is_in ? "" : (value ? other + ", not " : none + ", which has to be ") + list;
+  if (op == "NotIn") return is_in ? other : "";
+  if (op == "Exists") return value ? "" : none;
+  if (op == "DoesNotExist") return value ? other : "";
+  const auto left = value ? whole(*value) : std::nullopt, right = values.empty() ? std::nullopt : whole(values.front());
+  const bool holds = left && right && (op == "Gt" ? *left > *right : *left < *right);
+  return holds ? "" : (value ? other + ", not " : none + ", which has to be ") + (op == "Gt" ? "above " : "below ") + list;
+}
+
+/// All requirements of one of the terms have to hold.
+std::string unmet_terms(const json& node, const json& terms) {
+  std::vector<std::string> reasons;
+  for (const auto& term : terms) {
+    std::string reason;
+    for (const auto& requirement : list_at(term, "/matchExpressions")) {
+      const auto key = text_at(requirement, "/key");
+      if (reason.empty()) reason = unmet("label " + key, label(node, key), requirement);
+    }
+    for (const auto& requirement : list_at(term, "/matchFields"))
+      if (reason.empty() && text_at(requirement, "/key") == "metadata.name") reason = unmet("name", text_at(node, "/metadata/name"), requirement);
+    if (reason.empty()) return {};
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
+  }
+  std::string text;
+  for (const auto& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+  return text;
+}
+
+bool tolerates(const json& pod_spec, const json& taint) {
+  const auto key = text_at(taint, "/key"), value = text_at(taint, "/value"), effect = text_at(taint, "/effect");
+  const auto& tolerations = list_at(pod_spec, "/tolerations");
+  return std::any_of(tolerations.begin(), tolerations.end(), [&](const json& toleration) {
+    const auto its_key = text_at(toleration, "/key"), its_effect = text_at(toleration, "/effect");
+    if (!its_effect.empty() && its_effect != effect) return false;
+    const bool exists = text_at(toleration, "/operator") == "Exists";
+    if (its_key.empty()) return exists;
+    return its_key == key && (exists || text_at(toleration, "/value") == value);
+  });
+}
+
+/// Set by the cluster itself while something is the matter with the node.
+bool is_passing(const std::string& taint) {
+  return taint.starts_with("node.kubernetes.io/") || taint.starts_with("node.cloudprovider.kubernetes.io/") ||
+         taint == "ToBeDeletedByClusterAutoscaler" || taint == "DeletionCandidateOfClusterAutoscaler";
+}
+
+std::string joined(const std::vector<std::string>& words, const std::string& separator) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : separator) + word;
+  return text;
+}
+
+}  // namespace
+
+std::string requests_text(const json& pod_spec) {
+  std::vector<std::string> parts;
+  for (const auto& [name, amount] : requests_of(pod_spec)) {
+    auto part = quantity_text(name, amount) + " " + resource_text(name);
+    if (part == "1 CPUs") part = "1 CPU";
+    parts.insert(is_gpu(name) ? parts.begin() : parts.end(), std::move(part));
+  }
+  return joined(parts, ", ");
+}
+
+std::string gpus_of_node(const json& node) {
+  std::vector<std::string> parts;
+  if (const auto& there = at(node, "/status/allocatable"); there.is_object())
+    for (const auto& [name, value] : there.items())
+      if (const auto amount = amount_of(value); is_gpu(name) && amount > 0) parts.push_back(number(amount) + " " + name);
+  if (parts.empty()) return "no GPUs";
+  if (const auto product = label(node, "nvidia.com/gpu.product")) parts.push_back(*product);
+  return joined(parts, ", ");
+}
+
+NodeFit fit(const json& node, const json& pod_spec) {
+  NodeFit result;
+  bool only_gpus = true;
+  const auto object = [&](std::string reason, bool about_gpus = false) {
+    only_gpus &= about_gpus;
+    result.lasting.push_back(std::move(reason));
+  };
+  for (const auto& [name, wanted] : requests_of(pod_spec)) {
+    const auto& there = at(node, "/status/allocatable");
+    const auto amount = there.is_object() && there.contains(name) ? amount_of(there[name]) : 0;
+    if (is_gpu(name)) result.gpus = amount;
+    if (amount >= wanted) continue;
+    object((amount > 0 ? quantity_text(name, amount) + " of " + quantity_text(name, wanted) : "none of " + quantity_text(name, wanted)) + " " +
+               resource_text(name),
+           is_gpu(name));
+  }
+  if (const auto& selector = at(pod_spec, "/nodeSelector"); selector.is_object())
+    for (const auto& [key, value] : selector.items())
+      if (auto reason = unmet("label " + key, label(node, key), {{"operator", "In"}, {"values", {value}}}); !reason.empty())
+        object(std::move(reason));
+  const auto& required = at(pod_spec, "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+  if (required.is_array())
+    if (auto reason = unmet_terms(node, required); !reason.empty()) object(std::move(reason));
+  for (const auto& taint : list_at(node, "/spec/taints")) {
+    const auto key = text_at(taint, "/key"), value = text_at(taint, "/value"), effect = text_at(taint, "/effect");
+    if (effect == "PreferNoSchedule" || is_passing(key) || tolerates(pod_spec, taint)) continue;
+    object("the taint " + key + (value.empty() ? "" : "=" + value) + ":" + effect + ", which the step does not tolerate");
+  }
+  result.only_gpus = only_gpus && !result.lasting.empty();
+  return result;
+}
+
+std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) {
+  constexpr std::size_t most_lines = 10, most_names = 5;
+  struct Group {
+    std::vector<std::string> names;
+    std::string gpus, reasons;
+    std::size_t number;  ///< Of reasons.
+    double amount;       ///< Of GPUs.
+  };
+  std::vector<Group> groups;
+  for (const auto& node : nodes) {
+    const auto result = fit(node, pod_spec);
+    if (result.fits()) return {};
+    auto gpus = gpus_of_node(node), reasons = joined(result.lasting, "; ");
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.gpus == gpus && each.reasons == reasons; });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), Group{{}, std::move(gpus), std::move(reasons), result.lasting.size(), result.gpus});
+    group->names.push_back(text_at(node, "/metadata/name"));
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return std::pair(a.number, -a.amount) < std::pair(b.number, -b.amount); });
+  std::vector<std::string> lines;
+  for (const auto& group : groups) {
+    if (lines.size() == most_lines) {
+      lines.push_back("... and others, which lack more");
+      break;
+    }
+    auto names = group.names;
+    const auto more = names.size() > most_names ? names.size() - most_names : 0;
+    names.resize(names.size() - more);
+    lines.push_back(joined(names, ", ") + (more ? " and " + std::to_string(more) + " others" : "") + " (" + group.gpus + ") " +
+                    (group.names.size() > 1 ? "have " : "has ") + group.reasons);
+  }
+  return lines;
+}
+
+}  // namespace pipeline

@@ -1,0 +1,260 @@
+#include "orchestrators/kubernetes/preflight.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "core/log.hpp"
+#include "kubernetes/json.hpp"
+#include "kubernetes/permissions.hpp"
+#include "orchestrators/findings.hpp"
+#include "orchestrators/kubernetes/example_job.hpp"
+#include "orchestrators/kubernetes/node_fit.hpp"
+#include "orchestrators/kubernetes/references.hpp"
+#include "orchestrators/kubernetes/refused_fields.hpp"
+#include "settings/settings.hpp"
+
+namespace pipeline {
+namespace {
+
+using kubernetes::ApiError;
+using kubernetes::at;
+using kubernetes::Call;
+using kubernetes::Client;
+using kubernetes::list_at;
+using kubernetes::text_at;
+using nlohmann::json;
+
+/// Steps whose Jobs differ in nothing that a cluster looks at.
+struct Alike {
+  std::vector<const StepSpec*> steps;
+  json job = nullptr;
+  const json& pod() const { return at(job, "/spec/template/spec"); }
+};
+
+std::vector<Alike> alike(const std::vector<const StepSpec*>& steps) {
+  std::vector<Alike> all;
+  std::map<std::string, std::size_t> known;
+  for (const auto* step : steps) {
+    auto key = to_json(step->settings).dump() + std::to_string(step->timeout.value_or(Duration{0}).count());
+    for (const auto& [name, value] : step->environment) key += "\n" + name;
+    const auto [place, is_new] = known.try_emplace(std::move(key), all.size());
+    if (is_new) all.emplace_back();
+    all[place->second].steps.push_back(step);
+  }
+  return all;
+}
+
+/// No more of a node than is looked at: a large cluster has many, each with the list of its images.
+json essence_of(const json& node) {
+  json kept;
+  for (const auto* place : {"/metadata/name", "/metadata/labels", "/spec/taints", "/status/allocatable"})
+    if (const auto& value = at(node, place); !value.is_null()) kept[json::json_pointer(place)] = value;
+  return kept;
+}
+
+/// Nothing where we may not see them.
+Task<std::optional<json>> nodes_of(Client& client) {
+  json nodes = json::array();
+  std::string next;
+  try {
+    do {
+      std::string path = "/api/v1/nodes?limit=500";
+      if (!next.empty()) path += "&continue=" + kubernetes::url_encode(next);
+      const auto page = co_await client.get("list the nodes", std::move(path));
+      for (const auto& node : list_at(page, "/items")) nodes.push_back(essence_of(node));
+      next = text_at(page, "/metadata/continue");
+    } while (!next.empty());
+  } catch (const ApiError& error) {
+    log::info(error.what());
+    co_return std::nullopt;
+  }
+  co_return nodes;
+}
+
+std::string path_of(const Client& client, const Reference& reference, std::string_view name) {
+  if (reference.of_namespace) return client.path(reference.group, reference.plural, name);
+  auto path = "/apis/" + std::string(reference.group) + "/" + std::string(reference.plural);
+  return name.empty() ? path : path + "/" + kubernetes::url_encode(name);
+}
+
+class ClusterPreflight {
+ public:
+  ClusterPreflight(Client& client, std::filesystem::path state) : client_(client) { place_.state = std::move(state); }
+
+  Task<ClusterCheck> run(const std::vector<const StepSpec*>& steps);
+
+ private:
+  Task<> check_rights();
+  void make_jobs(std::vector<Alike>& all);
+  Task<> check_reference(Reference reference, std::vector<const StepSpec*> steps);
+  Task<std::vector<std::string>> names_of(Reference reference);
+  Task<bool> has_kueue();
+  void check_nodes(const json& nodes, const Alike& steps);
+  Task<> try_out(const Alike& steps);
+
+  Client& client_;
+  ExamplePlace place_;
+  Findings found_;
+  std::vector<Diagnostic> refused_;  ///< With the steps' names in their messages.
+};
+
+Task<> ClusterPreflight::check_rights() {
+  const auto missing = co_await kubernetes::missing_permissions(client_);
+  if (missing.empty()) co_return;
+  std::string list;
+  for (const auto& each : missing) list += (list.empty() ? "" : ", ") + each;
+  throw EnvironmentError(
+      "we may not run steps in the namespace " + client_.access().name_space + " of " + client_.access().origin + ": not allowed are " + list,
+      {"`pipe kubernetes rbac` prints the Role that is needed; an administrator of the cluster applies it"});
+}
+
+/// What has no form there at all is told, and not looked at further.
+void ClusterPreflight::make_jobs(std::vector<Alike>& all) {
+  for (auto& each : all) {
+    try {
+      each.job = example_job(*each.steps.front(), place_);
+    } catch (const InputError& error) {
+      for (auto diagnostic : error.diagnostics()) {
+        diagnostic.code = "no-manifest";
+        diagnostic.span = Span{each.steps.front()->line, 0, 1};
+        refused_.push_back(std::move(diagnostic));
+      }
+    }
+  }
+  std::erase_if(all, [](const Alike& each) { return each.job.is_null(); });
+}
+
+/// For a suggestion; none where we may not list them.
+Task<std::vector<std::string>> ClusterPreflight::names_of(Reference reference) {
+  std::vector<std::string> names;
+  Call call("list", "GET", path_of(client_, reference, {}) + "?limit=500");
+  call.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+  try {
+    const auto list = co_await client_.call(std::move(call));
+    for (const auto& item : list_at(list, "/items")) names.push_back(text_at(item, "/metadata/name"));
+  } catch (const ApiError& error) { log::info(error.what()); }
+  co_return names;
+}
+
+Task<bool> ClusterPreflight::has_kueue() {
+  try {
+    co_await client_.get("look for Kueue", "/apis/kueue.x-k8s.io");
+  } catch (const ApiError& error) { co_return error.status() != 404; }
+  co_return true;
+}
+
+Task<> ClusterPreflight::check_reference(Reference reference, std::vector<const StepSpec*> steps) {
+  Call call("look for it", "GET", path_of(client_, reference, reference.name));
+  call.accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";  // of a Secret no more than that it is there
+  bool is_there = true;
+  try {
+    co_await client_.call(std::move(call));
+  } catch (const ApiError& error) {
+    is_there = error.status() != 404;
+    if (is_there) log::info(error.what());
+  }
+  if (is_there) co_return;
+  Diagnostic finding;
+  finding.code = "not-there";
+  const std::string setting = "which `kubernetes." + std::string(reference.setting) + "` names";
+  finding.message = "there is no " + std::string(reference.kind) + " '" + reference.name + "' in the " +
+                    (reference.of_namespace ? "namespace " + client_.access().name_space : "cluster") + ", " + setting;
+  bool is_known = true;
+  if (reference.kind == "LocalQueue") is_known = co_await has_kueue();
+  if (!is_known) {
+    finding.message = "the cluster has no Kueue, in whose queue '" + reference.name + "' `kubernetes.queue_name` puts it";
+  } else {
+    const auto names = co_await names_of(reference);
+    finding.suggestion = did_you_mean(reference.name, names);
+    std::string list;
+    for (const auto& name : names) list += (list.empty() ? "there are: " : ", ") + name;
+    constexpr std::size_t most = 10;
+    if (!names.empty() && names.size() <= most) finding.notes.push_back(std::move(list));
+  }
+  found_.add(steps, std::move(finding));
+}
+
+void ClusterPreflight::check_nodes(const json& nodes, const Alike& alike) {
+  if (alike.steps.front()->settings.kubernetes.autoscaling.value_or(false)) return;
+  auto reasons = why_none_fits(nodes, alike.pod());
+  if (reasons.empty() && !nodes.empty()) return;
+  const auto wants = requests_text(alike.pod());
+  Diagnostic finding;
+  finding.code = "no-node";
+  finding.message = "no node of the cluster can ever take it" + (wants.empty() ? "" : ": it asks for " + wants);
+  if (nodes.empty()) reasons.emplace_back("the cluster has no nodes");
+  finding.notes = std::move(reasons);
+  double most = 0;
+  for (const auto& node : nodes)
+    if (const auto result = fit(node, alike.pod()); result.only_gpus) most = std::max(most, result.gpus);
+  if (most >= 1)
+    finding.suggestion = "no node has more than " + std::to_string(static_cast<unsigned>(most)) +
+                         ": ask for as many, as in `gpu_count: " + std::to_string(static_cast<unsigned>(most)) + "`";
+  else
+    finding.suggestion = "where nodes are made as they are needed: `kubernetes: {autoscaling: true}`";
+  found_.add(alike.steps, std::move(finding));
+}
+
+/// The cluster's own checks, admission included.
+Task<> ClusterPreflight::try_out(const Alike& alike) {
+  std::string query = "?dryRun=All";
+  const auto version = co_await client_.version();
+  if (version >= std::pair(1, 28)) query += "&fieldValidation=Strict";  // older ones do not know all of our own fields
+  std::optional<ApiError> refusal;
+  try {
+    co_await client_.create("try out the Job of step '" + alike.steps.front()->name + "'", client_.path("batch/v1", "jobs") + query, alike.job);
+  } catch (const ApiError& error) { refusal = error; }
+  if (!refusal) co_return;
+  const std::string message = refusal->what();
+  if (refusal->status() == 404 || refusal->status() == 401) throw ApiError(*refusal);
+  const bool is_about_it = refusal->status() == 422 || refusal->status() == 400 || refusal->status() == 403;
+  if (!is_about_it || kubernetes::is_passing(*refusal) || message.find("dry run") != message.npos) {
+    log::info(message);
+    co_return;
+  }
+  const std::string look = "`pipe render -o kubernetes` prints the Job";
+  for (const auto& [field, reason] : refusal->causes()) {
+    const auto setting = setting_of_field(field);
+    found_.add(alike.steps, {"refused-by-cluster",
+                             "the cluster does not take " + (setting.empty() ? "what its settings come to" : setting),
+                             {},
+                             {field + ": " + reason},
+                             look});
+  }
+  if (refusal->causes().empty()) found_.add(alike.steps, {"refused-by-cluster", "the cluster does not take its Job", {}, {message}, look});
+}
+
+Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec*>& steps) {
+  ClusterCheck check;
+  co_await client_.version();
+  co_await check_rights();
+  const auto nodes = co_await nodes_of(client_);
+  if (nodes) place_.gpu_models = check.gpu_models = models_on(*nodes);
+  auto all = alike(steps);
+  make_jobs(all);
+  std::map<Reference, std::vector<const StepSpec*>> references;
+  for (const auto& each : all)
+    for (const auto& reference : references_of(each.job)) {
+      auto& of = references[reference];
+      of.insert(of.end(), each.steps.begin(), each.steps.end());
+    }
+  for (const auto& [reference, of] : references) co_await check_reference(reference, of);
+  if (nodes)
+    for (const auto& each : all) check_nodes(*nodes, each);
+  for (const auto& each : all) co_await try_out(each);
+  check.obstacles = std::move(refused_);
+  for (auto& each : found_.all()) check.obstacles.push_back(std::move(each));
+  std::ranges::stable_sort(check.obstacles, {}, [](const Diagnostic& each) { return each.span.line; });
+  co_return check;
+}
+
+}  // namespace
+
+Task<ClusterCheck> check_steps(Client& client, const std::vector<const StepSpec*>& steps, std::filesystem::path state) {
+  ClusterPreflight preflight(client, std::move(state));
+  co_return co_await preflight.run(steps);
+}
+
+}  // namespace pipeline

@@ -1,0 +1,24 @@
+/// @file
+/// What a cluster would have against a pipeline's steps, asked before anything is built: rights, objects that settings name, nodes, and the cluster's own
+/// check of each Job.
+#pragma once
+
+#include <vector>
+
+#include "kubernetes/client.hpp"
+#include "orchestrators/kubernetes/affinity.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline {
+
+struct ClusterCheck {
+  std::vector<Diagnostic> obstacles;
+  GpuModels gpu_models;  ///< That its nodes have, as far as we may see them.
+};
+
+/// Of all steps at once; those with equal settings are asked about together. What we have no right to read is taken to be there. Nothing is made.
+/// Throws EnvironmentError where the cluster cannot be reached, or does not let us run steps at all.
+/// @param state folder of the runs
+Task<ClusterCheck> check_steps(kubernetes::Client& client, const std::vector<const StepSpec*>& steps, std::filesystem::path state);
+
+}  // namespace pipeline
