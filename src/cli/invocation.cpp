@@ -14,6 +14,8 @@ void keep_invocation(store::RunStore& runs, const std::string& run, const Option
                             {"orchestrator", options.orchestrator},
                             {"context", options.context},
                             {"namespace", options.name_space},
+                            {"claim", options.claim},
+                            {"claim_path", options.claim_path.string()},
                             {"step", options.step},
                             {"execution_mode", options.execution_mode},
                             {"jobs", options.jobs},
@@ -33,6 +35,8 @@ std::optional<Options> invocation_of(store::RunStore& runs, const std::string& r
   caller.orchestrator = kept.value("orchestrator", caller.orchestrator);
   caller.context = kept.value("context", std::string());
   caller.name_space = kept.value("namespace", std::string());
+  caller.claim = kept.value("claim", std::string());
+  caller.claim_path = kept.value("claim_path", std::string());
   caller.step = kept.value("step", std::string());
   caller.execution_mode = kept.value("execution_mode", std::string());
   if (caller.jobs == 0) caller.jobs = kept.value("jobs", 0u);

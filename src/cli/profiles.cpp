@@ -26,6 +26,8 @@ void use_profile(Options& options) {
   fill("--namespace", options.name_space, profile.name_space);
   fill("--jobs", options.jobs, profile.jobs);
   fill("--state", options.state, profile.state);
+  options.claim = profile.claim;
+  options.claim_path = profile.claim_path;
 }
 
 ExitCode profiles_command(Context& context) {
@@ -51,6 +53,7 @@ ExitCode profiles_command(Context& context) {
                     {"namespace", profile.name_space},
                     {"registry", registry},
                     {"state", profile.state.string()},
+                    {"claim", profile.claim},
                     {"jobs", profile.jobs},
                     {"file", profile.file.string()}});
   }

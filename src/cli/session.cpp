@@ -50,7 +50,9 @@ Session::Session(Context& c, std::string id)
                                   .template_dir = context.options().template_dir,
                                   .run_id = run_id,
                                   .context = context.options().context,
-                                  .name_space = context.options().name_space});
+                                  .name_space = context.options().name_space,
+                                  .claim = context.options().claim,
+                                  .claim_path = context.options().claim_path});
       })) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
     const auto& set = resolver().code_of(step);

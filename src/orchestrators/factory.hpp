@@ -12,6 +12,8 @@ struct OrchestratorOptions {
   std::filesystem::path template_dir;  ///< Overrides the embedded templates.
   std::string run_id;
   std::string context, name_space;  ///< Of the cluster; empty: as the kubeconfig has them.
+  std::string claim;                ///< PersistentVolumeClaim that holds `claim_path`, in which `state` is; empty: nodes see the folder itself.
+  std::filesystem::path claim_path;
 };
 
 std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop, OrchestratorOptions options);

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Strings = std::vector<std::string>;
 
-const Strings profile_keys{"description", "orchestrator", "context", "namespace", "registry", "state", "jobs", "settings"};
+const Strings profile_keys{"description", "orchestrator", "context", "namespace", "registry", "state", "claim", "jobs", "settings"};
+const Strings claim_keys{"name", "path"};
 
 const char* variable(const char* name) {
   const char* value = std::getenv(name);
@@ -37,6 +38,13 @@ void refuse_files(const Value& settings, Diagnostics& diagnostics) {
              {"a profile is for what goes with the place: `parent_image`, `platform`, `resources`, ..."},
              "write it under the pipeline's `settings.docker`");
   }
+}
+
+fs::path read_path(const char* key, const Value& value, const fs::path& file, Diagnostics& diagnostics) {
+  const auto path = read_text(key, value, formats::path, diagnostics);
+  if (!path) return {};
+  const char* home = path->starts_with("~/") ? std::getenv("HOME") : nullptr;
+  return (home ? fs::path(home) / path->substr(2) : fs::absolute(file).parent_path() / *path).lexically_normal();
 }
 
 Profile read_profile(const Value& map, const fs::path& file, Diagnostics& diagnostics) {
@@ -58,10 +66,17 @@ Profile read_profile(const Value& map, const fs::path& file, Diagnostics& diagno
     else if (key.scalar == "jobs")
       profile.jobs = read_count("jobs", value, diagnostics).value_or(0);
     else if (key.scalar == "state") {
-      if (const auto path = read_text("state", value, formats::path, diagnostics)) {
-        const char* home = path->starts_with("~/") ? std::getenv("HOME") : nullptr;
-        profile.state = (home ? fs::path(home) / path->substr(2) : fs::absolute(file).parent_path() / *path).lexically_normal();
+      profile.state = read_path("state", value, file, diagnostics);
+    } else if (key.scalar == "claim") {
+      if (!expect_map("claim", value, diagnostics)) continue;
+      report_unknown_keys(value, claim_keys, "a claim", diagnostics);
+      for (const auto& [name, part] : value.members) {
+        if (name.scalar == "name") profile.claim = read_text("name", part, formats::word, diagnostics).value_or("");
+        if (name.scalar == "path") profile.claim_path = read_path("path", part, file, diagnostics);
       }
+      if (!value.find("name") || !value.find("path"))
+        report(diagnostics, "missing-key", "a claim has a `name`, in the cluster, and a `path`, where this machine sees what is in it", key.span,
+               {"as in `claim: {name: pipe-artifacts, path: /mnt/lab}`"});
     } else if (key.scalar == "settings") {
       profile.settings = decode_settings(value, diagnostics);
       refuse_files(value, diagnostics);

@@ -19,6 +19,8 @@ struct Profile {
   std::string context, name_space;
   std::filesystem::path state;  ///< Where runs and artifacts are kept; relative to the file.
   unsigned jobs = 0;
+  std::string claim;                 ///< PersistentVolumeClaim, through which pods see `state` ...
+  std::filesystem::path claim_path;  ///< ... and where this machine sees what is in it; relative to the file.
   Settings settings;  ///< Defaults of every step: what the pipeline says wins.
 };
 using Profiles = std::map<std::string, Profile>;
