@@ -27,6 +27,7 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   ExamplePlace place;
   place.pipeline = pipeline.name;
   place.state = state;
+  place.claim = {context.options().claim, context.options().claim_path};
   place.image = !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   place.pull = !is_built || has_registry;
   if (has_registry) place.agent_image = repository + "@AGENT-DIGEST";

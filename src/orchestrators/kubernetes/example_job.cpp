@@ -40,6 +40,7 @@ nlohmann::json example_job(const StepSpec& step, const ExamplePlace& place) {
                         .cancel = cancel};
   ClusterPlace cluster;
   cluster.image = place.image;
+  cluster.claim = place.claim;
   cluster.pull = place.pull;
   cluster.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
   cluster.owner = "STATE";

@@ -15,6 +15,7 @@ namespace pipeline {
 struct ExamplePlace {
   std::string pipeline = "PIPELINE";
   std::filesystem::path state;  ///< Folder of the runs.
+  SharedClaim claim = {};
   std::string image = "pipe:env-DIGEST";
   bool pull = false;
   std::string agent_image = {};  ///< Empty: the agent is a file of this machine.

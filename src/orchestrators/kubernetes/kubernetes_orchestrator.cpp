@@ -56,7 +56,9 @@ class KubernetesOrchestrator : public Orchestrator {
   Task<bool> unchanged(std::string recheck) override { return images_.unchanged(std::move(recheck)); }
 
   Task<std::vector<Diagnostic>> check(const std::vector<const StepSpec*>& steps) override {
-    auto found = co_await check_steps(client(), steps, std::filesystem::absolute(options_.state));
+    auto state = std::filesystem::absolute(options_.state);
+    auto through = claim();
+    auto found = co_await check_steps(client(), steps, std::move(state), std::move(through));
     gpu_models_ = std::move(found.gpu_models);
     co_return std::move(found.obstacles);
   }
@@ -75,6 +77,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.pull = !image.only_here;
     place.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
     place.owner = owner();
+    place.claim = claim();
     if (const auto* agent_image = agents_.find(agent_repository(attempt.step)))
       place.agent_image = *agent_image;
     else
@@ -106,6 +109,8 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
  private:
+  SharedClaim claim() const { return {options_.claim, options_.claim_path}; }
+
   static void add_notice(const StepSpec& step, Environment& environment) {
     if (const auto names = unhonoured(step); !names.empty()) environment.notices.push_back(names + ": a cluster does not honour that");
   }

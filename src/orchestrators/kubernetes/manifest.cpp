@@ -164,7 +164,7 @@ json pod_spec(const Attempt& attempt, const ClusterPlace& place) {
   const auto& settings = step.settings.kubernetes;
   auto layout = container_layout();
   layout.program = place.program;
-  PodFiles files;
+  PodFiles files(place.claim);
   files.add(attempt.code, true, layout.code, true);
   std::error_code error;
   for (const auto& input : attempt.inputs) files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrators/kubernetes/affinity.hpp"
+#include "orchestrators/kubernetes/pod_files.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline {
@@ -21,6 +22,7 @@ struct ClusterPlace {
   std::string user;                       ///< UID:GID of the caller, for a step that names no user.
   std::string owner;                      ///< Whose Jobs these are: value of the label pipe.state.
   std::filesystem::path agent;            ///< Starts the command: a file of this machine, and so of the nodes ...
+  SharedClaim claim = {};                 ///< Through which pods see this machine's files; without a name nodes see them.
   std::string agent_image;                ///< ... or, if not empty, an image that brings it (AgentImages).
   std::vector<std::string> program = {};  ///< For a step with StepSpec::program: the words that start it here.
   GpuModels gpu_models = {};              ///< Those that the cluster is known to have.

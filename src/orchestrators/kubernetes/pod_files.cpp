@@ -1,5 +1,8 @@
 #include "orchestrators/kubernetes/pod_files.hpp"
 
+#include <utility>
+
+#include "core/diagnostic.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
 
 namespace pipeline {
@@ -7,9 +10,22 @@ namespace pipeline {
 using nlohmann::json;
 
 void PodFiles::add(const std::filesystem::path& source, bool is_folder, const std::string& target, bool read_only) {
+  if (!claim_.name.empty()) return add_shared(source, target, read_only);
   const auto name = "files-" + std::to_string(volumes.size());
   volumes.push_back({{"name", name}, {"hostPath", {{"path", source.string()}, {"type", is_folder ? "Directory" : "File"}}}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", read_only}});
+}
+
+void PodFiles::add_shared(const std::filesystem::path& source, const std::string& target, bool read_only) {
+  const auto inside = std::filesystem::weakly_canonical(source).lexically_relative(std::filesystem::weakly_canonical(claim_.root));
+  if (inside.empty() || *inside.begin() == "..")
+    throw InputError(
+        "the claim '" + claim_.name + "' does not hold " + source.string() + ": this machine sees what is in it at " + claim_.root.string(),
+        "let `state` (--state, PIPE_HOME) be a folder there, or correct the claim's `path`");
+  if (!std::exchange(has_claim_, true)) volumes.push_back({{"name", "shared"}, {"persistentVolumeClaim", {{"claimName", claim_.name}}}});
+  json mount{{"name", "shared"}, {"mountPath", target}, {"readOnly", read_only}};
+  if (inside != ".") mount["subPath"] = inside.string();
+  mounts.push_back(std::move(mount));
 }
 
 void PodFiles::add_memory(const std::string& target, std::optional<Bytes> size) {

@@ -12,8 +12,16 @@
 
 namespace pipeline {
 
+/// A PersistentVolumeClaim through which pods see files of this machine.
+struct SharedClaim {
+  std::string name;            ///< Empty: there is none.
+  std::filesystem::path root;  ///< Where this machine sees what the claim holds.
+};
+
 struct PodFiles {
-  /// A file or folder of this machine, which the nodes see under the same path.
+  explicit PodFiles(const SharedClaim& claim = {}) : claim_(claim) {}
+
+  /// A file or folder of this machine, which the nodes see under the same path, or pods through the claim. Throws InputError if that does not hold it.
   void add(const std::filesystem::path& source, bool is_folder, const std::string& target, bool read_only);
   void add_memory(const std::string& target, std::optional<Bytes> size);
   /// What a container that runs before the step's leaves in a folder of the pod's own, of this name. A file by itself: the image may have others in its folder.
@@ -22,6 +30,12 @@ struct PodFiles {
   void add(const KubernetesSettings& settings);
 
   nlohmann::json volumes = nlohmann::json::array(), mounts = nlohmann::json::array();
+
+ private:
+  void add_shared(const std::filesystem::path& source, const std::string& target, bool read_only);
+
+  const SharedClaim& claim_;
+  bool has_claim_ = false;  ///< Among `volumes`.
 };
 
 }  // namespace pipeline

@@ -81,7 +81,10 @@ std::string path_of(const Client& client, const Reference& reference, std::strin
 
 class ClusterPreflight {
  public:
-  ClusterPreflight(Client& client, std::filesystem::path state) : client_(client) { place_.state = std::move(state); }
+  ClusterPreflight(Client& client, std::filesystem::path state, SharedClaim claim) : client_(client) {
+    place_.state = std::move(state);
+    place_.claim = std::move(claim);
+  }
 
   Task<ClusterCheck> run(const std::vector<const StepSpec*>& steps);
 
@@ -252,8 +255,8 @@ Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec*>& ste
 
 }  // namespace
 
-Task<ClusterCheck> check_steps(Client& client, const std::vector<const StepSpec*>& steps, std::filesystem::path state) {
-  ClusterPreflight preflight(client, std::move(state));
+Task<ClusterCheck> check_steps(Client& client, const std::vector<const StepSpec*>& steps, std::filesystem::path state, SharedClaim claim) {
+  ClusterPreflight preflight(client, std::move(state), std::move(claim));
   co_return co_await preflight.run(steps);
 }
 

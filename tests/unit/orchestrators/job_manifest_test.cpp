@@ -76,6 +76,17 @@ TEST_F(JobManifest, what_a_cluster_cannot_do_is_refused_with_the_reason) {
   EXPECT_THAT(refusal(), HasSubstr("a node affinity has no patterns"));
 }
 
+TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
+  place.claim = {"artifacts", "/state"};
+  EXPECT_EQ(pod()["volumes"].dump().find("hostPath"), std::string::npos);
+  const auto mounts = container()["volumeMounts"];
+  EXPECT_EQ(mounts[0], json({{"name", "shared"}, {"mountPath", "/pipe/code"}, {"subPath", "code"}, {"readOnly", true}}));
+  EXPECT_EQ(mounts[2], json({{"name", "shared"}, {"mountPath", "/pipe/outputs"}, {"subPath", "out"}, {"readOnly", false}}));
+  EXPECT_EQ(pod()["volumes"].size(), 1u);
+  place.claim.root = "/elsewhere";
+  EXPECT_THAT(refusal(), HasSubstr("the claim 'artifacts' does not hold /state/code"));
+}
+
 TEST_F(JobManifest, golden_plain_step) { expect("plain"); }
 
 TEST_F(JobManifest, golden_gpu_step) {
