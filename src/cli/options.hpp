@@ -30,8 +30,8 @@ struct Options {
   std::string context, name_space;  ///< Of the cluster.
   std::string claim;                ///< Through which its pods see the state folder; by a profile.
   std::filesystem::path claim_path;
-  std::string step;                 ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
-  std::string execution_mode;       ///< Empty: the file's.
+  std::string step;            ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
+  std::string execution_mode;  ///< Empty: the file's.
   unsigned jobs = 0;
   bool no_cache = false;
   bool verbose = false;

@@ -21,7 +21,7 @@ struct Profile {
   unsigned jobs = 0;
   std::string claim;                 ///< PersistentVolumeClaim, through which pods see `state` ...
   std::filesystem::path claim_path;  ///< ... and where this machine sees what is in it; relative to the file.
-  Settings settings;  ///< Defaults of every step: what the pipeline says wins.
+  Settings settings;                 ///< Defaults of every step: what the pipeline says wins.
 };
 using Profiles = std::map<std::string, Profile>;
 
