@@ -26,7 +26,7 @@ endforeach()
 add_library(pipeline_headers INTERFACE)
 target_include_directories(pipeline_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(pipeline_headers INTERFACE cxx_std_20)
-target_link_libraries(pipeline_headers INTERFACE nlohmann_json::nlohmann_json)
+target_link_libraries(pipeline_headers INTERFACE pipeline_core nlohmann_json::nlohmann_json)  # core holds what pl::Json is made of
 set_target_properties(pipeline_headers PROPERTIES EXPORT_NAME headers)
 add_library(pipeline_pipeline INTERFACE)
 target_link_libraries(pipeline_pipeline INTERFACE pipeline_headers pipeline_cli)
