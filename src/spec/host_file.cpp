@@ -2,22 +2,17 @@
 
 #include <sys/utsname.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "core/file.hpp"
 #include "settings/decode.hpp"
+#include "spec/user_files.hpp"
 #include "yaml/document.hpp"
 
 namespace pipeline::spec {
 namespace {
 
 namespace fs = std::filesystem;
-
-const char* variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? value : nullptr;
-}
 
 std::string first_line(const char* path) {
   std::ifstream file(path);
@@ -54,12 +49,7 @@ gpu::HostAttributes parse_host(std::string_view text, const fs::path& file) {
   return attributes;
 }
 
-fs::path host_file() {
-  if (const char* file = variable("PIPE_HOST")) return file;
-  if (const char* folder = variable("XDG_CONFIG_HOME")) return fs::path(folder) / "pipe/host.yaml";
-  if (const char* home = variable("HOME")) return fs::path(home) / ".config/pipe/host.yaml";
-  return {};
-}
+fs::path host_file() { return configuration_file("PIPE_HOST", "host.yaml"); }
 
 gpu::HostAttributes host_attributes() {
   gpu::HostAttributes attributes{{"ecs.os-type", "linux"}};

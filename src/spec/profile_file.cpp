@@ -1,7 +1,6 @@
 #include "spec/profile_file.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/step_reader.hpp"
+#include "spec/user_files.hpp"
 #include "yaml/document.hpp"
 
 namespace pipeline::spec {
@@ -20,11 +20,6 @@ using Strings = std::vector<std::string>;
 
 const Strings profile_keys{"description", "orchestrator", "context", "namespace", "registry", "state", "claim", "jobs", "settings"};
 const Strings claim_keys{"name", "path"};
-
-const char* variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? value : nullptr;
-}
 
 /// Settings that name files: those of the pipeline's folder, of which a profile knows nothing.
 void refuse_files(const Value& settings, Diagnostics& diagnostics) {
@@ -42,9 +37,7 @@ void refuse_files(const Value& settings, Diagnostics& diagnostics) {
 
 fs::path read_path(const char* key, const Value& value, const fs::path& file, Diagnostics& diagnostics) {
   const auto path = read_text(key, value, formats::path, diagnostics);
-  if (!path) return {};
-  const char* home = path->starts_with("~/") ? std::getenv("HOME") : nullptr;
-  return (home ? fs::path(home) / path->substr(2) : fs::absolute(file).parent_path() / *path).lexically_normal();
+  return path ? user_path(*path, fs::absolute(file).parent_path()) : fs::path();
 }
 
 Profile read_profile(const Value& map, const fs::path& file, Diagnostics& diagnostics) {
@@ -129,12 +122,7 @@ Profiles parse_profiles(std::string_view text, const fs::path& file) {
 
 std::vector<fs::path> profile_files(const fs::path& pipeline_folder) {
   std::vector<fs::path> files{pipeline_folder / "profiles.yaml"};
-  if (const char* file = variable("PIPE_PROFILES"))
-    files.emplace_back(file);
-  else if (const char* folder = variable("XDG_CONFIG_HOME"))
-    files.push_back(fs::path(folder) / "pipe/profiles.yaml");
-  else if (const char* home = variable("HOME"))
-    files.push_back(fs::path(home) / ".config/pipe/profiles.yaml");
+  if (auto own = configuration_file("PIPE_PROFILES", "profiles.yaml"); !own.empty()) files.push_back(std::move(own));
   return files;
 }
 

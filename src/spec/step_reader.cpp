@@ -1,7 +1,6 @@
 #include "spec/step_reader.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -12,6 +11,7 @@
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
 #include "spec/requirements_file.hpp"
+#include "spec/user_files.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -277,10 +277,7 @@ void StepReader::read_secrets(const Value& value, Defaults& defaults) {
         continue;
       }
       if (const Value* file = item.find("file"))
-        if (const auto path = read_text("file", *file, formats::path, diagnostics_)) {
-          const char* home = path->starts_with("~/") ? std::getenv("HOME") : nullptr;
-          secret.file = (home ? fs::path(home) / path->substr(2) : root_ / *path).lexically_normal();
-        }
+        if (const auto path = read_text("file", *file, formats::path, diagnostics_)) secret.file = user_path(*path, root_);
     }
     if (name->kind != Value::Kind::scalar || !formats::variable.accepts(name->scalar))
       report_type(diagnostics_, "secrets", formats::variable.expected, *name);

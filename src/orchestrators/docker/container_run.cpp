@@ -8,6 +8,7 @@
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/preflight.hpp"
+#include "orchestrators/stopped.hpp"
 
 namespace pipeline {
 namespace {
@@ -20,15 +21,6 @@ constexpr int grace_seconds = 10;
 constexpr std::size_t kept_errors = 512, kept_output = 8192;
 /// After the end nothing more is written; what is on its way comes without long pauses.
 constexpr std::chrono::seconds longest_silence{10};
-
-Failure cancelled() { return {FailureKind::cancelled, "was stopped", {}, {}}; }
-
-Failure killed() {
-  return {FailureKind::cancelled,
-          "did not stop when it was asked to (SIGTERM), and was killed",
-          {"a step has 10 s to end; a C++ function asks StepContext::stopping()"},
-          {}};
-}
 
 /// A container that exists, on its way to its end.
 class ContainerRun {
@@ -171,7 +163,7 @@ void ContainerRun::be_patient() {
 
 Task<std::optional<Failure>> ContainerRun::judge(const std::string& image) {
   if (hangs_ && attempt_.cancel.level() == StopLevel::none) co_return preflight_hangs(longest_preflight);
-  if (stopping_ != StopLevel::none) co_return stopping_ == StopLevel::graceful&& exit_code_ == 128 + 9 ? killed() : cancelled();
+  if (stopping_ != StopLevel::none) co_return stopping_ == StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed() : was_stopped();
   if (gate_ && !gate_->open() && exit_code_ == gate_closed)
     if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, Sight::its_own)) co_return failure;
   const auto end = co_await look_at_end();
@@ -323,7 +315,7 @@ Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found co
     error = std::current_exception();
     if (attempt.cancel.level() != StopLevel::none) {  // while files were copied
       error = nullptr;
-      outcome.result.failure = cancelled();
+      outcome.result.failure = was_stopped();
     }
   } catch (...) { error = std::current_exception(); }
   removals.begin(executor, engine.remove_container(container.id));
@@ -390,7 +382,7 @@ Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& atte
   for (;;) {
     if (attempt.cancel.level() != StopLevel::none) {
       AttemptResult result;
-      result.failure = cancelled();
+      result.failure = was_stopped();
       co_return result;
     }
     const auto way = place.gpu_access ? std::optional(place.gpu_access->ways().front()) : std::nullopt;

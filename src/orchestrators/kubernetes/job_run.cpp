@@ -13,6 +13,7 @@
 #include "net/companion.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
+#include "orchestrators/stopped.hpp"
 
 namespace pipeline {
 namespace {
@@ -30,15 +31,6 @@ constexpr auto longest_silence = 10s;   // of a log whose pod has ended
 constexpr auto longest_reading = 600s;  // of a log at a stretch: a stream can stall where the node rotates its files
 constexpr auto quiet_wait = 3s;         // what passes within it is not worth a word
 constexpr auto overdue = 30s;           // beyond its grace, of a pod that somebody has deleted: its node is gone
-
-Failure cancelled() { return {FailureKind::cancelled, "was stopped", {}, {}}; }
-
-Failure killed() {
-  return {FailureKind::cancelled,
-          "did not stop when it was asked to (SIGTERM), and was killed",
-          {"a step has 10 s to end; a C++ function asks StepContext::stopping()"},
-          {}};
-}
 
 class JobRun {
  public:
@@ -65,6 +57,7 @@ class JobRun {
   Task<> create();
   Task<bool> is_there();
   Task<> adopt();
+  Task<bool> look_for_pod();
   Task<> watch();
   Task<> stop(StopLevel level);
   Task<> read_log();
@@ -171,23 +164,26 @@ Task<> JobRun::adopt() {
       throw EnvironmentError("cannot create the Job " + name_ + ": there is one of that name, and it is not this step's",
                              {"`kubectl -n " + client_.access().name_space + " describe job " + name_ + "` shows whose it is"});
   entry_.job = std::move(job);
+  co_await look_for_pod();
+}
+
+/// Whether the Job has one; the watch may tell of it later.
+Task<bool> JobRun::look_for_pod() {
   const auto pods = co_await client_.get("list the pods of the Job " + name_,
                                          client_.path("", "pods") + "?labelSelector=" + kubernetes::url_encode("job-name=" + name_));
   const auto& items = kubernetes::list_at(pods, "/items");
   if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
+  co_return !items.empty();
 }
 
 /// Deletes the Job, and its pod with the grace that is left.
 Task<> JobRun::stop(StopLevel level) {
   stopping_ = level;
   if (level == StopLevel::immediate) write_file_atomically(attempt_.scratch / stop_file_name, "");
-  co_await client_.remove("delete the Job " + name_, client_.path("batch/v1", "jobs", name_), uid_, std::nullopt);
+  co_await delete_job(client_, name_, uid_);
   if (there_is_no_pod()) {  // that we know of
-    const auto pods = co_await client_.get("list the pods of the Job " + name_,
-                                           client_.path("", "pods") + "?labelSelector=" + kubernetes::url_encode("job-name=" + name_));
-    const auto& items = kubernetes::list_at(pods, "/items");
-    if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
-    if (items.empty()) entry_.pod_gone = true;
+    const bool is_there = co_await look_for_pod();
+    if (!is_there) entry_.pod_gone = true;
   }
   if (!there_is_no_pod())
     co_await client_.remove("delete the pod " + pod_name(), client_.path("", "pods", pod_name()), text_at(entry_.pod, "/metadata/uid"),
@@ -256,7 +252,7 @@ Task<> JobRun::watch() {
     }
     if (news.leaving && !leaves_since_ && stopping_ == StopLevel::none) {  // before the cluster puts another in its place
       leaves_since_ = Clock::now();
-      co_await client_.remove("delete the Job " + name_, client_.path("batch/v1", "jobs", name_), uid_, std::nullopt);
+      co_await delete_job(client_, name_, uid_);
       continue;
     }
     if (is_lost(news)) break;
@@ -332,7 +328,7 @@ Task<> JobRun::drain() {
 std::optional<Failure> JobRun::judge() {
   const auto code = exit_code_of(entry_.pod);
   if (failure_) return failure_;
-  if (stopping_ != StopLevel::none) return stopping_ == StopLevel::graceful && code == 128 + 9 ? killed() : cancelled();
+  if (stopping_ != StopLevel::none) return stopping_ == StopLevel::graceful && code == 128 + 9 ? had_to_be_killed() : was_stopped();
   if (entry_.pod.is_null())
     return Failure{FailureKind::infrastructure, "its Job " + name_ + " was deleted by somebody else before it had a pod", {begun_again}, {}};
   if (auto late = past_deadline(entry_.job, entry_.pod)) return late;
@@ -360,10 +356,14 @@ Task<AttemptResult> JobRun::run() {
 
 }  // namespace
 
+Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid) {
+  co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid, std::nullopt);
+}
+
 Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, Removals& removals) {
   AttemptResult result;
   if (attempt.cancel.level() != StopLevel::none) {
-    result.failure = cancelled();
+    result.failure = was_stopped();
     co_return result;
   }
   const auto executor = co_await asio::this_coro::executor;
@@ -372,9 +372,7 @@ Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Atte
   try {
     result = co_await run.run();
   } catch (...) { error = std::current_exception(); }
-  result.let_go = [&client, &removals, executor, name = run.name(), uid = run.uid()] {
-    removals.begin(executor, client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid, std::nullopt));
-  };
+  result.let_go = [&client, &removals, executor, name = run.name(), uid = run.uid()] { removals.begin(executor, delete_job(client, name, uid)); };
   if (error) {
     result.let_go();
     co_await removals.settle();  // it may be running still

@@ -9,6 +9,10 @@
 
 namespace pipeline {
 
+/// Its pod goes, too. What is gone already is fine.
+/// @param uid of the very Job; empty: of whichever has the name
+Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid);
+
 /// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same attempt has left. Whatever happens, nothing of it runs any
 /// more, and its removal has begun. Throws what the log throws, and EnvironmentError when the cluster is lost.
 Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, Removals& removals);

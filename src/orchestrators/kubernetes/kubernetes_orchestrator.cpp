@@ -94,8 +94,7 @@ class KubernetesOrchestrator : public Orchestrator {
   Task<> settle() override { return removals_.settle(); }
 
   Task<> give_up(const std::string& run_id, const std::string& step, unsigned number) override {
-    const auto name = job_name(run_id, step, number);
-    co_await client().remove("delete the Job " + name, client().path("batch/v1", "jobs", name), {}, std::nullopt);
+    co_await delete_job(client(), job_name(run_id, step, number), "");
   }
 
   Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
@@ -103,8 +102,7 @@ class KubernetesOrchestrator : public Orchestrator {
     const auto jobs = co_await client().get("list the Jobs of earlier runs", client().path("batch/v1", "jobs") + "?labelSelector=" + selector);
     for (const auto& job : kubernetes::list_at(jobs, "/items")) {
       if (is_alive(kubernetes::text_at(job, "/metadata/labels/pipe.run"))) continue;
-      const auto name = kubernetes::text_at(job, "/metadata/name"), uid = kubernetes::text_at(job, "/metadata/uid");
-      co_await client().remove("delete the Job " + name, client().path("batch/v1", "jobs", name), uid, std::nullopt);
+      co_await delete_job(client(), kubernetes::text_at(job, "/metadata/name"), kubernetes::text_at(job, "/metadata/uid"));
     }
   }
 

@@ -6,6 +6,7 @@
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "orchestrators/local/local_orchestrator.hpp"
+#include "orchestrators/stopped.hpp"
 
 namespace pipeline::local {
 namespace {
@@ -75,12 +76,8 @@ Failure not_found(const std::string& name, const std::string& path, const fs::pa
 }
 
 std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, const StepSpec& step) {
-  if (end.ignored_stop)
-    return Failure{FailureKind::cancelled,
-                   "did not stop when it was asked to (SIGTERM), and was killed",
-                   {"a step has 10 s to end; a C++ function asks StepContext::stopping()"},
-                   {}};
-  if (end.stopped) return Failure{FailureKind::cancelled, "was stopped", {}, {}};
+  if (end.ignored_stop) return had_to_be_killed();
+  if (end.stopped) return was_stopped();
   if (end.start_error) return Failure{FailureKind::not_started, "could not be started: " + std::string(strerror(end.start_error)), {}, {}};
   if (end.exited && end.code == 0) return {};
   if (out_of_memory) {

@@ -2,6 +2,7 @@
 
 #include "net/deadline.hpp"
 #include "orchestrators/preflight.hpp"
+#include "orchestrators/stopped.hpp"
 
 namespace pipeline::local {
 Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt, const StringMap& environment, Guardian& guardian) {
@@ -23,7 +24,7 @@ Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt, const StringMa
     const auto end = co_await run_process(smi, guardian, patience.source(), keep);
     write_preflight(attempt.log, *text);
     if (patience.expired()) co_return preflight_hangs(longest_preflight);
-    if (end.stopped) co_return Failure{FailureKind::cancelled, "was stopped", {}, {}};
+    if (end.stopped) co_return was_stopped();
     report.code = end.start_error ? 126 : end.exited ? end.code : 128 + end.code;
     if (report.code != 0) break;
   }

@@ -1,0 +1,18 @@
+/// @file
+/// What is told of an attempt that was stopped: the same in every place.
+#pragma once
+
+#include <pipeline/events.hpp>
+
+namespace pipeline {
+
+inline Failure was_stopped() { return {FailureKind::cancelled, "was stopped", {}, {}}; }
+
+inline Failure had_to_be_killed() {
+  return {FailureKind::cancelled,
+          "did not stop when it was asked to (SIGTERM), and was killed",
+          {"a step has 10 s to end; a C++ function asks StepContext::stopping()"},
+          {}};
+}
+
+}  // namespace pipeline
