@@ -73,7 +73,7 @@ class RegistryTest(PipeTest):
             "name": "e2e",
             "settings": {"docker": {"parent_image": PARENT, "target_repository": self.repository, "environment": {"MARK": self.mark}}},
             "steps": {"train": {"command": "echo $MARK > ${outputs.model}; cat ${outputs.model}", "outputs": ["model"], "settings": {
-                "resources": {"placement_constraints": [f"attribute:test-{self.mark} exists"]}}}}}))
+                "resources": {"placement_constraints": [f"attribute:test-{self.mark} exists"]}, "kubernetes": {"autoscaling": True}}}}}))
         process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.name_space, "--output", "json")
         wait_until(lambda: self.pods() or process.poll() is not None, "a pod")
         self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
