@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import threading
 import unittest
 
 from support_cluster import ROOT, ClusterTest, kubectl, needs_cluster, needs_test_bed, test_bed, wait_until
@@ -31,21 +30,7 @@ class Failures(ClusterTest):
         return wait_until(running, "a pod that runs")[0]
 
     def run_beside(self, disturb, *words) -> str:
-        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", *words)
-        errors = []
-
-        def work():
-            try:
-                disturb()
-            except Exception as error:  # noqa: BLE001
-                errors.append(error)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        result = self.finish(process, timeout=280)
-        thread.join()
-        self.assertEqual(errors, [])
-        return result.text
+        return self.finish_beside(self.start("run", "pipeline.yaml", "-o", "kubernetes", *words), disturb).text
 
     def expect(self, name: str, text: str) -> None:
         for pattern, word in ((self.name, "STEP"), (self.mark, "PIPELINE"), (r"pipe-STEP-?[a-z0-9-]+|pipe-s[0-9a-f]{12}[a-z0-9-]*", "POD"),

@@ -14,6 +14,7 @@
 #include "support/attempt_builder.hpp"
 #include "support/cluster.hpp"
 #include "support/event_recorder.hpp"
+#include "support/prepare_and_run.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline::test {
@@ -29,14 +30,7 @@ class OnACluster : public testing::Test {
   }
   AttemptResult run(AttemptBuilder& builder) {
     builder.step.settings.docker.parent_image = "debian:bookworm-slim";
-    return run_task(loop, prepare_and_run(builder));
-  }
-  Task<AttemptResult> prepare_and_run(AttemptBuilder& builder) {
-    co_await orchestrator->prepare(builder.step, events, builder.cancel);
-    auto result = co_await orchestrator->run(builder.attempt());
-    if (result.let_go) result.let_go();
-    co_await orchestrator->settle();
-    co_return result;
+    return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
   }
   std::size_t count(const std::string& group, const std::string& kind) {
     const auto path = client.path(group, kind) + "?labelSelector=" + kubernetes::url_encode("pipe.state=" + owner_of(state));
@@ -99,7 +93,7 @@ TEST_F(OnACluster, attempt_that_is_there_already_is_joined) {
   if (driver == 0) {
     asio::io_context own;
     orchestrator = make_kubernetes_orchestrator(own, {.root = root.path(), .state = state, .run_id = "test"});
-    run_task(own, prepare_and_run(step));
+    run_task(own, test::prepare_and_run(*orchestrator, step, events));
     _exit(0);
   }
   while (count("batch/v1", "jobs") == 0 && waitpid(driver, nullptr, WNOHANG) == 0) usleep(50'000);

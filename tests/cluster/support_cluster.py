@@ -6,11 +6,12 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from support import PipeTest, wait_until  # noqa: E402, F401
+from support import PipeTest, Result, wait_until  # noqa: E402, F401
 
 TEST_BED = pathlib.Path("/var/lib/pipe-testbed/kubernetes/kubeconfig")
 KUBECONFIG = os.environ.get("KUBECONFIG") or (str(TEST_BED) if TEST_BED.exists() else "")
@@ -39,6 +40,23 @@ class ClusterTest(PipeTest):
         """Without what only an engine honours."""
         document = {"name": self.mark, "settings": {"docker": {"parent_image": "debian:bookworm-slim", **(docker_settings or {})}}, "steps": steps, **top}
         return self.write("pipeline.yaml", json.dumps(document, indent=2))
+
+    def finish_beside(self, process: subprocess.Popen, disturb) -> Result:
+        """The end of a run that is disturbed meanwhile; what goes wrong in `disturb` is the test's failure."""
+        errors = []
+
+        def work():
+            try:
+                disturb()
+            except Exception as error:  # noqa: BLE001
+                errors.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        result = self.finish(process, timeout=280)
+        thread.join()
+        self.assertEqual(errors, [])
+        return result
 
     def jobs(self) -> list[str]:
         """Those that are there, of this test's pipeline."""

@@ -12,6 +12,7 @@
 #include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
+#include "support/prepare_and_run.hpp"
 #include "support/run_task.hpp"
 #include "support/second_engine.hpp"
 
@@ -36,14 +37,8 @@ class RemoteFiles : public testing::Test {
     step.step.settings.docker.skip_build = true;
     return step;
   }
-  Task<AttemptResult> prepare_and_run(AttemptBuilder& builder) {
-    co_await orchestrator->prepare(builder.step, events, builder.cancel);
-    auto result = co_await orchestrator->run(builder.attempt());
-    co_await orchestrator->settle();
-    co_return result;
-  }
   AttemptResult run(AttemptBuilder& step) {
-    auto result = run_task(loop, prepare_and_run(on_debian(step)));
+    auto result = run_task(loop, test::prepare_and_run(*orchestrator, on_debian(step), events));
     EXPECT_EQ(left(step), 0U);
     return result;
   }
@@ -179,7 +174,7 @@ TEST_F(RemoteFiles, the_container_that_a_dead_driver_left_is_joined_and_its_outp
     probe.step.name = "probe";
     on_debian(probe);
     std::exception_ptr failure;
-    asio::co_spawn(loop, prepare_and_run(probe), [&](std::exception_ptr error, AttemptResult) { failure = error; });
+    asio::co_spawn(loop, test::prepare_and_run(*orchestrator, probe, events), [&](std::exception_ptr error, AttemptResult) { failure = error; });
     asio::co_spawn(
         loop,
         [&]() -> Task<> {

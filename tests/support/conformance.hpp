@@ -14,6 +14,7 @@
 
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
+#include "support/prepare_and_run.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline::test {
@@ -38,14 +39,7 @@ class Conformance : public testing::TestWithParam<Place> {
   void TearDown() override { run_task(loop, orchestrator->settle()); }
   AttemptResult run(AttemptBuilder& builder) {
     builder.step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
-    return run_task(loop, prepare_and_run(builder));
-  }
-  Task<AttemptResult> prepare_and_run(AttemptBuilder& builder) {
-    co_await orchestrator->prepare(builder.step, events, builder.cancel);
-    auto result = co_await orchestrator->run(builder.attempt());
-    if (result.let_go) result.let_go();
-    co_await orchestrator->settle();
-    co_return result;
+    return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
   }
   static std::string message(const AttemptResult& result) { return result.failure ? result.failure->message : ""; }
 
@@ -269,7 +263,7 @@ TEST_P(Conformance, attempts_run_side_by_side) {
   int ended = 0;
   for (auto* step : {&first, &second}) {
     step->step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
-    asio::co_spawn(loop, prepare_and_run(*step), [&](std::exception_ptr error, AttemptResult) {
+    asio::co_spawn(loop, test::prepare_and_run(*orchestrator, *step, events), [&](std::exception_ptr error, AttemptResult) {
       EXPECT_FALSE(error);
       ++ended;
     });

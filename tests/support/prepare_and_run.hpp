@@ -1,0 +1,18 @@
+/// @file
+/// An attempt from its environment to what it leaves, as the engine goes through it.
+#pragma once
+
+#include "orchestrators/orchestrator.hpp"
+#include "support/attempt_builder.hpp"
+
+namespace pipeline::test {
+
+inline Task<AttemptResult> prepare_and_run(Orchestrator& orchestrator, AttemptBuilder& builder, EventSink& events) {
+  co_await orchestrator.prepare(builder.step, events, builder.cancel);
+  auto result = co_await orchestrator.run(builder.attempt());
+  if (result.let_go) result.let_go();
+  co_await orchestrator.settle();
+  co_return result;
+}
+
+}  // namespace pipeline::test
