@@ -1,5 +1,6 @@
 #include "steps.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <numeric>

@@ -5,9 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include <pipeline/fields.hpp>
+#include <pipeline/function.hpp>
 
 namespace pipeline {
 
@@ -96,8 +95,7 @@ class ArrayMemory {
 void write_array(const std::filesystem::path& file, const std::string& descr, const std::vector<std::size_t>& shape, const void* data,
                  std::size_t bytes);
 /// Reads into what `allocate(count)` gives: room for `count` elements.
-void read_array(const std::filesystem::path& file, const std::string& descr, std::size_t element_size,
-                const std::function<void*(std::size_t)>& allocate);
+void read_array(const std::filesystem::path& file, const std::string& descr, std::size_t element_size, const Function<void*(std::size_t)>& allocate);
 
 }  // namespace detail
 
@@ -142,7 +140,9 @@ class Array {
   /// Elements in all.
   std::size_t size() const {
     if (shape_.empty() && !memory_.data()) return 0;
-    return std::accumulate(shape_.begin(), shape_.end(), std::size_t{1}, std::multiplies<>());
+    std::size_t size = 1;
+    for (const auto extent : shape_) size *= extent;
+    return size;
   }
   const T* data() const { return static_cast<const T*>(memory_.data()); }
   /// Throws std::logic_error for a step's input, which is read-only.

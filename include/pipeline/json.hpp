@@ -6,27 +6,22 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <initializer_list>
 #include <limits>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <pipeline/fields.hpp>
+#include <pipeline/function.hpp>
 
 namespace pipeline {
 
@@ -52,13 +47,6 @@ template <class T, std::size_t N>
 inline constexpr bool is_std_array<std::array<T, N>> = true;
 
 template <class T>
-concept ListLike =
-    is_a<T, std::vector> || is_a<T, std::deque> || is_a<T, std::list> || is_a<T, std::set> || is_a<T, std::unordered_set> || is_std_array<T>;
-template <class T>
-concept MapLike = is_a<T, std::map> || is_a<T, std::unordered_map>;
-template <class T>
-concept TextMapLike = MapLike<T> && std::is_same_v<typename T::key_type, std::string>;
-template <class T>
 concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
 
 /// Has functions of its own, as NLOHMANN_DEFINE_TYPE_* writes them.
@@ -67,6 +55,25 @@ concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T
   to_json(to, value);
   from_json(from, read);
 };
+/// Items can be put in, as into the standard library's containers; texts are none.
+template <class T>
+concept Container = !ConvertsItself<T> && !std::is_same_v<T, json> && !requires {
+  typename T::traits_type;
+}
+&&requires(T& container, typename T::value_type item) {
+  container.insert(container.end(), std::move(item));
+  container.begin();
+};
+/// One value for a key.
+template <class T>
+concept MapLike = Container<T> && requires(T& map, const typename T::key_type& key) {
+  { map[key] } -> std::same_as<typename T::mapped_type&>;
+};
+template <class T>
+concept TextMapLike = MapLike<T> && std::is_same_v<typename T::key_type, std::string>;
+template <class T>
+concept ListLike = is_std_array<T> ||(Container<T> && !requires { typename T::mapped_type; });
+
 /// Has a specialisation of nlohmann::adl_serializer. Its general case takes containers, too, so anything with a begin() is left out.
 template <class T>
 concept HasSerializer = std::is_class_v<T> && !requires(const T& value) {
@@ -134,9 +141,9 @@ void check_list(const json& from, const std::string& place, std::size_t length, 
 void check_map(const json& from, const std::string& place);
 const json& item_of(const json& list, std::size_t i);
 const json& member_of(const json& map, std::string_view name);  ///< Null if there is none.
-void each_member(const json& map, const std::function<void(const std::string& name, const json& value)>& visit);
+void each_member(const json& map, const Function<void(const std::string& name, const json& value)>& visit);
 /// Calls what may throw nlohmann's exceptions.
-void convert(const std::string& place, const std::function<void()>& conversion);
+void convert(const std::string& place, const Function<void()>& conversion);
 
 template <class T>
 void encode(const T& value, json& to);

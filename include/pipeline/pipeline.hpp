@@ -98,11 +98,11 @@ struct Argument {
   std::string selector;              ///< Of a mapped step's: `[*]` for all, `[=]` for the one of the same values.
   bool is_axis = false;              ///< Each of `axis` goes to an instance of its own.
   std::vector<Json> axis;
-  Json value;                              ///< Of a parameter.
-  bool of_pipeline = false;                ///< param()
-  std::function<void(const json&)> check;  ///< Throws JsonError for a value that the function cannot take.
-  std::string type;                        ///< For messages.
-  bool is_text = false;                    ///< A std::string, whatever it looks like.
+  Json value;                         ///< Of a parameter.
+  bool of_pipeline = false;           ///< param()
+  Function<void(const json&)> check;  ///< Throws JsonError for a value that the function cannot take.
+  std::string type;                   ///< For messages.
+  bool is_text = false;               ///< A std::string, whatever it looks like.
 };
 
 /// A step as it was added.

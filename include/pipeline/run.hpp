@@ -3,12 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include <pipeline/function.hpp>
 #include <pipeline/pipeline.hpp>
 
 namespace pipeline {
@@ -37,7 +37,7 @@ struct PlaceAttempt {
   std::filesystem::path scratch;     ///< Gone after the attempt.
   ResourceSettings resources;
   /// Takes what the step prints, in pieces of any size. May be called from any thread until run() returns.
-  std::function<void(Stream, std::string_view)> log;
+  Function<void(Stream, std::string_view)> log;
   std::stop_token stop;  ///< Asks to end the step.
 };
 
@@ -70,9 +70,9 @@ struct RunOptions {
   std::string step = {};              ///< Only this step and what it needs.
   unsigned jobs = 0;                  ///< Steps at a time; 0: the number of CPUs.
   bool use_cache = true;
-  std::filesystem::path state = {};                 ///< Where runs and artifacts are kept. Default: PIPE_HOME, else `.pipe` in the pipeline's root.
-  std::function<void(const Event&)> on_event = {};  ///< Called on the thread of run(), in order; must not block.
-  std::stop_token stop = {};                        ///< Stops the run gracefully, from any thread.
+  std::filesystem::path state = {};            ///< Where runs and artifacts are kept. Default: PIPE_HOME, else `.pipe` in the pipeline's root.
+  Function<void(const Event&)> on_event = {};  ///< Called on the thread of run(), in order; must not block.
+  std::stop_token stop = {};                   ///< Stops the run gracefully, from any thread.
 };
 
 /// What a step has made, on this machine.

@@ -2,8 +2,6 @@
 /// Steps before they are in a pipeline: functions, commands and scripts, with their options; and the handles of what they make.
 #pragma once
 
-#include <algorithm>
-#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -310,7 +308,7 @@ struct Loaded<T> {
 };
 
 /// Reads arguments, calls, stores results.
-using Entry = std::function<void(StepRun&, const std::vector<Slot>&)>;
+using Entry = Function<void(StepRun&, const std::vector<Slot>&)>;
 
 template <class F, class R, class... A>
 Entry make_entry(F function) {

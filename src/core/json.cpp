@@ -103,11 +103,11 @@ const json& member_of(const json& map, std::string_view name) {
   return found == map.end() ? null_value : *found;
 }
 
-void each_member(const json& map, const std::function<void(const std::string&, const json&)>& visit) {
+void each_member(const json& map, const Function<void(const std::string&, const json&)>& visit) {
   for (const auto& [name, value] : map.items()) visit(name, value);
 }
 
-void convert(const std::string& place, const std::function<void()>& conversion) {
+void convert(const std::string& place, const Function<void()>& conversion) {
   try {
     conversion();
   } catch (const json::exception& error) { throw JsonError((place.empty() ? "" : place + ": ") + error.what()); }

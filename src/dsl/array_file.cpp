@@ -230,7 +230,7 @@ void write_array(const fs::path& path, const std::string& descr, const std::vect
   write_fully(file.get(), data, bytes, path);
 }
 
-void read_array(const fs::path& path, const std::string& descr, std::size_t element_size, const std::function<void*(std::size_t)>& allocate) {
+void read_array(const fs::path& path, const std::string& descr, std::size_t element_size, const Function<void*(std::size_t)>& allocate) {
   const auto opened = open_array(path, descr, element_size);
   auto* to = static_cast<char*>(allocate(opened.bytes / element_size));
   for (std::size_t done = 0; done < opened.bytes;) {

@@ -1,6 +1,7 @@
 // A program with a pipeline of every kind of step, for the tests that drive it as a user would.
 #include <pipeline/pipeline.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <iostream>

@@ -1,6 +1,16 @@
 #include <pipeline/json.hpp>
 
+#include <deque>
+#include <filesystem>
+#include <forward_list>
+#include <list>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
 #include <gmock/gmock.h>
+#include <boost/container/flat_map.hpp>
+#include <boost/container/small_vector.hpp>
 #include <nlohmann/json.hpp>
 
 namespace elsewhere {
@@ -90,7 +100,20 @@ TEST(JsonValue, containers_come_back) {
   EXPECT_EQ(round_trip(std::array{1, 2, 3}), (std::array{1, 2, 3}));
   EXPECT_EQ(round_trip(std::map<int, std::vector<bool>>{{1, {true, false}}}), (std::map<int, std::vector<bool>>{{1, {true, false}}}));
   EXPECT_EQ(round_trip(std::optional<int>{}), std::nullopt);
+  const std::unordered_map<std::string, std::set<int>> sets{{"a", {1, 2}}, {"b", {}}};
+  EXPECT_EQ(round_trip(sets), sets);
+  EXPECT_EQ(*Json(sets), (json{{"a", {1, 2}}, {"b", json::array()}}));
 }
+
+TEST(JsonValue, containers_need_not_be_the_standards) {
+  using Map = boost::container::flat_map<std::string, boost::container::small_vector<int, 2>>;
+  const Map map{{"a", {1, 2, 3}}};
+  EXPECT_EQ(round_trip(map), map);
+  EXPECT_EQ(*Json(map), (json{{"a", {1, 2, 3}}}));
+}
+// What would lose something, or has no place for items.
+static_assert(!JsonAble<std::multimap<int, int>> && !JsonAble<std::string_view> && !JsonAble<std::filesystem::path> && !JsonAble<std::wstring> &&
+              !JsonAble<std::forward_list<int>> && !JsonAble<std::set<elsewhere::Handle*>>);
 
 TEST(JsonValue, numbers_that_do_not_fit_are_refused_with_their_place) {
   const auto error_of = [](auto type, const json& from) -> std::string {
