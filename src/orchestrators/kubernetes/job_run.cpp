@@ -192,7 +192,7 @@ Task<> JobRun::stop(StopLevel level) {
 
 bool JobRun::is_lost(const PodNews& news) {
   return leaves_since_ && stopping_ == StopLevel::none && news.leaving &&
-         Clock::now() - *leaves_since_ > std::chrono::seconds(grace_seconds) + overdue;
+         (news.node_is_away || Clock::now() - *leaves_since_ > std::chrono::seconds(grace_seconds) + overdue);
 }
 
 bool JobRun::is_hopeless(const PodNews& news) {
@@ -223,7 +223,9 @@ Task<> JobRun::add_warnings(Failure& failure) {
   if (!there_is_no_pod()) name = pod_name();
   const auto events = co_await events_of(name, "type=Warning,");
   for (const auto& event : kubernetes::list_at(events, "/items")) {
-    auto line = text_at(event, "/reason") + ": " + text_at(event, "/message");
+    const auto message = text_at(event, "/message");
+    if (failure.message.find(message) != std::string::npos) continue;
+    auto line = text_at(event, "/reason") + ": " + message;
     if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end()) failure.details.push_back(std::move(line));
   }
 }

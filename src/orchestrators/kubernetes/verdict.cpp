@@ -114,10 +114,12 @@ std::optional<Failure> infrastructure(const json& pod) {
   return std::nullopt;
 }
 
+/// The first that is among its events counts: a taint is also what drives pods from a node that is away.
 constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
+    {"NodeNotReady", "was lost with its node, which the cluster does not hear of any more"},
+    {"NodeControllerEviction", "was lost with its node, which the cluster does not hear of any more"},
     {"Preempted", "was preempted by a pod of higher priority"},
     {"TaintManagerEviction", "had to leave its node, which got a taint that it does not tolerate"},
-    {"NodeControllerEviction", "was lost with its node"},
 };
 
 /// `cpu 1500m, memory 1.0 GiB, nvidia.com/gpu 8`
@@ -145,6 +147,12 @@ PodNews news_of(const json& pod, std::chrono::seconds startup) {
   }
   if (at(container, "/state/running").is_object()) {
     news.phase = PodNews::Phase::running;
+    // The kubelet gives a reason when it takes readiness back; the node controller gives none.
+    const auto& ready = condition(pod, "Ready");
+    news.node_is_away = text_at(ready, "/status") == "False" && text_at(ready, "/reason").empty();
+    if (news.node_is_away)
+      news.waits_for = "the cluster does not hear of the node " + text_at(pod, "/spec/nodeName") +
+                       " any more; the attempt is given up if that lasts longer than its pod tolerates (5 min, unless `tolerations` say otherwise)";
     return news;
   }
   const auto& scheduled = condition(pod, "PodScheduled");
@@ -196,12 +204,13 @@ PodNews news_of_job(const json& job, std::chrono::seconds startup) {
 
 bool is_unexplained(const json& pod) {
   return !text_at(pod, "/metadata/deletionTimestamp").empty() && text_at(pod, "/status/reason").empty() &&
-         text_at(condition(pod, "DisruptionTarget"), "/status") != "True";
+         (text_at(condition(pod, "DisruptionTarget"), "/status") != "True" ||
+          text_at(condition(pod, "DisruptionTarget"), "/reason") == "DeletionByTaintManager");
 }
 
 std::optional<Failure> explained(const json& pod, const json& events) {
-  for (const auto& event : list_at(events, "/items"))
-    for (const auto& [reason, what] : reasons_of_events)
+  for (const auto& [reason, what] : reasons_of_events)
+    for (const auto& event : list_at(events, "/items"))
       if (text_at(event, "/reason") == reason)
         return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, text_at(event, "/message")), {begun_again}, {}};
   return std::nullopt;

@@ -20,11 +20,12 @@ struct PodNews {
   enum class Phase { waiting, running, ended };
   Phase phase = Phase::waiting;
   std::string stage;                 ///< While it waits: for what in general. Patience begins anew with each.
-  std::string waits_for;             ///< While it waits, if people should know: the scheduler's words, the image that is not there.
+  std::string waits_for;             ///< What it waits for, if people should know: the scheduler's words, the image that is not there, its node.
   std::optional<Failure> hopeless;   ///< What it will fail with if that does not pass ...
   std::chrono::seconds patience{0};  ///< ... within this time.
   std::string unfetched;             ///< While it waits: the image that its node cannot fetch, see pull_advice().
   bool leaving = false;              ///< Somebody has told it to go.
+  bool node_is_away = false;         ///< The cluster does not hear of its node any more.
 };
 /// @param startup patience with a pod that does not start for want of a node, or for no reason that is known
 PodNews news_of(const nlohmann::json& pod, std::chrono::seconds startup = std::chrono::minutes(10));
@@ -37,7 +38,7 @@ struct PodEnd {
 };
 /// Of a pod that has ended, or is on its way out though nobody of ours has sent it away. Nothing for an exit code of 0.
 std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const Attempt& attempt, const std::string& image, const PodEnd& end);
-/// Whether the pod was deleted and does not say why, as before Kubernetes 1.26: then events() may tell.
+/// Whether the pod was deleted and does not say why, as before Kubernetes 1.26, or that it was the node that was lost: then its events may tell.
 bool is_unexplained(const nlohmann::json& pod);
 /// Why, by the cluster's events of the pod: preempted, driven away by a taint, lost with its node. Nothing: they do not tell either.
 std::optional<Failure> explained(const nlohmann::json& pod, const nlohmann::json& events);

@@ -132,7 +132,20 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
   news = news_of_job({{"spec", {{"suspend", true}}}});
   EXPECT_FALSE(news.hopeless);
   EXPECT_THAT(news.waits_for, HasSubstr("suspended"));
-  EXPECT_EQ(news_of(pod(container({{"running", json::object()}}))).phase, PodNews::Phase::running);
+}
+
+TEST(PodVerdicts, a_pod_whose_node_is_away_is_told_from_one_that_is_not_ready) {
+  auto running = container({{"running", json::object()}});
+  auto news = news_of(pod(running));
+  EXPECT_EQ(news.phase, PodNews::Phase::running);
+  EXPECT_FALSE(news.node_is_away);
+  running["conditions"] = {{{"type", "Ready"}, {"status", "False"}, {"reason", "ContainersNotReady"}}};
+  EXPECT_FALSE(news_of(pod(running)).node_is_away);
+  running["conditions"] = {{{"type", "Ready"}, {"status", "False"}}};
+  news = news_of(pod(running));
+  EXPECT_EQ(news.phase, PodNews::Phase::running);
+  EXPECT_TRUE(news.node_is_away);
+  EXPECT_THAT(news.waits_for, HasSubstr("does not hear of the node n1"));
 }
 
 TEST(PodNews, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
@@ -149,9 +162,15 @@ TEST(PodNews, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
   EXPECT_EQ(failure->message, "the pod p on node n1 was preempted by a pod of higher priority: by default/high on node n1");
   EXPECT_THAT(explained(gone, events("TaintManagerEviction"))->message, HasSubstr("had to leave its node"));
   EXPECT_FALSE(explained(gone, events("Killing")));
+  auto lost = events("TaintManagerEviction");
+  lost["items"].push_back({{"reason", "NodeNotReady"}, {"message", "Node is not ready"}});
+  EXPECT_EQ(explained(gone, lost)->message,
+            "the pod p on node n1 was lost with its node, which the cluster does not hear of any more: Node is not ready");
   auto explained_itself = gone;
-  explained_itself["status"]["conditions"] = {{{"type", "DisruptionTarget"}, {"status", "True"}}};
+  explained_itself["status"]["conditions"] = {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
   EXPECT_FALSE(is_unexplained(explained_itself));
+  explained_itself["status"]["conditions"][0]["reason"] = "DeletionByTaintManager";
+  EXPECT_TRUE(is_unexplained(explained_itself)) << "by which taint, it does not say";
 }
 
 /// The step's container only says that it waits.
