@@ -189,7 +189,12 @@ void Exchange::set_body() {
     set(CURLOPT_READDATA, static_cast<void*>(this));
     set(CURLOPT_SEEKFUNCTION, seek);
     set(CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
-    add_header("Transfer-Encoding: chunked");
+    constexpr std::string_view length = "Content-Length: ";
+    const auto given = std::ranges::find_if(request_.headers, [&](const std::string& each) { return each.starts_with(length); });
+    if (given == request_.headers.end())
+      add_header("Transfer-Encoding: chunked");
+    else
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(std::atoll(given->c_str() + length.size())));
   } else if (!request_.body.empty() || request_.method == "POST") {
     set(CURLOPT_POSTFIELDS, request_.body.c_str());
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));

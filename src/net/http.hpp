@@ -37,7 +37,7 @@ struct Request {
   std::function<int(sockaddr& address, unsigned& length)> connect;
   std::vector<std::string> headers;  ///< `Name: value`
   std::string body;                  ///< Sent if not empty ...
-  BodySource body_source;            ///< ... or this, chunked.
+  BodySource body_source;            ///< ... or this: as many bytes as the header Content-Length says, else chunked.
   TlsOptions tls;
   std::string proxy;    ///< URL of one (http, https, socks5); empty: what the environment names.
   std::string address;  ///< `HOST:PORT` to connect to in the place of the URL's, which then is only the name in the certificate.
