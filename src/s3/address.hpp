@@ -1,0 +1,31 @@
+/// @file
+/// Where a bucket's objects are: path style (`HOST/BUCKET/KEY`) or virtual-host style (`BUCKET.HOST/KEY`). Pure.
+#pragma once
+
+#include <string>
+
+#include "settings/artifact_store.hpp"
+
+namespace pipeline::s3 {
+
+class Address {
+ public:
+  /// @param endpoint `http[s]://HOST[:PORT][/PATH]`; empty: Amazon's of the region. Throws InputError for what is none.
+  Address(const std::string& endpoint, const std::string& bucket, const std::string& region, std::optional<bool> path_style);
+
+  const std::string& host() const { return host_; }  ///< As the header has it.
+  /// Of an object, or of the bucket itself (empty key); not encoded.
+  std::string path(const std::string& key) const {
+    if (key.empty()) return base_.empty() ? "/" : base_;
+    return base_ + "/" + key;
+  }
+  /// `https://HOST`
+  std::string origin() const { return scheme_ + "://" + host_; }
+  bool is_amazon() const { return is_amazon_; }
+
+ private:
+  std::string scheme_, host_, base_;
+  bool is_amazon_ = false;
+};
+
+}  // namespace pipeline::s3

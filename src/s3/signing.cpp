@@ -1,0 +1,118 @@
+#include "s3/signing.hpp"
+
+#include <array>
+#include <cctype>
+#include <cstdio>
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "core/digest.hpp"
+
+namespace pipeline::s3 {
+namespace {
+
+const std::string algorithm = "AWS4-HMAC-SHA256";
+
+std::string hmac(std::string_view key, std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
+  unsigned size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes.data(), &size);
+  return {reinterpret_cast<const char*>(bytes.data()), size};
+}
+
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text.append({digits[byte >> 4], digits[byte & 15]});
+  }
+  return text;
+}
+
+struct Stamp {
+  std::string day, second;  ///< `20130524`, `20130524T000000Z`
+  explicit Stamp(std::chrono::sys_seconds time) {
+    const auto midnight = std::chrono::floor<std::chrono::days>(time);
+    const std::chrono::year_month_day date(midnight);
+    const std::chrono::hh_mm_ss clock(time - midnight);
+    char text[40];
+    std::snprintf(text, sizeof text, "%04d%02u%02uT%02d%02d%02dZ", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                  static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+                  static_cast<int>(clock.seconds().count()));
+    second = text;
+    day = second.substr(0, 8);
+  }
+};
+
+std::string scope_text(const Stamp& stamp, const Scope& scope) { return stamp.day + "/" + scope.region + "/s3/aws4_request"; }
+
+std::string names_of(const std::map<std::string, std::string>& headers) {
+  std::string names;
+  for (const auto& [name, value] : headers) names += (names.empty() ? "" : ";") + name;
+  return names;
+}
+
+/// @param headers with the host
+std::string signature(const SignedCall& call, const std::map<std::string, std::string>& headers, const Query& query, const Keys& keys,
+                      const Scope& scope, const Stamp& stamp) {
+  std::string canonical = call.method + "\n" + uri_encode(call.path, true) + "\n" + query_text(query) + "\n";
+  for (const auto& [name, value] : headers) canonical += name + ":" + value + "\n";
+  canonical += "\n" + names_of(headers) + "\n" + call.payload;
+  const auto text = algorithm + "\n" + stamp.second + "\n" + scope_text(stamp, scope) + "\n" + sha256(canonical).hex();
+  auto key = hmac("AWS4" + keys.secret, stamp.day);
+  for (const std::string_view part : {std::string_view(scope.region), std::string_view("s3"), std::string_view("aws4_request")})
+    key = hmac(key, part);
+  return hex(hmac(key, text));
+}
+
+}  // namespace
+
+std::string uri_encode(std::string_view text, bool keep_slash) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x80 && std::isalnum(byte)) || std::string_view("-._~").find(c) != std::string_view::npos || (keep_slash && c == '/'))
+      encoded += c;
+    else
+      (encoded += '%').append({digits[byte >> 4], digits[byte & 15]});
+  }
+  return encoded;
+}
+
+std::string query_text(const Query& query) {
+  std::string text;
+  for (const auto& [name, value] : query) text += (text.empty() ? "" : "&") + uri_encode(name) + "=" + uri_encode(value);
+  return text;
+}
+
+std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys, const Scope& scope) {
+  const Stamp stamp(scope.time);
+  auto headers = call.headers;
+  headers["host"] = call.host;
+  headers["x-amz-date"] = stamp.second;
+  headers["x-amz-content-sha256"] = call.payload;
+  if (!keys.session_token.empty()) headers["x-amz-security-token"] = keys.session_token;
+  auto authorization = algorithm + " Credential=" + keys.id + "/" + scope_text(stamp, scope) + ",SignedHeaders=" + names_of(headers) +
+                       ",Signature=" + signature(call, headers, call.query, keys, scope, stamp);
+  headers.erase("host");
+  headers["authorization"] = std::move(authorization);
+  return headers;
+}
+
+std::string presign(const SignedCall& call, const Keys& keys, const Scope& scope, std::chrono::seconds lifetime) {
+  const Stamp stamp(scope.time);
+  const std::map<std::string, std::string> headers{{"host", call.host}};
+  auto query = call.query;
+  query["X-Amz-Algorithm"] = algorithm;
+  query["X-Amz-Credential"] = keys.id + "/" + scope_text(stamp, scope);
+  query["X-Amz-Date"] = stamp.second;
+  query["X-Amz-Expires"] = std::to_string(lifetime.count());
+  query["X-Amz-SignedHeaders"] = "host";
+  if (!keys.session_token.empty()) query["X-Amz-Security-Token"] = keys.session_token;
+  return query_text(query) + "&X-Amz-Signature=" + signature(call, headers, query, keys, scope, stamp);
+}
+
+}  // namespace pipeline::s3
