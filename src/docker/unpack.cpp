@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t block = 512;
 constexpr std::uint64_t longest_text = 1u << 20;
 
-[[noreturn]] void refuse(const std::string& why) { throw EnvironmentError("cannot unpack what the engine sent: " + why); }
+[[noreturn]] void refuse(const std::string& why) { throw EnvironmentError("cannot unpack what was sent: " + why); }
 
 std::string_view field(std::string_view header, std::size_t offset, std::size_t size) {
   const auto text = header.substr(offset, size);
