@@ -27,6 +27,7 @@ endfunction()
 
 pipeline_static_library(yaml yaml-cpp/yaml.h libyaml-cpp.a)
 pipeline_static_library(sqlite sqlite3.h libsqlite3.a)
+pipeline_static_library(ssl openssl/ssl.h libssl.a)
 pipeline_static_library(crypto openssl/evp.h libcrypto.a)
 target_link_libraries(pipeline_dep_sqlite INTERFACE m ${CMAKE_DL_LIBS} Threads::Threads)
 target_link_libraries(pipeline_dep_crypto INTERFACE ${CMAKE_DL_LIBS} Threads::Threads)

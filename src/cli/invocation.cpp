@@ -16,6 +16,7 @@ void keep_invocation(store::RunStore& runs, const std::string& run, const Option
                             {"namespace", options.name_space},
                             {"claim", options.claim},
                             {"claim_path", options.claim_path.string()},
+                            {"artifact_store", to_json(options.artifact_store)},
                             {"step", options.step},
                             {"execution_mode", options.execution_mode},
                             {"jobs", options.jobs},
@@ -37,6 +38,7 @@ std::optional<Options> invocation_of(store::RunStore& runs, const std::string& r
   caller.name_space = kept.value("namespace", std::string());
   caller.claim = kept.value("claim", std::string());
   caller.claim_path = kept.value("claim_path", std::string());
+  caller.artifact_store = artifact_store_of(kept.value("artifact_store", nlohmann::json()));
   caller.step = kept.value("step", std::string());
   caller.execution_mode = kept.value("execution_mode", std::string());
   if (caller.jobs == 0) caller.jobs = kept.value("jobs", 0u);

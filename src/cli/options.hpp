@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "settings/artifact_store.hpp"
+
 namespace pipeline {
 class Pipeline;
 class Place;
@@ -30,8 +32,9 @@ struct Options {
   std::string context, name_space;  ///< Of the cluster.
   std::string claim;                ///< Through which its pods see the state folder; by a profile.
   std::filesystem::path claim_path;
-  std::string step;            ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
-  std::string execution_mode;  ///< Empty: the file's.
+  ArtifactStoreSettings artifact_store;  ///< Likewise.
+  std::string step;                      ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
+  std::string execution_mode;            ///< Empty: the file's.
   unsigned jobs = 0;
   bool no_cache = false;
   bool verbose = false;

@@ -30,6 +30,7 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   place.claim = {context.options().claim, context.options().claim_path};
   place.image = !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   place.pull = !is_built || has_registry;
+  place.carries = context.options().artifact_store.is_given();
   if (has_registry) place.agent_image = repository + "@AGENT-DIGEST";
   place.file_name_of = [&](const InputSpec& input) { return file_name_of(pipeline, input); };
   return example_job(step, place);

@@ -52,7 +52,8 @@ Session::Session(Context& c, std::string id)
                                   .context = context.options().context,
                                   .name_space = context.options().name_space,
                                   .claim = context.options().claim,
-                                  .claim_path = context.options().claim_path});
+                                  .claim_path = context.options().claim_path,
+                                  .artifact_store = context.options().artifact_store});
       })) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
     const auto& set = resolver().code_of(step);

@@ -108,10 +108,10 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, T
         remove_tree(folder);
         co_await on_pool(context.pool, [&] { gathered.make(context.artifacts, folder); });
       }
-      inputs.push_back({input.name, input.name, folder});
+      inputs.push_back({input.name, input.name, folder, {}, gathered.pieces(context.artifacts)});
     } else {
       const auto& output = *outputs_of(input.sources.at(0)).output;
-      inputs.push_back({input.name, output.file_name, context.artifacts.path(output.digest)});
+      inputs.push_back({input.name, output.file_name, context.artifacts.path(output.digest), output.digest.hex()});
     }
   }
   Deadline deadline(co_await asio::this_coro::executor, context.stop, step.timeout, StopLevel::graceful);
@@ -123,6 +123,7 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, T
                         .run_id = context.run_id,
                         .number = which.number,
                         .code = context.artifacts.path(code.digest),
+                        .code_digest = code.digest.hex(),
                         .inputs = std::move(inputs),
                         .outputs = work / "outputs",
                         .output_names = std::move(outputs),

@@ -1,7 +1,6 @@
 #include "engine/gather.hpp"
 
 #include "core/file.hpp"
-#include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::engine {
 
@@ -47,6 +46,16 @@ void GatheredFolder::make(const store::ArtifactStore& artifacts, const fs::path&
   make_folders(folder);
   for (const auto& entry : entries_) artifacts.link_out(entry.made.output->digest, folder / entry.file);
   write_file_atomically(folder / "index.json", index());
+}
+
+std::vector<AttemptPiece> GatheredFolder::pieces(const store::ArtifactStore& artifacts) const {
+  std::vector<AttemptPiece> all;
+  all.reserve(entries_.size());
+  for (const auto& entry : entries_) {
+    const auto& digest = entry.made.output->digest;
+    all.push_back({entry.file, artifacts.path(digest), digest.hex()});
+  }
+  return all;
 }
 
 }  // namespace pipeline::engine

@@ -9,6 +9,7 @@
 
 #include <pipeline/spec.hpp>
 
+#include "orchestrators/orchestrator.hpp"
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 
@@ -33,6 +34,8 @@ class GatheredFolder {
   Digest digest() const;
   /// Puts links to the artifacts into `folder`, which is made; nothing is copied where the file system can link.
   void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
+  /// The artifacts that it has links to.
+  std::vector<AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
  private:
   struct Entry {

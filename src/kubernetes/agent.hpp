@@ -1,12 +1,13 @@
 /// @file
-/// The program that starts a step's command in its pod (agent/main.cpp), as bytes.
+/// The programs for pods, as bytes: what starts a step's command (agent/main.cpp), and what carries its files (carrier/main.cpp).
 #pragma once
 
 #include <string_view>
 
 namespace pipeline::kubernetes {
 
-/// An executable for this machine's kind of processor, which needs no library.
+/// Executables for this machine's kind of processor, which need no library.
 std::string_view agent_program();
+std::string_view carrier_program();
 
 }  // namespace pipeline::kubernetes

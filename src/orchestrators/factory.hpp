@@ -3,6 +3,7 @@
 #pragma once
 
 #include "orchestrators/orchestrator.hpp"
+#include "settings/artifact_store.hpp"
 
 namespace pipeline {
 
@@ -14,6 +15,7 @@ struct OrchestratorOptions {
   std::string context, name_space;  ///< Of the cluster; empty: as the kubeconfig has them.
   std::string claim;                ///< PersistentVolumeClaim that holds `claim_path`, in which `state` is; empty: nodes see the folder itself.
   std::filesystem::path claim_path;
+  ArtifactStoreSettings artifact_store = {};  ///< Through which pods get files and give them back, in the place of a claim.
 };
 
 std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop, OrchestratorOptions options);

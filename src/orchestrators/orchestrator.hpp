@@ -42,12 +42,20 @@ struct Environment {
   std::vector<std::string> notices;  ///< What the user should know, such as settings that this place cannot honour; to be told once a run each.
 };
 
+/// One of the artifacts that a gathered input is made of.
+struct AttemptPiece {
+  std::string file;  ///< Its name in the input's folder.
+  std::filesystem::path path;
+  std::string digest;
+};
 /// A step's input or output in this attempt.
 struct AttemptInput {
   std::string name;
   std::string file_name;
-  std::filesystem::path path;
-};  ///< path: the artifact on this machine, a file or a folder, read-only.
+  std::filesystem::path path;             ///< The artifact on this machine, a file or a folder, read-only.
+  std::string digest = {};                ///< Its own, in hex; empty: a gathered input, which is no artifact itself ...
+  std::vector<AttemptPiece> pieces = {};  ///< ... but links to these, and texts.
+};
 struct AttemptOutput {
   std::string name;
   std::string file_name;
@@ -82,8 +90,9 @@ struct Attempt {
   const StepSpec& step;
   std::string pipeline;
   std::string run_id;
-  unsigned number;             ///< From 1.
-  std::filesystem::path code;  ///< Folder with the step's code, read-only, shared with other attempts.
+  unsigned number;               ///< From 1.
+  std::filesystem::path code;    ///< Folder with the step's code, read-only, shared with other attempts.
+  std::string code_digest = {};  ///< Its own, in hex.
   std::vector<AttemptInput> inputs;
   std::filesystem::path outputs;  ///< Empty folder of this attempt's own; the step's outputs are to be there at its end, by file_name.
   std::vector<AttemptOutput> output_names;

@@ -18,8 +18,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Strings = std::vector<std::string>;
 
-const Strings profile_keys{"description", "orchestrator", "context", "namespace", "registry", "state", "claim", "jobs", "settings"};
+const Strings profile_keys{"description", "orchestrator", "context", "namespace", "registry", "state", "claim", "artifact_store", "jobs", "settings"};
 const Strings claim_keys{"name", "path"};
+const Strings store_keys{"bucket", "endpoint", "pod_endpoint", "region", "path_style", "certificate_authority", "aws_profile"};
 
 /// Settings that name files: those of the pipeline's folder, of which a profile knows nothing.
 void refuse_files(const Value& settings, Diagnostics& diagnostics) {
@@ -38,6 +39,38 @@ void refuse_files(const Value& settings, Diagnostics& diagnostics) {
 fs::path read_path(const char* key, const Value& value, const fs::path& file, Diagnostics& diagnostics) {
   const auto path = read_text(key, value, formats::path, diagnostics);
   return path ? user_path(*path, fs::absolute(file).parent_path()) : fs::path();
+}
+
+/// `s3://team/pipe`, or a map with a `bucket` like that.
+ArtifactStoreSettings read_store(const Value& key, const Value& value, const fs::path& file, Diagnostics& diagnostics) {
+  ArtifactStoreSettings store;
+  const auto read_text_of = [&](const char* name, std::string& into) {
+    if (const auto* given = value.find(name)) into = read_text(name, *given, formats::word, diagnostics).value_or("");
+  };
+  const Value* bucket = &value;
+  if (value.kind != Value::Kind::scalar) {
+    if (!expect_map("artifact_store", value, diagnostics)) return store;
+    report_unknown_keys(value, store_keys, "an artifact store", diagnostics);
+    read_text_of("endpoint", store.endpoint);
+    read_text_of("pod_endpoint", store.pod_endpoint);
+    read_text_of("region", store.region);
+    read_text_of("aws_profile", store.aws_profile);
+    if (const auto* given = value.find("path_style")) store.path_style = read_bool("path_style", *given, diagnostics);
+    if (const auto* given = value.find("certificate_authority"))
+      store.certificate_authority = read_path("certificate_authority", *given, file, diagnostics);
+    for (const auto& [name, url] : {std::pair("endpoint", &store.endpoint), std::pair("pod_endpoint", &store.pod_endpoint)})
+      if (!url->empty() && !url->starts_with("https://") && !url->starts_with("http://"))
+        report(diagnostics, "bad-profile", std::string("'") + name + "' must be `https://HOST[:PORT]`, not '" + *url + "'", value.find(name)->span);
+    bucket = value.find("bucket");
+  }
+  if (!bucket) {
+    if (!has_misspelt(value, "bucket"))
+      report(diagnostics, "missing-key", "an artifact store has a `bucket`", key.span, {"as in `artifact_store: {bucket: s3://team/pipe}`"});
+  } else if (const auto text = read_text("bucket", *bucket, formats::word, diagnostics); text && !read_bucket(*text, store)) {
+    report(diagnostics, "bad-profile", "'" + text->substr(0, 100) + "' is no bucket", bucket->span,
+           {"as in `s3://team`, or `s3://team/pipe` for a part of it"}, text->starts_with("s3://") ? "" : "write `s3://" + *text + "`");
+  }
+  return store;
 }
 
 Profile read_profile(const Value& map, const fs::path& file, Diagnostics& diagnostics) {
@@ -70,11 +103,16 @@ Profile read_profile(const Value& map, const fs::path& file, Diagnostics& diagno
       if (!value.find("name") || !value.find("path"))
         report(diagnostics, "missing-key", "a claim has a `name`, in the cluster, and a `path`, where this machine sees what is in it", key.span,
                {"as in `claim: {name: pipe-artifacts, path: /mnt/lab}`"});
+    } else if (key.scalar == "artifact_store") {
+      profile.artifact_store = read_store(key, value, file, diagnostics);
     } else if (key.scalar == "settings") {
       profile.settings = decode_settings(value, diagnostics);
       refuse_files(value, diagnostics);
     }
   }
+  if (const auto* store = map.find("artifact_store"); store && map.find("claim"))
+    report(diagnostics, "contradiction", "pods get their files either through a claim or through an artifact store", store->span,
+           {"leave out `claim` or `artifact_store`"});
   if (registry)
     if (auto repository = read_text("registry", *registry, formats::repository, diagnostics)) {
       if (profile.settings.docker.target_repository)

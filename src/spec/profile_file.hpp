@@ -10,6 +10,8 @@
 
 #include <pipeline/spec.hpp>
 
+#include "settings/artifact_store.hpp"
+
 namespace pipeline::spec {
 
 struct Profile {
@@ -21,7 +23,8 @@ struct Profile {
   unsigned jobs = 0;
   std::string claim;                 ///< PersistentVolumeClaim, through which pods see `state` ...
   std::filesystem::path claim_path;  ///< ... and where this machine sees what is in it; relative to the file.
-  Settings settings;                 ///< Defaults of every step: what the pipeline says wins.
+  ArtifactStoreSettings artifact_store;
+  Settings settings;  ///< Defaults of every step: what the pipeline says wins.
 };
 using Profiles = std::map<std::string, Profile>;
 

@@ -38,7 +38,7 @@ class BeforeARun : public testing::Test {
   /// All that is told, with its notes.
   std::string told() {
     std::string text;
-    for (const auto& each : run_task(loop, check_steps(client, {&step}, "/state")).obstacles) text += render(each, "", "") + "\n";
+    for (const auto& each : run_task(loop, check_steps(client, {&step}, {.state = "/state"})).obstacles) text += render(each, "", "") + "\n";
     return text;
   }
   AttemptResult run(AttemptBuilder& builder) {
@@ -120,7 +120,7 @@ TEST_F(BeforeARun, job_that_the_server_refuses_is_told_by_its_settings) {
 TEST_F(BeforeARun, namespace_that_is_not_there_is_told_with_what_to_do) {
   kubernetes::Client other(loop, kubernetes::find_cluster({.context = {}, .name_space = "no-such-namespace"}));
   try {
-    run_task(loop, check_steps(other, {&step}, "/state"));
+    run_task(loop, check_steps(other, {&step}, {.state = "/state"}));
     FAIL();
   } catch (const EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("namespaces \"no-such-namespace\" not found"));

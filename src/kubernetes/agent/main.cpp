@@ -1,7 +1,8 @@
 // The first process of a step's container on a cluster, whatever the image: starts the step's command, passes signals on, reaps what is left, and writes
 // both of its streams to the one that a cluster keeps, so that they can be told apart again (kubernetes/log_frames.hpp). Linked statically: needs nothing
 // of the image. Usage: pipe-agent STOP_FILE PROGRAM [ARGUMENT...], or
-//                      pipe-agent install FILE     copies itself there, for the containers that come after
+//                      pipe-agent install FILE     copies itself there, for the containers that come after, or
+//                      pipe-agent --collect CARRIER DOCUMENT STOP_FILE PROGRAM [ARGUMENT...]   has the step's outputs taken away at its end (carrier/main.cpp)
 // A cluster knows SIGTERM only, and SIGKILL long after; where STOP_FILE is there, the first means the second.
 #include <cerrno>
 #include <csignal>
@@ -90,11 +91,46 @@ int install(const char* path) {
   return good ? 0 : 1;
 }
 
+/// Has the outputs taken away; 125 if that fails, and who does it has said why.
+int collect(const char* carrier, const char* document, int code, int signals) {
+  char text[16];
+  snprintf(text, sizeof text, "%d", code);
+  const pid_t child = fork();
+  if (child < 0) return 125;
+  if (child == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    execl(carrier, carrier, "collect", document, text, static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  for (;;) {
+    pollfd news{signals, POLLIN, 0};
+    poll(&news, 1, -1);
+    signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == sizeof info)
+      if (info.ssi_signo == SIGTERM) kill(child, SIGKILL);
+    int status = 0;
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+      if (ended == child) return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? code : 125;
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
+  const char *carrier = nullptr, *document = nullptr;
+  if (strcmp(arguments[1], "--collect") == 0) {
+    if (count < 6) return 125;
+    carrier = arguments[2];
+    document = arguments[3];
+    arguments += 3;
+  }
   const char* stop_file = arguments[1];
   int out[2], err[2], failure[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) return 125;
@@ -152,5 +188,6 @@ int main(int count, char** arguments) {
     }
   }
   write_all(STDOUT_FILENO, ".\n", 2);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return carrier && !stopping ? collect(carrier, document, code, signals) : code;
 }

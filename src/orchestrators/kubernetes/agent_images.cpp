@@ -1,20 +1,58 @@
 #include "orchestrators/kubernetes/agent_images.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "core/digest.hpp"
+#include "core/file.hpp"
 #include "docker/layer_image.hpp"
+#include "docker/reference.hpp"
 #include "kubernetes/agent.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
 namespace pipeline {
 namespace {
 
+/// Of whom servers' certificates have to be, by this machine; empty if it does not say.
+std::string authorities_here() {
+  std::error_code error;
+  const char* named = std::getenv("SSL_CERT_FILE");
+  for (const char* file : {named ? named : "", "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"})
+    if (std::filesystem::is_regular_file(file, error)) return read_file(file);
+  return {};
+}
+
+struct AgentFile {
+  const char* path;
+  std::string content;
+  unsigned mode;
+};
+
+std::vector<AgentFile> programs(bool carries) {
+  std::vector<AgentFile> files{{agent_in_image, std::string(kubernetes::agent_program()), 0555}};
+  if (carries) {
+    files.push_back({carrier_in_image, std::string(kubernetes::carrier_program()), 0555});
+    files.push_back({authorities_in_image, authorities_here(), 0444});
+  }
+  return files;
+}
+
 /// Paths in the image are without the leading slash.
-std::vector<docker::ContextFile> agent_files() {
-  const auto program = kubernetes::agent_program();
+std::vector<docker::ContextFile> agent_files(bool carries) {
   std::vector<docker::ContextFile> files;
   files.push_back({.path = "pipe", .mode = 0755, .kind = docker::ContextFile::Kind::directory});
-  files.push_back({.path = agent_in_image + 1, .content = std::string(program), .bytes = program.size(), .mode = 0555});
+  for (auto& file : programs(carries)) {
+    const auto size = file.content.size();
+    files.push_back({.path = file.path + 1, .content = std::move(file.content), .bytes = size, .mode = file.mode});
+  }
   return files;
+}
+
+std::string digest_of(bool carries) {
+  Hasher hasher;
+  hasher.field(carries ? "pipe agent and carrier 1" : "pipe agent 1");
+  for (const auto& file : programs(carries)) hasher.field(file.content);
+  return hasher.finish().hex();
 }
 
 }  // namespace
@@ -27,16 +65,17 @@ Task<std::string> AgentImages::ensure(std::string repository, std::string step, 
 Task<std::string> AgentImages::make(std::string repository, std::string step, EventSink& events, CancelSource& cancel) {
   docker::LayerImage image;
   image.kind = "agent";
-  image.digest = Hasher().field("pipe agent 1").field(kubernetes::agent_program()).finish().hex();
+  image.digest = digest_of(carries_);
   image.reference = repository + ":agent-" + image.digest.substr(0, 16);
   image.from = "scratch";
   image.run_id = run_id_;
-  image.files = agent_files;
+  image.files = [carries = carries_] { return agent_files(carries); };
   docker::LocalImage local;
   local.reference = image.reference;
   local.id = co_await docker::layer_image_id(engine_, image.reference, image.digest);
   const std::string reason = "new: what starts a step's command in its pod";
   if (local.id.empty()) local.id = co_await docker::build_layer_image(engine_, image, step, reason, events, cancel);
+  if (!docker::names_registry(repository)) co_return local.reference;  // of this machine's engine, which the nodes share
   co_return co_await published_.publish(local, step, events, cancel);
 }
 

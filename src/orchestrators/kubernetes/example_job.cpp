@@ -45,7 +45,9 @@ nlohmann::json example_job(const StepSpec& step, const ExamplePlace& place) {
   cluster.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
   cluster.owner = "STATE";
   cluster.agent_image = place.agent_image;
-  if (place.agent_image.empty()) cluster.agent = place.state / "kubernetes" / "agent-DIGEST";
+  cluster.carries = place.carries;
+  if (place.carries && place.agent_image.empty()) cluster.agent_image = "pipe:agent-DIGEST";
+  if (cluster.agent_image.empty()) cluster.agent = place.state / "kubernetes" / "agent-DIGEST";
   if (step.program) cluster.program = {"/PROGRAM"};
   cluster.gpu_models = place.gpu_models;
   return job_manifest(attempt, cluster);

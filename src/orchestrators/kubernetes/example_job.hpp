@@ -19,6 +19,7 @@ struct ExamplePlace {
   std::string image = "pipe:env-DIGEST";
   bool pull = false;
   std::string agent_image = {};  ///< Empty: the agent is a file of this machine.
+  bool carries = false;          ///< ClusterPlace::carries
   GpuModels gpu_models = {};
   /// What the step before calls the file; empty: as the input is called.
   std::function<std::string(const InputSpec&)> file_name_of = {};

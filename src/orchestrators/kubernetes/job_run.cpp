@@ -34,10 +34,12 @@ constexpr auto overdue = 30s;           // beyond its grace, of a pod that someb
 
 class JobRun {
  public:
-  JobRun(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, asio::any_io_executor executor)
+  JobRun(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, BucketFiles* files,
+         asio::any_io_executor executor)
       : client_(client),
         attempt_(attempt),
         place_(place),
+        files_(files),
         name_(job_name(attempt)),
         executor_(executor),
         changed_(executor, Clock::time_point::max()),
@@ -70,6 +72,7 @@ class JobRun {
   Task<json> events_of(std::string name, std::string selector);
   Task<> add_warnings(Failure& failure);
   Task<> explain(Failure& failure);
+  Task<> take_files(AttemptResult& result);
 
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
@@ -82,6 +85,7 @@ class JobRun {
   kubernetes::Client& client_;
   const Attempt& attempt_;
   const ClusterPlace& place_;
+  BucketFiles* const files_;
   const std::string name_;
   asio::any_io_executor executor_;
   asio::steady_timer changed_;  ///< Cancelled when something has happened: whoever waits looks again.
@@ -133,7 +137,9 @@ Task<> JobRun::create() {
     uid_ = text_at(entry_.job, "/metadata/uid");
     co_return;
   }
-  const auto secret = secret_manifest(attempt_, place_.owner);
+  std::optional<CarriedFiles> carried;
+  if (files_) carried = co_await files_->bring(attempt_);
+  const auto secret = secret_manifest(attempt_, place_.owner, carried);
   if (secret) {
     try {
       co_await client_.create("create the Secret " + name_, client_.path("", "secrets"), *secret);
@@ -338,6 +344,14 @@ std::optional<Failure> JobRun::judge() {
   return failure_of_pod(entry_.pod, attempt_, place_.image, end);
 }
 
+/// The step has ended by itself: what it made, and its own words for a failure, are in the bucket.
+Task<> JobRun::take_files(AttemptResult& result) {
+  const auto& failure = result.failure;
+  if (failure && failure->kind != FailureKind::exit_code && failure->kind != FailureKind::signal) co_return co_await files_->abandon(attempt_);
+  auto trouble = co_await files_->take(attempt_, !failure);
+  if (trouble) result.failure = std::move(trouble);
+}
+
 Task<AttemptResult> JobRun::run() {
   AttemptResult result;
   co_await create();
@@ -353,6 +367,7 @@ Task<AttemptResult> JobRun::run() {
   result.failure = judge();
   if (result.failure) co_await explain(*result.failure);
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
+  if (files_) co_await take_files(result);
   co_return result;
 }
 
@@ -362,7 +377,8 @@ Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid)
   co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid, std::nullopt);
 }
 
-Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, Removals& removals) {
+Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, BucketFiles* files,
+                            Removals& removals) {
   AttemptResult result;
   if (attempt.cancel.level() != StopLevel::none) {
     result.failure = was_stopped();
@@ -370,11 +386,17 @@ Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Atte
   }
   const auto executor = co_await asio::this_coro::executor;
   std::exception_ptr error;
-  JobRun run(client, board, attempt, place, executor);
+  JobRun run(client, board, attempt, place, files, executor);
   try {
     result = co_await run.run();
   } catch (...) { error = std::current_exception(); }
-  result.let_go = [&client, &removals, executor, name = run.name(), uid = run.uid()] { removals.begin(executor, delete_job(client, name, uid)); };
+  std::vector<std::string> outputs;
+  for (const auto& output : attempt.output_names) outputs.push_back(output.name);
+  result.let_go = [&client, &removals, files, executor, name = run.name(), uid = run.uid(), run_id = attempt.run_id, step = attempt.step.name,
+                   number = attempt.number, outputs] {
+    if (files) removals.begin(executor, files->forget(run_id, step, number, outputs));
+    removals.begin(executor, delete_job(client, name, uid));
+  };
   if (error) {
     result.let_go();
     co_await removals.settle();  // it may be running still

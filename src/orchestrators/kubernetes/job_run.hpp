@@ -4,6 +4,7 @@
 
 #include "kubernetes/client.hpp"
 #include "orchestrators/kubernetes/board.hpp"
+#include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/removals.hpp"
 
@@ -15,6 +16,8 @@ Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid)
 
 /// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same attempt has left. Whatever happens, nothing of it runs any
 /// more, and its removal has begun. Throws what the log throws, and EnvironmentError when the cluster is lost.
-Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, Removals& removals);
+/// @param files through which the pod gets its files and gives them back; null: it sees those of this machine
+Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, BucketFiles* files,
+                            Removals& removals);
 
 }  // namespace pipeline

@@ -15,6 +15,7 @@
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/agent_images.hpp"
+#include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
@@ -33,7 +34,7 @@ class KubernetesOrchestrator : public Orchestrator {
         engine_(loop, docker::find_endpoint()),
         published_(loop, engine_),
         images_(loop, engine_, options_, &published_),
-        agents_(loop, engine_, published_, options_.run_id) {
+        agents_(loop, engine_, published_, options_.run_id, options_.artifact_store.is_given()) {
     capabilities_.name = "kubernetes";
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
@@ -48,7 +49,9 @@ class KubernetesOrchestrator : public Orchestrator {
     add_notice(step, environment);
     if (const auto repository = agent_repository(step); environment.ready && !repository.empty() && !agents_.find(repository)) {
       environment.ready = false;
-      environment.reason = "what starts it in its pod is pushed unless " + docker::registry_of(repository) + " has it";
+      environment.reason = "what starts it in its pod is ";
+      environment.reason +=
+          docker::names_registry(repository) ? "pushed unless " + docker::registry_of(repository) + " has it" : "built unless it is there";
     }
     co_return environment;
   }
@@ -56,9 +59,12 @@ class KubernetesOrchestrator : public Orchestrator {
   Task<bool> unchanged(std::string recheck) override { return images_.unchanged(std::move(recheck)); }
 
   Task<std::vector<Diagnostic>> check(const std::vector<const StepSpec*>& steps) override {
-    auto state = std::filesystem::absolute(options_.state);
-    auto through = claim();
-    auto found = co_await check_steps(client(), steps, std::move(state), std::move(through));
+    ExamplePlace place;
+    place.state = std::filesystem::absolute(options_.state);
+    place.claim = claim();
+    place.carries = files() != nullptr;
+    auto found = co_await check_steps(client(), steps, std::move(place));
+    if (files()) co_await files()->probe();
     gpu_models_ = std::move(found.gpu_models);
     co_return std::move(found.obstacles);
   }
@@ -78,6 +84,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
     place.owner = owner();
     place.claim = claim();
+    place.carries = files() != nullptr;
     if (const auto* agent_image = agents_.find(agent_repository(attempt.step)))
       place.agent_image = *agent_image;
     else
@@ -86,7 +93,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.gpu_models = gpu_models_;
     auto& board = boards_.try_emplace(attempt.run_id, client(), run_selector(attempt.run_id, owner())).first->second;
     co_await board.ready();
-    auto result = co_await run_job(client(), board, attempt, place, removals_);
+    auto result = co_await run_job(client(), board, attempt, place, files(), removals_);
     result.image = image.id;
     co_return result;
   }
@@ -113,10 +120,16 @@ class KubernetesOrchestrator : public Orchestrator {
     if (const auto names = unhonoured(step); !names.empty()) environment.notices.push_back(names + ": a cluster does not honour that");
   }
 
-  /// Where the agent's image belongs; empty: to no registry, and pods find the agent among this machine's files.
-  static std::string agent_repository(const StepSpec& step) {
-    const auto& repository = step.settings.docker.target_repository;
-    return repository && docker::names_registry(*repository) ? *repository : std::string();
+  /// Where the agent's image belongs; empty: nowhere, and pods find the agent among this machine's files.
+  std::string agent_repository(const StepSpec& step) const {
+    const auto repository = step.settings.docker.target_repository.value_or("pipe");
+    return docker::names_registry(repository) || options_.artifact_store.is_given() ? repository : std::string();
+  }
+
+  /// Null: pods see this machine's files.
+  BucketFiles* files() {
+    if (!files_ && options_.artifact_store.is_given()) files_.emplace(loop_, options_.artifact_store);
+    return files_ ? &*files_ : nullptr;
   }
 
   kubernetes::Client& client() {
@@ -153,6 +166,7 @@ class KubernetesOrchestrator : public Orchestrator {
   AgentImages agents_;
   Capabilities capabilities_;
   std::optional<kubernetes::Client> client_;  ///< Made when the cluster is needed: no plan needs it.
+  std::optional<BucketFiles> files_;          ///< Likewise.
   std::map<std::string, Board> boards_;       ///< By run; there is one but for tests.
   Removals removals_;
   std::string owner_;

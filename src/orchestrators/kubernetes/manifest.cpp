@@ -109,6 +109,45 @@ json agent_bringer(const std::string& image, const json& step) {
   return container;
 }
 
+// In a pod that carries its files. Keys of its Secret have a dot: no variable's name has one.
+constexpr const char *programs_folder = "/pipe/bin", *fetch_folder = "/pipe/fetch", *collect_folder = "/pipe/collect";
+constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect", *document = "/document";
+
+/// The step sees what was brought, read-only, and not how; what it makes is taken away once it has ended.
+void add_carried(PodFiles& files, const std::string& secret, const Layout& layout) {
+  files.add_empty("programs", programs_folder, true);
+  files.add_empty("code", layout.code, true);
+  files.add_empty("inputs", layout.inputs, true);
+  files.add_empty("outputs", layout.outputs, false);
+  files.add_empty("scratch", layout.scratch, false);
+  files.add_secret("collect", secret, collect_key, collect_folder);
+}
+
+/// Files of this machine, where the nodes see them or through a claim.
+void add_shared(PodFiles& files, const Attempt& attempt, const ClusterPlace& place, const Layout& layout) {
+  files.add(attempt.code, true, layout.code, true);
+  std::error_code error;
+  for (const auto& input : attempt.inputs) files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
+  files.add(attempt.outputs, true, layout.outputs, false);
+  files.add(attempt.scratch, true, layout.scratch, false);
+  if (place.agent_image.empty())
+    files.add(place.agent, false, agent_path, true);
+  else
+    files.add_left(agent_container, agent_file, agent_path);
+}
+
+/// Has the agent's bringer bring the files, too.
+void let_fetch(json& container, json& volumes, const std::string& secret, const Layout& layout) {
+  container["command"] = json::array({carrier_in_image, "fetch", std::string(fetch_folder) + document, programs_folder});
+  PodFiles files;
+  files.add_empty("programs", programs_folder, false);
+  files.add_empty("code", layout.code, false);
+  files.add_empty("inputs", layout.inputs, false);
+  files.add_secret("fetch", secret, fetch_key, fetch_folder);
+  volumes.push_back(files.volumes.back());
+  container["volumeMounts"] = files.mounts;
+}
+
 /// What pipe relies on: an attempt is one pod of one Job, found by its name and labels.
 constexpr std::array relied_on{"/metadata/name",
                                "/metadata/namespace",
@@ -165,20 +204,19 @@ json pod_spec(const Attempt& attempt, const ClusterPlace& place) {
   auto layout = container_layout();
   layout.program = place.program;
   PodFiles files(place.claim);
-  files.add(attempt.code, true, layout.code, true);
-  std::error_code error;
-  for (const auto& input : attempt.inputs) files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
-  files.add(attempt.outputs, true, layout.outputs, false);
-  files.add(attempt.scratch, true, layout.scratch, false);
-  if (place.agent_image.empty())
-    files.add(place.agent, false, agent_path, true);
+  if (place.carries)
+    add_carried(files, job_name(attempt), layout);
   else
-    files.add_left(agent_container, agent_file, agent_path);
+    add_shared(files, attempt, place, layout);
   // A node gives 64 MiB, in which the first data loader with workers ends with SIGBUS.
   if (const auto& size = step.settings.resources.shm_size; size || !gpus_on_cluster(step).empty()) files.add_memory("/dev/shm", size);
   files.add(settings);
 
   json command = json::array({agent_path, layout.scratch + "/" + std::string(stop_file_name)});
+  if (place.carries) {
+    const std::string programs = programs_folder;
+    command = {programs + "/agent", "--collect", programs + "/carrier", std::string(collect_folder) + document, command.back()};
+  }
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
   json container{{"name", step_container},
                  {"image", place.image},
@@ -197,7 +235,10 @@ json pod_spec(const Attempt& attempt, const ClusterPlace& place) {
            {"terminationGracePeriodSeconds", grace_seconds},
            {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
-  if (!place.agent_image.empty()) pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
+  if (!place.agent_image.empty()) {
+    pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
+    if (place.carries) let_fetch(pod["initContainers"][0], pod["volumes"], job_name(attempt), layout);
+  }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty()) pod["tolerations"] = std::move(tolerations);
   if (auto affinity = pod_affinity(step, place.gpu_models); !affinity.is_null()) pod["affinity"] = std::move(affinity);
   if (!settings.node_selectors.empty()) pod["nodeSelector"] = settings.node_selectors;
@@ -238,12 +279,17 @@ json job_manifest(const Attempt& attempt, const ClusterPlace& place) {
   return job;
 }
 
-std::optional<json> secret_manifest(const Attempt& attempt, const std::string& owner) {
-  if (attempt.secrets.empty()) return std::nullopt;
+std::optional<json> secret_manifest(const Attempt& attempt, const std::string& owner, const std::optional<CarriedFiles>& carried) {
+  if (attempt.secrets.empty() && !carried) return std::nullopt;
+  auto texts = attempt.secrets;
+  if (carried) {
+    texts[fetch_key] = carried->fetch;
+    texts[collect_key] = carried->collect;
+  }
   return json{{"apiVersion", "v1"},
               {"kind", "Secret"},
               {"metadata", {{"name", job_name(attempt)}, {"labels", job_labels(attempt, owner)}}},
-              {"stringData", attempt.secrets}};
+              {"stringData", std::move(texts)}};
 }
 
 std::string unhonoured(const StepSpec& step) {

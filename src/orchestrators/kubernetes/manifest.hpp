@@ -15,6 +15,11 @@
 
 namespace pipeline {
 
+/// What a pod that sees no file of this machine has to carry (carrier/carry.hpp): two documents with permissions in them, not to be shown.
+struct CarriedFiles {
+  std::string fetch, collect;
+};
+
 /// What a Job is like besides the attempt that runs in it.
 struct ClusterPlace {
   std::string image;                      ///< Reference.
@@ -24,6 +29,7 @@ struct ClusterPlace {
   std::filesystem::path agent;            ///< Starts the command: a file of this machine, and so of the nodes ...
   SharedClaim claim = {};                 ///< Through which pods see this machine's files; without a name nodes see them.
   std::string agent_image;                ///< ... or, if not empty, an image that brings it (AgentImages).
+  bool carries = false;                   ///< Files come and go through a bucket; then there is an `agent_image`, with the carrier.
   std::vector<std::string> program = {};  ///< For a step with StepSpec::program: the words that start it here.
   GpuModels gpu_models = {};              ///< Those that the cluster is known to have.
 };
@@ -33,7 +39,7 @@ inline const std::string step_container = "step";
 /// What brings it the agent, where that comes in an image.
 inline const std::string agent_container = "agent";
 /// Where it is in there.
-inline constexpr const char* agent_in_image = "/pipe/agent";
+inline constexpr const char *agent_in_image = "/pipe/agent", *carrier_in_image = "/pipe/carrier", *authorities_in_image = "/pipe/ca.pem";
 
 /// Where in Attempt::scratch the driver leaves the word that a step which is told to stop has to be killed.
 inline constexpr std::string_view stop_file_name = ".pipe-stop";
@@ -48,8 +54,8 @@ std::string run_selector(const std::string& run_id, const std::string& owner);
 
 /// batch/v1. Holds no secret. Throws InputError for what a cluster cannot do.
 nlohmann::json job_manifest(const Attempt& attempt, const ClusterPlace& place);
-/// Not to be shown; nothing for a step without secrets.
-std::optional<nlohmann::json> secret_manifest(const Attempt& attempt, const std::string& owner);
+/// Not to be shown; nothing for a step without secrets and permissions.
+std::optional<nlohmann::json> secret_manifest(const Attempt& attempt, const std::string& owner, const std::optional<CarriedFiles>& carried = {});
 
 /// Of the step's settings those that a cluster does not honour, in words; empty if there is none.
 std::string unhonoured(const StepSpec& step);

@@ -40,6 +40,16 @@ void PodFiles::add_left(const std::string& name, const std::string& file, const 
   mounts.push_back({{"name", name}, {"mountPath", target}, {"subPath", file}, {"readOnly", true}});
 }
 
+void PodFiles::add_empty(const std::string& name, const std::string& target, bool read_only) {
+  volumes.push_back({{"name", name}, {"emptyDir", json::object()}});
+  mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", read_only}});
+}
+
+void PodFiles::add_secret(const std::string& name, const std::string& secret, const std::string& key, const std::string& target) {
+  volumes.push_back({{"name", name}, {"secret", {{"secretName", secret}, {"items", json::array({json{{"key", key}, {"path", "document"}}})}}}});
+  mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", true}});
+}
+
 void PodFiles::add(const KubernetesSettings& settings) {
   std::size_t number = 0;
   for (const auto& given : *settings.volumes) {

@@ -26,6 +26,10 @@ struct PodFiles {
   void add_memory(const std::string& target, std::optional<Bytes> size);
   /// What a container that runs before the step's leaves in a folder of the pod's own, of this name. A file by itself: the image may have others in its folder.
   void add_left(const std::string& name, const std::string& file, const std::string& target);
+  /// A folder of the pod's own.
+  void add_empty(const std::string& name, const std::string& target, bool read_only);
+  /// The folder `target` with one file in it, this key of a Secret.
+  void add_secret(const std::string& name, const std::string& secret, const std::string& key, const std::string& target);
   /// Those of the settings.
   void add(const KubernetesSettings& settings);
 

@@ -9,7 +9,6 @@
 #include "kubernetes/json.hpp"
 #include "kubernetes/permissions.hpp"
 #include "orchestrators/findings.hpp"
-#include "orchestrators/kubernetes/example_job.hpp"
 #include "orchestrators/kubernetes/node_fit.hpp"
 #include "orchestrators/kubernetes/references.hpp"
 #include "orchestrators/kubernetes/refused_fields.hpp"
@@ -81,10 +80,7 @@ std::string path_of(const Client& client, const Reference& reference, std::strin
 
 class ClusterPreflight {
  public:
-  ClusterPreflight(Client& client, std::filesystem::path state, SharedClaim claim) : client_(client) {
-    place_.state = std::move(state);
-    place_.claim = std::move(claim);
-  }
+  ClusterPreflight(Client& client, ExamplePlace place) : client_(client), place_(std::move(place)) {}
 
   Task<ClusterCheck> run(const std::vector<const StepSpec*>& steps);
 
@@ -255,8 +251,8 @@ Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec*>& ste
 
 }  // namespace
 
-Task<ClusterCheck> check_steps(Client& client, const std::vector<const StepSpec*>& steps, std::filesystem::path state, SharedClaim claim) {
-  ClusterPreflight preflight(client, std::move(state), std::move(claim));
+Task<ClusterCheck> check_steps(Client& client, const std::vector<const StepSpec*>& steps, ExamplePlace place) {
+  ClusterPreflight preflight(client, std::move(place));
   co_return co_await preflight.run(steps);
 }
 

@@ -7,7 +7,7 @@
 
 #include "kubernetes/client.hpp"
 #include "orchestrators/kubernetes/affinity.hpp"
-#include "orchestrators/kubernetes/pod_files.hpp"
+#include "orchestrators/kubernetes/example_job.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline {
@@ -19,9 +19,7 @@ struct ClusterCheck {
 
 /// Of all steps at once; those with equal settings are asked about together. What we have no right to read is taken to be there. Nothing is made.
 /// Throws EnvironmentError where the cluster cannot be reached, or does not let us run steps at all.
-/// @param state folder of the runs
-/// @param claim through which pods see it
-Task<ClusterCheck> check_steps(kubernetes::Client& client, const std::vector<const StepSpec*>& steps, std::filesystem::path state,
-                               SharedClaim claim = {});
+/// @param place with the folder of the runs, and how pods see it
+Task<ClusterCheck> check_steps(kubernetes::Client& client, const std::vector<const StepSpec*>& steps, ExamplePlace place);
 
 }  // namespace pipeline

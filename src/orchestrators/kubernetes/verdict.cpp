@@ -36,6 +36,28 @@ const json& bringer_of(const json& pod) {
   return none;
 }
 
+/// What the carrier in the pod (carrier/main.cpp) says that it could not do; nothing of others' messages.
+std::optional<Failure> not_carried(const std::string& message, const std::string& place) {
+  const auto told = json::parse(message, nullptr, false);
+  if (!told.is_object()) return std::nullopt;
+  const bool fetching = told.contains("not_fetched");
+  if (!fetching && !told.contains("not_collected")) return std::nullopt;
+  const auto why = text_at(told, fetching ? "/not_fetched" : "/not_collected");
+  Failure failure{FailureKind::infrastructure,
+                  place + (fetching ? " could not get its files: " : " could not give back what its step had made: ") + why,
+                  {begun_again},
+                  {}};
+  if (at(told, "/passes") == false) failure.kind = FailureKind::environment;
+  if (failure.kind == FailureKind::environment) failure.hints.clear();
+  if (why.find("certificate") != why.npos)
+    failure.hints.emplace_back(
+        "pods take this machine's CAs: name the one of the store's server, `certificate_authority: ca.pem`, under `artifact_store`");
+  if (why.find("cannot connect") != why.npos || why.find("cannot find the host") != why.npos)
+    failure.hints.emplace_back(
+        "where pods reach the store under another address than this machine, `pod_endpoint` under `artifact_store` says which");
+  return failure;
+}
+
 /// As its pod names it: a node's own name for the image may be another.
 std::string image_of(const json& pod, const json& status) {
   for (const char* kind : {"/spec/initContainers", "/spec/containers"})
@@ -167,6 +189,10 @@ PodNews news_of(const json& pod, std::chrono::seconds startup) {
     return news;
   }
   const auto& bringer = bringer_of(pod);
+  if (at(bringer, "/state/running").is_object()) {  // what it brings may be large; it gives up by itself
+    news.stage = "files";
+    return news;
+  }
   const auto& waiting = bringer.is_null() ? container : bringer;
   const auto reason = text_at(waiting, "/state/waiting/reason"), message = text_at(waiting, "/state/waiting/message");
   for (const auto& wait : waits) {
@@ -243,6 +269,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt, c
   if (const auto& bringer = bringer_of(pod); !code && at(bringer, "/state/terminated").is_object()) {
     const auto& why = at(bringer, "/state/terminated");
     const auto said = text_at(why, "/message");
+    if (auto failure = not_carried(said, place_of(pod))) return failure;
     Failure failure{FailureKind::not_started,
                     with(place_of(pod) + " could not start: its init container '" + text_at(bringer, "/name") + "' ended with exit code " +
                              std::to_string(number_at(why, "/exitCode")),
@@ -265,6 +292,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt, c
                    {"raise `resources.memory`, or let the step hold less at a time"},
                    {}};
   }
+  if (auto failure = not_carried(message, place_of(pod))) return failure;
   const auto report = json::parse(message, nullptr, false);
   if (report.is_object() && report.contains("not_executed")) {
     const auto error = number_at(report, "/not_executed");

@@ -66,7 +66,7 @@ class ClusterPreflight : public testing::Test {
     kubernetes::Client client(loop, access, {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
     std::vector<const StepSpec*> all;
     for (const auto& step : steps) all.push_back(&step);
-    auto found = test::run_task(loop, check_steps(client, all, "/state"));
+    auto found = test::run_task(loop, check_steps(client, all, {.state = "/state"}));
     models = found.gpu_models;
     return found.obstacles;
   }

@@ -87,6 +87,30 @@ TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
   EXPECT_THAT(refusal(), HasSubstr("the claim 'artifacts' does not hold /state/code"));
 }
 
+TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else) {
+  place.carries = true;
+  place.agent_image = "pipe:agent-1";
+  const CarriedFiles carried{"get X-Amz-Signature=1", "put X-Amz-Signature=2"};
+  const auto secret = secret_manifest(attempt(), place.owner, carried);
+  ASSERT_TRUE(secret);
+  EXPECT_EQ((*secret)["stringData"], json({{"TOKEN", "hush"}, {"pipe.fetch", carried.fetch}, {"pipe.collect", carried.collect}}));
+  const auto text = job().dump();
+  EXPECT_EQ(text.find("Amz"), text.npos);
+  EXPECT_EQ(text.find("hostPath"), text.npos);
+  EXPECT_EQ(text.find("/state"), text.npos) << "no path of this machine";
+  for (const auto& mount : container()["volumeMounts"]) EXPECT_NE(mount["name"], "fetch") << "the step does not see how it was brought its files";
+  for (const auto& mount : container()["volumeMounts"])
+    if (mount["mountPath"] == "/pipe/code" || mount["mountPath"] == "/pipe/inputs") { EXPECT_EQ(mount["readOnly"], true); }
+}
+
+TEST_F(JobManifest, golden_files_through_a_bucket) {
+  place.carries = true;
+  place.agent_image = "registry.example/team/x@sha256:02";
+  place.pull = true;
+  step.settings.resources.memory = Bytes{1} << 30;
+  expect("bucket");
+}
+
 TEST_F(JobManifest, golden_plain_step) { expect("plain"); }
 
 TEST_F(JobManifest, golden_gpu_step) {

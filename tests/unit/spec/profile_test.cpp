@@ -38,6 +38,38 @@ TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
   EXPECT_EQ(profiles.at("home").jobs, 3u);
 }
 
+TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
+  write(
+      "profiles.yaml",
+      "short: {artifact_store: s3://team/pipe}\nlong:\n  artifact_store: {bucket: s3://team, endpoint: 'https://lab:9000', region: lab, path_style: "
+      "false, "
+      "certificate_authority: ca.pem, aws_profile: lab}\n");
+  const auto profiles = find_profiles(folder.path());
+  EXPECT_EQ(profiles.at("short").artifact_store.prefix, "pipe/");
+  const auto& store = profiles.at("long").artifact_store;
+  EXPECT_EQ(store.bucket, "team");
+  EXPECT_EQ(store.endpoint, "https://lab:9000");
+  EXPECT_EQ(store.certificate_authority, folder.path() / "ca.pem");
+  EXPECT_EQ(store.aws_profile, "lab");
+}
+
+TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
+  write("profiles.yaml",
+        "a: {artifact_store: team/pipe}\nb: {artifact_store: {endpoint: 'lab:9000', buckets: x}}\nc: {artifact_store: s3://team, claim: {name: x, "
+        "path: "
+        "y}}\n");
+  try {
+    find_profiles(folder.path());
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'team/pipe' is no bucket"));
+    EXPECT_THAT(error.what(), HasSubstr("write `s3://team/pipe`"));
+    EXPECT_THAT(error.what(), HasSubstr("'endpoint' must be `https://HOST[:PORT]`, not 'lab:9000'"));
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'bucket'?"));
+    EXPECT_THAT(error.what(), HasSubstr("either through a claim or through an artifact store"));
+  }
+}
+
 TEST_F(ProfileTest, unknown_one_is_refused_with_the_likely_name) {
   write("profiles.yaml", "cluster: {orchestrator: kubernetes}\n");
   try {

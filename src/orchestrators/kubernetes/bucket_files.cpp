@@ -1,0 +1,260 @@
+#include "orchestrators/kubernetes/bucket_files.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "docker/unpack.hpp"
+#include "orchestrators/docker/container_spec.hpp"
+#include "store/content.hpp"
+
+namespace pipeline {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr unsigned parts_of_output = 100;                       // of 5 GiB each at most: 500 GiB
+constexpr std::uint64_t largest_copy = std::uint64_t{5} << 30;  // that a server makes in one piece
+
+/// `artifacts/ab/cdef...`, of a folder with `.tar`.
+std::string artifact_key(const std::string& digest, bool is_tree) {
+  return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
+}
+
+std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
+  return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
+}
+std::string folder_of(const Attempt& attempt) { return folder_of(attempt.run_id, attempt.step.name, attempt.number); }
+std::string report_key(const std::string& folder) { return folder + "report.json"; }
+std::string output_key(const std::string& folder, const std::string& name) { return folder + "outputs/" + name; }
+
+s3::Body body_of(const fs::path& path) {
+  auto content = std::make_shared<const store::Content>(  // shared: a Body is copied
+      fs::is_directory(path) ? store::Content(path, store::scan_tree(path)) : store::Content(path));
+  s3::Body body;
+  body.size = content->size();
+  body.read = [content](std::uint64_t offset, std::span<char> into) { return content->read(offset, into); };
+  return body;
+}
+
+bool is_executable(const fs::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && (status.st_mode & S_IXUSR);
+}
+
+std::string text_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+/// What a report says of an output. A step could have written it: nothing of it is believed that is not compared.
+struct BucketFiles::Sent {
+  std::string key, upload, kind, digest;
+  std::uint64_t bytes = 0;
+  bool executable = false, at_once = false;
+  std::vector<std::string> tags;
+  explicit Sent(const json& told)
+      : key(text_of(told, "key")), upload(text_of(told, "upload")), kind(text_of(told, "kind")), digest(text_of(told, "digest")) {
+    if (const auto found = told.find("bytes"); found != told.end() && found->is_number_unsigned()) bytes = found->get<std::uint64_t>();
+    if (const auto found = told.find("executable"); found != told.end() && found->is_boolean()) executable = found->get<bool>();
+    if (const auto found = told.find("at_once"); found != told.end() && found->is_boolean()) at_once = found->get<bool>();
+    if (const auto found = told.find("tags"); found != told.end() && found->is_array())
+      for (const auto& tag : *found) tags.push_back(tag.is_string() ? tag.get<std::string>() : "");
+  }
+};
+
+Task<> BucketFiles::ensure(std::string key, fs::path path, CancelSource& cancel) {
+  const std::function<Task<bool>()> make = [&]() -> Task<bool> {
+    const bool is_there = co_await bucket_.has(key);
+    if (is_there) co_return true;
+    auto body = body_of(path);
+    co_await bucket_.put(key, std::move(body), &cancel);
+    co_return true;
+  };
+  co_await there_.get(key, make, &cancel);
+}
+
+Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
+  co_return co_await asio::co_spawn(
+      pool_,
+      [&folder]() -> Task<std::string> {
+        auto nodes = store::scan_tree(folder);
+        store::hash_tree(folder, nodes);
+        co_return store::tree_digest(nodes).hex();
+      },
+      asio::use_awaitable);
+}
+
+/// One thing for the pod to fetch; it is in the bucket then.
+/// @param digest the artifact's; empty: nobody knows it yet
+Task<json> BucketFiles::item(const Attempt& attempt, std::string to, fs::path path, std::string digest) {
+  const bool is_tree = fs::is_directory(path);
+  if (digest.empty() && is_tree) digest = co_await tree_digest_of(path);
+  if (digest.empty()) digest = sha256_file(path).hex();
+  const auto key = artifact_key(digest, is_tree);
+  co_await ensure(key, path, attempt.cancel);
+  json made;
+  made["to"] = std::move(to);
+  made["kind"] = is_tree ? "tree" : "file";
+  made["digest"] = std::move(digest);
+  made["executable"] = !is_tree && is_executable(path);
+  made["url"] = co_await bucket_.presigned("GET", key);
+  co_return made;
+}
+
+Task<json> BucketFiles::upload(const Attempt& attempt, const AttemptOutput& output, std::string path) {
+  const auto folder = folder_of(attempt), key = output_key(folder, output.name);
+  const auto id = co_await bucket_.begin_upload(key);
+  uploads_[folder][key] = id;
+  auto urls = co_await bucket_.presigned_parts(key, id, parts_of_output);
+  json made;
+  made["name"] = output.name;
+  made["path"] = std::move(path);
+  made["key"] = key;
+  made["whole"] = co_await bucket_.presigned("PUT", key);
+  made["upload"] = id;
+  made["before"] = std::move(urls.before);
+  made["after"] = std::move(urls.after);
+  made["signatures"] = std::move(urls.signatures);
+  co_return made;
+}
+
+Task<CarriedFiles> BucketFiles::bring(const Attempt& attempt) {
+  const auto& layout = container_layout();
+  json items = json::array();
+  items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
+  for (const auto& input : attempt.inputs) {
+    const auto to = path_of(input, layout);
+    if (input.pieces.empty()) {
+      items.push_back(co_await item(attempt, to, input.path, input.digest));
+      continue;
+    }
+    for (const auto& piece : input.pieces) items.push_back(co_await item(attempt, to + "/" + piece.file, piece.path, piece.digest));
+    json index;
+    index["to"] = to + "/index.json";
+    index["kind"] = "text";
+    index["text"] = read_file(input.path / "index.json");
+    items.push_back(std::move(index));
+  }
+  json outputs = json::array();
+  for (const auto& output : attempt.output_names) outputs.push_back(co_await upload(attempt, output, path_of(output, layout)));
+
+  json fetch, collect;
+  fetch["items"] = std::move(items);
+  collect["outputs"] = std::move(outputs);
+  collect["failure"] = layout.scratch + "/" + std::string(failure_file_name);
+  collect["report"] = co_await bucket_.presigned("PUT", report_key(folder_of(attempt)));
+  if (const auto& file = bucket_.settings().certificate_authority; !file.empty()) fetch["authorities"] = collect["authorities"] = read_file(file);
+  CarriedFiles carried;
+  carried.fetch = fetch.dump();
+  carried.collect = collect.dump();
+  co_return carried;
+}
+
+/// Makes an object of the parts, and the object a file or folder here; from now on the bucket has the artifact, too.
+Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& output, const Sent& sent) {
+  const auto target = attempt.outputs / output.file_name;
+  const bool is_tree = sent.kind == "tree";
+  remove_tree(target);  // what a driver before us had of it
+  if (sent.at_once)
+    co_await bucket_.abort_upload(sent.key, sent.upload);
+  else
+    co_await bucket_.complete_upload(sent.key, sent.upload, sent.tags);
+  Hasher hasher;
+  if (is_tree) {
+    make_folders(target);
+    docker::Unpacker unpacker(target);
+    co_await bucket_.get(
+        sent.key,
+        [&](std::string_view bytes) {
+          hasher.update(bytes);
+          unpacker.feed(bytes);
+        },
+        &attempt.cancel);
+    unpacker.finish();
+  } else {
+    std::ofstream file(target, std::ios::binary);
+    co_await bucket_.get(
+        sent.key,
+        [&](std::string_view bytes) {
+          hasher.update(bytes);
+          if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw system_error("cannot write " + target.string(), errno);
+        },
+        &attempt.cancel);
+    file.close();
+    if (!file) throw system_error("cannot write " + target.string(), errno);
+  }
+  if (hasher.finish().hex() != sent.digest)
+    throw EnvironmentError("the output '" + output.name + "' came damaged through the artifact store: its SHA-256 is not what it was in the pod");
+  auto digest = sent.digest;
+  if (is_tree) digest = co_await tree_digest_of(target);
+  const auto key = artifact_key(digest, is_tree);
+  if (sent.bytes <= largest_copy && !there_.find(key)) {
+    try {
+      co_await bucket_.copy(sent.key, key);
+      there_.set(key, true);
+    } catch (const s3::S3Error& error) { log::info(error.what()); }  // a server that cannot: it goes there again when a step needs it
+  }
+  if (!is_tree && sent.executable) ::chmod(target.c_str(), 0755);
+}
+
+Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succeeded) {
+  const auto folder = folder_of(attempt);
+  std::string text;
+  bool is_there = true;
+  try {
+    text = co_await bucket_.get_text(report_key(folder));
+  } catch (const s3::S3Error& error) {
+    if (error.status() != 404) throw;
+    is_there = false;
+  }
+  const auto report = json::parse(text, nullptr, false);
+  if (!is_there || !report.is_object() || !report.contains("outputs") || !report["outputs"].is_array()) {
+    co_await abandon(attempt);
+    if (!succeeded) co_return std::nullopt;
+    co_return Failure{FailureKind::infrastructure, "its pod ended well, but has left no report in the artifact store", {}, {}};
+  }
+  for (const auto& told : report["outputs"]) {
+    const Sent sent(told);
+    const auto output = std::ranges::find(attempt.output_names, text_of(told, "name"), &AttemptOutput::name);
+    if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name)) continue;
+    if (succeeded && (sent.kind == "file" || sent.kind == "tree"))
+      co_await receive(attempt, *output, sent);
+    else
+      co_await bucket_.abort_upload(sent.key, sent.upload);
+  }
+  uploads_.erase(folder);
+  if (const auto failure = text_of(report, "failure"); !succeeded && !failure.empty())
+    write_file_atomically(attempt.scratch / failure_file_name, failure);
+  co_return std::nullopt;
+}
+
+Task<> BucketFiles::abandon(const Attempt& attempt) {
+  const auto found = uploads_.extract(folder_of(attempt));
+  if (found.empty()) co_return;
+  for (const auto& [key, id] : found.mapped()) {
+    try {
+      co_await bucket_.abort_upload(key, id);
+    } catch (const EnvironmentError& error) { log::info(error.what()); }
+  }
+}
+
+Task<> BucketFiles::forget(std::string run_id, std::string step, unsigned number, std::vector<std::string> outputs) {
+  const auto folder = folder_of(run_id, step, number);
+  for (const auto& name : outputs) co_await bucket_.remove(output_key(folder, name));
+  co_await bucket_.remove(report_key(folder));
+}
+
+}  // namespace pipeline

@@ -1,0 +1,261 @@
+"""Artifacts through S3: pods that see no file of this machine, and a real server of it (scripts/testbed/s3: rclone), over TLS."""
+
+import http.client
+import http.server
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import threading
+import unittest
+import urllib.parse
+
+from support_cluster import ROOT, ClusterTest, needs_cluster, needs_test_bed, wait_until
+
+ENVIRONMENT = pathlib.Path("/var/lib/pipe-s3/environment")
+S3 = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines()) if ENVIRONMENT.exists() else {}
+
+
+class Between(http.server.ThreadingHTTPServer):
+    """Stands before the plain server, and lets `trouble(method, path)` answer in its place: a status, "cut", or nothing."""
+
+    daemon_threads = True
+
+    def __init__(self, trouble):
+        self.trouble, self.asked, self.lock = trouble, [], threading.Lock()
+        self.there = urllib.parse.urlsplit(S3["PLAIN"])
+        super().__init__((self.there.hostname, 0), Answer)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.there.hostname}:{self.server_port}"
+
+    def end(self):
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request, client_address):
+        pass  # of connections that were cut
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with self.server.lock:
+            self.server.asked.append(f"{self.command} {self.path.split('?')[0]}")
+            trouble = self.server.trouble(self.command, self.path)
+        if trouble == "cut":
+            self.close_connection = True
+            return
+        if trouble:
+            text = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+            self.send_response(trouble)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(text)
+            return
+        there = http.client.HTTPConnection(self.server.there.netloc)
+        there.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            there.putheader(name, value)
+        there.endheaders(body)
+        answer = there.getresponse()
+        text = answer.read()
+        self.send_response_only(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", answer.headers.get("Content-Length", "0") if self.command == "HEAD" else str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+        there.close()
+
+    do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+@needs_cluster
+@needs_test_bed
+@unittest.skipUnless(S3, "no S3 server: scripts/testbed/s3 start")
+class S3Test(ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.bucket = f"pipe-{self.mark}"
+        self.data = pathlib.Path(S3["DATA"]) / self.bucket
+        self.data.mkdir()
+        self.addCleanup(shutil.rmtree, self.data, ignore_errors=True)
+        self.profile()
+
+    def environment(self, env: dict) -> dict:
+        keys = {"AWS_ACCESS_KEY_ID": S3["ACCESS_KEY"], "AWS_SECRET_ACCESS_KEY": S3["SECRET_KEY"], "HOME": str(self.folder), "PIPE_PROFILE": "lab"}
+        return super().environment({**keys, **env})
+
+    def profile(self, **store):
+        settings = {"bucket": f"s3://{self.bucket}/team/pipe", "endpoint": S3["ENDPOINT"], "certificate_authority": S3["CA"], **store}
+        self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "kubernetes", "artifact_store": settings}}))
+
+    def objects(self) -> list[str]:
+        return sorted(str(file.relative_to(self.data)) for file in self.data.rglob("*") if file.is_file())
+
+    def assert_no_secret_is_kept(self):
+        for file in self.folder.rglob("*"):
+            if file.is_file() and not file.is_symlink():
+                self.assertNotIn(S3["SECRET_KEY"].encode(), file.read_bytes(), file)
+                self.assertNotIn(b"X-Amz-Signature", file.read_bytes(), file)
+
+    def test_files_pass_from_step_to_step(self):
+        make = ("mkdir -p ${outputs.many}/deep; for i in 1 2 3; do echo $i > ${outputs.many}/deep/$i; done; ln -s deep/1 ${outputs.many}/link; : > ${outputs.none};"
+                "printf '#!/bin/sh\\necho ran\\n' > ${outputs.tool}; chmod +x ${outputs.tool}; cat helper.txt > ${outputs.code}")
+        self.write("helper.txt", "from the code\n")
+        self.pipeline({
+            "make": {"command": make, "code": ["helper.txt"], "outputs": ["many", "none", "tool", "code"]},
+            "fan": {"matrix": {"x": [1, 2]}, "command": "echo ${params.x} > ${outputs.y}; mkdir ${outputs.z}; echo ${params.x}${params.x} > ${outputs.z}/f",
+                    "outputs": ["y", "z"]},
+            "end": {"command": "{ cat ${inputs.many}/deep/* ${inputs.many}/link ${inputs.none} ${inputs.code}; ${inputs.tool}; cat ${inputs.ys}/*fan*; cat ${inputs.zs}/*/f;"
+                               " } > ${outputs.all}; grep -c fan ${inputs.ys}/index.json >> ${outputs.all}; touch ${inputs.many}/x 2>> ${outputs.all} || true;"
+                               " grep ' /pipe/' /proc/self/mountinfo > ${outputs.mounts}; env > ${outputs.seen}",
+                    "inputs": {"many": "make.many", "none": "make.none", "tool": "make.tool", "code": "make.code", "ys": "fan[*].y", "zs": "fan[*].z"},
+                    "outputs": ["all", "mounts", "seen"]}})
+        result = self.run_pipe()
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        text = self.artifact("end.all")
+        self.assertTrue(text.startswith("1\n2\n3\n1\nfrom the code\nran\n1\n2\n11\n22\n2\n"), text)
+        self.assertIn("Read-only file system", text)
+        for line in self.artifact("end.mounts").splitlines():
+            self.assertRegex(line, r"kubernetes\.io~empty-dir/| /pipe/collect ro,.* tmpfs ", "nothing else is mounted")
+        self.assertNotIn(S3["ACCESS_KEY"], self.artifact("end.seen"))
+        self.assertTrue(self.objects())
+        self.assertEqual([name for name in self.objects() if not name.startswith("team/pipe/artifacts/")], [], "what is an attempt's alone is gone")
+        self.assert_no_secret_is_kept()
+        self.assert_nothing_left()
+
+    def test_what_is_large_goes_in_parts_and_only_once(self):
+        self.pipeline({"big": {"command": "head -c 50000000 /dev/urandom > ${outputs.data}; sha256sum < ${outputs.data}", "outputs": ["data"]},
+                       "here": {"orchestrator": "local", "command": "head -c 40000000 /dev/urandom > ${outputs.data}", "outputs": ["data"]},
+                       **{f"sum-{name}": {"command": "cat ${inputs.a} ${inputs.b} | wc -c > ${outputs.n}", "inputs": {"a": "big.data", "b": "here.data"},
+                                          "outputs": ["n"]} for name in "xy"}})
+        between = Between(lambda method, path: None)
+        self.addCleanup(between.end)
+        self.profile(endpoint=between.url)
+        self.run_pipe()
+        self.assertEqual(self.artifact("sum-x.n").strip(), "90000000")
+        self.assertEqual(self.artifact("sum-y.n").strip(), "90000000")
+        parts = [line for line in between.asked if line.startswith("PUT") and "/outputs/data" in line]
+        self.assertEqual(len(parts), 3, "of 16 MiB, from the pod")
+        writes = [line for line in between.asked if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
+        self.assertEqual(len(writes), len(set(writes)) + 3, f"one is written in three parts, between a beginning and an end; no other twice: {writes}")
+
+    def test_digits_come_out_as_they_do_through_shared_files(self):
+        shutil.copytree(ROOT / "examples/digits", self.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".pipe", "profiles.yaml"))
+        result = self.run_pipe("--no-cache")
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        metrics = self.artifact("evaluate.metrics")
+        self.assert_nothing_left()
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+        shared = self.run_pipe("--no-cache", "--profile", "shared", PIPE_PROFILES=str(self.write("more.yaml", "shared: {orchestrator: kubernetes}\n")))
+        self.assertEqual(set(shared.steps().values()), {"succeeded"}, shared)
+        self.assertEqual(self.artifact("evaluate.metrics"), metrics)
+
+    def chain(self, length: int = 4) -> dict:
+        steps = {}
+        for i in range(length):
+            before = {"inputs": {"before": f"{self.mark}{i - 1}.text"}} if i else {}
+            steps[f"{self.mark}{i}"] = {"command": f"sleep 0.3; {{ {'cat ${inputs.before};' if i else ''} echo {i}; }} > ${{outputs.text}}", "outputs": ["text"], **before}
+        self.pipeline(steps)
+        return steps
+
+    def test_a_server_that_answers_busy_or_cuts_connections_is_asked_again(self):
+        count = 0
+
+        def trouble(method, path):
+            nonlocal count
+            count += 1
+            return {0: 503, 4: "cut", 8: 500}.get(count % 13)
+
+        between = Between(trouble)
+        self.addCleanup(between.end)
+        self.profile(endpoint=between.url)
+        steps = self.chain()
+        result = self.run_pipe()
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        self.assertEqual(self.artifact(f"{self.mark}3.text"), "0\n1\n2\n3\n")
+        self.assertEqual(set(self.pods_made().values()), {1}, "nothing has run twice")
+        self.assertEqual(len(self.pods_made()), len(steps))
+
+    def test_the_server_killed_and_started_again_in_the_middle(self):
+        self.chain(6)
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+
+        def disturb():
+            wait_until(lambda: any("/artifacts/" in name for name in self.objects()), "a first object")
+            for _ in range(2):
+                subprocess.run([ROOT / "scripts/testbed/s3", "down", "3"], check=True)
+
+        result = self.finish_beside(process, disturb)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.artifact(f"{self.mark}5.text"), "0\n1\n2\n3\n4\n5\n")
+        self.assertEqual(set(self.pods_made().values()), {1}, "nothing has run twice")
+
+    def test_a_driver_that_is_killed_finds_what_its_pods_have_made(self):
+        self.pipeline({f"{self.mark}x": {"command": "sleep 3; cat /etc/hostname > ${outputs.pod}", "outputs": ["pod"]}})
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+        wait_until(lambda: self.jobs(), "a Job")
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        result = self.pipe("resume", "--output", "json")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn(f"{self.mark}x", self.artifact(f"{self.mark}x.pod"))
+        self.assertEqual(set(self.pods_made().values()), {1})
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+
+    def test_a_step_that_fails_leaves_its_reason_and_nothing_else(self):
+        self.pipeline({"bad": {"command": "echo x > ${outputs.y}; echo '{\"type\": \"Oops\", \"message\": \"no luck\"}' > $PIPE_FAILURE_FILE; exit 3", "outputs": ["y"]},
+                       "odd": {"command": "ln -s /etc/passwd ${outputs.y}", "outputs": ["y"]},
+                       "lazy": {"command": "true", "outputs": ["y"]}}, execution_mode="continue_on_failure")
+        result = self.run_pipe(code=3)
+        self.assertEqual(result.failure("bad")["message"], "threw Oops: no luck")
+        self.assertIn("it is a symbolic link", result.failure("odd")["message"])
+        self.assertIn("did not write its output 'y'", result.failure("lazy")["message"])
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+
+    def test_what_is_wrong_with_the_store_is_said_before_anything_is_built(self):
+        self.pipeline({"x": {"command": ["true"]}}, {"parent_image": "debian:bookworm-slim", "environment": {"MARK": self.mark}})
+
+        def refusal(**env):
+            result = self.run_pipe(code=None, **env)
+            self.assertEqual(result.code, 3, result)
+            self.assertEqual(result.events("build_started"), [])
+            self.assertNotIn(S3["SECRET_KEY"], result.text)
+            return result.text
+
+        text = refusal(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
+        self.assertIn("there are no keys for the artifact store", text)
+        self.assertIn("aws configure export-credentials", text)
+        self.assertIn("the keys are from the environment (AWS_ACCESS_KEY_ID): they are not this server's", refusal(AWS_ACCESS_KEY_ID="SOMEBODY"))
+        self.assertIn("SignatureDoesNotMatch", refusal(AWS_SECRET_ACCESS_KEY="wrong"))
+        self.profile(bucket=f"s3://{self.bucket}-not")
+        text = refusal()
+        self.assertIn("NoSuchBucket", text)
+        self.assertIn("make it (`aws s3 mb", text)
+        self.profile(certificate_authority="/etc/ssl/certs/ca-certificates.crt")
+        self.assertIn("its certificate is from a CA that this machine does not know", refusal())
+        self.profile(endpoint="https://10.213.68.2:1")
+        self.assertIn("`endpoint` of `artifact_store` says where the server is", refusal())
+
+    def test_pods_that_do_not_reach_the_store_say_so(self):
+        self.profile(pod_endpoint="http://no-such-host.invalid:9000")
+        self.pipeline({"x": {"command": ["true"], "retry": {"max_infrastructure_retries": 0}}})
+        result = self.run_pipe(code=1)
+        self.assertIn("could not get its files: cannot find the host no-such-host.invalid", result.failure("x")["message"])
+        self.assertIn("`pod_endpoint` under `artifact_store`", " ".join(result.failure("x")["hints"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
