@@ -34,9 +34,16 @@ const std::vector<Permission>& permissions() {
   return all;
 }
 
+const std::vector<Permission>& driver_permissions() {
+  static const std::vector<Permission> all{{"coordination.k8s.io", "leases", {"create", "get", "patch", "delete"}}};
+  return all;
+}
+
 json role_manifests(const std::string& name_space, const std::string& subject) {
   json rules = json::array();
-  for (const auto& permission : permissions())
+  auto all = permissions();
+  all.insert(all.end(), driver_permissions().begin(), driver_permissions().end());
+  for (const auto& permission : all)
     rules.push_back({{"apiGroups", {permission.group}}, {"resources", {permission.resource}}, {"verbs", permission.verbs}});
   const auto colon = subject.find(':');
   const auto kind = subject.empty() ? "User" : subject.substr(0, colon), name = subject.empty()         ? "NAME"
@@ -56,14 +63,16 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
                      {"metadata", metadata},
                      {"roleRef", {{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", "pipe"}}},
                      {"subjects", json::array({who})}};
-  return json::array({role, binding});
+  auto items = json::array({role, binding});
+  if (kind == "ServiceAccount") items.push_back({{"apiVersion", "v1"}, {"kind", kind}, {"metadata", {{"name", name}, {"namespace", name_space}}}});
+  return items;
 }
 
-Task<std::vector<std::string>> missing_permissions(Client& client) {
+Task<std::vector<std::string>> missing_permissions(Client& client, const std::vector<Permission>& wanted) {
   std::vector<std::string> missing;
   const auto executor = co_await asio::this_coro::executor;
   std::list<net::Companion> questions;
-  for (const auto& permission : permissions())
+  for (const auto& permission : wanted)
     for (const auto& verb : permission.verbs) questions.emplace_back(executor, ask(client, permission, verb, missing));
   std::exception_ptr error;
   for (auto& question : questions) {
