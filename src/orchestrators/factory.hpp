@@ -2,6 +2,7 @@
 /// The orchestrators by name.
 #pragma once
 
+#include "orchestrators/image_lock.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "settings/artifact_store.hpp"
 
@@ -16,6 +17,8 @@ struct OrchestratorOptions {
   std::string claim;                ///< PersistentVolumeClaim that holds `claim_path`, in which `state` is; empty: nodes see the folder itself.
   std::filesystem::path claim_path;
   ArtifactStoreSettings artifact_store = {};  ///< Through which pods get files and give them back, in the place of a claim.
+  std::string owner;            ///< Whose Jobs these are, where owner_of() would say something else; empty: it is right.
+  ImageLock* images = nullptr;  ///< Of a cluster's steps. Empty: filled by prepare(); else what is in it is what they run in, and no engine is asked.
 };
 
 std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop, OrchestratorOptions options);

@@ -8,15 +8,12 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "docker/published_images.hpp"
-#include "docker/reference.hpp"
 #include "kubernetes/agent.hpp"
 #include "kubernetes/json.hpp"
-#include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/factory.hpp"
-#include "orchestrators/kubernetes/agent_images.hpp"
 #include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
+#include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
 
@@ -25,16 +22,13 @@ namespace {
 
 using nlohmann::json;
 
-/// Images are made on this machine's engine, which the cluster's nodes share, or pushed to where they fetch them from.
 class KubernetesOrchestrator : public Orchestrator {
  public:
   KubernetesOrchestrator(asio::io_context& loop, OrchestratorOptions options)
       : loop_(loop),
         options_(std::move(options)),
-        engine_(loop, docker::find_endpoint()),
-        published_(loop, engine_),
-        images_(loop, engine_, options_, &published_),
-        agents_(loop, engine_, published_, options_.run_id, options_.artifact_store.is_given()) {
+        images_(options_.images && !options_.images->empty() ? locked_images(*options_.images) : built_images(loop, options_)),
+        owner_(options_.owner) {
     capabilities_.name = "kubernetes";
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
@@ -45,18 +39,12 @@ class KubernetesOrchestrator : public Orchestrator {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Task<Environment> environment(const StepSpec& step) override {
-    auto environment = co_await images_.environment(step);
+    auto environment = co_await images_->environment(step);
     add_notice(step, environment);
-    if (const auto repository = agent_repository(step); environment.ready && !repository.empty() && !agents_.find(repository)) {
-      environment.ready = false;
-      environment.reason = "what starts it in its pod is ";
-      environment.reason +=
-          docker::names_registry(repository) ? "pushed unless " + docker::registry_of(repository) + " has it" : "built unless it is there";
-    }
     co_return environment;
   }
 
-  Task<bool> unchanged(std::string recheck) override { return images_.unchanged(std::move(recheck)); }
+  Task<bool> unchanged(std::string recheck) override { return images_->unchanged(std::move(recheck)); }
 
   Task<std::vector<Diagnostic>> check(const std::vector<const StepSpec*>& steps) override {
     ExamplePlace place;
@@ -70,25 +58,22 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
   Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
-    auto environment = co_await images_.prepare(step, events, cancel);
-    if (const auto repository = agent_repository(step); !repository.empty()) co_await agents_.ensure(repository, step.name, events, cancel);
+    auto environment = co_await images_->prepare(step, events, cancel);
     add_notice(step, environment);
     co_return environment;
   }
 
   Task<AttemptResult> run(const Attempt& attempt) override {
-    const auto image = co_await images_.image_of(attempt.step);
+    const auto image = co_await images_->image_of(attempt.step);
     ClusterPlace place;
     place.image = image.reference;
-    place.pull = !image.only_here;
+    place.pull = image.pull;
     place.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
     place.owner = owner();
     place.claim = claim();
     place.carries = files() != nullptr;
-    if (const auto* agent_image = agents_.find(agent_repository(attempt.step)))
-      place.agent_image = *agent_image;
-    else
-      place.agent = agent();
+    place.agent_image = image.agent;
+    if (image.agent.empty()) place.agent = agent();
     place.program = image.program;
     place.gpu_models = gpu_models_;
     auto& board = boards_.try_emplace(attempt.run_id, client(), run_selector(attempt.run_id, owner())).first->second;
@@ -118,12 +103,6 @@ class KubernetesOrchestrator : public Orchestrator {
 
   static void add_notice(const StepSpec& step, Environment& environment) {
     if (const auto names = unhonoured(step); !names.empty()) environment.notices.push_back(names + ": a cluster does not honour that");
-  }
-
-  /// Where the agent's image belongs; empty: nowhere, and pods find the agent among this machine's files.
-  std::string agent_repository(const StepSpec& step) const {
-    const auto repository = step.settings.docker.target_repository.value_or("pipe");
-    return docker::names_registry(repository) || options_.artifact_store.is_given() ? repository : std::string();
   }
 
   /// Null: pods see this machine's files.
@@ -160,10 +139,7 @@ class KubernetesOrchestrator : public Orchestrator {
 
   asio::io_context& loop_;
   OrchestratorOptions options_;
-  docker::EngineApi engine_;
-  docker::PublishedImages published_;
-  StepImages images_;
-  AgentImages agents_;
+  std::unique_ptr<PodImages> images_;
   Capabilities capabilities_;
   std::optional<kubernetes::Client> client_;  ///< Made when the cluster is needed: no plan needs it.
   std::optional<BucketFiles> files_;          ///< Likewise.

@@ -27,6 +27,8 @@ constexpr auto beyond_timeout = std::chrono::minutes(5);                 // like
 
 bool is_alphanumeric(char c) { return static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)); }
 
+}  // namespace
+
 /// Letters, digits, `-`, `_` and `.`, the first and last a letter or digit, at most 63: what is none is made one, and told apart by a digest.
 std::string label_value(const std::string& text) {
   constexpr std::size_t longest = 63, digest_length = 10;
@@ -47,6 +49,8 @@ std::string literally(const std::string& text) {
   }
   return result;
 }
+
+namespace {
 
 json environment(const Attempt& attempt, const Layout& layout) {
   auto variables = variables_of(attempt, layout);

@@ -47,6 +47,10 @@ inline constexpr std::string_view stop_file_name = ".pipe-stop";
 /// `pipe-STEP-DIGEST`: the same for the same attempt, whoever asks; a DNS label that leaves room for the pod's suffix.
 std::string job_name(const std::string& run_id, const std::string& step, unsigned number);
 inline std::string job_name(const Attempt& attempt) { return job_name(attempt.run_id, attempt.step.name, attempt.number); }
+/// A label's value for any text: what is none is cut, with a digest at its end.
+std::string label_value(const std::string& text);
+/// Of an argument or a variable's value, as Kubernetes is to pass it on unchanged.
+std::string literally(const std::string& text);
 /// What tells this attempt's objects from all others. Names that are no label's value are cut, with a digest at their end.
 StringMap job_labels(const Attempt& attempt, const std::string& owner);
 /// `pipe.run=X,pipe.state=Y`
