@@ -7,16 +7,74 @@ extern "C" {  // glibc 2.36 forgot to say so itself
 #include <csignal>
 
 #include "cli/commands.hpp"
+#include "cli/drivers.hpp"
+#include "cli/held_lease.hpp"
+#include "cli/invocation.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "orchestrators/kubernetes/driver.hpp"
 
 namespace pipeline::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+/// Of a driver: in this time a living one renews its Lease many times over, and one whose pod was lost has another.
+constexpr std::chrono::seconds longest_silence{30};
+
 void send(const Descriptor& process, int signal, const store::RunRecord& run) {
   if (::pidfd_send_signal(process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
-    throw system_error("cannot stop process " + std::to_string(run.driver.pid) + ", which makes run " + run.id, errno);
+    throw system_error("cannot stop process " + std::to_string(run.driver.process.pid) + ", which makes run " + run.id, errno);
+}
+
+void tell_that_it_stops(Context& context, const store::RunRecord& run) {
+  context.note("run " + run.id + " is stopping" + (context.options().now ? "" : "; `--now` kills its steps at once"));
+}
+
+/// @return whether there was a process to stop
+bool stop_process(Context& context, const store::RunRecord& run) {
+  // The descriptor is opened before the check, so that it cannot be another process that got the same number since.
+  const Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
+  if (!process || !run.driver.process.alive()) return false;
+  send(process, SIGINT, run);
+  if (context.options().now) send(process, SIGTERM, run);  // Another signal: two of the same might arrive as one.
+  tell_that_it_stops(context, run);
+  pollfd ended{process.get(), POLLIN, 0};
+  while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {}
+  return true;
+}
+
+/// Leaves word at the Lease, where also a driver finds it that takes the place of a lost one.
+/// @return whether a driver has stopped the run
+bool stop_driver(Context& context, store::RunStore& runs, const store::RunRecord& run) {
+  const auto& lease = run.driver.lease;
+  kubernetes::Client client(context.loop(), kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
+  if (context.await(driver_goes_on(client, lease.name))) {
+    context.await(kubernetes::leave_word(client, lease.name, context.options().now ? "immediate" : "graceful"));
+    tell_that_it_stops(context, run);
+  }
+  std::string heard;
+  for (auto since = Clock::now(); Clock::now() - since < longest_silence;) {
+    const auto now = runs.find_run(run.id);
+    if (!now || now->status != RunStatus::running) return true;
+    if (!context.await(driver_goes_on(client, lease.name))) break;
+    const auto holder = context.await(kubernetes::holder_of(client, lease.name));
+    if (auto sign = holder.name + " " + holder.renewed; sign != heard) {
+      heard = std::move(sign);
+      since = Clock::now();
+    }
+    ::poll(nullptr, 0, 300);
+  }
+  context.await(remove_driver(client, lease.name));  // its pod, if there is one, lets go of the Lease
+  auto options = invocation_of(runs, run.id, context.options()).value_or(context.options());
+  Context with_cluster(std::move(options));
+  HeldLease held(with_cluster, lease);
+  held.is_done();
+  const auto now = runs.find_run(run.id);
+  if (!now || now->status != RunStatus::running) return true;  // at the last moment
+  bury_dead_runs(context, runs, {}, run.id);
+  return false;
 }
 
 }  // namespace
@@ -26,17 +84,9 @@ ExitCode cancel_command(Context& context) {
   auto run = context.find_run(runs);
   if (run.status != RunStatus::running) throw InputError("run " + run.id + " has already ended: " + std::string(to_string(run.status)));
 
-  // The descriptor is opened before the check, so that it cannot be another process that got the same number since.
-  const Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.pid), 0));
-  std::string how = "its process was gone; what it had left has been removed";
-  if (process && run.driver.alive()) {
-    send(process, SIGINT, run);
-    if (context.options().now) send(process, SIGTERM, run);  // Another signal: two of the same might arrive as one.
-    context.note("run " + run.id + " is stopping" + (context.options().now ? "" : "; `--now` kills its steps at once"));
-    pollfd ended{process.get(), POLLIN, 0};
-    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {}
-    how = "stopped";
-  }
+  const bool stopped = run.driver.is_elsewhere() ? stop_driver(context, runs, run) : stop_process(context, run);
+  const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
+  const auto how = stopped ? "stopped" : gone + " was gone; what it had left has been removed";
   bury_dead_runs(context, runs);
   if (const auto now = runs.find_run(run.id)) run = *now;
   if (context.options().json) {

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "cli/drivers.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
@@ -29,7 +30,7 @@ Bytes size_of(const fs::path& folder) {
 
 class Cleaner {
  public:
-  explicit Cleaner(Context& context) : context_(context), dry_run_(context.options().dry_run) {
+  explicit Cleaner(Context& context) : context_(context), drivers_(context), dry_run_(context.options().dry_run) {
     if (const auto state = context.existing_state()) runs_ = &context.runs(*state);
   }
 
@@ -47,8 +48,8 @@ class Cleaner {
     if (!context_.options().json) context_.note("note: " + why);
     kept_.push_back(std::move(why));
   }
-  bool goes_on(const store::RunRecord& run) const { return run.status == RunStatus::running && run.driver.alive(); }
-  bool some_run_goes_on() const {
+  bool goes_on(const store::RunRecord& run) { return drivers_.goes_on(run); }
+  bool some_run_goes_on() {
     if (!runs_) return false;
     const auto all = runs_->runs();
     return std::ranges::any_of(all, [&](const auto& run) { return goes_on(run); });
@@ -59,6 +60,7 @@ class Cleaner {
   }
 
   Context& context_;
+  Drivers drivers_;
   const bool dry_run_;
   store::RunStore* runs_ = nullptr;
   std::unique_ptr<docker::EngineApi> engine_;
@@ -72,7 +74,7 @@ void Cleaner::containers() {
   const auto place = make_orchestrator(context_, "docker", {.state = runs_->folder()});
   context_.await(place->remove_orphans([&](const std::string& id) {
     const auto run = runs_->find_run(id);
-    if (run && run->id == id && goes_on(*run)) return true;
+    if (run && run->id == id && run->status == RunStatus::running && run->driver.may_live()) return true;
     removed("container", "of run " + id, Bytes{0});
     return dry_run_;
   }));

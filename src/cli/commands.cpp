@@ -102,6 +102,10 @@ void add_run_options(CLI::App& app, Options& o) {
   add_step(app, o, "Run only this step and what it needs");
   add_jobs(app, o);
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
+  if (!o.program) {
+    app.add_flag("--detach", o.detach, "Hand the run to a driver in the cluster, once its images are there, and return");
+    app.add_option("--service-account", o.service_account, "As which that driver acts")->type_name("NAME")->capture_default_str();
+  }
   app.add_option("--execution-mode", o.execution_mode,
                  "What happens to other steps when one has failed (default: the file's, or continue_on_failure)")
       ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
@@ -116,7 +120,8 @@ const Command commands[] = {
      "  pipe run                              pipeline.yaml of this folder, in containers\n"
      "  pipe run digits.yaml -o local         as processes, without a container engine\n"
      "  pipe run -p test_size=0.3 -s train    another parameter; only train and what it needs\n"
-     "  pipe run --output json                events, one a line\n\n"
+     "  pipe run --output json                events, one a line\n"
+     "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may go\n\n"
      "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, twice at once.\n"
      "Exit code: 0 all well, 1 a step failed, 2 wrong input, 3 the environment (no engine, no disk), 4 a build failed, 130 interrupted.",
      add_run_options, run_command},
@@ -309,6 +314,12 @@ const Command commands[] = {
        app.add_option("--state", o.state);
      },
      complete_command},
+    {"__drive", nullptr, "",
+     [](CLI::App& app, Options& o) {
+       app.add_option("RUN", o.run)->required();
+       app.add_option("--state", o.state)->required();
+     },
+     drive_command, Command::For::files},
 };
 
 const Command* find_command(std::string_view name, const Options& start) {

@@ -35,6 +35,10 @@ ExitCode schema_command(Context& context);
 ExitCode export_command(Context& context);
 ExitCode completion_command(Context& context);
 ExitCode complete_command(Context& context);
+/// `pipe run --detach`
+ExitCode detach_command(Context& context);
+/// What the driver in the cluster is started with.
+ExitCode drive_command(Context& context);
 
 /// What a command line asks for: a command with its options, or a text (help) to print.
 struct Invocation {

@@ -16,11 +16,12 @@ std::unique_ptr<Progress> make_progress(const Context& context) {
 
 }  // namespace
 
-Display::Display(Context& context) : progress_(make_progress(context)), timer_(context.loop()) {
-  signals_.emplace(context.loop(), cancel_, [this, &context](std::string_view text) {
-    if (context.options().json) context.note(text);
-    progress_->say(text);
-  });
+Display::Display(Context& context, bool stops_on_signals) : progress_(make_progress(context)), timer_(context.loop()) {
+  if (stops_on_signals)
+    signals_.emplace(context.loop(), cancel_, [this, &context](std::string_view text) {
+      if (context.options().json) context.note(text);
+      progress_->say(text);
+    });
   if (context.out().live && !context.options().json) wait();
 }
 

@@ -14,7 +14,8 @@ namespace pipeline::cli {
 /// Shows events on standard output, as the options and the terminal ask for, until it is closed or destroyed.
 class Display {
  public:
-  explicit Display(Context& context);
+  /// @param stops_on_signals else those are the caller's matter
+  explicit Display(Context& context, bool stops_on_signals = true);
   ~Display();
   Progress& progress() { return *progress_; }
   CancelSource& cancel() { return cancel_; }

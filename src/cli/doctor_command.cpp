@@ -240,7 +240,7 @@ class Doctor {
     try {
       std::size_t dead = 0;
       const auto runs = context_.runs(*state).runs();
-      for (const auto& run : runs) dead += run.status == RunStatus::running && !run.driver.alive();
+      for (const auto& run : runs) dead += run.status == RunStatus::running && !run.driver.may_live();
       if (dead) {
         add("state", Level::warn, counted(dead, "run") + " died without an end, in " + shown_path(*state),
             {"the next `pipe run` there, or `pipe clean --containers`, removes what they left"});

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.hpp"
+#include "cli/progress.hpp"
 #include "cli/session.hpp"
 #include "core/file.hpp"
 #include "docker/engine_api.hpp"
@@ -223,6 +224,12 @@ nlohmann::json warnings_json(const std::vector<Diagnostic>& warnings) {
   for (const Diagnostic& each : warnings)
     list.push_back({{"code", each.code}, {"message", each.message}, {"line", each.span.line}, {"suggestion", each.suggestion}});
   return list;
+}
+
+void tell_gpu_warnings(Session& session, Progress& progress) {
+  const auto& context = session.context;
+  for (const auto& warning : warnings_json(check_gpus(session, [&](std::string_view text) { progress.say(text); })))
+    if (context.options().json) context.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
 }
 
 }  // namespace pipeline::cli

@@ -17,6 +17,7 @@
 namespace pipeline::cli {
 
 class Session;
+class Progress;
 
 /// Where the steps would run, as far as it is known.
 struct Surroundings {
@@ -40,6 +41,9 @@ std::vector<Diagnostic> sort_out(const PipelineSpec& pipeline, std::vector<Diagn
 
 /// check_gpu_steps() and sort_out() for a session: looks at this machine and at the engine, if any step needs it.
 std::vector<Diagnostic> check_gpus(Session& session, const Say& say);
+
+/// check_gpus(), its warnings shown, or with JSON printed as events.
+void tell_gpu_warnings(Session& session, Progress& progress);
 
 /// `[{code, message, line, suggestion}]`
 nlohmann::json warnings_json(const std::vector<Diagnostic>& warnings);

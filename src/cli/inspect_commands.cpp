@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/drivers.hpp"
 #include "cli/progress.hpp"
 #include "cli/recorded_steps.hpp"
 #include "cli/summary.hpp"
@@ -32,6 +33,8 @@ json run_json(const store::RunRecord& run) {
              {"reused", run.cached},
              {"failed", run.failed},
              {"parameters", json::parse(run.parameters, nullptr, false)}};
+  if (const auto& lease = run.driver.lease; run.driver.is_elsewhere())
+    entry["driver"] = {{"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}};
   if (!run.git_commit.empty()) entry["git"] = {{"commit", run.git_commit}, {"dirty", run.git_dirty}};
   return entry;
 }
@@ -71,15 +74,17 @@ json step_json(store::RunStore& runs, store::ArtifactStore& artifacts, const sto
   return entry;
 }
 
-/// What the record says, unless the process that made the run is gone without a word.
-std::string status_of(const store::RunRecord& run) {
-  return run.status == RunStatus::running && !run.driver.alive() ? "died" : std::string(to_string(run.status));
+/// What the record says, unless who drove the run is gone without a word.
+std::string status_of(Drivers& drivers, const store::RunRecord& run) {
+  if (run.status != RunStatus::running) return std::string(to_string(run.status));
+  const auto life = drivers.life_of(run);
+  return life == Drivers::Life::gone ? "died" : life == Drivers::Life::unknown ? "unknown" : "running";
 }
 
 std::string took_of(const store::RunRecord& run) { return run.status == RunStatus::running ? "" : format_duration(run.took); }
 
-std::string show_text(store::RunStore& runs, const store::RunRecord& run, const Paint& paint) {
-  std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " + paint(colour_of(run.status), status_of(run));
+std::string show_text(Drivers& drivers, store::RunStore& runs, const store::RunRecord& run, const Paint& paint) {
+  std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " + paint(colour_of(run.status), status_of(drivers, run));
   if (run.status != RunStatus::running) text += " in " + format_duration(run.took);
   text += "\n";
   const auto line = [&](const char* name, const std::string& value) {
@@ -87,6 +92,7 @@ std::string show_text(store::RunStore& runs, const store::RunRecord& run, const 
   };
   line("file:         ", run.file);
   line("orchestrator: ", run.orchestrator);
+  if (run.driver.is_elsewhere() && run.status == RunStatus::running) line("driver:       ", drivers.described(run));
   line("started:      ", format_time(run.started));
   if (run.parameters != "{}") line("parameters:   ", run.parameters);
   if (!run.git_commit.empty()) line("git commit:   ", run.git_commit + (run.git_dirty ? " and changes that are not committed" : ""));
@@ -160,12 +166,13 @@ ExitCode runs_command(Context& context) {
     return ExitCode::ok;
   }
   if (list.empty()) context.note("no run has been made yet");
+  Drivers drivers(context);
   Table table;
   table.add({"RUN", "PIPELINE", "STATUS", "STARTED", "TIME", "STEPS", "REUSED", "FAILED"});
   for (const auto& run : list)
     table.add({run.id,
                run.pipeline,
-               {status_of(run), colour_of(run.status)},
+               {status_of(drivers, run), colour_of(run.status)},
                format_time(run.started),
                took_of(run),
                std::to_string(run.steps),
@@ -179,7 +186,8 @@ ExitCode show_command(Context& context) {
   auto& runs = context.existing_runs();
   const auto run = context.find_run(runs);
   if (!context.options().json) {
-    context.print(show_text(runs, run, context.paint()));
+    Drivers drivers(context);
+    context.print(show_text(drivers, runs, run, context.paint()));
     return ExitCode::ok;
   }
   auto entry = run_json(run);

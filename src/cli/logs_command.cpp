@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/drivers.hpp"
 #include "cli/recorded_steps.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -83,22 +84,22 @@ class GrowingFile {
   Descriptor file_, changes_;
 };
 
-bool goes_on(store::RunStore& runs, const std::string& run_id) {
+bool goes_on(Drivers& drivers, store::RunStore& runs, const std::string& run_id) {
   const auto run = runs.find_run(run_id);
-  return run && run->status == RunStatus::running && run->driver.alive();
+  return run && drivers.goes_on(*run);
 }
 
 bool has_ended(const store::StepRecord& step) { return step.status != StepStatus::pending && step.status != StepStatus::running; }
 
 /// Prints the log of an attempt, to the attempt's end if `follow`.
-void print_attempt(const Context& context, store::RunStore& runs, const store::AttemptRecord& attempt, bool follow) {
+void print_attempt(const Context& context, Drivers& drivers, store::RunStore& runs, const store::AttemptRecord& attempt, bool follow) {
   const auto path = runs.log_file(attempt.log);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return;  // An attempt that printed nothing, since it could not be started.
   LogPrinter printer(context, attempt.step, attempt.number);
   GrowingFile file(path);
   const auto is_over = [&] {
-    if (!goes_on(runs, attempt.run)) return true;
+    if (!goes_on(drivers, runs, attempt.run)) return true;
     const auto all = runs.attempts(attempt.run, attempt.step);
     const auto now = std::ranges::find(all, attempt.number, &store::AttemptRecord::number);
     return now == all.end() || now->ended != WallTime{};
@@ -112,13 +113,13 @@ void print_attempt(const Context& context, store::RunStore& runs, const store::A
 }
 
 /// One attempt after the other as they come, until the step has ended.
-void follow(const Context& context, store::RunStore& runs, const std::string& run, const std::string& name, unsigned number) {
+void follow(const Context& context, Drivers& drivers, store::RunStore& runs, const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
-    const bool over = !goes_on(runs, run) || has_ended(recorded_step(runs, *runs.find_run(run), name));
+    const bool over = !goes_on(drivers, runs, run) || has_ended(recorded_step(runs, *runs.find_run(run), name));
     auto attempts = runs.attempts(run, name);
     std::erase_if(attempts, [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
     for (const auto& attempt : attempts) {
-      print_attempt(context, runs, attempt, true);
+      print_attempt(context, drivers, runs, attempt, true);
       number = attempt.number + 1;
     }
     if (over) return;
@@ -132,6 +133,7 @@ ExitCode logs_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
   const auto run = context.find_run(runs);
+  Drivers drivers(context);
   auto step = recorded_step(runs, run, options.step);
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {
@@ -140,7 +142,7 @@ ExitCode logs_command(Context& context) {
   }
   if (options.follow && step.status != StepStatus::cached && options.attempt == 0) {
     const auto attempts = runs.attempts(origin, step.name);
-    follow(context, runs, origin, step.name, attempts.empty() ? 1 : attempts.back().number);
+    follow(context, drivers, runs, origin, step.name, attempts.empty() ? 1 : attempts.back().number);
     return ExitCode::ok;
   }
   const auto attempts = runs.attempts(origin, step.name);
@@ -154,7 +156,7 @@ ExitCode logs_command(Context& context) {
   if (wanted == attempts.end())
     throw InputError("'" + step.name + "' has no attempt " + std::to_string(options.attempt) + " in run " + origin + ", only " +
                      counted(attempts.size(), "attempt"));
-  print_attempt(context, runs, *wanted, options.follow);
+  print_attempt(context, drivers, runs, *wanted, options.follow);
   return ExitCode::ok;
 }
 

@@ -37,6 +37,8 @@ struct Options {
   std::string execution_mode;            ///< Empty: the file's.
   unsigned jobs = 0;
   bool no_cache = false;
+  bool detach = false;
+  std::string service_account = "pipe";  ///< Of the driver of a run with `detach`.
   bool verbose = false;
   std::filesystem::path template_dir;
 

@@ -26,6 +26,7 @@ void use_profile(Options& options) {
   fill("--namespace", options.name_space, profile.name_space);
   fill("--jobs", options.jobs, profile.jobs);
   fill("--state", options.state, profile.state);
+  fill("--service-account", options.service_account, profile.service_account);
   options.claim = profile.claim;
   options.claim_path = profile.claim_path;
   options.artifact_store = profile.artifact_store;
@@ -57,6 +58,7 @@ ExitCode profiles_command(Context& context) {
          {"state", profile.state.string()},
          {"claim", profile.claim},
          {"artifact_store", profile.artifact_store.is_given() ? "s3://" + profile.artifact_store.bucket + "/" + profile.artifact_store.prefix : ""},
+         {"service_account", profile.service_account},
          {"jobs", profile.jobs},
          {"file", profile.file.string()}});
   }

@@ -4,7 +4,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
+#include "cli/drivers.hpp"
 #include "cli/gpu_checks.hpp"
+#include "cli/held_lease.hpp"
 #include "cli/invocation.hpp"
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
@@ -83,21 +85,6 @@ std::string identity_of(const Session& session) {
       .dump();
 }
 
-/// What the spec and the choice of the code files were made from.
-std::vector<std::filesystem::path> sources_of(Session& session) {
-  const auto& pipeline = session.pipeline();
-  std::set<std::filesystem::path> sources(pipeline.sources.begin(), pipeline.sources.end());
-  std::set<const spec::CodeSet*> seen;
-  for (const auto* step : session.selected_steps()) {
-    const auto& set = session.resolver().code_of(*step);
-    if (seen.insert(&set).second) sources.insert(set.looked_at.begin(), set.looked_at.end());
-  }
-  std::error_code ignored;
-  if (const auto& folder = session.context.options().template_dir; !folder.empty())
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) sources.insert(entry.path());
-  return {sources.begin(), sources.end()};
-}
-
 /// The run, if nothing has changed since an earlier one: found out without reading the pipeline.
 std::optional<engine::RunSummary> run_again(Session& session, Display& display, const engine::RunOptions& options) {
   if (!options.use_cache) return std::nullopt;
@@ -113,14 +100,15 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display, 
 }
 
 /// @param resumed the run that is to go on; empty: one begins
-ExitCode drive(Context& context, const std::string& resumed) {
+/// @param detached of a run that has been driven elsewhere, where it is known to have no driver any more
+ExitCode drive(Context& context, const std::string& resumed, Detached* detached = nullptr) {
   // The state of the source takes libgit2 some milliseconds: asked for beside the rest.
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] { return vcs::source_state(folder); });
-  Session session(context, resumed);
-  bury_dead_runs(context, session.runs, resumed);
+  Session session(context, resumed, detached);
+  bury_dead_runs(context, session.runs, resumed, detached ? resumed : "");
   engine::RunOptions options{
       .jobs = context.options().jobs, .use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
-  options.identity = identity_of(session);
+  if (!detached) options.identity = identity_of(session);
   if (const auto state = source.get()) {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
@@ -130,13 +118,14 @@ ExitCode drive(Context& context, const std::string& resumed) {
   options.resume = !resumed.empty();
   auto outcome = options.resume ? std::nullopt : run_again(session, display, options);
   if (!outcome) {
-    options.sources = sources_of(session);
-    require_engine(session);
-    for (const auto& warning : warnings_json(check_gpus(session, [&](std::string_view text) { display.progress().say(text); })))
-      if (context.options().json) context.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
+    options.sources = session.sources();
+    if (!detached) {
+      require_engine(session);
+      tell_gpu_warnings(session, display.progress());
+    }
     options.is_task = session.is_task();
     options.machine = session.machine_in_use();
-    keep_invocation(session.runs, session.run_id, context.options());
+    if (!detached) keep_invocation(session.runs, session.run_id, context.options());
     outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(),
                                         display.progress(), display.cancel(), options));
   }
@@ -155,21 +144,30 @@ ExitCode drive(Context& context, const std::string& resumed) {
 
 }  // namespace
 
-ExitCode run_command(Context& context) { return drive(context, {}); }
+ExitCode run_command(Context& context) { return context.options().detach ? detach_command(context) : drive(context, {}); }
 
 ExitCode resume_command(Context& context) {
   auto& runs = context.existing_runs();
   const auto run = context.find_run(runs);
-  if (run.status == RunStatus::running && run.driver.alive())
-    throw InputError("run " + run.id + " goes on: process " + std::to_string(run.driver.pid) + " drives it",
-                     "`" + context.options().name + " logs " + run.id + " -f` follows it");
+  const std::string follow = "`" + context.options().name + " logs " + run.id + " STEP -f` follows it";
+  Drivers drivers(context);
+  if (drivers.goes_on(run)) {
+    if (drivers.life_of(run) == Drivers::Life::unknown)
+      throw EnvironmentError("it cannot be told whether run " + run.id + " goes on, which " + name_of(run.driver) + " drives: " + drivers.silence());
+    throw InputError("run " + run.id + " goes on: " + name_of(run.driver) + " drives it", follow);
+  }
   if (run.status != RunStatus::running && run.status != RunStatus::interrupted)
     throw InputError("run " + run.id + " has ended: " + std::string(to_string(run.status)),
                      "`" + context.options().name + " run` runs what did not succeed, and what has changed");
   auto options = invocation_of(runs, run.id, context.options());
   if (!options) throw InputError("it was not kept how run " + run.id + " was begun", "`" + context.options().name + " run` reuses what it has made");
   Context again(std::move(*options));
-  return drive(again, run.id);
+  auto detached = detached_of(runs, run.id);
+  if (!detached || !run.driver.is_elsewhere()) return drive(again, run.id, detached ? &*detached : nullptr);
+  HeldLease lease(again, run.driver.lease);
+  const auto code = drive(again, run.id, &*detached);
+  lease.is_done();
+  return code;
 }
 
 }  // namespace pipeline::cli

@@ -38,12 +38,12 @@ bool someone_listens(const std::string& path) {
 
 }  // namespace
 
-Session::Session(Context& c, std::string id)
+Session::Session(Context& c, std::string id, Detached* detached)
     : context(c),
       file(c.pipeline_file()),
       run_id(id.empty() ? new_run_id() : std::move(id)),
       runs(c.runs(c.state_beside(file))),
-      orchestrator(make_places(c.options().orchestrator, [this](const std::string& name) {
+      orchestrator(make_places(c.options().orchestrator, [this, detached](const std::string& name) {
         return make_orchestrator(context, name,
                                  {.root = file.parent_path(),
                                   .state = runs.folder(),
@@ -53,7 +53,9 @@ Session::Session(Context& c, std::string id)
                                   .name_space = context.options().name_space,
                                   .claim = context.options().claim,
                                   .claim_path = context.options().claim_path,
-                                  .artifact_store = context.options().artifact_store});
+                                  .artifact_store = context.options().artifact_store,
+                                  .owner = detached ? detached->owner : "",
+                                  .images = detached ? &detached->images : nullptr});
       })) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
     const auto& set = resolver().code_of(step);
@@ -97,6 +99,19 @@ spec::CodeResolver& Session::resolver() {
   return *resolver_;
 }
 
+std::vector<std::filesystem::path> Session::sources() {
+  std::set<std::filesystem::path> sources(pipeline().sources.begin(), pipeline().sources.end());
+  std::set<const spec::CodeSet*> seen;
+  for (const auto* step : selected_steps()) {
+    const auto& set = resolver().code_of(*step);
+    if (seen.insert(&set).second) sources.insert(set.looked_at.begin(), set.looked_at.end());
+  }
+  std::error_code ignored;
+  if (const auto& folder = context.options().template_dir; !folder.empty())
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) sources.insert(entry.path());
+  return {sources.begin(), sources.end()};
+}
+
 std::vector<const StepSpec*> Session::selected_steps() {
   std::vector<const StepSpec*> selected;
   for (const auto i : engine::select_steps(pipeline(), context.options().step)) selected.push_back(&pipeline().steps[i]);
@@ -126,19 +141,22 @@ void require_engine(Session& session) {
   context.await(engine.info());  // Its error says what was tried, and how to go without an engine.
 }
 
-std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs, const std::string& resumed) {
-  auto dead = runs.mark_dead_runs();
-  std::set<std::tuple<std::string, std::string, std::string>> places;  // orchestrator, and its cluster's context and namespace
+std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs, const std::string& resumed, const std::string& gone) {
+  auto dead = runs.mark_dead_runs(gone);
+  // Orchestrator, its cluster's context and namespace, and whose Jobs there.
+  std::set<std::tuple<std::string, std::string, std::string, std::string>> places;
   for (const auto& run : dead) {
     const auto options = invocation_of(runs, run.id, context.options()).value_or(context.options());
     std::istringstream names(run.orchestrator);  // `local, kubernetes`
-    for (std::string name; std::getline(names >> std::ws, name, ',');) places.emplace(name, options.context, options.name_space);
+    const auto detached = detached_of(runs, run.id);
+    for (std::string name; std::getline(names >> std::ws, name, ',');)
+      places.emplace(name, options.context, options.name_space, detached ? detached->owner : "");
     std::error_code ignored;
     if (run.id != resumed) std::filesystem::remove_all(engine::work_folder(runs, run.id), ignored);
   }
-  for (const auto& [name, cluster, name_space] : places) {
+  for (const auto& [name, cluster, name_space, owner] : places) {
     try {
-      const auto place = make_orchestrator(context, name, {.state = runs.folder(), .context = cluster, .name_space = name_space});
+      const auto place = make_orchestrator(context, name, {.state = runs.folder(), .context = cluster, .name_space = name_space, .owner = owner});
       const bool can_join = place->capabilities().outlives_driver;
       context.await(place->remove_orphans([&](const std::string& id) {
         if (id == resumed) return can_join;

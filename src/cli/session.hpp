@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/context.hpp"
+#include "cli/detached.hpp"
 #include "engine/run.hpp"
 #include "orchestrators/factory.hpp"
 #include "spec/pipeline_file.hpp"
@@ -18,7 +19,8 @@ class Session {
  public:
   /// Opens the state of the pipeline file that the options name. The file itself is read when it is asked for.
   /// @param run_id of a run that goes on; empty: of one that begins
-  explicit Session(Context& context, std::string run_id = {});
+  /// @param detached of a run that is or was to be driven elsewhere: its images are filled in, or taken from there; outlives this object
+  explicit Session(Context& context, std::string run_id = {}, Detached* detached = nullptr);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -38,6 +40,8 @@ class Session {
   spec::CodeResolver& resolver();
   const engine::CodeProvider& code() const { return code_; }
 
+  /// What the spec and the choice of the code files were made from.
+  std::vector<std::filesystem::path> sources();
   /// The steps that `--step` asks for, what they need included; all without it. Throws InputError for an unknown one.
   std::vector<const StepSpec*> selected_steps();
 
@@ -59,6 +63,7 @@ void require_engine(Session& session);
 
 /// Runs whose driver has died become interrupted, and what they have left outside is removed. Returns them.
 /// @param resumed the run that is to go on: what can be joined of it stays
-std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs, const std::string& resumed = {});
+/// @param gone a run that is driven elsewhere, and whose driver is known to be dead
+std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs, const std::string& resumed = {}, const std::string& gone = {});
 
 }  // namespace pipeline::cli

@@ -15,7 +15,8 @@ Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& p
   record_.parameters = nlohmann::json(pipeline.parameters).dump();
   record_.git_commit = options.git_commit;
   record_.git_dirty = options.git_dirty;
-  record_.driver = store::ProcessId::self();
+  record_.driver = options.driver;
+  if (!record_.driver.is_elsewhere()) record_.driver.process = store::ProcessId::self();
 }
 
 store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status, const std::string& key) const {
@@ -48,7 +49,9 @@ std::map<std::string, CutOff> Journal::run_resumed(const std::string& orchestrat
   std::map<std::string, CutOff> cut_off;
   runs_.transaction([&] {
     const auto before = runs_.find_run(record_.id);
-    if (!before || before->status == RunStatus::running) throw InputError("run " + record_.id + " goes on: another process has just resumed it");
+    const bool is_ours = before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
+    if (!before || (before->status == RunStatus::running && !is_ours))
+      throw InputError("run " + record_.id + " goes on: another process has just resumed it");
     record_.orchestrator = orchestrator;
     record_.started = before->started;
     record_.took = before->took;

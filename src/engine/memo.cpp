@@ -114,7 +114,7 @@ Task<std::optional<RunSummary>> run_by_memo(std::string identity, Orchestrator& 
   record.id = options.run_id;
   record.git_commit = options.git_commit;
   record.git_dirty = options.git_dirty;
-  record.driver = store::ProcessId::self();
+  record.driver = {store::ProcessId::self(), {}};
   record.same_as = earlier;
   record.status = RunStatus::succeeded;
   record.started = started;

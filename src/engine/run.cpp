@@ -55,6 +55,7 @@ class Run {
   }
 
   Task<RunSummary> execute();
+  Task<> hand_over();
 
  private:
   struct State {
@@ -73,6 +74,7 @@ class Run {
   std::string places(const std::vector<const StepSpec*>& steps) const;
 
   void check_secrets() const;
+  Task<> check(const std::vector<const StepSpec*>& steps);
   void note_sources();
   Task<> sweep();
   Task<> prefetch();
@@ -154,12 +156,31 @@ void Run::check_secrets() const {
   }
 }
 
-Task<RunSummary> Run::execute() {
+Task<> Run::check(const std::vector<const StepSpec*>& steps) {
   check_secrets();
-  const auto steps = specs(StepStatus::pending);
   co_await gpus_.check(steps, pipeline_.file);
   auto obstacles = co_await orchestrator_.check(steps);
   refuse(std::move(obstacles), pipeline_.file);
+}
+
+Task<> Run::hand_over() {
+  const auto steps = specs(StepStatus::pending);
+  co_await check(steps);
+  const CancelSource::Listener builds(user_, [this](StopLevel level) { building_.stop(level); });
+  for (StepIndex i = 0; i < selected_.size(); ++i) start_preparing(i);
+  while (active_ > 0) {
+    wake_.close();
+    co_await wake_.wait();
+  }
+  co_await orchestrator_.settle();
+  for (const auto& state : states_)
+    if (state.prepare_error) std::rethrow_exception(state.prepare_error);
+  journal_.run_began(places(steps), steps);
+}
+
+Task<RunSummary> Run::execute() {
+  const auto steps = specs(StepStatus::pending);
+  co_await check(steps);
   if (options_.resume) {
     for (auto& [step, cut_off] : journal_.run_resumed(places(steps), steps)) states_[position_.at(step)].cut_off = std::move(cut_off);
   } else {
@@ -474,6 +495,12 @@ Task<RunSummary> run(const PipelineSpec& pipeline, Orchestrator& orchestrator, s
                      store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options) {
   Run run(pipeline, orchestrator, runs, artifacts, stats, code, events, cancel, std::move(options), co_await asio::this_coro::executor);
   co_return co_await run.execute();
+}
+
+Task<> hand_over(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
+                 store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options) {
+  Run run(pipeline, orchestrator, runs, artifacts, stats, code, events, cancel, std::move(options), co_await asio::this_coro::executor);
+  co_await run.hand_over();
 }
 
 }  // namespace pipeline::engine

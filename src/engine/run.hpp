@@ -36,6 +36,8 @@ struct RunOptions {
   std::vector<std::filesystem::path> sources;  ///< What the spec was made from, besides the steps' code.
   bool is_task = false;             ///< An ECS task: what its containers hold at a time has to be there, they do not wait for one another's GPUs.
   gpu::Machine* machine = nullptr;  ///< NVML, if it is in use already; must outlive the run.
+  store::Driver driver =
+      {};  ///< Whose Lease this process holds; without one the run is this process's. With resume: the run may be one of it already.
 };
 
 struct RunSummary {
@@ -50,6 +52,11 @@ struct RunSummary {
 /// the run from starting.
 Task<RunSummary> run(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
                      store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options);
+
+/// All that run() does before the first step begins, and what all steps run in; then records the run as one of `options.driver`, which goes on with it by
+/// run() with `resume`. Throws BuildError, too, and whatever it throws, nothing is recorded.
+Task<> hand_over(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
+                 store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options);
 
 /// What a run would do with a step.
 struct StepPlan {

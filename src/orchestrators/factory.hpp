@@ -17,7 +17,7 @@ struct OrchestratorOptions {
   std::string claim;                ///< PersistentVolumeClaim that holds `claim_path`, in which `state` is; empty: nodes see the folder itself.
   std::filesystem::path claim_path;
   ArtifactStoreSettings artifact_store = {};  ///< Through which pods get files and give them back, in the place of a claim.
-  std::string owner;            ///< Whose Jobs these are, where owner_of() would say something else; empty: it is right.
+  std::string owner;                          ///< Whose Jobs these are, where owner_of() would say something else; empty: it is right.
   ImageLock* images = nullptr;  ///< Of a cluster's steps. Empty: filled by prepare(); else what is in it is what they run in, and no engine is asked.
 };
 

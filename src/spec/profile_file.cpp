@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Strings = std::vector<std::string>;
 
-const Strings profile_keys{"description", "orchestrator", "context", "namespace", "registry", "state", "claim", "artifact_store", "jobs", "settings"};
+const Strings profile_keys{"description", "orchestrator",   "context",         "namespace", "registry", "state",
+                           "claim",       "artifact_store", "service_account", "jobs",      "settings"};
 const Strings claim_keys{"name", "path"};
 const Strings store_keys{"bucket", "endpoint", "pod_endpoint", "region", "path_style", "certificate_authority", "aws_profile"};
 
@@ -87,6 +88,8 @@ Profile read_profile(const Value& map, const fs::path& file, Diagnostics& diagno
       profile.context = read_text("context", value, formats::word, diagnostics).value_or("");
     else if (key.scalar == "namespace")
       profile.name_space = read_text("namespace", value, formats::word, diagnostics).value_or("");
+    else if (key.scalar == "service_account")
+      profile.service_account = read_text("service_account", value, formats::word, diagnostics).value_or("");
     else if (key.scalar == "registry")
       registry = &value;
     else if (key.scalar == "jobs")

@@ -21,6 +21,7 @@ struct Profile {
   std::string context, name_space;
   std::filesystem::path state;  ///< Where runs and artifacts are kept; relative to the file.
   unsigned jobs = 0;
+  std::string service_account;       ///< Of a driver in the cluster.
   std::string claim;                 ///< PersistentVolumeClaim, through which pods see `state` ...
   std::filesystem::path claim_path;  ///< ... and where this machine sees what is in it; relative to the file.
   ArtifactStoreSettings artifact_store;

@@ -46,6 +46,24 @@ constexpr const char* migrations[] = {"ALTER TABLE attempts ADD COLUMN gpus TEXT
 std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
 WallTime to_time(std::int64_t milliseconds) { return WallTime(std::chrono::milliseconds(milliseconds)); }
 
+/// A Lease takes the place of when a process was started, which is never JSON.
+std::string write_driver(const Driver& driver) {
+  const auto& [context, name_space, name] = driver.lease;
+  return driver.is_elsewhere() ? nlohmann::json{context, name_space, name}.dump() : driver.process.started;
+}
+
+Driver read_driver(std::int64_t pid, std::string text) {
+  Driver driver;
+  if (!text.starts_with('[')) {
+    driver.process = {pid, std::move(text)};
+    return driver;
+  }
+  const auto lease = nlohmann::json::parse(text, nullptr, false);
+  if (lease.is_array() && lease.size() == 3 && lease[0].is_string() && lease[1].is_string() && lease[2].is_string())
+    driver.lease = {lease[0], lease[1], lease[2]};
+  return driver;
+}
+
 RunRecord read_run(const Statement& row) {
   RunRecord run{.id = row.text(0),
                 .pipeline = row.text(1),
@@ -58,7 +76,7 @@ RunRecord read_run(const Statement& row) {
   run.started = to_time(row.integer(8));
   run.ended = to_time(row.integer(9));
   run.took = std::chrono::milliseconds(row.integer(10));
-  run.driver = {row.integer(11), row.text(12)};
+  run.driver = read_driver(row.integer(11), row.text(12));
   run.same_as = row.text(13);
   run.steps = static_cast<std::size_t>(row.integer(14));
   run.cached = static_cast<std::size_t>(row.integer(15));
@@ -118,6 +136,14 @@ std::string boot() {
   return read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" + std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
 }
 
+/// Names come from the database, and a path that leads out of the folder would be removed or shown.
+std::filesystem::path below(const std::string& name) {
+  std::filesystem::path relative(name);
+  if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
+    throw EnvironmentError("'" + name + "' is no name of a log");
+  return relative;
+}
+
 }  // namespace
 
 ProcessId ProcessId::self() { return {getpid(), boot() + ":" + start_ticks(getpid())}; }
@@ -142,14 +168,21 @@ RunStore::RunStore(const std::filesystem::path& folder)
 RunStore::~RunStore() = default;
 RunStore::RunStore(RunStore&&) noexcept = default;
 
-const std::filesystem::path& RunStore::folder() const { return self_->folder; }
-std::filesystem::path RunStore::log_file(const std::string& name) const {
-  const std::filesystem::path relative(name);
-  // Names come from the database, and a path that leads out of the folder would be removed or shown.
-  if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
-    throw EnvironmentError("'" + name + "' is no name of a log");
-  return self_->folder / "logs" / relative;
+void RunStore::share() {
+  self_->database.execute("PRAGMA busy_timeout = 3000");
+  try {
+    self_->database.execute("PRAGMA journal_mode = DELETE");
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(
+        "the run store in " + folder().string() + " cannot be shared with other machines while another process has it open: " + error.what(),
+        {"try again when no other `pipe` uses this state folder"});
+  }
+  self_->database.execute("PRAGMA busy_timeout = 30000");
 }
+
+const std::filesystem::path& RunStore::folder() const { return self_->folder; }
+std::filesystem::path RunStore::log_file(const std::string& name) const { return self_->folder / "logs" / below(name); }
+std::filesystem::path RunStore::kept_folder(const std::string& run) const { return self_->folder / "detached" / below(run); }
 
 void RunStore::transaction(const std::function<void()>& work) {
   if (self_->in_transaction) return work();
@@ -172,14 +205,14 @@ void RunStore::transaction(const std::function<void()>& work) {
 void RunStore::add_run(const RunRecord& run) {
   self_->database.prepare("INSERT INTO runs (" RUN_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
       .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit, run.git_dirty, static_cast<int>(run.status),
-            to_integer(run.started), to_integer(run.ended), run.took.count(), run.driver.pid, run.driver.started, run.same_as, run.steps, run.cached,
-            run.failed)
+            to_integer(run.started), to_integer(run.ended), run.took.count(), run.driver.process.pid, write_driver(run.driver), run.same_as,
+            run.steps, run.cached, run.failed)
       .run();
 }
 
 void RunStore::resume_run(const RunRecord& run) {
   self_->database.prepare("UPDATE runs SET status = ?2, ended = 0, orchestrator = ?3, driver_pid = ?4, driver_started = ?5, steps = ?6 WHERE id = ?1")
-      .bind(run.id, static_cast<int>(RunStatus::running), run.orchestrator, run.driver.pid, run.driver.started, run.steps)
+      .bind(run.id, static_cast<int>(RunStatus::running), run.orchestrator, run.driver.process.pid, write_driver(run.driver), run.steps)
       .run();
 }
 
@@ -320,13 +353,13 @@ std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std:
   return found;
 }
 
-std::vector<RunRecord> RunStore::mark_dead_runs() {
+std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
   std::vector<RunRecord> dead;
   {
     auto row = self_->database.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE status = ?1");
     row.bind(static_cast<int>(RunStatus::running));
     while (row.step())
-      if (auto run = read_run(row); !run.driver.alive()) dead.push_back(std::move(run));
+      if (auto run = read_run(row); run.id == gone || !run.driver.may_live()) dead.push_back(std::move(run));
   }
   if (dead.empty()) return dead;
   transaction([&] {
@@ -360,9 +393,11 @@ void RunStore::remove_run(const std::string& run, bool keep_cache) {
     }
     if (!keep_cache) self_->database.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
     remove_blob(invocation_kind, run);
+    remove_blob(detached_kind, run);
     self_->database.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
   });
   remove_tree(log_file(run));
+  remove_tree(kept_folder(run));
 }
 
 std::vector<Digest> RunStore::referenced_artifacts() {

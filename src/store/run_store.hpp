@@ -26,6 +26,22 @@ struct ProcessId {
   bool alive() const;
 };
 
+/// A Lease of a cluster, and the Job of the same name whose pods take it.
+struct LeaseId {
+  std::string context;  ///< Of the kubeconfig of whoever began the run; empty: its current one.
+  std::string name_space, name;
+  bool operator==(const LeaseId&) const = default;
+};
+
+/// Who drives a run: a process of this machine; or, if a Lease is named, whoever holds it.
+struct Driver {
+  ProcessId process;
+  LeaseId lease;
+  bool is_elsewhere() const { return !lease.name.empty(); }
+  /// False if it is known from here to be dead: of what is elsewhere, nothing is.
+  bool may_live() const { return is_elsewhere() || process.alive(); }
+};
+
 struct RunRecord {
   std::string id, pipeline, orchestrator;
   std::string file;        ///< The pipeline's file, absolute.
@@ -35,7 +51,7 @@ struct RunRecord {
   RunStatus status = RunStatus::running;
   WallTime started{}, ended{};       ///< ended: 0 while it runs.
   std::chrono::milliseconds took{};  ///< By the monotonic clock.
-  ProcessId driver;
+  Driver driver;
   std::string same_as;  ///< A run that reused every step of another one keeps no rows of its own.
   std::size_t steps = 0, cached = 0, failed = 0;
 };
@@ -85,6 +101,8 @@ struct CacheEntry {
 
 /// Kind of the blob, one a run, that goes with its run.
 inline constexpr const char* invocation_kind = "invocation";
+/// Likewise, of a run that was handed to a driver elsewhere.
+inline constexpr const char* detached_kind = "detached";
 
 /// Throws EnvironmentError when the folder or database cannot be used (no permission, disk full, damaged, made by a newer version).
 class RunStore {
@@ -94,8 +112,13 @@ class RunStore {
   ~RunStore();
   RunStore(RunStore&&) noexcept;
 
+  /// From now on processes of several machines may use it, on a file system with POSIX locks: a write-ahead log wants memory that all of them share.
+  /// For good. Throws EnvironmentError if somebody has it open.
+  void share();
+
   const std::filesystem::path& folder() const;
-  std::filesystem::path log_file(const std::string& name) const;  ///< folder/logs/name
+  std::filesystem::path log_file(const std::string& name) const;    ///< folder/logs/name
+  std::filesystem::path kept_folder(const std::string& run) const;  ///< folder/detached/run: the files of a run that is driven elsewhere.
 
   /// All that `work` writes is committed together, or not at all if it throws.
   void transaction(const std::function<void()>& work);
@@ -120,7 +143,8 @@ class RunStore {
   std::vector<StepRecord> steps(const std::string& run);  ///< In the order of the file; follows same_as.
   std::vector<AttemptRecord> attempts(const std::string& run, const std::string& step);
   /// Runs recorded as running whose driver is dead become interrupted; returns them.
-  std::vector<RunRecord> mark_dead_runs();
+  /// @param gone a run whose driver is known to be dead, whatever may_live() says
+  std::vector<RunRecord> mark_dead_runs(const std::string& gone = {});
   /// Removes runs and what belongs to them alone: steps, attempts, logs, cache entries they made (unless `keep_cache`).
   void remove_run(const std::string& run, bool keep_cache);
   /// Every artifact digest that a run or a cache entry names.

@@ -49,6 +49,14 @@ TEST(Arguments, options_have_their_defaults) {
   EXPECT_EQ(parse_arguments({"show"}).options.run, "latest");
 }
 
+TEST(Arguments, a_run_may_be_detached) {
+  const auto options = parse_arguments({"run", "-o", "kubernetes", "--detach", "--service-account", "runner"}).options;
+  EXPECT_TRUE(options.detach);
+  EXPECT_EQ(options.service_account, "runner");
+  EXPECT_EQ(parse_arguments({"run"}).options.service_account, "pipe");
+  EXPECT_EQ(parse_arguments({"help"}).text.find("__drive"), std::string::npos);
+}
+
 TEST(Arguments, options_may_stand_before_the_file_and_a_parameter_does_not_swallow_it) {
   EXPECT_EQ(parse_arguments({"run", "-p", "a=1", "other.yaml"}).options.file, "other.yaml");
   EXPECT_EQ(parse_arguments({"run", "--param=a=1", "-p", "b=2", "-o", "local", "other.yaml"}).options.parameters.size(), 2u);

@@ -56,6 +56,16 @@ StepSpec step(std::string name, std::vector<std::string> from = {}, std::vector<
 class RunTest : public ::testing::Test {
  protected:
   RunSummary run(RunOptions options = {}) {
+    return with_all(std::move(options), [](auto&... all) { return engine::run(all...); });
+  }
+  void hand_over(RunOptions options) {
+    with_all(std::move(options), [](auto&... all) -> Task<RunSummary> {
+      co_await engine::hand_over(all...);
+      co_return RunSummary{};
+    });
+  }
+  template <class Do>
+  RunSummary with_all(RunOptions options, Do work) {
     asio::io_context loop;
     store::RunStore runs(folder.path() / "state");
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
@@ -79,7 +89,8 @@ class RunTest : public ::testing::Test {
     if (options.run_id.empty()) options.run_id = "run-" + std::to_string(++count);
     std::exception_ptr error;
     RunSummary summary;
-    asio::co_spawn(loop, engine::run(pipeline, places ? *places : orchestrator, runs, artifacts, stats, code, recorder, cancel, options),
+    Orchestrator& place = places ? *places : orchestrator;
+    asio::co_spawn(loop, work(pipeline, place, runs, artifacts, stats, code, recorder, cancel, options),
                    [&](std::exception_ptr failed, RunSummary result) {
                      error = failed;
                      summary = std::move(result);
@@ -437,9 +448,31 @@ TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {
   kill_during("train");
   store::RunStore runs(folder.path() / "state");
   auto record = *runs.find_run("run-1");
-  record.driver = store::ProcessId::self();
+  record.driver.process = store::ProcessId::self();
   runs.resume_run(record);
   EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), InputError);
+}
+
+TEST_F(ResumedRun, who_holds_its_lease_goes_on_with_a_run_that_is_recorded_as_running) {
+  const store::LeaseId lease{"lab", "ml", "driver"};
+  const auto status = [&] { return store::RunStore(folder.path() / "state").find_run("run-1")->status; };
+  hand_over({.run_id = "run-1", .driver = {{}, lease}});
+  EXPECT_THAT(near->order, IsEmpty());
+  EXPECT_EQ(status(), RunStatus::running);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), InputError);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1", .driver = {{}, {"lab", "ml", "other"}}}), InputError);
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1", .driver = {{}, lease}}).status, RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("load", "plot"));
+  store::RunStore runs(folder.path() / "state");
+  EXPECT_EQ(runs.find_run("run-1")->driver.lease, lease);
+}
+
+TEST_F(RunTest, a_run_whose_images_cannot_be_made_is_not_handed_over) {
+  pipeline.steps = {step("good"), step("bad")};
+  pipeline.steps[1].settings.docker.parent_image = "broken";
+  orchestrator.broken_images = {"broken"};
+  EXPECT_THROW(hand_over({.run_id = "run-1", .driver = {{}, {"lab", "ml", "driver"}}}), BuildError);
+  EXPECT_TRUE(store::RunStore(folder.path() / "state").runs().empty());
 }
 
 TEST_F(RunTest, what_a_place_knows_of_a_failure_stands_before_the_last_lines_of_the_log) {

@@ -26,7 +26,8 @@ class ProfileTest : public testing::Test {
 
 TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
   write("mine.yaml", "lab: {orchestrator: local}\nhome: {orchestrator: docker, jobs: 3}\n");
-  write("profiles.yaml", "lab: {orchestrator: kubernetes, context: lab, namespace: ml, registry: r.example:5000/team, state: shared}\n");
+  write("profiles.yaml",
+        "lab: {orchestrator: kubernetes, context: lab, namespace: ml, registry: r.example:5000/team, state: shared, service_account: driver}\n");
   const auto profiles = find_profiles(folder.path());
   ASSERT_EQ(profiles.size(), 2u);
   const auto& lab = profiles.at("lab");
@@ -35,6 +36,7 @@ TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
   EXPECT_EQ(lab.name_space, "ml");
   EXPECT_EQ(lab.settings.docker.target_repository, "r.example:5000/team");
   EXPECT_EQ(lab.state, folder.path() / "shared");
+  EXPECT_EQ(lab.service_account, "driver");
   EXPECT_EQ(profiles.at("home").jobs, 3u);
 }
 

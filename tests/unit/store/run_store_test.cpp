@@ -28,7 +28,7 @@ RunRecord run_record(const std::string& id, const std::string& pipeline = "digit
       .id = id, .pipeline = pipeline, .orchestrator = "docker", .file = "/x/pipeline.yaml", .parameters = R"({"c":1.0})", .git_commit = "abc"};
   run.git_dirty = true;
   run.started = WallTime(std::chrono::milliseconds(1'700'000'000'123));
-  run.driver = ProcessId::self();
+  run.driver.process = ProcessId::self();
   run.steps = 2;
   return run;
 }
@@ -109,7 +109,7 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
   EXPECT_TRUE(run->git_dirty);
   EXPECT_EQ(run->took.count(), 77);
   EXPECT_EQ(run->failed, 1u);
-  EXPECT_EQ(run->driver.started, ProcessId::self().started);
+  EXPECT_EQ(run->driver.process.started, ProcessId::self().started);
   const auto steps = store.steps("r1");
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].name, "zeta") << "in the order in which they were first put";
@@ -235,6 +235,43 @@ TEST_F(RunStoreTest, log_stays_below_its_folder) {
   RunStore store(state);
   for (const auto* name : {"", "/etc/passwd", "../pipe.db", "a/../../pipe.db", ".."}) EXPECT_THROW(store.log_file(name), EnvironmentError) << name;
   EXPECT_EQ(store.log_file("r1/train.1.log"), state / "logs/r1/train.1.log");
+}
+
+TEST_F(RunStoreTest, run_that_is_driven_elsewhere_is_dead_only_for_who_knows) {
+  RunStore store(state);
+  auto run = run_record("far");
+  run.driver = {{}, {"la'b", "ml", "pipe-driver-1"}};
+  store.add_run(run);
+  store.put_blob(detached_kind, "far", "{}");
+  std::filesystem::create_directories(store.kept_folder("far"));
+  EXPECT_EQ(store.find_run("far")->driver.lease, run.driver.lease);
+  EXPECT_TRUE(store.mark_dead_runs().empty());
+  ASSERT_EQ(store.mark_dead_runs("far").size(), 1u);
+  EXPECT_EQ(store.find_run("far")->status, RunStatus::interrupted);
+  EXPECT_EQ(store.find_run("far")->driver.lease, run.driver.lease);
+  store.remove_run("far", false);
+  EXPECT_FALSE(store.get_blob(detached_kind, "far"));
+  EXPECT_FALSE(std::filesystem::exists(store.kept_folder("far")));
+}
+
+TEST_F(RunStoreTest, shared_one_has_no_write_ahead_log_and_stays_so) {
+  {
+    RunStore store(state);
+    store.add_run(run_record("before"));
+    RunStore other(state);
+    other.runs();
+    EXPECT_THROW(store.share(), EnvironmentError) << "the other still uses the log";
+  }
+  {
+    RunStore store(state);
+    store.share();
+    store.add_run(run_record("after"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(state / "pipe.db-wal"));
+  RunStore store(state), other(state);
+  store.add_run(run_record("last"));
+  EXPECT_EQ(other.runs().size(), 3u);
+  EXPECT_FALSE(std::filesystem::exists(state / "pipe.db-wal"));
 }
 
 TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {

@@ -1,0 +1,238 @@
+// `pipe run --detach`: what needs this machine is done here, then a driver in the cluster goes on with the run.
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/display.hpp"
+#include "cli/gpu_checks.hpp"
+#include "cli/invocation.hpp"
+#include "cli/snapshot.hpp"
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "engine/cache_key.hpp"
+#include "engine/refusal.hpp"
+#include "orchestrators/kubernetes/driver.hpp"
+#include "orchestrators/kubernetes/pod_images.hpp"
+#include "orchestrators/owner.hpp"
+#include "vcs/repository.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr auto patience = 60s;  // with a driver that does not begin; it may do so later
+
+/// What a cluster's driver cannot run: it has no engine, and is not this machine.
+void refuse_other_places(Session& session) {
+  std::vector<Diagnostic> wrong;
+  for (const auto* step : session.selected_steps()) {
+    if (step->orchestrator.empty() || step->orchestrator == "kubernetes") continue;
+    Diagnostic diagnostic;
+    diagnostic.code = "not-detached";
+    diagnostic.message = "step '" + step->name + "' runs on '" + step->orchestrator + "', which a driver in the cluster does not have";
+    diagnostic.span = Span{step->line, 0, 1};
+    diagnostic.suggestion = "run without --detach, or let the step run on the cluster";
+    wrong.push_back(std::move(diagnostic));
+  }
+  engine::refuse(std::move(wrong), session.pipeline().file);
+}
+
+/// Whether other machines may have the folder, too (statfs(2), linux/magic.h): NFS, CIFS, SMB, CephFS, FUSE, Lustre, 9p.
+bool is_on_network(const fs::path& folder) {
+  constexpr std::array<unsigned long, 8> kinds{0x6969, 0xff534d42, 0xfe534d42, 0x517b, 0x00c36400, 0x65735546, 0x0bd00bd0, 0x01021997};
+  struct statfs about {};
+  return ::statfs(folder.c_str(), &about) == 0 && std::ranges::find(kinds, static_cast<unsigned long>(about.f_type) & 0xffffffff) != kinds.end();
+}
+
+/// What steps take of this process's environment, secrets included: the driver has another.
+StringMap variables_of(Session& session) {
+  StringMap all;
+  const auto add = [&](const StepSpec& step, const std::string& name, const std::string& value) {
+    const auto [place, is_new] = all.emplace(name, value);
+    if (!is_new && place->second != value)
+      throw InputError("step '" + step.name + "' takes another value of " + name + " than a step before it: a driver in the cluster has one of each",
+                       "give one of them another name, or run without --detach");
+  };
+  for (const auto* step : session.selected_steps()) {
+    const auto values = engine::resolve_environment(*step);
+    for (const auto& [name, value] : step->environment)
+      if (!value) add(*step, name, values.at(name));
+    for (const auto& [name, value] : engine::resolve_secrets(*step)) add(*step, name, value);
+  }
+  return all;
+}
+
+std::vector<std::string> pull_secrets_of(Session& session) {
+  std::set<std::string> names;
+  for (const auto* step : session.selected_steps())
+    for (const auto& name : step->settings.kubernetes.image_pull_secrets.items()) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+std::string repository_of(Session& session) {
+  for (const auto* step : session.selected_steps())
+    if (auto repository = registry_repository(*step); !repository.empty()) return repository;
+  return {};
+}
+
+/// The state as the pod will see it: the same path, without links on its way.
+DriverJob driver_of(Session& session, const Detached& detached, DriverImage image) {
+  const auto& options = session.context.options();
+  DriverJob driver;
+  driver.run_id = session.run_id;
+  driver.pipeline = session.pipeline().name;
+  driver.owner = detached.owner;
+  driver.service_account = options.service_account;
+  driver.user = std::to_string(::geteuid()) + ":" + std::to_string(::getegid());
+  driver.image = std::move(image);
+  driver.state = fs::weakly_canonical(session.runs.folder());
+  if (!options.claim.empty()) driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
+  driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
+  driver.pull_secrets = pull_secrets_of(session);
+  driver.variables = variables_of(session);
+  return driver;
+}
+
+void keep(Session& session, const fs::path& file, const Detached& detached) {
+  auto options = session.context.options();
+  options.file = file;
+  options.template_dir.clear();
+  if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
+  keep_invocation(session.runs, session.run_id, options);
+  keep_detached(session.runs, session.run_id, detached);
+}
+
+/// Until the driver has begun, or it is known that it will not, or it takes too long.
+Task<DriverNews> begun(kubernetes::Client& client, Session& session, Display& display) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  std::string told;
+  for (;;) {
+    auto news = co_await news_of_driver(client, driver_name(session.run_id));
+    const auto run = session.runs.find_run(session.run_id);
+    const bool has_ended = run && run->status != RunStatus::running;
+    const bool is_decided = has_ended || !news.holder.empty() || !news.failure.empty() || news.hopeless || !news.goes_on;
+    if (is_decided || std::chrono::steady_clock::now() > until || display.cancel().level() != StopLevel::none) co_return news;
+    if (!news.waits_for.empty() && news.waits_for != told) display.progress().say("the driver waits: " + (told = news.waits_for));
+    asio::steady_timer pause(client.loop(), 250ms);
+    co_await pause.async_wait(asio::use_awaitable);
+  }
+}
+
+/// The run goes on; or, if its driver cannot begin, is given up with the reason.
+void await_driver(kubernetes::Client& client, Session& session, Display& display, DriverNews& news) {
+  auto& context = session.context;
+  news = context.await(begun(client, session, display));
+  const auto run = session.runs.find_run(session.run_id);
+  if (!news.holder.empty() || (run && run->status != RunStatus::running)) return;
+  if (news.failure.empty() && !news.hopeless && news.goes_on) return;
+  context.await(remove_driver(client, driver_name(session.run_id)));
+  bury_dead_runs(context, session.runs, {}, session.run_id);
+  const std::string why = news.failure.empty() ? news.hopeless ? news.waits_for : "its Job was deleted" : news.failure;
+  throw EnvironmentError("the driver of run " + session.run_id + " could not begin: " + why,
+                         {"`" + context.options().name + " resume " + session.run_id + "` goes on with the run from here"});
+}
+
+void tell(Session& session, const DriverNews& news) {
+  auto& context = session.context;
+  const auto run = session.runs.find_run(session.run_id);
+  const auto& lease = run->driver.lease;
+  if (context.options().json) {
+    const nlohmann::json event{
+        {"event", "detached"},
+        {"run", session.run_id},
+        {"status", to_string(run->status)},
+        {"driver", {{"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}, {"holder", news.holder}}}};
+    return context.print(event.dump() + "\n");
+  }
+  std::string state;
+  if (const auto found = context.existing_state(); !found || fs::absolute(*found) != fs::absolute(session.runs.folder()))
+    state = " --state " + shell_quote(shown_path(session.runs.folder()));
+  const auto command = [&](const char* words) { return context.options().name + " " + words + " " + session.run_id; };
+  std::string text = "run " + session.run_id + " is driven by the Job " + lease.name + " of the namespace " + lease.name_space;
+  if (run->status != RunStatus::running)
+    text += ", and has ended: " + std::string(to_string(run->status));
+  else if (news.holder.empty())
+    text += ", which has not begun yet" + (news.waits_for.empty() ? "" : ": " + news.waits_for);
+  text += "\n  " + command("show") + state + "\n  " + command("logs") + " STEP -f" + state + "\n  " + command("cancel") + state + "\n";
+  context.print(text);
+}
+
+ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
+  Detached detached;
+  Session session(context, {}, &detached);
+  detached.owner = owner_of(session.runs.folder());
+  bury_dead_runs(context, session.runs);
+  if (!context.options().claim.empty() || is_on_network(session.runs.folder())) session.runs.share();
+  refuse_other_places(session);
+  kubernetes::Client client(context.loop(), access);
+  for (const auto& notice : context.await(check_driver(client, context.options().service_account))) context.note("note: " + notice);
+
+  engine::RunOptions options{
+      .jobs = context.options().jobs, .use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
+  options.driver.lease = {access.context, access.name_space, driver_name(session.run_id)};
+  if (const auto state = vcs::source_state(session.file.parent_path())) {
+    options.git_commit = state->commit;
+    options.git_dirty = state->dirty;
+  }
+  options.is_task = session.is_task();
+
+  Display display(context);
+  require_engine(session);
+  tell_gpu_warnings(session, display.progress());
+  const auto folder = session.runs.kept_folder(session.run_id);
+  DriverJob driver;
+  fs::path file;
+  try {
+    driver = driver_of(session, detached, {});
+    file = keep_files(session, fs::weakly_canonical(folder));
+    driver.image = context.await(make_driver_image(context.loop(), repository_of(session), session.run_id, display.progress(), display.cancel()));
+    options.machine = session.machine_in_use();
+    context.await(engine::hand_over(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(),
+                                    display.progress(), display.cancel(), options));
+  } catch (...) {
+    remove_tree(folder);
+    if (display.cancel().level() == StopLevel::none) throw;
+    display.close();
+    context.note("stopped before the run began");
+    return ExitCode::interrupted;
+  }
+  DriverNews news;
+  try {
+    keep(session, file, detached);
+    context.await(start_driver(client, std::move(driver)));
+  } catch (...) {
+    bury_dead_runs(context, session.runs, {}, session.run_id);
+    throw;
+  }
+  await_driver(client, session, display, news);
+  display.close();
+  tell(session, news);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+ExitCode detach_command(Context& given) {
+  auto options = given.options();
+  if (options.orchestrator != "kubernetes")
+    throw InputError("--detach hands a run to a driver in a cluster, and this one is to run on '" + options.orchestrator + "'",
+                     "add `-o kubernetes`, or --profile with a cluster's");
+  if (options.artifact_store.is_given())
+    throw InputError(
+        "--detach: a driver in the cluster shares the state folder with this machine, and a profile with `artifact_store` shares no files",
+        "let the profile name a `claim`, or run without --detach");
+  const auto access = kubernetes::find_cluster({.context = options.context, .name_space = options.name_space});
+  options.context = access.context;  // where the run is asked after later, whatever is current then
+  options.name_space = access.name_space;
+  Context context(std::move(options));
+  return detach(context, access);
+}
+
+}  // namespace pipeline::cli

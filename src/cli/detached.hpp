@@ -1,0 +1,22 @@
+/// @file
+/// What is kept of a run that was handed to a driver in a cluster, beside how it was begun: what that driver cannot find out where it is.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "orchestrators/image_lock.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::cli {
+
+struct Detached {
+  std::string owner;  ///< Whose Jobs its steps are, as this machine's owner_of() has it.
+  ImageLock images;
+};
+
+void keep_detached(store::RunStore& runs, const std::string& run, const Detached& detached);
+/// Nothing for a run that never was.
+std::optional<Detached> detached_of(store::RunStore& runs, const std::string& run);
+
+}  // namespace pipeline::cli

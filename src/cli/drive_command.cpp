@@ -1,0 +1,99 @@
+// The driver in a cluster: goes on with a run that was handed to it, however often its pod is lost.
+#include <unistd.h>
+
+#include <csignal>
+
+#include "cli/commands.hpp"
+#include "cli/display.hpp"
+#include "cli/held_lease.hpp"
+#include "cli/invocation.hpp"
+#include "cli/session.hpp"
+#include "core/diagnostic.hpp"
+#include "core/log.hpp"
+#include "orchestrators/kubernetes/driver.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+/// Nobody sees what the driver prints: the steps that were to come say why they did not.
+void give_up(store::RunStore& runs, store::RunRecord run, const std::string& why) {
+  for (auto& step : runs.steps(run.id)) {
+    if (step.status != StepStatus::pending && step.status != StepStatus::running) continue;
+    step.status = StepStatus::failed;
+    step.message = why;
+    ++run.failed;
+    runs.put_step(step);
+  }
+  run.status = RunStatus::failed;
+  run.ended = std::chrono::time_point_cast<WallTime::duration>(WallTime::clock::now());
+  run.took = run.ended - run.started;
+  runs.finish_run(run);
+}
+
+/// With secrets from the environment, where they are whatever the file says.
+PipelineSpec pipeline_of(Session& session) {
+  auto pipeline = session.pipeline();
+  for (auto& step : pipeline.steps)
+    for (auto& secret : step.secrets) secret.file.reset();
+  return pipeline;
+}
+
+void run_to_its_end(Context& context, const store::RunRecord& run, Detached& detached, CancelSource& cancel) {
+  Session session(context, run.id, &detached);
+  Display display(context, false);
+  const CancelSource::Listener stop(cancel, [&](StopLevel level) { display.cancel().stop(level); });
+  engine::RunOptions options{.jobs = context.options().jobs,
+                             .use_cache = !context.options().no_cache,
+                             .resume = true,
+                             .only_step = context.options().step,
+                             .run_id = run.id};
+  options.git_commit = run.git_commit;
+  options.git_dirty = run.git_dirty;
+  options.is_task = session.is_task();
+  options.driver = run.driver;
+  const auto pipeline = pipeline_of(session);
+  context.await(engine::run(pipeline, *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), display.progress(),
+                            display.cancel(), options));
+}
+
+}  // namespace
+
+ExitCode drive_command(Context& outside) {
+  auto& runs = outside.existing_runs();
+  auto run = outside.find_run(runs);
+  auto options = invocation_of(runs, run.id, outside.options());
+  auto detached = detached_of(runs, run.id);
+  if (!options || !detached || !run.driver.is_elsewhere()) throw InputError("run " + run.id + " was not handed to a driver in a cluster");
+  options->context.clear();  // that of the one who began it
+  Context context(std::move(*options));
+
+  HeldLease* held = nullptr;
+  asio::signal_set signals(context.loop(), SIGTERM, SIGINT, SIGHUP);  // of a pod that has to go: another one comes
+  signals.async_wait([&](boost::system::error_code error, int) {
+    if (error) return;
+    if (held) held->hand_on();
+    ::_exit(static_cast<int>(ExitCode::interrupted));
+  });
+  CancelSource cancel;
+  const auto name = run.driver.lease;
+  {
+    HeldLease lease(context, name, [&](const std::string& word) {
+      log::info("stop: " + word);
+      cancel.stop(word == "immediate" ? StopLevel::immediate : StopLevel::graceful);
+    });
+    held = &lease;
+    run = runs.find_run(run.id).value_or(run);
+    if (run.status == RunStatus::running) {
+      try {
+        run_to_its_end(context, run, *detached, cancel);
+      } catch (const InputError& error) { give_up(runs, run, error.what()); }
+    }
+    lease.is_done();
+  }
+  held = nullptr;
+  kubernetes::Client client(context.loop(), kubernetes::find_cluster({.name_space = name.name_space}));
+  context.await(remove_driver(client, name.name));  // the last thing: this process goes with it
+  return ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

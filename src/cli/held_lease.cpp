@@ -1,0 +1,70 @@
+#include "cli/held_lease.hpp"
+
+#include <unistd.h>
+
+#include <random>
+
+#include "core/error.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+/// In a cluster a host is called as its pod is.
+std::string own_name() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return std::string(host) + "_" + std::to_string(::getpid()) + "-" + std::to_string(std::random_device{}());
+}
+
+}  // namespace
+
+HeldLease::HeldLease(Context& context, const store::LeaseId& lease, std::function<void(const std::string&)> on_word)
+    : context_(context),
+      name_(lease.name),
+      holder_(own_name()),
+      client_(context.loop(), kubernetes::find_cluster({.context = context.options().context, .name_space = context.options().name_space})),
+      lease_(client_, name_, holder_) {
+  lease_.on_word = std::move(on_word);
+  context_.await(lease_.acquire([&](const std::string& other) { context_.note("the run's Lease " + name_ + " is held by " + other + "; waiting"); }));
+  keeping_.emplace(context_.loop().get_executor(), keep());
+}
+
+HeldLease::~HeldLease() {
+  stop_.stop(StopLevel::immediate);
+  try {
+    context_.await(finish());
+  } catch (const EnvironmentError& error) { context_.note(std::string("note: ") + error.what()); }
+}
+
+Task<> HeldLease::keep() {
+  std::string why = "another has it, or may have it from now on";
+  try {
+    const bool kept = co_await lease_.keep(stop_);
+    if (kept) co_return;
+  } catch (const EnvironmentError& error) { why = error.what(); }
+  context_.note("the run's Lease " + name_ + " is lost (" + why + "): what runs is left to whoever drives the run next");
+  ::_exit(static_cast<int>(ExitCode::environment));
+}
+
+Task<> HeldLease::finish() {
+  co_await keeping_->join();
+  if (done_)
+    co_await lease_.remove();
+  else
+    co_await lease_.release();
+}
+
+void HeldLease::hand_on() {
+  try {
+    asio::io_context loop;
+    kubernetes::Client client(loop, client_.access(), {.most_tries = 1});
+    kubernetes::Lease lease(client, name_, holder_);
+    asio::co_spawn(loop, lease.release(), asio::detached);
+    loop.run();
+  } catch (const std::exception& error) {
+    context_.note(std::string("note: ") + error.what() + "; the next driver waits until the Lease has run out");
+  }
+  ::_exit(static_cast<int>(ExitCode::interrupted));
+}
+
+}  // namespace pipeline::cli

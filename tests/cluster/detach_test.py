@@ -1,0 +1,260 @@
+"""Runs that are driven from within the cluster: the terminal gone, the driver's pod lost, told to stop from outside."""
+
+import hashlib
+import json
+import signal
+import subprocess
+import unittest
+
+from support_cluster import KUBECONFIG, ROOT, ClusterTest, needs_cluster, needs_test_bed, wait_until
+
+
+class DetachedTest(ClusterTest):
+    """A namespace of its own, with the account that drivers act as."""
+
+    def setUp(self):
+        super().setUp()
+        self.namespace = f"pipe-detach-{self.mark}"
+        self.kubectl("create", "namespace", self.namespace)
+        self.addCleanup(self.kubectl, "delete", "namespace", self.namespace, "--wait=false")
+        self.grant()
+
+    def kubectl(self, *words: str, **more) -> str:
+        done = subprocess.run([ROOT / "scripts/testbed/kubernetes", "kubectl", "--kubeconfig", KUBECONFIG, "-n", self.namespace, *words], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+        if done.returncode:
+            raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
+        return done.stdout
+
+    def grant(self):
+        role = self.pipe("kubernetes", "rbac", "--namespace", self.namespace, "--subject", "ServiceAccount:pipe")
+        self.kubectl("apply", "-f", "-", input=role.out)
+
+    def write_chain(self, length: int = 3, seconds: float = 1.5, **more) -> list[str]:
+        """Steps one after the other, each of which says in which pod it ran."""
+        steps = {}
+        for number in range(length):
+            before = {} if number == 0 else {"inputs": {"before": f"s{number - 1}.pod"}}
+            steps[f"s{number}"] = {"command": f"echo began; sleep {seconds}; cat /etc/hostname > ${{outputs.pod}}; echo ended", "outputs": ["pod"], **before, **more}
+        self.pipeline(steps)
+        return list(steps)
+
+    def detach(self, *words, code: int = 0, **env):
+        result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", "--output", "json", *words, **env)
+        self.assertEqual(result.code, code, result)
+        return result
+
+    def detached(self, *words, **env) -> dict:
+        (event,) = self.detach(*words, **env).events("detached")
+        return event
+
+    def show(self, run: str = "latest") -> dict:
+        return json.loads(self.pipe("show", run, "--output", "json").out)
+
+    def status(self) -> str:
+        return self.show()["status"]
+
+    def wait_for(self, status: str, seconds: float = 90):
+        wait_until(lambda: self.status() == status, f"the run being {status}: {self.pipe('show').out}", seconds)
+
+    def steps(self) -> dict[str, str]:
+        return {step["step"]: step["status"] for step in self.show()["steps"]}
+
+    def objects(self) -> list[str]:
+        """What is there of ours, and has not been told to go."""
+        items = json.loads(self.kubectl("get", "jobs,pods,leases,secrets", "-o", "json"))["items"]
+        return [f"{item['kind']} {item['metadata']['name']}" for item in items
+                if item["metadata"]["name"].startswith("pipe-") and "token" not in item["metadata"]["name"] and "deletionTimestamp" not in item["metadata"]]
+
+    def driver_pods(self) -> list[dict]:
+        return [pod for pod in json.loads(self.kubectl("get", "pods", "-l", "pipe.driver", "-o", "json"))["items"]
+                if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running")]
+
+    def assert_each_step_had_one_pod(self, steps: list[str]):
+        made = {}
+        for event in json.loads(self.kubectl("get", "events", "--field-selector", "reason=SuccessfulCreate,involvedObject.kind=Job", "-o", "json"))["items"]:
+            name = event["involvedObject"]["name"]
+            made[name] = made.get(name, 0) + (event.get("count") or 1)
+        for step in steps:
+            self.assertEqual([count for name, count in made.items() if name.startswith(f"pipe-{step}-")], [1], made)
+
+    def assert_nothing_in_the_cluster(self):
+        wait_until(lambda: self.objects() == [], f"the cluster being as before: {self.objects()}")
+        self.assert_nothing_left()
+
+
+@needs_cluster
+@needs_test_bed
+class GoesOnTest(DetachedTest):
+    def test_run_completes_without_its_terminal(self):
+        steps = self.write_chain()
+        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", "--output", "json")
+        wait_until(lambda: self.driver_pods(), "a driver")
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        self.wait_for("succeeded")
+        self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
+        self.assertIn("pipe-s2-", self.artifact("s2.pod"), "the pod's own name")
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+        # Its keys are those of a run that is driven from here.
+        again = self.run_pipe("--namespace", self.namespace)
+        self.assertEqual(again.steps(), {step: "cached" for step in steps})
+
+    def test_run_completes_though_the_pod_of_its_driver_is_deleted(self):
+        steps = self.write_chain(4, 3)
+        event = self.detached()
+        self.assertTrue(event["driver"]["holder"].startswith(event["driver"]["job"]), event)
+        for step in ("s0", "s2"):
+            wait_until(lambda: self.steps()[step] == "running", f"{step} running")  # noqa: B023
+            (pod,) = self.driver_pods()
+            self.kubectl("delete", "pod", "--wait=false", pod["metadata"]["name"])
+            self.assertIn("running", self.pipe("runs").out, "between two of its pods, too")
+        self.wait_for("succeeded", 150)
+        self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+
+    def test_run_completes_though_its_driver_is_killed(self):
+        steps = self.write_chain(3, 4)
+        self.detached()
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+        (pod,) = self.driver_pods()
+        container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("docker://")
+        subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
+        self.wait_for("succeeded", 150)
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+
+    def test_log_is_followed_from_outside(self):
+        self.write_chain(2)
+        run = self.detached()["run"]
+        followed = self.pipe("logs", run, "s1", "-f", timeout=90)
+        self.assertEqual(followed.out, "began\nended\n")
+        self.wait_for("succeeded")
+
+    def test_files_are_those_that_the_run_was_begun_with(self):
+        self.write("say.sh", "echo first\n")
+        self.write("lib/words.txt", "second\n")
+        self.pipeline({"wait": {"command": "sleep 2; echo > ${outputs.done}", "outputs": ["done"]},
+                       "say": {"command": "sh say.sh > ${outputs.said}; cat lib/words.txt >> ${outputs.said}", "inputs": {"done": "wait.done"},
+                               "outputs": ["said"]}})
+        self.detached()
+        self.write("say.sh", "echo other\n")
+        (self.folder / "lib/words.txt").unlink()
+        (self.folder / "pipeline.yaml").write_text("changed")
+        self.wait_for("succeeded")
+        self.assertEqual(self.artifact("say.said"), "first\nsecond\n")
+
+    def test_variables_and_secrets_of_the_caller_go_along_and_nowhere_else(self):
+        self.write("password", "from-a-file\n")
+        self.pipeline({"show": {"command": 'echo "$COLOUR $(printf %s "$TOKEN$PASSWORD" | sha256sum)" > ${outputs.seen}',
+                                "environment": {"COLOUR": None}, "secrets": ["TOKEN", {"name": "PASSWORD", "file": "password"}], "outputs": ["seen"]}})
+        self.detached(COLOUR="blue", TOKEN="hush-hush")
+        self.wait_for("succeeded")
+        self.assertEqual(self.artifact("show.seen"), f"blue {hashlib.sha256(b'hush-hushfrom-a-file').hexdigest()}  -\n")
+        told = [file for file in self.state.rglob("*") if file.is_file() for word in (b"hush-hush", b"from-a-file") if word in file.read_bytes()]
+        self.assertEqual(told, [])
+        self.assert_nothing_in_the_cluster()
+
+    def test_through_a_claim(self):
+        shared = self.folder / "shared"
+        shared.mkdir()
+        self.state = shared / "pipe"
+        volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"v{self.mark}"},
+                  "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": self.mark, "hostPath": {"path": str(shared)}}}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "artifacts"},
+                 "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": self.mark, "resources": {"requests": {"storage": "1Gi"}}}}
+        self.addCleanup(self.kubectl, "delete", "--ignore-not-found", "--wait=false", f"pv/v{self.mark}")
+        self.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": [volume, claim]}))
+        self.write("profiles.yaml", json.dumps({"lab": {"claim": {"name": "artifacts", "path": "shared"}, "settings": {"resources": {"memory": "64MiB"}}}}))
+        steps = self.write_chain(2, 1)
+        self.detached("--profile", "lab")
+        self.wait_for("succeeded")
+        self.assert_each_step_had_one_pod(steps)
+        self.assertFalse((self.state / "pipe.db-wal").exists(), "other machines cannot read a write-ahead log")
+        self.assert_nothing_in_the_cluster()
+
+
+@needs_cluster
+@needs_test_bed
+class StopsTest(DetachedTest):
+    def test_cancelled_from_outside_it_leaves_nothing(self):
+        self.write_chain(3, 30)
+        self.detached()
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+        result = self.pipe("cancel", "latest", timeout=90)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("interrupted (stopped)", result.out)
+        self.assertEqual(set(self.steps().values()), {"cancelled"})
+        self.assert_nothing_in_the_cluster()
+
+    def test_cancelled_while_its_driver_is_lost_it_leaves_nothing(self):
+        self.write_chain(3, 60)
+        self.detached()
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+        (pod,) = self.driver_pods()
+        self.kubectl("delete", "pod", "--wait=false", "--grace-period=0", "--force", pod["metadata"]["name"])
+        result = self.pipe("cancel", "latest", "--now", timeout=120)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.status(), "interrupted")
+        self.assert_nothing_in_the_cluster()
+
+    def test_where_the_job_is_gone_the_terminal_goes_on_with_the_run(self):
+        steps = self.write_chain(3, 4)
+        event = self.detached()
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+        refused = self.pipe("resume")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn(f"goes on: the Job {event['driver']['job']} in the namespace {self.namespace} drives it", refused.err)
+        self.kubectl("delete", "job", event["driver"]["job"])
+        self.assertIn("died", self.pipe("runs").out)
+        resumed = self.pipe("resume", "--output", "json")
+        self.assertEqual(resumed.code, 0, resumed)
+        self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+
+    def test_a_second_driver_waits(self):
+        steps = self.write_chain(2, 4)
+        event = self.detached()
+        second = self.start("__drive", event["run"], "--state", self.state)
+        told = second.stderr.readline()
+        self.assertIn(f"the run's Lease {event['driver']['job']} is held by {event['driver']['holder']}; waiting", told)
+        self.wait_for("succeeded")
+        self.assertEqual(self.finish(second).code, 0, "it finds that the run has ended")
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+
+
+@needs_cluster
+@needs_test_bed
+class RefusedTest(DetachedTest):
+    def refusal(self, *words, **env) -> str:
+        result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", *words, **env)
+        self.assertNotEqual(result.code, 0, result)
+        self.assertEqual(self.objects(), [])
+        self.assertNotIn("build", result.out)
+        self.assertEqual(json.loads(self.pipe("runs", "--output", "json").out)["runs"], [])
+        return result.err
+
+    def test_what_the_drivers_account_may_not_do_is_told_before_anything_is_built(self):
+        self.write_chain(1)
+        told = self.refusal("--service-account", "nobody")
+        self.assertIn(f"there is no service account 'nobody' in the namespace {self.namespace}", told)
+        self.kubectl("delete", "rolebinding", "pipe")
+        told = self.refusal()
+        self.assertIn(f"the service account 'pipe' of the namespace {self.namespace} may not drive a run: not allowed are", told)
+        self.assertIn("create leases.coordination.k8s.io", told)
+        self.assertIn(f"`pipe kubernetes rbac --namespace {self.namespace} --subject ServiceAccount:pipe | kubectl apply -f -`", told)
+
+    def test_steps_elsewhere_and_runs_elsewhere_cannot_be_detached(self):
+        self.pipeline({"here": {"command": "true", "orchestrator": "local"}, "there": {"command": "true"}})
+        self.assertIn("step 'here' runs on 'local', which a driver in the cluster does not have", self.refusal())
+        result = self.pipe("run", "pipeline.yaml", "-o", "local", "--detach")
+        self.assertEqual(result.code, 2)
+        self.assertIn("--detach hands a run to a driver in a cluster", result.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
