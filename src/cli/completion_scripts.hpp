@@ -24,7 +24,7 @@ _pipe() {
     --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline) return ;;
   esac
   case $command in
-    run) words="--param --orchestrator --context --namespace --profile --step --jobs --no-cache --execution-mode --template-dir --state --output" ;;
+    run) words="--param --orchestrator --context --namespace --profile --step --jobs --no-cache --detach --service-account --execution-mode --template-dir --state --output" ;;
     validate) words="--param --output" ;;
     plan) words="--param --orchestrator --context --namespace --profile --step --no-cache --verbose --template-dir --state --output" ;;
     render) words="--param --orchestrator --context --namespace --profile --step --template-dir --output" ;;
@@ -92,6 +92,7 @@ _pipe() {
   shift words; ((CURRENT--))
   case $command in
     run) _arguments $file $orchestrator $step $template $state $output {-j,--jobs}'[steps at a time]:N: ' '--no-cache[run every step]' \
+      '--detach[hand the run to a driver in the cluster]' '--service-account[as which it acts]:NAME: ' \
       '--execution-mode[when a step fails]:mode:(fail_fast stop_on_failure continue_on_failure)' ;;
     validate) _arguments $file $output ;;
     plan) _arguments $file $orchestrator $step $template $state $output '--no-cache[plan for --no-cache]' {-v,--verbose}'[list code files and key parts]' ;;
@@ -136,6 +137,8 @@ complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -l namespace -l sub
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s s -l step -x -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l template-dir -r
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l no-cache -d "run every step"
+complete -c pipe -n "__fish_seen_subcommand_from run" -l detach -d "hand the run to a driver in the cluster"
+complete -c pipe -n "__fish_seen_subcommand_from run" -l service-account -x -d "as which it acts"
 complete -c pipe -n "__fish_seen_subcommand_from run resume" -s j -l jobs -x -d "steps at a time"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
 complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"

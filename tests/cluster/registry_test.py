@@ -39,9 +39,9 @@ class RegistryTest(PipeTest):
                      f"--docker-password={REGISTRY['PASSWORD']}")
         wait_until(lambda: self.kubectl("get", "serviceaccounts", "--no-headers"), "a service account")
 
-    def kubectl(self, *words: str) -> str:
+    def kubectl(self, *words: str, **more) -> str:
         return subprocess.run([ROOT / "scripts/testbed/kubernetes", "kubectl", "--namespace", self.name_space, *words], check=True,
-                              stdout=subprocess.PIPE, text=True).stdout.strip()
+                              stdout=subprocess.PIPE, text=True, **more).stdout.strip()
 
     def environment(self, env: dict) -> dict:
         return super().environment({"KUBECONFIG": str(TEST_BED), "DOCKER_CONFIG": REGISTRY["CONFIG"], **env})
@@ -101,6 +101,25 @@ class RegistryTest(PipeTest):
         self.assertEqual(again.events("build_started"), [], "a result that is there needs no registry")
         changed = self.run_pipe("--namespace", self.name_space, "--no-cache")
         self.assertEqual(changed.steps(), {"train": "succeeded"}, changed)
+
+    def test_detached_run_has_its_driver_and_its_steps_from_the_registry(self):
+        role = self.pipe("kubernetes", "rbac", "--namespace", self.name_space, "--subject", "ServiceAccount:pipe").out
+        self.kubectl("apply", "-f", "-", input=role)
+        self.write("pipeline.yaml", json.dumps({
+            "name": "e2e",
+            "settings": {"docker": {"parent_image": PARENT, "target_repository": self.repository, "environment": {"MARK": self.mark}},
+                         "kubernetes": {"image_pull_secrets": ["registry"]}},
+            "steps": {"wait": {"command": "sleep 2; echo > ${outputs.done}", "outputs": ["done"]},
+                      "train": {"command": "echo $MARK > ${outputs.model}", "inputs": {"done": "wait.done"}, "outputs": ["model"]}}}))
+        result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.name_space, "--detach", "--output", "json")
+        self.assertEqual(result.code, 0, result)
+        self.forget_images()
+        images = {container["image"] for pod in self.pods() for container in pod["spec"]["containers"]}
+        self.assertGreaterEqual(len(images), 1)
+        for image in images:
+            self.assertRegex(image, f"^{self.repository}@sha256:[0-9a-f]{{64}}$")
+        wait_until(lambda: json.loads(self.pipe("show", "--output", "json").out)["status"] == "succeeded", "the run's end")
+        self.assertEqual(self.artifact("train.model"), self.mark + "\n")
 
     def test_registry_that_the_nodes_may_not_read_is_told_while_the_step_waits(self):
         process = self.start_held_back()
