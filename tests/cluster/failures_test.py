@@ -3,10 +3,9 @@
 import json
 import os
 import re
-import subprocess
 import unittest
 
-from support_cluster import ROOT, ClusterTest, kubectl, needs_cluster, needs_test_bed, test_bed, wait_until
+from support_cluster import ROOT, ClusterTest, kubectl, needs_cluster, wait_until
 
 GOLDEN = ROOT / "tests/golden/cluster"
 
@@ -94,66 +93,6 @@ class FailuresTest(Failures):
             kubectl("delete", "pod", self.running_pod(), "--wait=false", "--grace-period=1")
 
         self.expect("budget_used_up", self.run_beside(disturb))
-
-
-@needs_cluster
-@needs_test_bed
-class NodeTest(Failures):
-    def test_evicted_by_a_taint(self):
-        self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 100; fi")
-        self.addCleanup(subprocess.run, [ROOT / "scripts/testbed/kubernetes", "kubectl", "taint", "nodes", "node1", "broken-"], capture_output=True, check=False)
-
-        def disturb():
-            self.running_pod()
-            kubectl("taint", "nodes", "node1", "broken=yes:NoExecute")
-            wait_until(lambda: len(self.pods()) == 0 or all(pod["status"].get("phase") == "Pending" for pod in self.pods()), "the eviction")
-            kubectl("taint", "nodes", "node1", "broken-")
-
-        self.expect("evicted", self.run_beside(disturb))
-
-    def test_preempted(self):
-        room = json.loads(kubectl("get", "node", "node1", "-o", "json"))["status"]["allocatable"]["cpu"]
-        high = f"high-{self.mark}"
-        kubectl("create", "priorityclass", high, "--value=1000")
-        self.addCleanup(kubectl, "delete", "priorityclass", high)
-        self.addCleanup(kubectl, "delete", "pod", high, "--ignore-not-found", "--grace-period=1")
-        self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 100; fi", {"cpu_count": 1})
-
-        def disturb():
-            self.running_pod()
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": high},
-                   "spec": {"priorityClassName": high, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "nodeSelector": {"kubernetes.io/hostname": "node1"},
-                            "containers": [{"name": "c", "image": "debian:bookworm-slim", "imagePullPolicy": "Never", "command": ["sleep", "15"],
-                                            "resources": {"requests": {"cpu": str(int(room) - 0.5)}}}]}}
-            subprocess.run([ROOT / "scripts/testbed/kubernetes", "kubectl", "create", "-f", "-"], input=json.dumps(pod), text=True, check=True,
-                           stdout=subprocess.DEVNULL)
-
-        self.expect("preempted", self.run_beside(disturb))
-
-    def test_node_that_stays_away(self):
-        away = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3} for key in ("unreachable", "not-ready")]
-        self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 1000; fi", kubernetes={"tolerations": away})
-        test_bed("hollow", "1")  # a cluster whose nodes are all away gives none up: it takes itself for the one that is cut off
-        self.addCleanup(test_bed, "unhollow")
-
-        def disturb():
-            self.running_pod()
-            self.addCleanup(test_bed, "restart-kubelet", "0")
-            test_bed("stop-kubelet")
-            wait_until(lambda: any("deletionTimestamp" in pod["metadata"] for pod in self.pods()), "the cluster to give the node up", 120)
-            test_bed("restart-kubelet", "0")
-
-        told = self.run_beside(disturb).splitlines(keepends=True)
-        self.expect("node_lost", "".join(line for line in told if "no node takes it" not in line))  # or it is back too soon for that
-
-    def test_kubelet_that_restarts_is_no_failure(self):
-        self.step("echo begun; sleep 8; echo ended")
-
-        def disturb():
-            self.running_pod()
-            test_bed("restart-kubelet", "4")
-
-        self.expect("kubelet_restarted", self.run_beside(disturb))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shutil
 import subprocess
 import tempfile
 import unittest
@@ -48,9 +47,8 @@ class Package(unittest.TestCase):
 
     def test_sources_below_a_project_build_with_it(self):
         build = self.folder / "build"
-        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        run("cmake", "-S", HERE / "subdirectory", "-B", build, "-G", "Ninja", f"-DPIPELINE_SOURCES={HERE.parents[1]}", "-DCMAKE_BUILD_TYPE=Release",
-            "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", "-DPIPELINE_WERROR=ON", *launcher)  # as in the main build, so that the compiler cache helps
+        run("cmake", "-S", HERE / "subdirectory", "-B", build, "-G", "Ninja", f"-DPIPELINE_SOURCES={HERE.parents[1]}", "-DPIPELINE_WERROR=ON",
+            "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0")  # everything is compiled once more, and no compiler cache helps: paths differ
         run("cmake", "--build", build, "--target", "sums")
         self.check_pipeline(next(path for path in (build / "sums", build / "bin/sums") if path.exists()))
 
