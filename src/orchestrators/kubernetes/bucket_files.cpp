@@ -14,6 +14,7 @@
 #include "core/log.hpp"
 #include "docker/unpack.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/kubernetes/verdict.hpp"
 #include "store/content.hpp"
 
 namespace pipeline {
@@ -230,10 +231,23 @@ Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succ
     const Sent sent(told);
     const auto output = std::ranges::find(attempt.output_names, text_of(told, "name"), &AttemptOutput::name);
     if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name)) continue;
-    if (succeeded && (sent.kind == "file" || sent.kind == "tree"))
-      co_await receive(attempt, *output, sent);
-    else
+    if (!succeeded || (sent.kind != "file" && sent.kind != "tree")) {
       co_await bucket_.abort_upload(sent.key, sent.upload);
+      continue;
+    }
+    std::optional<std::string> lost;
+    try {
+      co_await receive(attempt, *output, sent);
+    } catch (const s3::S3Error& error) {
+      if (error.code() != "NoSuchUpload") throw;
+      lost = error.what();
+    }
+    if (!lost) continue;
+    co_await abandon(attempt);
+    co_return Failure{FailureKind::infrastructure,
+                      "the artifact store has lost the output '" + output->name + "', which the step's pod had sent: " + *lost,
+                      {begun_again},
+                      {}};
   }
   uploads_.erase(folder);
   if (const auto failure = text_of(report, "failure"); !succeeded && !failure.empty())
