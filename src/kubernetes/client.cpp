@@ -33,9 +33,11 @@ std::optional<std::chrono::seconds> retry_after(const net::Response& response) {
   return std::chrono::seconds(seconds);
 }
 
-/// curl's numbers for a server whose certificate, or name, is not right: no second try helps.
+/// curl's numbers for a server whose certificate, or name, is not right: no second try helps. A handshake (35) may also just have been cut.
 bool is_about_trust(const net::TransportError& error) {
-  constexpr std::array hopeless{35, 51, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91};
+  constexpr std::array hopeless{51, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91};
+  const std::string_view words = error.what();
+  if (error.curl_code() == 35) return words.find("SSL routines") != words.npos && words.find("unexpected eof") == words.npos;
   return std::ranges::find(hopeless, error.curl_code()) != hopeless.end();
 }
 

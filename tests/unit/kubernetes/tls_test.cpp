@@ -98,6 +98,31 @@ TEST_F(OverTls, certificates_are_data_or_files_and_the_name_may_be_another) {
   EXPECT_EQ(status(), 200);
 }
 
+TEST(KubernetesTls, a_connection_that_is_cut_in_its_handshake_is_no_matter_of_trust) {
+  asio::io_context loop;
+  asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), 0});
+  int cut = 0;
+  asio::co_spawn(
+      loop,
+      [&]() -> Task<> {
+        for (;; ++cut) {
+          auto socket = co_await acceptor.async_accept(asio::use_awaitable);
+          char hello[1];
+          co_await socket.async_read_some(asio::buffer(hello), asio::use_awaitable);
+          socket.set_option(asio::socket_base::linger(true, 0));  // a reset, as of an API server that is killed
+        }
+      },
+      asio::detached);
+  ClusterAccess access;
+  access.server = "https://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port());
+  Client client(loop, access, {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 3});
+  try {
+    test::run_task(loop, client.get("look", "/x"));
+    FAIL();
+  } catch (const EnvironmentError& error) { EXPECT_THAT(error.advice().front(), testing::Not(HasSubstr("certificate-authority"))) << error.what(); }
+  EXPECT_EQ(cut, 3);
+}
+
 TEST(KubernetesProxies, are_asked_in_the_servers_place) {
   asio::io_context loop;
   test::HttpServer proxy(loop, [](test::HttpExchange& exchange) { return exchange.answer(200, "{}"); });
