@@ -19,7 +19,7 @@ namespace {
 /// Keeps what a result is made of, and hands every event on.
 class Collector final : public EventSink {
  public:
-  explicit Collector(const std::function<void(const Event&)>& on_event) : on_event_(on_event) {}
+  explicit Collector(const Function<void(const Event&)>& on_event) : on_event_(on_event) {}
   void emit(const Event& event) override {
     if (const auto* step = std::get_if<event::StepFinished>(&event)) finished[step->step] = *step;
     if (const auto* run = std::get_if<event::RunFinished>(&event)) took = run->took;
@@ -29,7 +29,7 @@ class Collector final : public EventSink {
   std::chrono::milliseconds took{};
 
  private:
-  const std::function<void(const Event&)>& on_event_;
+  const Function<void(const Event&)>& on_event_;
 };
 
 RunResult result_of(cli::Session& session, const engine::RunSummary& summary, Collector& events) {
