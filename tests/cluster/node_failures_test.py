@@ -18,7 +18,7 @@ class NodeTest(Failures):
         def disturb():
             self.running_pod()
             kubectl("taint", "nodes", "node1", "broken=yes:NoExecute")
-            wait_until(lambda: len(self.pods()) == 0 or all(pod["status"].get("phase") == "Pending" for pod in self.pods()), "the eviction")
+            wait_until(lambda: len(self.pods()) == 0 or all(pod["status"].get("phase") == "Pending" for pod in self.pods()), "the eviction", 120)
             kubectl("taint", "nodes", "node1", "broken-")
 
         self.expect("evicted", self.run_beside(disturb))
