@@ -1,7 +1,5 @@
 #include "kubernetes/client.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
+#include "net/trust.hpp"
 
 namespace pipeline::kubernetes {
 namespace {
@@ -31,14 +30,6 @@ std::optional<std::chrono::seconds> retry_after(const net::Response& response) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc() || end != text.data() + text.size() || seconds < 0) return std::nullopt;
   return std::chrono::seconds(seconds);
-}
-
-/// curl's numbers for a server whose certificate, or name, is not right: no second try helps. A handshake (35) may also just have been cut.
-bool is_about_trust(const net::TransportError& error) {
-  constexpr std::array hopeless{51, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91};
-  const std::string_view words = error.what();
-  if (error.curl_code() == 35) return words.find("SSL routines") != words.npos && words.find("unexpected eof") == words.npos;
-  return std::ranges::find(hopeless, error.curl_code()) != hopeless.end();
 }
 
 std::string message_of(const net::Response& response, const json& status) {
@@ -177,11 +168,11 @@ Task<json> Client::call(Call call) {
     } catch (const net::TransportError& error) {
       const bool stopped = call.cancel && call.cancel->level() != StopLevel::none;
       if (stopped) throw;
-      if (is_about_trust(error) || backoff.exhausted())
+      if (net::is_about_trust(error) || backoff.exhausted())
         throw EnvironmentError(
             "cannot reach the cluster of " + access_.origin + ": " + error.what(),
-            {is_about_trust(error) ? "the kubeconfig's certificate-authority is not the one that the server's certificate is from: get it anew"
-                                   : "`kubectl get --raw /readyz` says whether it is up; a VPN or a proxy (`proxy-url`) may be missing"});
+            {net::is_about_trust(error) ? "the kubeconfig's certificate-authority is not the one that the server's certificate is from: get it anew"
+                                        : "`kubectl get --raw /readyz` says whether it is up; a VPN or a proxy (`proxy-url`) may be missing"});
       pause = backoff.next();
       log::info(std::string("kubernetes: ") + error.what() + "; once more in " + std::to_string(pause.count()) + " ms");
     }

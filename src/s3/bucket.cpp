@@ -9,6 +9,7 @@
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "net/trust.hpp"
 
 namespace pipeline::s3 {
 namespace {
@@ -19,11 +20,8 @@ constexpr std::uint64_t part_size = 16u << 20;                       // 16 MiB: 
 constexpr std::uint64_t most_parts = 10'000;                         // of an upload
 constexpr std::chrono::seconds pod_lifetime = std::chrono::days(7);  // the longest that servers accept
 
-/// curl's numbers for a server whose certificate, or name, is not right, and for addresses that are none: no second try helps.
-bool is_hopeless(int curl_code) {
-  constexpr std::array hopeless{1, 3, 35, 51, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91};
-  return std::ranges::find(hopeless, curl_code) != hopeless.end();
-}
+/// No second try helps: also where curl (1, 3) finds the address to be none.
+bool is_hopeless(const net::TransportError& error) { return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error); }
 
 std::string quoted_tag(std::string tag) {
   std::string text;
@@ -152,7 +150,7 @@ Task<> Bucket::pause(unsigned tries, const std::string& why, CancelSource* cance
 EnvironmentError Bucket::unreachable(const std::string& what, const net::TransportError& error) const {
   std::vector<std::string> advice;
   const auto code = error.curl_code();
-  if (code == 60 || code == 77 || code == 35)
+  if (code == 60 || code == 77 || (code == 35 && net::is_about_trust(error)))
     advice = {
         "its certificate is from a CA that this machine does not know: name that CA's file, `certificate_authority: ca.pem`, under `artifact_store`"};
   else if (code == 6)
@@ -177,7 +175,7 @@ Task<net::Response> Bucket::call(Call call) {
       why = error.what();
     } catch (const net::TransportError& error) {
       if (call.cancel && call.cancel->level() != StopLevel::none) throw;
-      if (is_hopeless(error.curl_code()) || tries + 1 >= patience_.most_tries) throw unreachable(call.what, error);
+      if (is_hopeless(error) || tries + 1 >= patience_.most_tries) throw unreachable(call.what, error);
       why = error.what();
     }
     co_await pause(tries, why, call.cancel);
@@ -279,7 +277,7 @@ Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_byt
       why = error.what();
     } catch (const net::TransportError& error) {
       if (cancel && cancel->level() != StopLevel::none) throw;
-      if (is_hopeless(error.curl_code()) || tries + 1 >= patience_.most_tries) throw unreachable("read " + key + " from", error);
+      if (is_hopeless(error) || tries + 1 >= patience_.most_tries) throw unreachable("read " + key + " from", error);
       why = error.what();
     }
     if (received > before) tries = 0;
