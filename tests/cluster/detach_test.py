@@ -6,29 +6,19 @@ import signal
 import subprocess
 import unittest
 
-from support_cluster import KUBECONFIG, ROOT, ClusterTest, needs_cluster, needs_test_bed, wait_until
+from support_cluster import NamespaceTest, needs_cluster, needs_test_bed, wait_until
 
 
-class DetachedTest(ClusterTest):
-    """A namespace of its own, with the account that drivers act as."""
+class DetachedTest(NamespaceTest):
+    """With the account that drivers act as."""
 
     def setUp(self):
         super().setUp()
-        self.namespace = f"pipe-detach-{self.mark}"
-        self.kubectl("create", "namespace", self.namespace)
-        self.addCleanup(self.kubectl, "delete", "namespace", self.namespace, "--wait=false")
         self.grant()
-
-    def kubectl(self, *words: str, **more) -> str:
-        done = subprocess.run([ROOT / "scripts/testbed/kubernetes", "kubectl", "--kubeconfig", KUBECONFIG, "-n", self.namespace, *words], check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
-        if done.returncode:
-            raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
-        return done.stdout
 
     def grant(self):
         role = self.pipe("kubernetes", "rbac", "--namespace", self.namespace, "--subject", "ServiceAccount:pipe")
-        self.kubectl("apply", "-f", "-", input=role.out)
+        self.in_namespace("apply", "-f", "-", input=role.out)
 
     def write_chain(self, length: int = 3, seconds: float = 1.5, **more) -> list[str]:
         """Steps one after the other, each of which says in which pod it ran."""
@@ -62,17 +52,17 @@ class DetachedTest(ClusterTest):
 
     def objects(self) -> list[str]:
         """What is there of ours, and has not been told to go."""
-        items = json.loads(self.kubectl("get", "jobs,pods,leases,secrets", "-o", "json"))["items"]
+        items = json.loads(self.in_namespace("get", "jobs,pods,leases,secrets", "-o", "json"))["items"]
         return [f"{item['kind']} {item['metadata']['name']}" for item in items
                 if item["metadata"]["name"].startswith("pipe-") and "token" not in item["metadata"]["name"] and "deletionTimestamp" not in item["metadata"]]
 
     def driver_pods(self) -> list[dict]:
-        return [pod for pod in json.loads(self.kubectl("get", "pods", "-l", "pipe.driver", "-o", "json"))["items"]
+        return [pod for pod in json.loads(self.in_namespace("get", "pods", "-l", "pipe.driver", "-o", "json"))["items"]
                 if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running")]
 
     def assert_each_step_had_one_pod(self, steps: list[str]):
         made = {}
-        for event in json.loads(self.kubectl("get", "events", "--field-selector", "reason=SuccessfulCreate,involvedObject.kind=Job", "-o", "json"))["items"]:
+        for event in json.loads(self.in_namespace("get", "events", "--field-selector", "reason=SuccessfulCreate,involvedObject.kind=Job", "-o", "json"))["items"]:
             name = event["involvedObject"]["name"]
             made[name] = made.get(name, 0) + (event.get("count") or 1)
         for step in steps:
@@ -108,7 +98,7 @@ class GoesOnTest(DetachedTest):
         for step in ("s0", "s2"):
             wait_until(lambda: self.steps()[step] == "running", f"{step} running")  # noqa: B023
             (pod,) = self.driver_pods()
-            self.kubectl("delete", "pod", "--wait=false", pod["metadata"]["name"])
+            self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
             self.assertIn("running", self.pipe("runs").out, "between two of its pods, too")
         self.wait_for("succeeded", 150)
         self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
@@ -166,8 +156,8 @@ class GoesOnTest(DetachedTest):
                   "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": self.mark, "hostPath": {"path": str(shared)}}}
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "artifacts"},
                  "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": self.mark, "resources": {"requests": {"storage": "1Gi"}}}}
-        self.addCleanup(self.kubectl, "delete", "--ignore-not-found", "--wait=false", f"pv/v{self.mark}")
-        self.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": [volume, claim]}))
+        self.addCleanup(self.in_namespace, "delete", "--ignore-not-found", "--wait=false", f"pv/v{self.mark}")
+        self.in_namespace("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": [volume, claim]}))
         self.write("profiles.yaml", json.dumps({"lab": {"claim": {"name": "artifacts", "path": "shared"}, "settings": {"resources": {"memory": "64MiB"}}}}))
         steps = self.write_chain(2, 1)
         self.detached("--profile", "lab")
@@ -195,7 +185,7 @@ class StopsTest(DetachedTest):
         self.detached()
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
         (pod,) = self.driver_pods()
-        self.kubectl("delete", "pod", "--wait=false", "--grace-period=0", "--force", pod["metadata"]["name"])
+        self.in_namespace("delete", "pod", "--wait=false", "--grace-period=0", "--force", pod["metadata"]["name"])
         result = self.pipe("cancel", "latest", "--now", timeout=120)
         self.assertEqual(result.code, 0, result)
         self.assertEqual(self.status(), "interrupted")
@@ -208,7 +198,7 @@ class StopsTest(DetachedTest):
         refused = self.pipe("resume")
         self.assertEqual(refused.code, 2, refused)
         self.assertIn(f"goes on: the Job {event['driver']['job']} in the namespace {self.namespace} drives it", refused.err)
-        self.kubectl("delete", "job", event["driver"]["job"])
+        self.in_namespace("delete", "job", event["driver"]["job"])
         self.assertIn("died", self.pipe("runs").out)
         resumed = self.pipe("resume", "--output", "json")
         self.assertEqual(resumed.code, 0, resumed)
@@ -243,7 +233,7 @@ class RefusedTest(DetachedTest):
         self.write_chain(1)
         told = self.refusal("--service-account", "nobody")
         self.assertIn(f"there is no service account 'nobody' in the namespace {self.namespace}", told)
-        self.kubectl("delete", "rolebinding", "pipe")
+        self.in_namespace("delete", "rolebinding", "pipe")
         told = self.refusal()
         self.assertIn(f"the service account 'pipe' of the namespace {self.namespace} may not drive a run: not allowed are", told)
         self.assertIn("create leases.coordination.k8s.io", told)

@@ -2,33 +2,17 @@
 
 import json
 import signal
-import subprocess
 import unittest
 
-from support_cluster import KUBECONFIG, ROOT, ClusterTest, needs_cluster, needs_test_bed, test_bed
+from support_cluster import NamespaceTest, kubectl, needs_cluster, needs_test_bed, test_bed
 from support import Result, wait_until
 
 
 @needs_cluster
-class NamespaceTest(ClusterTest):
-    """A test with a namespace of its own."""
-
+class OwnNamespaceTest(NamespaceTest):
     def setUp(self):
         super().setUp()
-        self.namespace = f"pipe-test-{self.mark}"
-        self.kubectl("create", "namespace", self.namespace)
-        self.addCleanup(self.kubectl, "delete", "namespace", self.namespace, "--wait=false")
         self.in_namespace("create", "serviceaccount", "default", check=False)  # its controller takes a moment
-
-    def kubectl(self, *words: str, check: bool = True, **more) -> str:
-        command = [str(ROOT / "scripts/testbed/kubernetes"), "kubectl", "--kubeconfig", KUBECONFIG, *words]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-        if check and done.returncode:
-            raise AssertionError(f"kubectl {' '.join(words)}: {done.stdout}")
-        return done.stdout
-
-    def in_namespace(self, *words: str, **more) -> str:
-        return self.kubectl("-n", self.namespace, *words, **more)
 
     def apply(self, *objects: dict):
         self.in_namespace("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
@@ -49,7 +33,7 @@ class NamespaceTest(ClusterTest):
         self.assertEqual(json.loads(self.in_namespace("get", "jobs,pods", "-o", "json"))["items"], [])
 
 
-class PreflightTest(NamespaceTest):
+class PreflightTest(OwnNamespaceTest):
     def refusal(self, steps: dict) -> str:
         self.write_steps(steps)
         result = self.run_there(code=2)
@@ -57,7 +41,7 @@ class PreflightTest(NamespaceTest):
         return self.run_there(code=2, as_json=False).err
 
     def test_more_gpus_than_any_node_has_are_refused_before_anything_is_built_with_the_nodes_listed(self):
-        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
+        nodes = json.loads(kubectl("get", "nodes", "-o", "json"))["items"]
         gpus = {node["metadata"]["name"]: int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) for node in nodes}
         if not any(gpus.values()):
             self.skipTest("no node advertises nvidia.com/gpu")
@@ -78,7 +62,7 @@ class PreflightTest(NamespaceTest):
         self.assertIn("there is no PersistentVolumeClaim 'datasets'", told)
         self.assertIn("there is no ServiceAccount 'trainer'", told)
         self.assertIn("there is no PriorityClass 'no-such-class' in the cluster", told)
-        self.assertIn("Kueue" if "kueue" not in self.kubectl("api-versions") else "LocalQueue", told)
+        self.assertIn("Kueue" if "kueue" not in kubectl("api-versions") else "LocalQueue", told)
         self.assertNotIn("hush", told)
 
     def test_job_that_the_cluster_refuses_is_told_by_the_setting(self):
@@ -93,7 +77,7 @@ class PreflightTest(NamespaceTest):
         role = self.pipe("kubernetes", "rbac", "--namespace", self.namespace, "--subject", "User:ann").out
         self.in_namespace("apply", "-f", "-", input=role)
         self.in_namespace("create", "configmap", "conf", "--from-literal=mode=fast")
-        config = json.loads(self.kubectl("config", "view", "--raw", "--flatten", "-o", "json"))
+        config = json.loads(kubectl("config", "view", "--raw", "--flatten", "-o", "json"))
         for user in config["users"]:
             user["user"]["as"] = "ann"
         as_ann = str(self.write("ann", json.dumps(config)))
@@ -105,7 +89,7 @@ class PreflightTest(NamespaceTest):
         self.assertIn("not allowed are", self.run_there(code=3, KUBECONFIG=as_ann).text)
 
 
-class HonouredTest(NamespaceTest):
+class HonouredTest(OwnNamespaceTest):
     def test_what_the_cluster_keeps_reaches_the_step(self):
         self.in_namespace("create", "secret", "generic", "hugging-face", "--from-literal=token=hush")
         self.in_namespace("create", "secret", "generic", "database", "--from-literal=DB_HOST=db.example.org")
@@ -134,8 +118,8 @@ class HonouredTest(NamespaceTest):
         volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": self.namespace},
                   "spec": {"capacity": capacity, "accessModes": ["ReadWriteOnce"], "storageClassName": "", "hostPath": {"path": str(folder)},
                            "claimRef": {"name": "datasets", "namespace": self.namespace}}}
-        self.kubectl("apply", "-f", "-", input=json.dumps(volume))
-        self.addCleanup(self.kubectl, "delete", "pv", self.namespace, "--wait=false")
+        kubectl("apply", "-f", "-", input=json.dumps(volume))
+        self.addCleanup(kubectl, "delete", "pv", self.namespace, "--wait=false")
         self.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "datasets"},
                     "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": capacity}, "volumeName": self.namespace}})
         self.write_steps({"save": {"command": "echo kept > /data/x", "settings": {"kubernetes": {"volumes": ["pvc/datasets:/data"]}}}})
@@ -158,8 +142,8 @@ class HonouredTest(NamespaceTest):
     def test_nodes_of_a_mixed_cluster_are_chosen_by_what_the_step_says(self):
         test_bed("hollow", "2", "8")
         self.addCleanup(test_bed, "unhollow")
-        self.kubectl("label", "node", "hollow-1", "node.kubernetes.io/instance-type=p4d.24xlarge", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB")
-        self.kubectl("label", "node", "hollow-2", "pool=spare", "nvidia.com/gpu.product=Tesla-T4")
+        kubectl("label", "node", "hollow-1", "node.kubernetes.io/instance-type=p4d.24xlarge", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB")
+        kubectl("label", "node", "hollow-2", "pool=spare", "nvidia.com/gpu.product=Tesla-T4")
         tolerated = {"tolerations": ["testbed/hollow"]}
 
         def step(resources: dict, **kubernetes) -> dict:

@@ -19,15 +19,15 @@ needs_cluster = unittest.skipUnless(KUBECONFIG, "no cluster: KUBECONFIG is not s
 needs_test_bed = unittest.skipUnless(KUBECONFIG == str(TEST_BED), "not the test bed's cluster: others are left alone")
 
 
-def test_bed(*words: str) -> str:
-    done = subprocess.run([ROOT / "scripts/testbed/kubernetes", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
+def test_bed(*words: str, check: bool = True, **more) -> str:
+    done = subprocess.run([ROOT / "scripts/testbed/kubernetes", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
+    if check and done.returncode:
         raise AssertionError(f"{' '.join(words)}: {done.stderr}")
     return done.stdout
 
 
-def kubectl(*words: str) -> str:
-    return test_bed("kubectl", "--kubeconfig", KUBECONFIG, *words)
+def kubectl(*words: str, **more) -> str:
+    return test_bed("kubectl", "--kubeconfig", KUBECONFIG, *words, **more)
 
 
 class ClusterTest(PipeTest):
@@ -50,12 +50,13 @@ class ClusterTest(PipeTest):
                 disturb()
             except Exception as error:  # noqa: BLE001
                 errors.append(error)
+                process.terminate()  # nobody need wait for its end
 
         thread = threading.Thread(target=work)
         thread.start()
         result = self.finish(process, timeout=280)
         thread.join()
-        self.assertEqual(errors, [])
+        self.assertEqual(errors, [], result.text)
         return result
 
     def jobs(self) -> list[str]:
@@ -70,3 +71,16 @@ class ClusterTest(PipeTest):
             if self.mark in name:
                 made[name] += event.get("count") or 1
         return made
+
+
+class NamespaceTest(ClusterTest):
+    """With a namespace of its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.namespace = f"pipe-test-{self.mark}"
+        kubectl("create", "namespace", self.namespace)
+        self.addCleanup(kubectl, "delete", "namespace", self.namespace, "--wait=false")
+
+    def in_namespace(self, *words: str, **more) -> str:
+        return kubectl("-n", self.namespace, *words, **more)

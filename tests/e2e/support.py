@@ -47,10 +47,10 @@ def docker(*words: str) -> str:
 
 def wait_until(condition, what: str, seconds: float = 60):
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while (asked := time.monotonic()) < end:
         if value := condition():
             return value
-        time.sleep(0.05)
+        time.sleep(max(0.05, 2 * (time.monotonic() - asked)))  # what is dear to ask is not asked all the time
     raise AssertionError(f"{seconds} s went by without {what}")
 
 
@@ -115,7 +115,12 @@ class PipeTest(unittest.TestCase):
         return process
 
     def finish(self, process: subprocess.Popen, timeout: float = 120) -> Result:
-        out, err = process.communicate(timeout=timeout)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"{process.args} did not end within {timeout} s; it said:\n{out}{err}") from None
         return Result(process.returncode, out, err)
 
     def containers(self) -> list[str]:
