@@ -1,6 +1,5 @@
 // `pipe run --detach`: what needs this machine is done here, then a driver in the cluster goes on with the run.
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include "cli/gpu_checks.hpp"
 #include "cli/invocation.hpp"
 #include "cli/snapshot.hpp"
+#include "core/caller.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
@@ -90,7 +90,7 @@ DriverJob driver_of(Session& session, const Detached& detached, DriverImage imag
   driver.pipeline = session.pipeline().name;
   driver.owner = detached.owner;
   driver.service_account = options.service_account;
-  driver.user = std::to_string(::geteuid()) + ":" + std::to_string(::getegid());
+  driver.user = user_and_group();
   driver.image = std::move(image);
   driver.state = fs::weakly_canonical(session.runs.folder());
   if (!options.claim.empty()) driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
@@ -174,8 +174,7 @@ ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
   kubernetes::Client client(context.loop(), access);
   for (const auto& notice : context.await(check_driver(client, context.options().service_account))) context.note("note: " + notice);
 
-  engine::RunOptions options{
-      .jobs = context.options().jobs, .use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
+  auto options = session.run_options();
   options.driver.lease = {access.context, access.name_space, driver_name(session.run_id)};
   if (const auto state = vcs::source_state(session.file.parent_path())) {
     options.git_commit = state->commit;

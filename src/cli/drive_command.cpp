@@ -42,11 +42,8 @@ void run_to_its_end(Context& context, const store::RunRecord& run, Detached& det
   Session session(context, run.id, &detached);
   Display display(context, false);
   const CancelSource::Listener stop(cancel, [&](StopLevel level) { display.cancel().stop(level); });
-  engine::RunOptions options{.jobs = context.options().jobs,
-                             .use_cache = !context.options().no_cache,
-                             .resume = true,
-                             .only_step = context.options().step,
-                             .run_id = run.id};
+  auto options = session.run_options();
+  options.resume = true;
   options.git_commit = run.git_commit;
   options.git_dirty = run.git_dirty;
   options.is_task = session.is_task();

@@ -142,7 +142,7 @@ ExitCode plan_command(Context& context) {
   const auto warnings = check_gpus(session, [&](std::string_view text) {
     if (!context.options().json) context.note(std::string(text) + "\n");
   });
-  const engine::RunOptions options{.use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
+  const auto options = session.run_options();
   const auto plans = context.await(
       engine::plan(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), options));
   if (context.options().json) {

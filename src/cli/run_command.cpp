@@ -106,8 +106,7 @@ ExitCode drive(Context& context, const std::string& resumed, Detached* detached 
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] { return vcs::source_state(folder); });
   Session session(context, resumed, detached);
   bury_dead_runs(context, session.runs, resumed, detached ? resumed : "");
-  engine::RunOptions options{
-      .jobs = context.options().jobs, .use_cache = !context.options().no_cache, .only_step = context.options().step, .run_id = session.run_id};
+  auto options = session.run_options();
   if (!detached) options.identity = identity_of(session);
   if (const auto state = source.get()) {
     options.git_commit = state->commit;

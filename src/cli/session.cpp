@@ -112,6 +112,11 @@ std::vector<std::filesystem::path> Session::sources() {
   return {sources.begin(), sources.end()};
 }
 
+engine::RunOptions Session::run_options() const {
+  const auto& options = context.options();
+  return {.jobs = options.jobs, .use_cache = !options.no_cache, .only_step = options.step, .run_id = run_id};
+}
+
 std::vector<const StepSpec*> Session::selected_steps() {
   std::vector<const StepSpec*> selected;
   for (const auto i : engine::select_steps(pipeline(), context.options().step)) selected.push_back(&pipeline().steps[i]);

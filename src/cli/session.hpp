@@ -39,6 +39,8 @@ class Session {
   gpu::Machine* machine_in_use() { return machine_.get(); }
   spec::CodeResolver& resolver();
   const engine::CodeProvider& code() const { return code_; }
+  /// As the command line has it.
+  engine::RunOptions run_options() const;
 
   /// What the spec and the choice of the code files were made from.
   std::vector<std::filesystem::path> sources();

@@ -1,9 +1,9 @@
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
+#include "core/caller.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "docker/config.hpp"
@@ -15,11 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* default_socket = "unix:///var/run/docker.sock";
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 std::string existing(const fs::path& file) {
   std::error_code error;

@@ -7,14 +7,15 @@
 #include "docker/json_lines.hpp"
 #include "docker/log_frames.hpp"
 #include "docker/reference.hpp"
+#include "net/url.hpp"
 
 namespace pipeline::docker {
 namespace {
 
 /// An image's reference as a part of a path: `/` and `:` stand for themselves there.
-std::string image_path(const std::string& reference, const char* rest) { return "/images/" + url_encode(reference, "/:@") + rest; }
+std::string image_path(const std::string& reference, const char* rest) { return "/images/" + net::url_encode(reference, "/:@") + rest; }
 
-std::string container_path(const std::string& id, const char* rest) { return "/containers/" + url_encode(id) + rest; }
+std::string container_path(const std::string& id, const char* rest) { return "/containers/" + net::url_encode(id) + rest; }
 
 std::string auth_header(const std::string& registry_auth) {
   return "X-Registry-Auth: " + (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}
@@ -56,8 +57,8 @@ Task<> EngineApi::pull_image(std::string reference, std::string platform, std::s
                              CancelSource& cancel) {
   const auto [name, tag] = split_reference(reference);
   TransferProgress progress("pull the image " + reference, registry_of(reference), std::move(on_line));
-  EngineCall call("pull the image " + reference, "POST", "/images/create?fromImage=" + url_encode(name) + "&tag=" + url_encode(tag));
-  if (!platform.empty()) call.path += "&platform=" + url_encode(platform);
+  EngineCall call("pull the image " + reference, "POST", "/images/create?fromImage=" + net::url_encode(name) + "&tag=" + net::url_encode(tag));
+  if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
   call.headers.push_back(auth_header(registry_auth));
   call.registry = registry_of(reference);
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
@@ -70,7 +71,7 @@ Task<Pushed> EngineApi::push_image(std::string reference, std::string registry_a
                                    CancelSource& cancel) {
   const auto [name, tag] = split_reference(reference);
   TransferProgress progress("push the image " + reference, registry_of(reference), std::move(on_line));
-  EngineCall call("push the image " + reference, "POST", image_path(name, "/push?tag=") + url_encode(tag));
+  EngineCall call("push the image " + reference, "POST", image_path(name, "/push?tag=") + net::url_encode(tag));
   call.headers.push_back(auth_header(registry_auth));
   call.registry = registry_of(reference);
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
@@ -81,7 +82,7 @@ Task<Pushed> EngineApi::push_image(std::string reference, std::string registry_a
 }
 
 Task<std::optional<std::string>> EngineApi::registry_digest(std::string reference, std::string registry_auth, CancelSource& cancel) {
-  EngineCall call("ask the registry for the image " + reference, "GET", "/distribution/" + url_encode(reference, "/:@") + "/json");
+  EngineCall call("ask the registry for the image " + reference, "GET", "/distribution/" + net::url_encode(reference, "/:@") + "/json");
   call.headers.push_back(auth_header(registry_auth));
   call.registry = registry_of(reference);
   call.cancel = &cancel;
@@ -97,7 +98,7 @@ Task<std::optional<std::string>> EngineApi::registry_digest(std::string referenc
 
 Task<> EngineApi::tag_image(std::string reference, std::string repository, std::string tag) {
   EngineCall call("tag the image " + reference + " as " + repository + ":" + tag, "POST",
-                  image_path(reference, "/tag?repo=") + url_encode(repository) + "&tag=" + url_encode(tag));
+                  image_path(reference, "/tag?repo=") + net::url_encode(repository) + "&tag=" + net::url_encode(tag));
   co_await self_->send(std::move(call));
 }
 
@@ -121,9 +122,9 @@ Task<> EngineApi::build(std::string query, std::string registry_config, net::Bod
 }
 
 Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body, std::string platform) {
-  EngineCall call("create the container " + name, "POST", "/containers/create?name=" + url_encode(name));
+  EngineCall call("create the container " + name, "POST", "/containers/create?name=" + net::url_encode(name));
   call.body = std::move(body);
-  if (!platform.empty()) call.path += "&platform=" + url_encode(platform);
+  if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
   const auto answer = co_await self_->send_json(std::move(call));
   if (answer.is_object() && answer.contains("Warnings") && answer["Warnings"].is_array())
     for (const auto& warning : answer["Warnings"]) log::info("engine: " + name + ": " + warning.dump());
@@ -138,7 +139,7 @@ Task<> EngineApi::start_container(std::string id) {
 }
 
 Task<int> EngineApi::wait_container(std::string id, std::string condition, std::function<void()> on_listening, CancelSource* cancel) {
-  EngineCall call("wait for the container " + id.substr(0, 12), "POST", container_path(id, "/wait?condition=") + url_encode(condition));
+  EngineCall call("wait for the container " + id.substr(0, 12), "POST", container_path(id, "/wait?condition=") + net::url_encode(condition));
   call.cancel = cancel;
   if (on_listening)
     call.on_headers = [&on_listening](const net::Response& response) {
@@ -166,7 +167,8 @@ Task<ContainerState> EngineApi::inspect_container(std::string id) {
 
 Task<bool> EngineApi::has_file(std::string id, std::string path) {
   try {
-    EngineCall call("look for " + path + " in the container " + id.substr(0, 12), "HEAD", container_path(id, "/archive?path=") + url_encode(path));
+    EngineCall call("look for " + path + " in the container " + id.substr(0, 12), "HEAD",
+                    container_path(id, "/archive?path=") + net::url_encode(path));
     co_await self_->send(std::move(call));
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;
@@ -199,7 +201,7 @@ Task<> EngineApi::follow_logs(std::string id, std::function<void(bool is_stderr,
 }
 
 Task<> EngineApi::put_archive(std::string id, std::string folder, std::function<net::BodySource()> tar, CancelSource& cancel) {
-  EngineCall call("copy files into the container " + id.substr(0, 12), "PUT", container_path(id, "/archive?path=") + url_encode(folder));
+  EngineCall call("copy files into the container " + id.substr(0, 12), "PUT", container_path(id, "/archive?path=") + net::url_encode(folder));
   call.headers.push_back("Content-Type: application/x-tar");
   call.source = std::move(tar);
   call.cancel = &cancel;
@@ -207,7 +209,7 @@ Task<> EngineApi::put_archive(std::string id, std::string folder, std::function<
 }
 
 Task<> EngineApi::get_archive(std::string id, std::string path, std::function<void(std::string_view)> on_bytes, CancelSource& cancel) {
-  EngineCall call("copy " + path + " out of the container " + id.substr(0, 12), "GET", container_path(id, "/archive?path=") + url_encode(path));
+  EngineCall call("copy " + path + " out of the container " + id.substr(0, 12), "GET", container_path(id, "/archive?path=") + net::url_encode(path));
   call.on_body = std::move(on_bytes);
   call.cancel = &cancel;
   co_await self_->send(std::move(call));
@@ -219,7 +221,7 @@ Task<> EngineApi::stop_container(std::string id, int grace_seconds) {
 }
 
 Task<> EngineApi::kill_container(std::string id, std::string signal) {
-  EngineCall call("kill the container " + id.substr(0, 12), "POST", container_path(id, "/kill?signal=") + url_encode(signal));
+  EngineCall call("kill the container " + id.substr(0, 12), "POST", container_path(id, "/kill?signal=") + net::url_encode(signal));
   co_await self_->send(std::move(call));
 }
 
@@ -235,7 +237,7 @@ Task<> EngineApi::remove_container(std::string id) {
 Task<std::vector<nlohmann::json>> EngineApi::list_containers(std::vector<std::string> labels) {
   nlohmann::json filters;
   filters["label"] = std::move(labels);
-  EngineCall call("list the containers", "GET", "/containers/json?all=1&filters=" + url_encode(filters.dump()));
+  EngineCall call("list the containers", "GET", "/containers/json?all=1&filters=" + net::url_encode(filters.dump()));
   const auto answer = co_await self_->send_json(std::move(call));
   std::vector<nlohmann::json> containers;
   for (const auto& container : answer) containers.push_back(container);

@@ -49,22 +49,6 @@ bool has_buildkit(const EngineInfo& info, const std::string& preferred) {
 
 }  // namespace
 
-std::string url_encode(std::string_view text, std::string_view keep) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x80 && std::isalnum(byte)) || std::string_view("-._~").find(c) != std::string_view::npos || keep.find(c) != keep.npos) {
-      encoded += c;
-    } else {
-      encoded += '%';
-      encoded += digits[byte >> 4];
-      encoded += digits[byte & 15];
-    }
-  }
-  return encoded;
-}
-
 std::string message_of(std::string_view body) {
   const auto json = nlohmann::json::parse(body, nullptr, false);
   if (json.is_object())

@@ -65,9 +65,6 @@ class EngineConnection {
   std::shared_ptr<Negotiation> negotiation_;  ///< Shared with those who wait for it.
 };
 
-/// The text for a URL's path or query: all but letters, digits and `-._~` as %XX; with `keep`, those characters too.
-std::string url_encode(std::string_view text, std::string_view keep = {});
-
 /// `{"message": ...}` of an engine's answer, or the text itself.
 std::string message_of(std::string_view body);
 

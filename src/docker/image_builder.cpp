@@ -17,6 +17,7 @@
 #include "docker/host_config.hpp"
 #include "docker/reference.hpp"
 #include "docker/shared.hpp"
+#include "net/url.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::docker {
@@ -179,7 +180,7 @@ Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
     if (!plan.run_id.empty()) {
       status.reason = "prevent_build_reuse is set";
     } else {
-      const auto images = co_await engine.call("GET", "/images/json?filters=" + url_encode(R"({"label":["pipe.parts"]})"));
+      const auto images = co_await engine.call("GET", "/images/json?filters=" + net::url_encode(R"({"label":["pipe.parts"]})"));
       status.reason = build_reason(plan.parts, images);
     }
   }
@@ -305,9 +306,9 @@ Task<ImageStatus> ImageBuilder::Implementation::told_build(const ImagePlan& plan
 
 std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const ImageStatus& status, bool buildkit) const {
   auto& given = plan.options;
-  std::string text = std::string("version=") + (buildkit ? "2" : "1") + "&t=" + url_encode(status.reference);
+  std::string text = std::string("version=") + (buildkit ? "2" : "1") + "&t=" + net::url_encode(status.reference);
   auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text += std::string("&") + name + "=" + url_encode(value);
+    if (!value.empty()) text += std::string("&") + name + "=" + net::url_encode(value);
   };
   nlohmann::json labels = given.labels;
   if (labels.is_null()) labels = nlohmann::json::object();
@@ -337,7 +338,7 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
 
 /// The classic builder keeps its stages as images without a name, and ours hold how this machine reaches package indexes.
 Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
-  const auto path = "/images/json?filters=" + url_encode(R"({"dangling":["true"],"label":["pipe.stage=)" + stage + R"("]})");
+  const auto path = "/images/json?filters=" + net::url_encode(R"({"dangling":["true"],"label":["pipe.stage=)" + stage + R"("]})");
   try {
     const auto images = co_await engine.call("GET", path);
     for (auto& image : images) {

@@ -7,6 +7,7 @@
 #include "docker/build_log.hpp"
 #include "docker/context.hpp"
 #include "docker/engine_connection.hpp"
+#include "net/url.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -27,9 +28,9 @@ Task<std::string> run_build(EngineApi& engine, const LayerImage& image, EventSin
   }
   files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
   const nlohmann::json labels{{"pipe.image", image.kind}, {"pipe.digest", image.digest}, {"pipe.run", image.run_id}};
-  std::string query = std::string("version=") + (info->buildkit ? "2" : "1") + "&rm=1&forcerm=1&t=" + url_encode(image.reference) +
-                      "&labels=" + url_encode(labels.dump());
-  if (!image.platform.empty()) query += "&platform=" + url_encode(image.platform);
+  std::string query = std::string("version=") + (info->buildkit ? "2" : "1") + "&rm=1&forcerm=1&t=" + net::url_encode(image.reference) +
+                      "&labels=" + net::url_encode(labels.dump());
+  if (!image.platform.empty()) query += "&platform=" + net::url_encode(image.platform);
   const auto context = tar_stream(std::move(files));
   BuildLog log([&](const std::string& line) { events.emit(event::BuildProgress{image.reference, line}); });
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) { log.message(message); };

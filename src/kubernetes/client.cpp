@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "net/trust.hpp"
+#include "net/url.hpp"
 
 namespace pipeline::kubernetes {
 namespace {
@@ -62,19 +63,6 @@ std::string host_and_port(const std::string& url) {
   return host;
 }
 
-std::string url_encode(std::string_view text) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x80 && std::isalnum(byte)) || std::string_view("-._~").find(c) != std::string_view::npos)
-      encoded += c;
-    else
-      (encoded += '%').append({digits[byte >> 4], digits[byte & 15]});
-  }
-  return encoded;
-}
-
 std::vector<std::string> advice_for(long status, const std::string& reason, const std::string& message) {
   if (status == 401) return {"the credentials in the kubeconfig are wrong or have run out: log in again, or ask for new ones"};
   if (message.find("exceeded quota") != message.npos)
@@ -97,8 +85,8 @@ Client::Client(asio::io_context& loop, ClusterAccess access, Patience patience)
 
 std::string Client::path(std::string_view group, std::string_view kind, std::string_view name) const {
   std::string text = group.empty() ? "/api/v1" : "/apis/" + std::string(group);
-  text += "/namespaces/" + url_encode(access_.name_space) + "/" + std::string(kind);
-  return name.empty() ? text : text + "/" + url_encode(name);
+  text += "/namespaces/" + net::url_encode(access_.name_space) + "/" + std::string(kind);
+  return name.empty() ? text : text + "/" + net::url_encode(name);
 }
 
 Task<net::Response> Client::try_once(Call call) {

@@ -122,7 +122,5 @@ bool is_passing(const ApiError& error);
 std::vector<std::string> advice_for(long status, const std::string& reason, const std::string& message);
 /// `10.0.0.1:6443` of a URL.
 std::string host_and_port(const std::string& url);
-/// For a URL's query: all but letters, digits and `-._~` as %XX.
-std::string url_encode(std::string_view text);
 
 }  // namespace pipeline::kubernetes

@@ -4,6 +4,7 @@
 
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
+#include "net/url.hpp"
 
 namespace pipeline::kubernetes {
 namespace {
@@ -56,8 +57,8 @@ Task<> Watch::list(CancelSource& cancel) {
   std::string next;
   do {
     Call call("list " + path_, "GET",
-              path_ + "?limit=" + std::to_string(page_size) + "&labelSelector=" + url_encode(selector_) +
-                  (next.empty() ? "" : "&continue=" + url_encode(next)));
+              path_ + "?limit=" + std::to_string(page_size) + "&labelSelector=" + net::url_encode(selector_) +
+                  (next.empty() ? "" : "&continue=" + net::url_encode(next)));
     call.cancel = &cancel;
     auto page = co_await client_.call(std::move(call));
     for (auto& item : page["items"]) {
@@ -93,8 +94,8 @@ Task<> Watch::follow(CancelSource& cancel) {
   static std::minstd_rand random(std::random_device{}());
   const int seconds = std::uniform_int_distribution<int>(shortest_watch, longest_watch)(random);
   Call call("watch " + path_, "GET",
-            path_ + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" + std::to_string(seconds) + "&labelSelector=" + url_encode(selector_) +
-                "&resourceVersion=" + url_encode(version_));
+            path_ + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" + std::to_string(seconds) +
+                "&labelSelector=" + net::url_encode(selector_) + "&resourceVersion=" + net::url_encode(version_));
   call.timeout = std::chrono::seconds(seconds + 30);
   call.cancel = &cancel;
   call.on_body = [this](std::string_view bytes) {

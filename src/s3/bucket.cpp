@@ -6,10 +6,12 @@
 #include <random>
 #include <utility>
 
+#include "core/caller.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "net/trust.hpp"
+#include "net/url.hpp"
 
 namespace pipeline::s3 {
 namespace {
@@ -107,7 +109,7 @@ Task<net::Response> Bucket::try_once(Call& call) {
   const Scope scope{region_, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   net::Request request;
   request.method = call.method;
-  request.url = address_.origin() + uri_encode(to_sign.path, true) + (call.query.empty() ? "" : "?" + query_text(call.query));
+  request.url = address_.origin() + net::url_encode(to_sign.path, "/") + (call.query.empty() ? "" : "?" + query_text(call.query));
   for (const auto& [name, value] : sign(to_sign, found.keys, scope)) request.headers.push_back(name + ": " + value);
   request.headers.emplace_back("User-Agent: pipe");
   request.tls.ca = ca_;
@@ -299,7 +301,7 @@ Task<> Bucket::remove(std::string key) {
 
 Task<> Bucket::copy(std::string from, std::string to) {
   Call copy("copy " + from + " within", "PUT", to);
-  copy.headers["x-amz-copy-source"] = "/" + settings_.bucket + "/" + uri_encode(settings_.prefix + from, true);
+  copy.headers["x-amz-copy-source"] = "/" + settings_.bucket + "/" + net::url_encode(settings_.prefix + from, "/");
   co_await call(std::move(copy));
 }
 
@@ -345,7 +347,7 @@ Task<std::string> Bucket::presigned(std::string method, std::string key, Query q
   to_sign.path = pod_address_.path(settings_.prefix + key);
   to_sign.query = std::move(query);
   const Scope scope{region_, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
-  co_return pod_address_.origin() + uri_encode(to_sign.path, true) + "?" + presign(to_sign, found.keys, scope, pod_lifetime);
+  co_return pod_address_.origin() + net::url_encode(to_sign.path, "/") + "?" + presign(to_sign, found.keys, scope, pod_lifetime);
 }
 
 Task<Bucket::PartUrls> Bucket::presigned_parts(std::string key, std::string id, unsigned count) {

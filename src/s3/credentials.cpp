@@ -1,12 +1,12 @@
 #include "s3/credentials.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "core/caller.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "net/program.hpp"
@@ -74,11 +74,6 @@ Task<FoundKeys> ask(std::string program) {
 }
 
 }  // namespace
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 IniFile parse_ini(std::string_view text) {
   IniFile file;

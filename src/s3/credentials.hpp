@@ -39,7 +39,4 @@ class CredentialSource {
   std::optional<FoundKeys> found_;
 };
 
-/// A variable of the environment; empty if it is not set.
-std::string variable(const char* name);
-
 }  // namespace pipeline::s3

@@ -1,6 +1,5 @@
 #include "s3/signing.hpp"
 
-#include <array>
 #include <cctype>
 #include <cstdio>
 
@@ -8,28 +7,21 @@
 #include <openssl/hmac.h>
 
 #include "core/digest.hpp"
+#include "net/url.hpp"
 
 namespace pipeline::s3 {
 namespace {
 
 const std::string algorithm = "AWS4-HMAC-SHA256";
 
-std::string hmac(std::string_view key, std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
-  unsigned size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes.data(), &size);
-  return {reinterpret_cast<const char*>(bytes.data()), size};
+Digest hmac(std::string_view key, std::string_view text) {
+  Digest code;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(), code.bytes.data(),
+       nullptr);
+  return code;
 }
 
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text.append({digits[byte >> 4], digits[byte & 15]});
-  }
-  return text;
-}
+std::string_view bytes_of(const Digest& digest) { return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()}; }
 
 struct Stamp {
   std::string day, second;  ///< `20130524`, `20130524T000000Z`
@@ -57,34 +49,21 @@ std::string names_of(const std::map<std::string, std::string>& headers) {
 /// @param headers with the host
 std::string signature(const SignedCall& call, const std::map<std::string, std::string>& headers, const Query& query, const Keys& keys,
                       const Scope& scope, const Stamp& stamp) {
-  std::string canonical = call.method + "\n" + uri_encode(call.path, true) + "\n" + query_text(query) + "\n";
+  std::string canonical = call.method + "\n" + net::url_encode(call.path, "/") + "\n" + query_text(query) + "\n";
   for (const auto& [name, value] : headers) canonical += name + ":" + value + "\n";
   canonical += "\n" + names_of(headers) + "\n" + call.payload;
   const auto text = algorithm + "\n" + stamp.second + "\n" + scope_text(stamp, scope) + "\n" + sha256(canonical).hex();
   auto key = hmac("AWS4" + keys.secret, stamp.day);
   for (const std::string_view part : {std::string_view(scope.region), std::string_view("s3"), std::string_view("aws4_request")})
-    key = hmac(key, part);
-  return hex(hmac(key, text));
+    key = hmac(bytes_of(key), part);
+  return hmac(bytes_of(key), text).hex();
 }
 
 }  // namespace
 
-std::string uri_encode(std::string_view text, bool keep_slash) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x80 && std::isalnum(byte)) || std::string_view("-._~").find(c) != std::string_view::npos || (keep_slash && c == '/'))
-      encoded += c;
-    else
-      (encoded += '%').append({digits[byte >> 4], digits[byte & 15]});
-  }
-  return encoded;
-}
-
 std::string query_text(const Query& query) {
   std::string text;
-  for (const auto& [name, value] : query) text += (text.empty() ? "" : "&") + uri_encode(name) + "=" + uri_encode(value);
+  for (const auto& [name, value] : query) text += (text.empty() ? "" : "&") + net::url_encode(name) + "=" + net::url_encode(value);
   return text;
 }
 

@@ -32,8 +32,6 @@ struct SignedCall {
   std::string payload = "UNSIGNED-PAYLOAD";    ///< Or the body's SHA-256, in hex.
 };
 
-/// All but letters, digits and `-._~` as %XX. @param keep_slash as in paths
-std::string uri_encode(std::string_view text, bool keep_slash = false);
 /// `a=b&c=`, encoded and in the order in which it is signed.
 std::string query_text(const Query& query);
 

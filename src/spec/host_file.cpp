@@ -61,7 +61,7 @@ gpu::HostAttributes host_attributes() {
       attributes["ecs.instance-type"] = std::move(type);
   const fs::path file = host_file();
   std::error_code error;
-  if (file.empty() || (!fs::exists(file, error) && !variable("PIPE_HOST"))) return attributes;
+  if (file.empty() || (!fs::exists(file, error) && variable("PIPE_HOST").empty())) return attributes;
   if (!fs::exists(file, error)) throw InputError("there is no file '" + file.string() + "', which PIPE_HOST names");
   for (auto& [name, value] : parse_host(read_file(file), file)) attributes.insert_or_assign(name, value);
   return attributes;

@@ -8,6 +8,7 @@
 
 #include "kubernetes/client.hpp"
 #include "kubernetes/json.hpp"
+#include "net/url.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/owner.hpp"
@@ -33,11 +34,11 @@ class OnACluster : public testing::Test {
     return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
   }
   std::size_t count(const std::string& group, const std::string& kind) {
-    const auto path = client.path(group, kind) + "?labelSelector=" + kubernetes::url_encode("pipe.state=" + owner_of(state));
+    const auto path = client.path(group, kind) + "?labelSelector=" + net::url_encode("pipe.state=" + owner_of(state));
     return kubernetes::list_at(run_task(loop, client.get("list " + kind, path)), "/items").size();
   }
   Task<> delete_pods(std::string job) {
-    const auto pods = co_await client.get("list pods", client.path("", "pods") + "?labelSelector=" + kubernetes::url_encode("job-name=" + job));
+    const auto pods = co_await client.get("list pods", client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + job));
     for (const auto& pod : kubernetes::list_at(pods, "/items")) {
       const auto name = kubernetes::text_at(pod, "/metadata/name");
       co_await client.remove("delete a pod", client.path("", "pods", name), "", 1);

@@ -17,6 +17,7 @@
 #include "docker/context.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/engine_connection.hpp"
+#include "net/url.hpp"
 #include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
@@ -100,7 +101,7 @@ class ProgramImage : public testing::Test {
     std::vector<std::string> names;
     json filters;
     filters["reference"] = json::array({repository_});
-    const auto found = run_task(loop_, engine_.call("GET", "/images/json?filters=" + docker::url_encode(filters.dump())));
+    const auto found = run_task(loop_, engine_.call("GET", "/images/json?filters=" + net::url_encode(filters.dump())));
     for (const auto& image : found)
       for (const auto& tag : image["RepoTags"]) names.push_back(tag);
     return names;
@@ -113,7 +114,7 @@ class ProgramImage : public testing::Test {
     files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
     CancelSource cancel;
     const std::function<void(const json&)> ignored = [](const json&) {};
-    run_task(loop_, engine_.build("version=2&t=" + docker::url_encode(reference), "", docker::tar_stream(files), ignored, cancel));
+    run_task(loop_, engine_.build("version=2&t=" + net::url_encode(reference), "", docker::tar_stream(files), ignored, cancel));
     own_.push_back(reference);
     return reference;
   }

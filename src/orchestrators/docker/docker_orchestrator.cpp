@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/caller.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "net/companion.hpp"
@@ -175,7 +176,7 @@ class DockerOrchestrator : public Orchestrator {
   /// Who owns what a container writes when it should be the caller: in a rootless engine that is its root.
   Task<std::string> caller() {
     if (caller_.empty()) {
-      std::string user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
+      auto user = user_and_group();
       if (geteuid() != 0) {
         const auto* info = co_await system();
         for (const auto& option : info->value("SecurityOptions", json::array()))

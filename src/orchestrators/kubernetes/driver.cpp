@@ -5,6 +5,7 @@
 #include "kubernetes/json.hpp"
 #include "kubernetes/lease.hpp"
 #include "kubernetes/permissions.hpp"
+#include "net/url.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline {
@@ -144,8 +145,8 @@ Task<DriverNews> news_of_driver(Client& client, std::string name) {
   const auto holder = co_await kubernetes::holder_of(client, name);
   news.holder = holder.name;
   if (!news.holder.empty()) co_return news;
-  const auto pods = co_await client.get("list the pods of the Job " + name,
-                                        client.path("", "pods") + "?labelSelector=" + kubernetes::url_encode("job-name=" + name));
+  const auto pods =
+      co_await client.get("list the pods of the Job " + name, client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
   for (const auto& pod : kubernetes::list_at(pods, "/items")) {
     if (const auto code = exit_code_of(pod); code && *code != 0) news.failure = text_at(pod, "/status/containerStatuses/0/state/terminated/message");
     const auto about = news_of(pod);

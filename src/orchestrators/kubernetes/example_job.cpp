@@ -1,6 +1,6 @@
 #include "orchestrators/kubernetes/example_job.hpp"
 
-#include <unistd.h>
+#include "core/caller.hpp"
 
 namespace pipeline {
 namespace {
@@ -42,7 +42,7 @@ nlohmann::json example_job(const StepSpec& step, const ExamplePlace& place) {
   cluster.image = place.image;
   cluster.claim = place.claim;
   cluster.pull = place.pull;
-  cluster.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
+  cluster.user = user_and_group();
   cluster.owner = "STATE";
   cluster.agent_image = place.agent_image;
   cluster.carries = place.carries;

@@ -11,6 +11,7 @@
 #include "kubernetes/log_frames.hpp"
 #include "kubernetes/time.hpp"
 #include "net/companion.hpp"
+#include "net/url.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 #include "orchestrators/stopped.hpp"
@@ -175,8 +176,8 @@ Task<> JobRun::adopt() {
 
 /// Whether the Job has one; the watch may tell of it later.
 Task<bool> JobRun::look_for_pod() {
-  const auto pods = co_await client_.get("list the pods of the Job " + name_,
-                                         client_.path("", "pods") + "?labelSelector=" + kubernetes::url_encode("job-name=" + name_));
+  const auto pods =
+      co_await client_.get("list the pods of the Job " + name_, client_.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name_));
   const auto& items = kubernetes::list_at(pods, "/items");
   if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
   co_return !items.empty();
@@ -217,7 +218,7 @@ void JobRun::say_why(const PodNews& news) {
 
 Task<json> JobRun::events_of(std::string name, std::string selector) {
   try {
-    const auto query = "?fieldSelector=" + kubernetes::url_encode(selector + "involvedObject.name=" + name);
+    const auto query = "?fieldSelector=" + net::url_encode(selector + "involvedObject.name=" + name);
     co_return co_await client_.get("read the events of " + name, client_.path("", "events") + query);
   } catch (const EnvironmentError& error) { log::info(error.what()); }
   co_return json::object();
@@ -285,7 +286,7 @@ Task<> JobRun::watch() {
 
 Task<> JobRun::read_once() {
   std::string query = "?container=" + step_container + "&follow=true&timestamps=true";
-  if (const auto last = frames_.last()) query += "&sinceTime=" + kubernetes::url_encode(kubernetes::format_time(*last));
+  if (const auto last = frames_.last()) query += "&sinceTime=" + net::url_encode(kubernetes::format_time(*last));
   Call call("read the log of the pod " + pod_name(), "GET", client_.path("", "pods", pod_name()) + "/log" + query);
   call.timeout = longest_reading;
   call.cancel = &log_connection_;

@@ -1,15 +1,16 @@
-#include <cstdlib>
 #include <map>
 #include <optional>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/caller.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "kubernetes/agent.hpp"
 #include "kubernetes/json.hpp"
+#include "net/url.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
@@ -68,7 +69,7 @@ class KubernetesOrchestrator : public Orchestrator {
     ClusterPlace place;
     place.image = image.reference;
     place.pull = image.pull;
-    place.user = std::to_string(geteuid()) + ":" + std::to_string(getegid());
+    place.user = user_and_group();
     place.owner = owner();
     place.claim = claim();
     place.carries = files() != nullptr;
@@ -90,7 +91,7 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
   Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
-    const auto selector = kubernetes::url_encode("pipe.run,pipe.state=" + owner());
+    const auto selector = net::url_encode("pipe.run,pipe.state=" + owner());
     const auto jobs = co_await client().get("list the Jobs of earlier runs", client().path("batch/v1", "jobs") + "?labelSelector=" + selector);
     for (const auto& job : kubernetes::list_at(jobs, "/items")) {
       if (is_alive(kubernetes::text_at(job, "/metadata/labels/pipe.run"))) continue;

@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/permissions.hpp"
+#include "net/url.hpp"
 #include "orchestrators/findings.hpp"
 #include "orchestrators/kubernetes/node_fit.hpp"
 #include "orchestrators/kubernetes/references.hpp"
@@ -60,7 +61,7 @@ Task<std::optional<json>> nodes_of(Client& client) {
   try {
     do {
       std::string path = "/api/v1/nodes?limit=500";
-      if (!next.empty()) path += "&continue=" + kubernetes::url_encode(next);
+      if (!next.empty()) path += "&continue=" + net::url_encode(next);
       const auto page = co_await client.get("list the nodes", std::move(path));
       for (const auto& node : list_at(page, "/items")) nodes.push_back(essence_of(node));
       next = text_at(page, "/metadata/continue");
@@ -75,7 +76,7 @@ Task<std::optional<json>> nodes_of(Client& client) {
 std::string path_of(const Client& client, const Reference& reference, std::string_view name) {
   if (reference.of_namespace) return client.path(reference.group, reference.plural, name);
   auto path = "/apis/" + std::string(reference.group) + "/" + std::string(reference.plural);
-  return name.empty() ? path : path + "/" + kubernetes::url_encode(name);
+  return name.empty() ? path : path + "/" + net::url_encode(name);
 }
 
 class ClusterPreflight {

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "core/caller.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -178,13 +179,9 @@ Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, const std::
 }
 
 fs::path cache_folder() {
-  auto variable = [](const char* name) -> fs::path {
-    const char* value = std::getenv(name);
-    return value && *value ? fs::absolute(value) : fs::path();
-  };
-  if (auto own = variable("PIPE_CACHE_DIR"); !own.empty()) return own;
-  if (auto shared = variable("XDG_CACHE_HOME"); !shared.empty()) return shared / "pipe";
-  if (auto home = variable("HOME"); !home.empty()) return home / ".cache" / "pipe";
+  if (const auto own = variable("PIPE_CACHE_DIR"); !own.empty()) return fs::absolute(own);
+  if (const auto shared = variable("XDG_CACHE_HOME"); !shared.empty()) return fs::absolute(shared) / "pipe";
+  if (const auto home = variable("HOME"); !home.empty()) return fs::absolute(home) / ".cache" / "pipe";
   return fs::temp_directory_path() / ("pipe-cache-" + std::to_string(geteuid()));
 }
 

@@ -10,6 +10,7 @@
 #include "docker/engine_api.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/engine_errors.hpp"
+#include "net/url.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -160,8 +161,8 @@ TEST(EngineConnection, an_endpoint_of_another_kind_is_refused_with_a_way_out) {
 }
 
 TEST(EngineConnection, texts_for_urls_are_encoded) {
-  EXPECT_EQ(url_encode("a/b:c?d=\xc3\xa4 %"), "a%2Fb%3Ac%3Fd%3D%C3%A4%20%25");
-  EXPECT_EQ(url_encode("a/b:c?d", "/:"), "a/b:c%3Fd");
+  EXPECT_EQ(net::url_encode("a/b:c?d=\xc3\xa4 %"), "a%2Fb%3Ac%3Fd%3D%C3%A4%20%25");
+  EXPECT_EQ(net::url_encode("a/b:c?d", "/:"), "a/b:c%3Fd");
 }
 
 TEST(EngineConnection, an_error_answer_gives_its_message) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
+#include "net/url.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
 
@@ -162,7 +163,7 @@ TEST(KubernetesUrls, hosts_have_a_port) {
   EXPECT_EQ(host_and_port("http://a.b"), "a.b:80");
   EXPECT_EQ(host_and_port("https://[::1]:6443"), "[::1]:6443");
   EXPECT_EQ(host_and_port("https://[::1]"), "[::1]:443");
-  EXPECT_EQ(url_encode("a b/ü=,"), "a%20b%2F%C3%BC%3D%2C");
+  EXPECT_EQ(net::url_encode("a b/ü=,"), "a%20b%2F%C3%BC%3D%2C");
 }
 
 TEST(Backoffs, grow_to_a_limit_with_some_chance) {
