@@ -1,6 +1,7 @@
 #include "steps.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <numeric>
@@ -131,7 +132,7 @@ Evaluation evaluate(const Model& model, const Dataset& data) {
 }
 
 pipeline::Folder report(const pipeline::File& picture, const Evaluation& evaluation, pipeline::StepContext& context) {
-  const auto folder = context.scratch() / "report";
+  const auto folder = std::filesystem::path(context.scratch()) / "report";
   std::filesystem::create_directory(folder);
   std::filesystem::copy_file(picture.path, folder / "digits.png");
   std::ofstream(folder / "index.html") << "<!doctype html><title>Digits</title><h1>" << evaluation.accuracy * 100

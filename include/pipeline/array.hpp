@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -78,9 +77,9 @@ class ArrayMemory {
   /// Zeroed memory that a step's output can be made of without a copy. Throws CodecError (no memory, no disk).
   static ArrayMemory make(const std::string& descr, const std::vector<std::size_t>& shape, std::size_t element_size);
   /// A file's, read-only, read as it is used. Throws CodecError if it is no array of this element type.
-  static ArrayMemory map(const std::filesystem::path& file, const std::string& descr, std::size_t element_size, std::vector<std::size_t>& shape);
+  static ArrayMemory map(const std::string& file, const std::string& descr, std::size_t element_size, std::vector<std::size_t>& shape);
   /// Makes it the content of `file`, which is not there yet: a link if the memory has been made beside it, else one write.
-  void save(const std::filesystem::path& file) const;
+  void save(const std::string& file) const;
   void* data() const { return data_; }
   bool writable() const { return writable_; }
 
@@ -92,10 +91,9 @@ class ArrayMemory {
   bool writable_ = false;
 };
 
-void write_array(const std::filesystem::path& file, const std::string& descr, const std::vector<std::size_t>& shape, const void* data,
-                 std::size_t bytes);
+void write_array(const std::string& file, const std::string& descr, const std::vector<std::size_t>& shape, const void* data, std::size_t bytes);
 /// Reads into what `allocate(count)` gives: room for `count` elements.
-void read_array(const std::filesystem::path& file, const std::string& descr, std::size_t element_size, const Function<void*(std::size_t)>& allocate);
+void read_array(const std::string& file, const std::string& descr, std::size_t element_size, const Function<void*(std::size_t)>& allocate);
 
 }  // namespace detail
 
@@ -122,13 +120,13 @@ class Array {
   explicit Array(std::size_t size) : Array(std::vector{size}) {}
 
   /// The file's content, mapped. Throws CodecError.
-  static Array map(const std::filesystem::path& file) {
+  static Array map(const std::string& file) {
     Array array;
     array.memory_ = detail::ArrayMemory::map(file, detail::element_descr<T>(), sizeof(T), array.shape_);
     return array;
   }
   /// Writes it as .npy; `file` must not be there yet. Throws CodecError.
-  void save(const std::filesystem::path& file) const {
+  void save(const std::string& file) const {
     if (memory_.data())
       memory_.save(file);
     else

@@ -2,7 +2,6 @@
 /// What a step's function may ask of its surroundings: a parameter `pl::StepContext&`, anywhere among the others.
 #pragma once
 
-#include <filesystem>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -52,9 +51,9 @@ class StepContext {
   bool stopping() const { return stop_.stop_requested(); }
 
   /// The step's code (see StepOptions::code), read-only; also the working folder.
-  const std::filesystem::path& code() const { return code_; }
+  const std::string& code() const { return code_; }
   /// A folder of this attempt's own, gone with it.
-  const std::filesystem::path& scratch() const { return scratch_; }
+  const std::string& scratch() const { return scratch_; }
 
   StepContext(const StepContext&) = delete;
   StepContext& operator=(const StepContext&) = delete;
@@ -63,7 +62,7 @@ class StepContext {
   StepContext() = default;
   std::string pipeline_, step_, run_id_;
   unsigned attempt_ = 1;
-  std::filesystem::path code_, scratch_;
+  std::string code_, scratch_;
   std::stop_token stop_;
 };
 

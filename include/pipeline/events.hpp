@@ -2,13 +2,14 @@
 /// What happens in a run, as values: stored, shown in the terminal, printed by `--output json`, handed to callbacks.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include <pipeline/chrono.hpp>
 
 namespace pipeline {
 

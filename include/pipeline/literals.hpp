@@ -2,8 +2,7 @@
 /// Sizes as YAML writes them: `8_GiB`, `512_MB`; and the standard's durations: `90s`, `10min`.
 #pragma once
 
-#include <chrono>
-
+#include <pipeline/chrono.hpp>
 #include <pipeline/settings.hpp>
 
 namespace pipeline {

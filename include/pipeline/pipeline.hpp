@@ -46,7 +46,7 @@ struct PipelineOptions {
   std::optional<bool> cache = {};
   std::vector<std::string> tags = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
-  std::filesystem::path root = {};  ///< Folder that code and relative paths are taken from, and where `.pipe` is. Default: the working folder.
+  std::string root = {};  ///< Folder that code and relative paths are taken from, and where `.pipe` is. Default: the working folder.
 };
 
 /// A step that has been added and has no results to take: for StepOptions::after.

@@ -2,12 +2,12 @@
 /// The engine for programs that want more than run_main(): a run with callbacks, its result, and places of your own for steps to run in.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include <pipeline/chrono.hpp>
 #include <pipeline/function.hpp>
 #include <pipeline/pipeline.hpp>
 
@@ -32,9 +32,9 @@ struct PlaceAttempt {
   unsigned number;                   ///< From 1.
   std::vector<std::string> command;  ///< To be executed in `folder`.
   StringMap environment;             ///< All that pipe sets, the step's own included; what a process needs besides (PATH, ...) is the place's.
-  std::filesystem::path folder;      ///< The step's code.
-  std::filesystem::path outputs;     ///< What is here at the end, under the file names of the outputs, is what the step has made.
-  std::filesystem::path scratch;     ///< Gone after the attempt.
+  std::string folder;                ///< The step's code.
+  std::string outputs;               ///< What is here at the end, under the file names of the outputs, is what the step has made.
+  std::string scratch;               ///< Gone after the attempt.
   ResourceSettings resources;
   /// Takes what the step prints, in pieces of any size. May be called from any thread until run() returns.
   Function<void(Stream, std::string_view)> log;
@@ -70,7 +70,7 @@ struct RunOptions {
   std::string step = {};              ///< Only this step and what it needs.
   unsigned jobs = 0;                  ///< Steps at a time; 0: the number of CPUs.
   bool use_cache = true;
-  std::filesystem::path state = {};            ///< Where runs and artifacts are kept. Default: PIPE_HOME, else `.pipe` in the pipeline's root.
+  std::string state = {};                      ///< Where runs and artifacts are kept. Default: PIPE_HOME, else `.pipe` in the pipeline's root.
   Function<void(const Event&)> on_event = {};  ///< Called on the thread of run(), in order; must not block.
   std::stop_token stop = {};                   ///< Stops the run gracefully, from any thread.
 };
@@ -78,7 +78,7 @@ struct RunOptions {
 /// What a step has made, on this machine.
 struct StoredOutput {
   std::string name;
-  std::filesystem::path path;  ///< Read-only.
+  std::string path;  ///< Read-only.
   std::uint64_t bytes = 0;
 };
 
@@ -104,7 +104,7 @@ class RunResult {
   /// Throws std::out_of_range if the run had no such step.
   const StepResult& step(const std::string& name) const;
   /// Where the artifact is. Throws std::out_of_range if its step has not made it.
-  const std::filesystem::path& path(const AnyArtifact& artifact) const;
+  const std::string& path(const AnyArtifact& artifact) const;
   /// The artifact itself: `result.load(model).weights`. Throws std::out_of_range, or what its codec throws.
   template <class T>
   T load(const Artifact<T>& artifact) const {

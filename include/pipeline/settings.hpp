@@ -3,7 +3,6 @@
 /// Every field is optional: an empty one takes the pipeline's value, and where that is empty too, the default that its comment names.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <pipeline/chrono.hpp>
 #include <pipeline/json.hpp>
 
 namespace pipeline {

@@ -107,11 +107,11 @@ namespace detail {
 class StepRun : public StepContext {
  public:
   /// Where the argument's artifact is; for a gathered one, all of them.
-  virtual std::filesystem::path input(std::size_t argument) const = 0;
-  virtual std::vector<std::filesystem::path> inputs(std::size_t argument) const = 0;
+  virtual std::string input(std::size_t argument) const = 0;
+  virtual std::vector<std::string> inputs(std::size_t argument) const = 0;
   /// The argument's value: text as it stands for texts, else JSON.
   virtual Json parameter(std::size_t argument, bool is_text) const = 0;
-  virtual std::filesystem::path output(std::size_t result) const = 0;
+  virtual std::string output(std::size_t result) const = 0;
   /// What is being done, for the message of a failure.
   /// @param what a text that lasts; empty: the function itself
   virtual void doing(const char* what, std::size_t index) = 0;

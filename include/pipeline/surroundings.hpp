@@ -2,7 +2,6 @@
 /// What a pipeline or step may say besides its settings: variables, secrets, and what becomes of the other steps when one fails.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,7 +14,7 @@ using StepEnvironment = std::map<std::string, std::optional<std::string>>;
 /// A variable whose value comes from the caller and reaches the step; masked in logs, stored nowhere.
 struct SecretSpec {
   std::string name;
-  std::optional<std::filesystem::path> file;  ///< Absolute path of the file that holds it; else the caller's variable of that name.
+  std::optional<std::string> file;  ///< Absolute path of the file that holds it; else the caller's variable of that name.
 };
 
 /// What happens to the other steps when one has failed (ZenML's names).

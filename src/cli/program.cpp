@@ -70,16 +70,11 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   session.pipeline();
   if (!options.place) cli::require_engine(session);
 
-  engine::RunOptions how;
-  how.jobs = options.jobs;
-  how.use_cache = options.use_cache;
-  how.only_step = options.step;
-  how.run_id = session.run_id;
   Collector events(options.on_event);
   CancelSource cancel;
   const std::stop_callback on_stop(options.stop, [&] { asio::post(context.loop(), [&cancel] { cancel.stop(StopLevel::graceful); }); });
   const auto summary = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(),
-                                                 session.code(), events, cancel, how));
+                                                 session.code(), events, cancel, session.run_options()));
   return result_of(session, summary, events);
 }
 
@@ -120,7 +115,7 @@ const StepResult& RunResult::step(const std::string& name) const {
   throw std::out_of_range("run " + id + " had no step '" + name + "'");
 }
 
-const std::filesystem::path& RunResult::path(const AnyArtifact& artifact) const {
+const std::string& RunResult::path(const AnyArtifact& artifact) const {
   const auto& made = step(artifact.step);
   for (const auto& output : made.outputs)
     if (output.name == artifact.output) return output.path;

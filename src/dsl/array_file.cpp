@@ -24,8 +24,8 @@ constexpr std::string_view magic("\x93NUMPY\x01\x00", 8);
 constexpr std::size_t alignment = 64;
 constexpr std::size_t longest_header = 4096;
 
-fs::path& memory_folder() {
-  static fs::path folder;
+std::string& memory_folder() {
+  static std::string folder;
   return folder;
 }
 
@@ -61,8 +61,8 @@ std::string member(std::string_view text, std::string_view key, std::string_view
   return begin == text.npos || end == text.npos ? std::string() : std::string(text.substr(begin, end - begin));
 }
 
-Header parse(std::string_view begin, const fs::path& file) {
-  const auto bad = [&](const std::string& why) { throw CodecError("cannot read " + file.string() + ": " + why); };
+Header parse(std::string_view begin, const std::string& file) {
+  const auto bad = [&](const std::string& why) { throw CodecError("cannot read " + file + ": " + why); };
   if (begin.size() < 10 || begin.substr(0, 6) != magic.substr(0, 6)) bad("expected a .npy array, but it does not begin as one");
   const bool is_long = begin[6] >= 2;
   if (begin.size() < 12) bad("it is cut short");
@@ -105,8 +105,8 @@ std::string words_of(const std::string& descr) {
 }
 
 /// Bytes of data; throws if the array is of other elements, or not all there.
-std::size_t check(const Header& header, const std::string& descr, std::size_t element_size, std::size_t file_size, const fs::path& file) {
-  const auto bad = [&](const std::string& why) { throw CodecError("cannot read " + file.string() + ": " + why); };
+std::size_t check(const Header& header, const std::string& descr, std::size_t element_size, std::size_t file_size, const std::string& file) {
+  const auto bad = [&](const std::string& why) { throw CodecError("cannot read " + file + ": " + why); };
   if (header.descr != descr) bad("expected an array of " + words_of(descr) + ", found " + words_of(header.descr));
   if (header.fortran_order && header.shape.size() > 1) bad("expected C's order of elements, found Fortran's (numpy.ascontiguousarray helps)");
   std::size_t bytes = element_size;
@@ -124,40 +124,40 @@ struct Opened {
   std::size_t bytes;
 };
 
-Opened open_array(const fs::path& path, const std::string& descr, std::size_t element_size) {
+Opened open_array(const std::string& path, const std::string& descr, std::size_t element_size) {
   Opened opened{Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
-  if (!opened.file) fail("cannot read " + path.string(), errno);
+  if (!opened.file) fail("cannot read " + path, errno);
   struct stat status {};
   ::fstat(opened.file.get(), &status);
-  if (S_ISDIR(status.st_mode)) throw CodecError("cannot read " + path.string() + ": expected a .npy array, found a folder");
+  if (S_ISDIR(status.st_mode)) throw CodecError("cannot read " + path + ": expected a .npy array, found a folder");
   char begin[longest_header];
   const auto got = ::pread(opened.file.get(), begin, sizeof begin, 0);
-  if (got < 0) fail("cannot read " + path.string(), errno);
+  if (got < 0) fail("cannot read " + path, errno);
   opened.header = parse({begin, static_cast<std::size_t>(got)}, path);
   opened.bytes = check(opened.header, descr, element_size, static_cast<std::size_t>(status.st_size), path);
   return opened;
 }
 
-void write_fully(int file, const void* data, std::size_t bytes, const fs::path& path) {
+void write_fully(int file, const void* data, std::size_t bytes, const std::string& path) {
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const auto written = ::write(file, from, bytes);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write " + path.string(), errno);
+    if (written < 0) fail("cannot write " + path, errno);
     from += written;
     bytes -= static_cast<std::size_t>(written);
   }
 }
 
-Descriptor create(const fs::path& path) {
+Descriptor create(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!file) fail("cannot write " + path.string(), errno);
+  if (!file) fail("cannot write " + path, errno);
   return file;
 }
 
 }  // namespace
 
-void make_arrays_in(const fs::path& folder) { memory_folder() = folder; }
+void make_arrays_in(const std::string& folder) { memory_folder() = folder; }
 
 ArrayMemory::~ArrayMemory() {
   if (start_) ::munmap(start_, length_);
@@ -198,14 +198,14 @@ ArrayMemory ArrayMemory::make(const std::string& descr, const std::vector<std::s
   return memory;
 }
 
-ArrayMemory ArrayMemory::map(const fs::path& path, const std::string& descr, std::size_t element_size, std::vector<std::size_t>& shape) {
+ArrayMemory ArrayMemory::map(const std::string& path, const std::string& descr, std::size_t element_size, std::vector<std::size_t>& shape) {
   auto opened = open_array(path, descr, element_size);
   ArrayMemory memory;
   memory.length_ = opened.header.size + opened.bytes;
   memory.start_ = ::mmap(nullptr, memory.length_, PROT_READ, MAP_SHARED, opened.file.get(), 0);
   if (memory.start_ == MAP_FAILED) {
     memory.start_ = nullptr;
-    fail("cannot map " + path.string(), errno);
+    fail("cannot map " + path, errno);
   }
   memory.data_ = static_cast<char*>(memory.start_) + opened.header.size;
   memory.file_ = opened.file.release();
@@ -213,30 +213,30 @@ ArrayMemory ArrayMemory::map(const fs::path& path, const std::string& descr, std
   return memory;
 }
 
-void ArrayMemory::save(const fs::path& path) const {
+void ArrayMemory::save(const std::string& path) const {
   if (file_ >= 0 && writable_) {
     const auto self = "/proc/self/fd/" + std::to_string(file_);
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
-    if (errno == EEXIST) fail("cannot write " + path.string(), EEXIST);
+    if (errno == EEXIST) fail("cannot write " + path, EEXIST);
   }
   const auto file = create(path);
   write_fully(file.get(), start_, length_, path);
 }
 
-void write_array(const fs::path& path, const std::string& descr, const std::vector<std::size_t>& shape, const void* data, std::size_t bytes) {
+void write_array(const std::string& path, const std::string& descr, const std::vector<std::size_t>& shape, const void* data, std::size_t bytes) {
   const auto file = create(path);
   const auto header = header_of(descr, shape);
   write_fully(file.get(), header.data(), header.size(), path);
   write_fully(file.get(), data, bytes, path);
 }
 
-void read_array(const fs::path& path, const std::string& descr, std::size_t element_size, const Function<void*(std::size_t)>& allocate) {
+void read_array(const std::string& path, const std::string& descr, std::size_t element_size, const Function<void*(std::size_t)>& allocate) {
   const auto opened = open_array(path, descr, element_size);
   auto* to = static_cast<char*>(allocate(opened.bytes / element_size));
   for (std::size_t done = 0; done < opened.bytes;) {
     const auto got = ::pread(opened.file.get(), to + done, opened.bytes - done, static_cast<off_t>(opened.header.size + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail("cannot read " + path.string(), got < 0 ? errno : EIO);
+    if (got <= 0) fail("cannot read " + path, got < 0 ? errno : EIO);
     done += static_cast<std::size_t>(got);
   }
 }

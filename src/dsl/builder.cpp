@@ -101,7 +101,7 @@ void finish(StepSpec& spec, const Declaration& step) {
 }  // namespace
 
 fs::path root_of(const Pipeline& pipeline) {
-  const auto& root = pipeline.options().root;
+  const fs::path root = pipeline.options().root;
   return (root.empty() ? fs::current_path() : fs::absolute(root)).lexically_normal();
 }
 

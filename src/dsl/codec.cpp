@@ -1,5 +1,6 @@
 #include <pipeline/codec.hpp>
 
+#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -10,34 +11,36 @@ namespace pipeline::detail {
 
 namespace fs = std::filesystem;
 
-Json read_json(const fs::path& file) {
+Json read_json(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
-  if (!in || fs::is_directory(file)) throw CodecError("cannot read " + file.string() + ": expected a JSON file");
+  if (!in || fs::is_directory(file)) throw CodecError("cannot read " + file + ": expected a JSON file");
   try {
     return json::parse(in);
   } catch (const json::parse_error& error) {
-    throw CodecError("cannot read " + file.string() + ": it is no JSON: byte " + std::to_string(error.byte) + " does not belong there");
+    throw CodecError("cannot read " + file + ": it is no JSON: byte " + std::to_string(error.byte) + " does not belong there");
   }
 }
 
-void write_json(const Json& value, const fs::path& file) {
+void write_json(const Json& value, const std::string& file) {
   std::ofstream out(file, std::ios::binary);
   out << value->dump(-1, ' ', false, json::error_handler_t::strict) << '\n';
-  if (!out.flush()) throw CodecError("cannot write " + file.string());
+  if (!out.flush()) throw CodecError("cannot write " + file);
 }
 
-void wrong_json(const fs::path& file, const JsonError& error) { throw CodecError("cannot read " + file.string() + ": " + error.what()); }
+void wrong_json(const std::string& file, const JsonError& error) { throw CodecError("cannot read " + file + ": " + error.what()); }
 
-void make_folder(const fs::path& folder) {
+void make_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directory(folder, error);
-  if (error) throw CodecError("cannot make the folder " + folder.string() + ": " + error.message());
+  if (error) throw CodecError("cannot make the folder " + folder + ": " + error.message());
 }
 
-void put_file(const fs::path& from, const fs::path& to, bool folder) {
+bool exists(const std::string& path) { return fs::exists(path); }
+
+void put_file(const std::string& from, const std::string& to, bool folder) {
   std::error_code error;
   if (const auto type = fs::status(from, error).type(); type != (folder ? fs::file_type::directory : fs::file_type::regular))
-    throw CodecError("the step's result is a " + std::string(folder ? "Folder" : "File") + ", but there is none at '" + from.string() + "'");
+    throw CodecError("the step's result is a " + std::string(folder ? "Folder" : "File") + ", but there is none at '" + from + "'");
   const bool is_mine = (fs::status(from).permissions() & fs::perms::owner_write) != fs::perms::none && !fs::is_symlink(from);
   if (is_mine) {  // an input, passed on, is read-only and stays where it is
     fs::rename(from, to, error);
@@ -45,7 +48,7 @@ void put_file(const fs::path& from, const fs::path& to, bool folder) {
   }
   error.clear();
   fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
-  if (error) throw CodecError("cannot copy " + from.string() + " to " + to.string() + ": " + error.message());
+  if (error) throw CodecError("cannot copy " + from + " to " + to + ": " + error.message());
 }
 
 }  // namespace pipeline::detail

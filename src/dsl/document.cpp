@@ -37,8 +37,7 @@ void add_common(Value& map, const Options& options) {
   for (const auto& [name, value] : options.environment) environment[name] = value ? json(*value) : json();
   add_some(map, "environment", environment);
   json secrets = json::array();
-  for (const auto& secret : options.secrets)
-    secrets.push_back(secret.file ? json{{"name", secret.name}, {"file", secret.file->string()}} : json(secret.name));
+  for (const auto& secret : options.secrets) secrets.push_back(secret.file ? json{{"name", secret.name}, {"file", *secret.file}} : json(secret.name));
   add_some(map, "secrets", secrets);
   Settings settings;
   settings.docker = options.docker;

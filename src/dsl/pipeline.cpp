@@ -1,6 +1,7 @@
 #include <pipeline/pipeline.hpp>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace pipeline {
 

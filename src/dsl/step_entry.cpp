@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/caller.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
@@ -24,11 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-std::string variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value ? value : "";
-}
 
 /// The value of a variable that the orchestrator sets.
 std::string required(const std::string& name) {
@@ -49,13 +45,13 @@ class Run final : public detail::StepRun {
     stop_ = std::move(stop);
   }
 
-  fs::path input(std::size_t i) const override { return required(variable_name("PIPE_INPUT_", declaration_.arguments.at(i).name)); }
+  std::string input(std::size_t i) const override { return required(variable_name("PIPE_INPUT_", declaration_.arguments.at(i).name)); }
 
-  std::vector<fs::path> inputs(std::size_t i) const override {
-    const auto folder = input(i);
-    std::vector<fs::path> paths;
+  std::vector<std::string> inputs(std::size_t i) const override {
+    const fs::path folder = input(i);
+    std::vector<std::string> paths;
     const auto index = detail::read_json(folder / "index.json");
-    for (const auto& entry : *index) paths.push_back(folder / entry.at("file").get<std::string>());
+    for (const auto& entry : *index) paths.push_back((folder / entry.at("file").get<std::string>()).string());
     return paths;
   }
 
@@ -66,7 +62,7 @@ class Run final : public detail::StepRun {
     return value.is_discarded() ? Json(text) : Json(value);
   }
 
-  fs::path output(std::size_t i) const override { return required(variable_name("PIPE_OUTPUT_", declaration_.outputs.at(i).name)); }
+  std::string output(std::size_t i) const override { return required(variable_name("PIPE_OUTPUT_", declaration_.outputs.at(i).name)); }
 
   void doing(const char* what, std::size_t index) override {
     doing_ = what;

@@ -40,7 +40,7 @@ class WhatTheGuideShows(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "guide.cpp"
             # One after the other, as a reader has them: statements go into a function of their own.
-            head = "#include <pipeline/pipeline.hpp>\n#include <fstream>\n#include <iostream>\nnamespace pl = pipeline;\nusing namespace pipeline::literals;\n"
+            head = "#include <pipeline/pipeline.hpp>\n#include <filesystem>\n#include <fstream>\n#include <iostream>\nnamespace pl = pipeline;\nusing namespace pipeline::literals;\n"
             inside, outside = [], []
             for block in blocks:
                 if block.startswith("#include"):

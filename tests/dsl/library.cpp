@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <cassert>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <thread>

@@ -40,7 +40,7 @@ json described(const PipelineSpec& pipeline) {
         entry["command"].push_back(part.index() == 0 ? std::get<0>(part)
                                                      : std::to_string(static_cast<int>(std::get<1>(part).hole)) + std::get<1>(part).name);
     for (const auto& [name, value] : step.environment) entry["environment"][name] = value ? json(*value) : json();
-    for (const auto& secret : step.secrets) entry["secrets"].push_back({secret.name, secret.file.value_or("").string()});
+    for (const auto& secret : step.secrets) entry["secrets"].push_back({secret.name, secret.file.value_or("")});
     for (const auto& output : step.outputs) entry["outputs"].push_back({output.name, output.file_name});
     for (const auto& input : step.inputs)
       for (const auto& source : input.sources) entry["inputs"].push_back({input.name, input.gathered, source.step, source.output});
