@@ -27,9 +27,16 @@ GIB = 1 << 30
 
 
 def standard_headers(include: Path) -> str:
-    """A program with all that the public headers include of the standard library: what no header of ours can be read faster than."""
-    lines = {line for header in include.glob("pipeline/*.hpp") for line in header.read_text().splitlines() if re.fullmatch(r"#include <[a-z_]+>", line)}
-    return "\n".join(sorted(lines)) + "\n" + EMPTY
+    """A program with all that pipeline.hpp includes of the standard library: what it cannot be read faster than."""
+    words = [compiler(), "-std=c++20", "-H", "-fsyntax-only", "-I", str(include), str(include / "pipeline/pipeline.hpp")]
+    told = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=True).stderr
+    headers, above = [], [include / "pipeline"]
+    for dots, file in re.findall(r"^(\.+) (\S+)$", told, re.MULTILINE):
+        above[len(dots):] = [Path(file)]
+        if len(dots) == 1 or above[len(dots) - 1].is_relative_to(include):
+            if not Path(file).is_relative_to(include) and "nlohmann" not in file:
+                headers.append(f"#include <{file}>\n")
+    return "".join(headers) + EMPTY
 
 
 class Dsl(Peer):
