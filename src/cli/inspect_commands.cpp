@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/drivers.hpp"
+#include "cli/origin.hpp"
 #include "cli/progress.hpp"
 #include "cli/recorded_steps.hpp"
 #include "cli/summary.hpp"
@@ -119,7 +120,7 @@ std::string show_text(Drivers& drivers, store::RunStore& runs, const store::RunR
       group->second.clear();
       continue;
     }
-    std::string remark = step.reused_from.empty() ? clip(step.message, 100) : "of run " + step.reused_from;
+    std::string remark = step.reused_from.empty() ? clip(step.message, 100) : "of " + origin_of(step.reused_from);
     table.add({step.name,
                {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},
                step.attempts ? format_duration(step.took) : "",

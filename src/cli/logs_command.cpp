@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/drivers.hpp"
+#include "cli/origin.hpp"
 #include "cli/recorded_steps.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -138,6 +139,8 @@ ExitCode logs_command(Context& context) {
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {
     origin = step.reused_from;
+    if (is_from_elsewhere(origin))
+      throw InputError("'" + step.name + "' was reused from " + origin + ": what it printed is on the machine that ran it");
     context.note("note: '" + step.name + "' was reused; this is what it printed in run " + origin);
   }
   if (options.follow && step.status != StepStatus::cached && options.attempt == 0) {

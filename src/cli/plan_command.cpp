@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/gpu_checks.hpp"
+#include "cli/origin.hpp"
 #include "cli/session.hpp"
 #include "core/instance.hpp"
 
@@ -49,7 +50,7 @@ std::vector<Row> rows_of(const std::vector<StepPlan>& plans) {
   std::map<std::tuple<std::string_view, StepPlan::Action, std::vector<std::string>>, std::size_t> places;
   for (const auto& plan : plans) {
     Row row{&plan, plan.changes};
-    if (plan.action == StepPlan::Action::reuse) row.reasons = {"of run " + plan.reused_from};
+    if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + origin_of(plan.reused_from)};
     const auto base = base_name(plan.step);
     if (base != plan.step) {
       const auto [place, is_new] = places.emplace(std::tuple(base, plan.action, row.reasons), rows.size());

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "cli/origin.hpp"
 #include "core/event_json.hpp"
 #include "core/quantity.hpp"
 #include "core/structured_line.hpp"
@@ -72,7 +73,7 @@ struct Lines {
         e.attempts > 1 ? " after " + format_duration(e.took) + " and " + counted(e.attempts, "attempt") : " after " + format_duration(e.took);
     switch (e.status) {
       case StepStatus::succeeded: return name + paint(Colour::green, "succeeded") + after + "\n";
-      case StepStatus::cached: return name + "reused from run " + e.reused_from + "\n";
+      case StepStatus::cached: return name + "reused from " + for_terminal(origin_of(e.reused_from), false) + "\n";
       case StepStatus::skipped: return name + paint(Colour::yellow, "skipped") + (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");
       case StepStatus::cancelled: return name + paint(Colour::yellow, "cancelled") + after + "\n";
       default: return name + paint(Colour::red, "failed") + after + (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "cli/bucket_results.hpp"
 #include "cli/custom_place.hpp"
 #include "cli/invocation.hpp"
 #include "core/diagnostic.hpp"
@@ -43,6 +44,8 @@ Session::Session(Context& c, std::string id, Detached* detached)
       file(c.pipeline_file()),
       run_id(id.empty() ? new_run_id() : std::move(id)),
       runs(c.runs(c.state_beside(file))),
+      bucket(c.options().artifact_store.is_given() ? std::make_unique<s3::Artifacts>(c.loop(), c.options().artifact_store) : nullptr),
+      shared_results(bucket ? make_bucket_results(*bucket, c.artifacts()) : nullptr),
       orchestrator(make_places(c.options().orchestrator, [this, detached](const std::string& name) {
         return make_orchestrator(context, name,
                                  {.root = file.parent_path(),
@@ -53,7 +56,7 @@ Session::Session(Context& c, std::string id, Detached* detached)
                                   .name_space = context.options().name_space,
                                   .claim = context.options().claim,
                                   .claim_path = context.options().claim_path,
-                                  .artifact_store = context.options().artifact_store,
+                                  .artifacts = bucket.get(),
                                   .owner = detached ? detached->owner : "",
                                   .images = detached ? &detached->images : nullptr});
       })) {
@@ -114,7 +117,7 @@ std::vector<std::filesystem::path> Session::sources() {
 
 engine::RunOptions Session::run_options() const {
   const auto& options = context.options();
-  return {.jobs = options.jobs, .use_cache = !options.no_cache, .only_step = options.step, .run_id = run_id};
+  return {.jobs = options.jobs, .use_cache = !options.no_cache, .only_step = options.step, .run_id = run_id, .shared = shared_results.get()};
 }
 
 std::vector<const StepSpec*> Session::selected_steps() {

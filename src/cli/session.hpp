@@ -10,7 +10,9 @@
 #include "cli/context.hpp"
 #include "cli/detached.hpp"
 #include "engine/run.hpp"
+#include "engine/shared_results.hpp"
 #include "orchestrators/factory.hpp"
+#include "s3/artifacts.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace pipeline::cli {
@@ -28,6 +30,8 @@ class Session {
   const std::filesystem::path file;
   const std::string run_id;
   store::RunStore& runs;
+  const std::unique_ptr<s3::Artifacts> bucket;                  ///< That a profile names, for artifacts; null: none does.
+  const std::unique_ptr<engine::SharedResults> shared_results;  ///< Through it; likewise.
   const std::unique_ptr<Orchestrator> orchestrator;
 
   const PipelineSpec& pipeline();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/origin.hpp"
 #include "cli/progress.hpp"
 #include "core/quantity.hpp"
 
@@ -91,7 +92,7 @@ std::string steps_table(const RunModel& model, const Paint& paint) {
     ++shown;
     const bool ran = step.attempts > 0;
     std::string remark;
-    if (!step.reused_from.empty()) remark = "reused from run " + step.reused_from;
+    if (!step.reused_from.empty()) remark = "reused from " + origin_of(step.reused_from);
     if (step.status != StepStatus::failed && step.failure) remark = clip(step.failure->message, 100);
     table.add({step.name,
                {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},

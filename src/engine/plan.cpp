@@ -4,6 +4,7 @@
 #include "core/graph.hpp"
 #include "engine/decision.hpp"
 #include "engine/run.hpp"
+#include "engine/sharing.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -17,13 +18,25 @@ std::vector<std::string> own_changes(const std::vector<KeyPart>& before, const s
   return differences(old, own);
 }
 
+/// Steps of a level need none of each other, only some of those before.
+std::vector<std::vector<StepIndex>> levels_of(const Graph& graph) {
+  std::vector<std::size_t> level(graph.size());
+  std::vector<std::vector<StepIndex>> levels;
+  const auto order = graph.topological_order();
+  for (const auto i : *order) {
+    for (const auto needed : graph.needs(i)) level[i] = std::max(level[i], level[needed] + 1);
+    if (level[i] == levels.size()) levels.emplace_back();
+    levels[level[i]].push_back(i);
+  }
+  return levels;
+}
+
 }  // namespace
 
 Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
                                  store::StatIndex& stats, const CodeProvider& code, RunOptions options) {
   const auto selected = select_steps(pipeline, options.only_step);
   const Graph graph(needs_of(pipeline, selected));
-  const auto order = graph.topological_order();
   std::unordered_map<std::string_view, StepIndex> position;
   for (StepIndex i = 0; i < selected.size(); ++i) position.emplace(pipeline.steps[selected[i]].name, i);
 
@@ -35,47 +48,66 @@ Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orc
     return MadeOutput{&pipeline.steps[selected[i]], &*std::ranges::find(outputs[i], source.output, &store::OutputRecord::name)};
   };
 
-  for (const auto i : *order) {
-    const auto& step = pipeline.steps[selected[i]];
-    auto& plan = plans[i];
-    plan.step = step.name;
-    const auto environment = co_await orchestrator.environment(step);
-    plan.environment = environment.description;
-    if (!environment.ready) plan.build = environment.reason;
-    const auto last = runs.last_key_parts(pipeline.name, step.name);
+  const auto reuse = [&](StepIndex i, store::CacheEntry entry) {
+    plans[i].action = StepPlan::Action::reuse;
+    plans[i].reused_from = std::move(entry.run);
+    outputs[i] = std::move(entry.outputs);
+  };
+  for (const auto& level : levels_of(graph)) {
+    std::vector<Inquiry> inquiries;
+    std::vector<StepIndex> inquiring;
+    for (const auto i : level) {
+      const auto& step = pipeline.steps[selected[i]];
+      auto& plan = plans[i];
+      plan.step = step.name;
+      const auto environment = co_await orchestrator.environment(step);
+      plan.environment = environment.description;
+      if (!environment.ready) plan.build = environment.reason;
+      const auto last = runs.last_key_parts(pipeline.name, step.name);
 
-    std::string waits_for;
-    for (const auto& input : step.inputs)
-      for (const auto& source : input.sources)
-        if (plans[position.at(source.step)].action != StepPlan::Action::reuse) waits_for = source.step;
+      std::string waits_for;
+      for (const auto& input : step.inputs)
+        for (const auto& source : input.sources)
+          if (plans[position.at(source.step)].action != StepPlan::Action::reuse) waits_for = source.step;
 
-    if (waits_for.empty() && !environment.id.empty()) {
-      auto key = decisions.key(step, environment.id, outputs_of);
-      plan.key = std::move(key.parts);
-      auto entry = options.use_cache && step.cache ? decisions.success_of(key.key) : std::nullopt;
-      if (entry) {
-        plan.action = StepPlan::Action::reuse;
-        plan.reused_from = entry->run;
-        outputs[i] = std::move(entry->outputs);
-        continue;
+      if (waits_for.empty() && !environment.id.empty()) {
+        auto key = decisions.key(step, environment.id, outputs_of);
+        plan.key = std::move(key.parts);
+        const bool may_reuse = options.use_cache && step.cache;
+        auto entry = may_reuse ? decisions.success_of(key.key) : std::nullopt;
+        if (entry) {
+          reuse(i, std::move(*entry));
+          continue;
+        }
+        if (may_reuse && options.shared) {
+          inquiries.push_back({&step, std::move(key.key), std::nullopt});
+          inquiring.push_back(i);
+        }
+        plan.changes = last ? differences(last->second, plan.key) : std::vector<std::string>{"never run before"};
+      } else {
+        plan.key = decisions.own_parts(step, environment.id);
+        plan.changes = last ? own_changes(last->second, plan.key) : std::vector<std::string>{"never run before"};
+        if (!waits_for.empty() && plan.changes.empty()) {
+          plan.action = StepPlan::Action::depends;
+          plan.changes = {"reused if '" + waits_for + "' gives the same as before"};
+        }
       }
-      plan.changes = last ? differences(last->second, plan.key) : std::vector<std::string>{"never run before"};
-    } else {
-      plan.key = decisions.own_parts(step, environment.id);
-      plan.changes = last ? own_changes(last->second, plan.key) : std::vector<std::string>{"never run before"};
-      if (!waits_for.empty() && plan.changes.empty()) {
-        plan.action = StepPlan::Action::depends;
-        plan.changes = {"reused if '" + waits_for + "' gives the same as before"};
+      if (!step.cache) {
+        plan.action = StepPlan::Action::run;
+        plan.changes = {"cache: false"};
+      } else if (!options.use_cache) {
+        plan.action = StepPlan::Action::run;
+        plan.changes = {"--no-cache"};
+      } else if (plan.changes.empty()) {
+        plan.changes = {"its earlier result is gone"};
       }
     }
-    if (!step.cache) {
-      plan.action = StepPlan::Action::run;
-      plan.changes = {"cache: false"};
-    } else if (!options.use_cache) {
-      plan.action = StepPlan::Action::run;
-      plan.changes = {"--no-cache"};
-    } else if (plan.changes.empty()) {
-      plan.changes = {"its earlier result is gone"};
+    if (inquiries.empty()) continue;
+    co_await inquire(*options.shared, inquiries);
+    for (std::size_t k = 0; k < inquiries.size(); ++k) {
+      if (!inquiries[k].answer) continue;
+      plans[inquiring[k]].changes.clear();
+      reuse(inquiring[k], std::move(*inquiries[k].answer));
     }
   }
   stats.save();

@@ -16,6 +16,7 @@
 #include "engine/memo.hpp"
 #include "engine/refusal.hpp"
 #include "engine/retries.hpp"
+#include "engine/sharing.hpp"
 #include "engine/waiting.hpp"
 
 namespace pipeline::engine {
@@ -52,6 +53,7 @@ class Run {
         journal_(runs, events, pipeline, options_) {
     for (StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
     if (!options_.identity.empty() && options_.use_cache) memo_.emplace(options_.identity);
+    if (options_.shared) sharing_.emplace(*options_.shared, artifacts, work_folder(runs, options_.run_id) / "shared", events, user, pool_);
   }
 
   Task<RunSummary> execute();
@@ -75,6 +77,7 @@ class Run {
 
   void check_secrets() const;
   Task<> check(const std::vector<const StepSpec*>& steps);
+  Task<bool> has_all_results();
   void note_sources();
   Task<> sweep();
   Task<> prefetch();
@@ -83,6 +86,8 @@ class Run {
   Task<> run_step(StepIndex i, std::optional<StepKey> key);
   Task<AttemptOutcome> try_once(StepIndex i, const std::string& key, Try which, GpuReservation gpus);
   std::optional<store::CacheEntry> reusable(const StepSpec& step, const std::string& key);
+  bool asks_others(StepIndex i) const;
+  Task<bool> took_from_others(StepIndex i, const StepKey& key);
   Task<bool> joins(StepIndex i, const std::string& key);
   void start_preparing(StepIndex i);
   Task<> prepared(StepIndex i);
@@ -123,6 +128,8 @@ class Run {
   std::exception_ptr fatal_;  ///< The store itself failed: nothing can be recorded any more.
   Journal journal_;
   std::optional<Memo> memo_;
+  std::optional<Sharing> sharing_;
+  bool has_prefetched_ = false;
 };
 
 OutputsOf Run::outputs_of() const {
@@ -161,6 +168,28 @@ Task<> Run::check(const std::vector<const StepSpec*>& steps) {
   co_await gpus_.check(steps, pipeline_.file);
   auto obstacles = co_await orchestrator_.check(steps);
   refuse(std::move(obstacles), pipeline_.file);
+  if (!sharing_ || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
+  const bool needs_nobody = co_await has_all_results();
+  if (!needs_nobody) co_await sharing_->check();
+}
+
+/// Whether the run will find that every step was made on this machine before.
+Task<bool> Run::has_all_results() {
+  if (!options_.use_cache) co_return false;
+  const auto order = graph_.topological_order();
+  try {
+    for (const auto i : *order) {
+      const auto environment = co_await orchestrator_.environment(spec(i));
+      if (environment.id.empty()) co_return false;
+      const auto key = decisions_.key(spec(i), environment.id, outputs_of());
+      auto entry = reusable(spec(i), key.key);
+      if (!entry) co_return false;
+      states_[i].outputs = std::move(entry->outputs);
+    }
+  } catch (const EnvironmentError&) {  // told when the step's turn comes
+    co_return false;
+  }
+  co_return true;
 }
 
 Task<> Run::hand_over() {
@@ -194,7 +223,7 @@ Task<RunSummary> Run::execute() {
   try {
     note_sources();
     co_await sweep();
-    co_await prefetch();
+    if (!sharing_ || !options_.use_cache) co_await prefetch();  // else once it is known that there is anything to run
     while (active_ > 0 || (scheduler_.has_ready() && stop_.level() == StopLevel::none && stopped_by_.empty() && !fatal_)) {
       if (scheduler_.done()) building_.stop(StopLevel::immediate);  // what is still being built, nobody needs any more
       co_await wake_.wait();
@@ -211,6 +240,7 @@ Task<RunSummary> Run::execute() {
   remove_tree(work_folder(runs_, journal_.run_id()));
   if (fatal_) std::rethrow_exception(fatal_);
   finish_rest();
+  if (sharing_) sharing_->conclude();
   stats_.save();
   auto summary = journal_.run_ended(user_.level() != StopLevel::none);
   if (options_.resume) co_await remove_rest();
@@ -274,7 +304,7 @@ Task<> Run::sweep() {
 
 /// Makes what later steps will run in while the first ones run.
 Task<> Run::prefetch() {
-  if (active_ == 0) co_return;
+  if (active_ == 0 || std::exchange(has_prefetched_, true)) co_return;
   for (StepIndex i = 0; i < selected_.size() && stop_.level() == StopLevel::none; ++i) {
     if (states_[i].status != StepStatus::pending || states_[i].prepared) continue;
     bool is_ready = true;
@@ -292,7 +322,7 @@ void Run::start(StepIndex i, std::optional<StepKey> key, Environment environment
     states_[i].environment = std::move(environment);
     states_[i].prepared = std::make_unique<Gate>(executor_);
     states_[i].prepared->open();
-  } else if (!states_[i].prepared) {
+  } else if (!states_[i].prepared && !(key && asks_others(i))) {
     start_preparing(i);
   }
   spawn(run_step(i, std::move(key)));
@@ -333,6 +363,12 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
   Effort effort;
   std::optional<Failure> failure;
   try {
+    if (key) {
+      const bool is_made = co_await took_from_others(i, *key);
+      if (is_made) co_return;
+      if (!states_[i].prepared) start_preparing(i);
+      if (sharing_ && !has_prefetched_) spawn(prefetch());
+    }
     co_await prepared(i);
     if (!key) {
       key = decisions_.key(step, states_[i].environment.id, outputs_of());
@@ -341,6 +377,9 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         journal_.reused(hit);
         co_return;
       }
+      const bool is_made = co_await took_from_others(i, *key);
+      if (is_made) co_return;
+      if (sharing_ && !has_prefetched_) spawn(prefetch());
     }
     for (const auto& notice : states_[i].environment.notices)
       if (told_.insert(notice).second) events_.emit(event::Notice{step.name, notice});
@@ -381,6 +420,10 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         journal_.succeeded(step, *key, outcome, effort);
         if (outcome.result.let_go) outcome.result.let_go();
         scheduler_.succeeded(i);
+        if (sharing_ && step.cache) {
+          store::CacheEntry entry{key->key, journal_.run_id(), step.name, outcome.outputs};
+          spawn(sharing_->publish(std::move(entry)));
+        }
         co_return;
       }
       if (outcome.result.let_go) outcome.result.let_go();
@@ -426,6 +469,22 @@ std::optional<store::CacheEntry> Run::reusable(const StepSpec& step, const std::
   auto entry = decisions_.success_of(key);
   if (entry && !may && entry->run != journal_.run_id()) entry.reset();
   return entry;
+}
+
+/// What was begun before the run was cut off is not given up for what another machine has.
+bool Run::asks_others(StepIndex i) const { return sharing_ && options_.use_cache && spec(i).cache && !states_[i].cut_off; }
+
+/// From now on it is a result of this machine, too.
+Task<bool> Run::took_from_others(StepIndex i, const StepKey& key) {
+  if (!asks_others(i)) co_return false;
+  auto entry = co_await sharing_->bring(spec(i), key.key);
+  if (!entry) co_return false;
+  auto own = *entry;
+  own.run = journal_.run_id();
+  runs_.add_cache_entry(own, pipeline_.name, key.parts);
+  const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
+  journal_.reused(hit);
+  co_return true;
 }
 
 /// Whether the attempt that was cut off is one of the step as it is now, and may still run.

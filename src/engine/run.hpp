@@ -24,6 +24,8 @@ struct CodeProvider {
   std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;
 };
 
+class SharedResults;
+
 struct RunOptions {
   unsigned jobs = 0;  ///< Attempts at a time; 0: the number of CPUs.
   bool use_cache = true;
@@ -36,6 +38,7 @@ struct RunOptions {
   std::vector<std::filesystem::path> sources;  ///< What the spec was made from, besides the steps' code.
   bool is_task = false;             ///< An ECS task: what its containers hold at a time has to be there, they do not wait for one another's GPUs.
   gpu::Machine* machine = nullptr;  ///< NVML, if it is in use already; must outlive the run.
+  SharedResults* shared = nullptr;  ///< Of this and other machines; must outlive the run.
   store::Driver driver =
       {};  ///< Whose Lease this process holds; without one the run is this process's. With resume: the run may be one of it already.
 };

@@ -4,9 +4,12 @@
 
 #include "orchestrators/image_lock.hpp"
 #include "orchestrators/orchestrator.hpp"
-#include "settings/artifact_store.hpp"
 
 namespace pipeline {
+
+namespace s3 {
+class Artifacts;
+}
 
 struct OrchestratorOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
@@ -16,8 +19,8 @@ struct OrchestratorOptions {
   std::string context, name_space;  ///< Of the cluster; empty: as the kubeconfig has them.
   std::string claim;                ///< PersistentVolumeClaim that holds `claim_path`, in which `state` is; empty: nodes see the folder itself.
   std::filesystem::path claim_path;
-  ArtifactStoreSettings artifact_store = {};  ///< Through which pods get files and give them back, in the place of a claim.
-  std::string owner;                          ///< Whose Jobs these are, where owner_of() would say something else; empty: it is right.
+  s3::Artifacts* artifacts = nullptr;  ///< Through which pods get files and give them back, in the place of a claim; outlives the orchestrator.
+  std::string owner;                   ///< Whose Jobs these are, where owner_of() would say something else; empty: it is right.
   ImageLock* images = nullptr;  ///< Of a cluster's steps. Empty: filled by prepare(); else what is in it is what they run in, and no engine is asked.
 };
 

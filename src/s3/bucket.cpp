@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t part_size = 16u << 20;                       // 16 MiB: what is smaller is sent at once
 constexpr std::uint64_t most_parts = 10'000;                         // of an upload
+constexpr unsigned few_tries = 4;                                    // of what is dispensable, or has never worked
 constexpr std::chrono::seconds pod_lifetime = std::chrono::days(7);  // the longest that servers accept
 
 /// No second try helps: also where curl (1, 3) finds the address to be none.
@@ -64,6 +65,7 @@ struct Bucket::Call {
   std::function<void(const net::Response&)> on_headers;
   CancelSource* cancel = nullptr;
   bool may_be_missing = false;  ///< 404 is an answer.
+  bool is_dispensable = false;  ///< Who asks does not wait for long.
 };
 
 Bucket::Bucket(asio::io_context& loop, ArtifactStoreSettings settings, Patience patience)
@@ -132,7 +134,7 @@ Task<net::Response> Bucket::try_once(Call& call) {
   }
   if (log::debug_enabled()) log::debug("s3: " + call.method + " " + to_sign.path);
   // A server that says nothing for so long is gone; what is large takes its time.
-  request.timeout = 60s + std::chrono::seconds((call.on_body ? 3600 : 0) + call.size / (64 << 10));
+  request.timeout = call.is_dispensable ? 10s : 60s + std::chrono::seconds((call.on_body ? 3600 : 0) + call.size / (64 << 10));
   co_return co_await http_.send(std::move(request), call.on_body, call.cancel, call.on_headers);
 }
 
@@ -163,6 +165,7 @@ EnvironmentError Bucket::unreachable(const std::string& what, const net::Transpo
 }
 
 Task<net::Response> Bucket::call(Call call) {
+  const auto most_tries = call.is_dispensable ? std::min(few_tries, patience_.most_tries) : patience_.most_tries;
   for (unsigned tries = 0;; ++tries) {
     std::string why;
     try {
@@ -173,11 +176,11 @@ Task<net::Response> Bucket::call(Call call) {
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(call.what, answer, where());
       const bool passes = is_passing(error.status(), error.code()) || (response.status < 300 && error.code() == "InternalError");
-      if (!passes || tries + 1 >= patience_.most_tries) throw S3Error(error);
+      if (!passes || tries + 1 >= most_tries) throw S3Error(error);
       why = error.what();
     } catch (const net::TransportError& error) {
       if (call.cancel && call.cancel->level() != StopLevel::none) throw;
-      if (is_hopeless(error) || tries + 1 >= patience_.most_tries) throw unreachable(call.what, error);
+      if (is_hopeless(error) || tries + 1 >= most_tries) throw unreachable(call.what, error);
       why = error.what();
     }
     co_await pause(tries, why, call.cancel);
@@ -188,7 +191,7 @@ Task<> Bucket::probe() {
   // Others may do the same at this time.
   const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
   const std::string text = "written to see whether it can be\n";
-  const auto most = std::exchange(patience_.most_tries, 4u);  // it has never been there for us: who waits for long?
+  const auto most = std::exchange(patience_.most_tries, few_tries);  // it has never been there for us: who waits for long?
   std::exception_ptr error;
   try {
     co_await put(key, body_of(text));
@@ -290,6 +293,21 @@ Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_byt
 Task<std::string> Bucket::get_text(std::string key) {
   std::string text;
   co_await get(std::move(key), [&text](std::string_view bytes) { text += bytes; });
+  co_return text;
+}
+
+Task<std::optional<std::string>> Bucket::find_text(std::string key, CancelSource* cancel) {
+  Call find("read " + key + " from", "GET", key);
+  find.may_be_missing = find.is_dispensable = true;
+  find.cancel = cancel;
+  const auto what = find.what;
+  auto response = co_await call(std::move(find));
+  if (xml_text(response.body, "Code") == "NoSuchBucket") {
+    const Answered answer{response.status, response.body, {}};
+    throw refusal(what, answer, where());
+  }
+  std::optional<std::string> text;
+  if (response.status < 300) text = std::move(response.body);
   co_return text;
 }
 

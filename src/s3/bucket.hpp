@@ -52,6 +52,8 @@ class Bucket {
   /// All bytes, each once and in order, whatever is cut on the way.
   Task<> get(std::string key, std::function<void(std::string_view)> on_bytes, CancelSource* cancel = nullptr);
   Task<std::string> get_text(std::string key);
+  /// Of a small object that may not be there, for those who can do without: asked for with less patience.
+  Task<std::optional<std::string>> find_text(std::string key, CancelSource* cancel = nullptr);
   /// What is not there is fine.
   Task<> remove(std::string key);
   /// On the server; at most 5 GiB.

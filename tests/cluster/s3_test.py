@@ -1,109 +1,18 @@
 """Artifacts through S3: pods that see no file of this machine, and a real server of it (scripts/testbed/s3: rclone), over TLS."""
 
-import http.client
-import http.server
-import json
-import pathlib
 import shutil
 import signal
 import subprocess
-import threading
 import unittest
-import urllib.parse
 
 from support_cluster import ROOT, ClusterTest, needs_cluster, needs_test_bed, wait_until
-
-ENVIRONMENT = pathlib.Path("/var/lib/pipe-s3/environment")
-S3 = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines()) if ENVIRONMENT.exists() else {}
-
-
-class Between(http.server.ThreadingHTTPServer):
-    """Stands before the plain server, and lets `trouble(method, path)` answer in its place: a status, "cut", or nothing."""
-
-    daemon_threads = True
-
-    def __init__(self, trouble):
-        self.trouble, self.asked, self.lock = trouble, [], threading.Lock()
-        self.there = urllib.parse.urlsplit(S3["PLAIN"])
-        super().__init__((self.there.hostname, 0), Answer)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://{self.there.hostname}:{self.server_port}"
-
-    def end(self):
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request, client_address):
-        pass  # of connections that were cut
-
-
-class Answer(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        with self.server.lock:
-            self.server.asked.append(f"{self.command} {self.path.split('?')[0]}")
-            trouble = self.server.trouble(self.command, self.path)
-        if trouble == "cut":
-            self.close_connection = True
-            return
-        if trouble:
-            text = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
-            self.send_response(trouble)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(text)
-            return
-        there = http.client.HTTPConnection(self.server.there.netloc)
-        there.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-        for name, value in self.headers.items():
-            there.putheader(name, value)
-        there.endheaders(body)
-        answer = there.getresponse()
-        text = answer.read()
-        self.send_response_only(answer.status)
-        for name, value in answer.getheaders():
-            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                self.send_header(name, value)
-        self.send_header("Content-Length", answer.headers.get("Content-Length", "0") if self.command == "HEAD" else str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-        there.close()
-
-    do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
-
-    def log_message(self, *_):
-        pass
+from support_s3 import S3, Between, S3Bucket, needs_s3
 
 
 @needs_cluster
 @needs_test_bed
-@unittest.skipUnless(S3, "no S3 server: scripts/testbed/s3 start")
-class S3Test(ClusterTest):
-    def setUp(self):
-        super().setUp()
-        self.bucket = f"pipe-{self.mark}"
-        self.data = pathlib.Path(S3["DATA"]) / self.bucket
-        self.data.mkdir()
-        self.addCleanup(shutil.rmtree, self.data, ignore_errors=True)
-        self.profile()
-
-    def environment(self, env: dict) -> dict:
-        keys = {"AWS_ACCESS_KEY_ID": S3["ACCESS_KEY"], "AWS_SECRET_ACCESS_KEY": S3["SECRET_KEY"], "HOME": str(self.folder), "PIPE_PROFILE": "lab"}
-        return super().environment({**keys, **env})
-
-    def profile(self, **store):
-        settings = {"bucket": f"s3://{self.bucket}/team/pipe", "endpoint": S3["ENDPOINT"], "certificate_authority": S3["CA"], **store}
-        self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "kubernetes", "artifact_store": settings}}))
-
-    def objects(self) -> list[str]:
-        return sorted(str(file.relative_to(self.data)) for file in self.data.rglob("*") if file.is_file())
-
+@needs_s3
+class S3Test(S3Bucket, ClusterTest):
     def assert_no_secret_is_kept(self):
         for file in self.folder.rglob("*"):
             if file.is_file() and not file.is_symlink():
@@ -132,7 +41,7 @@ class S3Test(ClusterTest):
             self.assertRegex(line, r"kubernetes\.io~empty-dir/| /pipe/collect ro,.* tmpfs ", "nothing else is mounted")
         self.assertNotIn(S3["ACCESS_KEY"], self.artifact("end.seen"))
         self.assertTrue(self.objects())
-        self.assertEqual([name for name in self.objects() if not name.startswith("team/pipe/artifacts/")], [], "what is an attempt's alone is gone")
+        self.assertEqual([name for name in self.objects() if not name.startswith(("team/pipe/artifacts/", "team/pipe/results/"))], [], "what is an attempt's alone is gone")
         self.assert_no_secret_is_kept()
         self.assert_nothing_left()
 

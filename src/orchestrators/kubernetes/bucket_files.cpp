@@ -1,21 +1,14 @@
 #include "orchestrators/kubernetes/bucket_files.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <memory>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
-#include "docker/unpack.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
-#include "store/content.hpp"
+#include "store/tree.hpp"
 
 namespace pipeline {
 
@@ -24,13 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr unsigned parts_of_output = 100;                       // of 5 GiB each at most: 500 GiB
-constexpr std::uint64_t largest_copy = std::uint64_t{5} << 30;  // that a server makes in one piece
-
-/// `artifacts/ab/cdef...`, of a folder with `.tar`.
-std::string artifact_key(const std::string& digest, bool is_tree) {
-  return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
-}
+constexpr unsigned parts_of_output = 100;  // of 5 GiB each at most: 500 GiB
 
 std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
   return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
@@ -38,20 +25,6 @@ std::string folder_of(const std::string& run_id, const std::string& step, unsign
 std::string folder_of(const Attempt& attempt) { return folder_of(attempt.run_id, attempt.step.name, attempt.number); }
 std::string report_key(const std::string& folder) { return folder + "report.json"; }
 std::string output_key(const std::string& folder, const std::string& name) { return folder + "outputs/" + name; }
-
-s3::Body body_of(const fs::path& path) {
-  auto content = std::make_shared<const store::Content>(  // shared: a Body is copied
-      fs::is_directory(path) ? store::Content(path, store::scan_tree(path)) : store::Content(path));
-  s3::Body body;
-  body.size = content->size();
-  body.read = [content](std::uint64_t offset, std::span<char> into) { return content->read(offset, into); };
-  return body;
-}
-
-bool is_executable(const fs::path& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && (status.st_mode & S_IXUSR);
-}
 
 std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -76,17 +49,6 @@ struct BucketFiles::Sent {
   }
 };
 
-Task<> BucketFiles::ensure(std::string key, fs::path path, CancelSource& cancel) {
-  const std::function<Task<bool>()> make = [&]() -> Task<bool> {
-    const bool is_there = co_await bucket_.has(key);
-    if (is_there) co_return true;
-    auto body = body_of(path);
-    co_await bucket_.put(key, std::move(body), &cancel);
-    co_return true;
-  };
-  co_await there_.get(key, make, &cancel);
-}
-
 Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
   co_return co_await asio::co_spawn(
       pool_,
@@ -104,13 +66,12 @@ Task<json> BucketFiles::item(const Attempt& attempt, std::string to, fs::path pa
   const bool is_tree = fs::is_directory(path);
   if (digest.empty() && is_tree) digest = co_await tree_digest_of(path);
   if (digest.empty()) digest = sha256_file(path).hex();
-  const auto key = artifact_key(digest, is_tree);
-  co_await ensure(key, path, attempt.cancel);
+  const auto key = co_await artifacts_.send(digest, path, &attempt.cancel);
   json made;
   made["to"] = std::move(to);
   made["kind"] = is_tree ? "tree" : "file";
   made["digest"] = std::move(digest);
-  made["executable"] = !is_tree && is_executable(path);
+  made["executable"] = !is_tree && s3::is_executable_file(path);
   made["url"] = co_await bucket_.presigned("GET", key);
   co_return made;
 }
@@ -173,42 +134,12 @@ Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& output,
     co_await bucket_.abort_upload(sent.key, sent.upload);
   else
     co_await bucket_.complete_upload(sent.key, sent.upload, sent.tags);
-  Hasher hasher;
-  if (is_tree) {
-    make_folders(target);
-    docker::Unpacker unpacker(target);
-    co_await bucket_.get(
-        sent.key,
-        [&](std::string_view bytes) {
-          hasher.update(bytes);
-          unpacker.feed(bytes);
-        },
-        &attempt.cancel);
-    unpacker.finish();
-  } else {
-    std::ofstream file(target, std::ios::binary);
-    co_await bucket_.get(
-        sent.key,
-        [&](std::string_view bytes) {
-          hasher.update(bytes);
-          if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw system_error("cannot write " + target.string(), errno);
-        },
-        &attempt.cancel);
-    file.close();
-    if (!file) throw system_error("cannot write " + target.string(), errno);
-  }
-  if (hasher.finish().hex() != sent.digest)
+  const auto received = co_await artifacts_.receive(sent.key, target, is_tree, sent.executable, &attempt.cancel);
+  if (received != sent.digest)
     throw EnvironmentError("the output '" + output.name + "' came damaged through the artifact store: its SHA-256 is not what it was in the pod");
   auto digest = sent.digest;
   if (is_tree) digest = co_await tree_digest_of(target);
-  const auto key = artifact_key(digest, is_tree);
-  if (sent.bytes <= largest_copy && !there_.find(key)) {
-    try {
-      co_await bucket_.copy(sent.key, key);
-      there_.set(key, true);
-    } catch (const s3::S3Error& error) { log::info(error.what()); }  // a server that cannot: it goes there again when a step needs it
-  }
-  if (!is_tree && sent.executable) ::chmod(target.c_str(), 0755);
+  co_await artifacts_.adopt(sent.key, std::move(digest), is_tree, sent.bytes);
 }
 
 Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succeeded) {

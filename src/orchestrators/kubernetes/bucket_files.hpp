@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "docker/shared.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
-#include "s3/bucket.hpp"
+#include "s3/artifacts.hpp"
 
 namespace pipeline {
 
 class BucketFiles {
  public:
-  BucketFiles(asio::io_context& loop, ArtifactStoreSettings settings) : bucket_(loop, std::move(settings)), there_(loop), pool_(1) {}
+  /// @param artifacts outlives this
+  explicit BucketFiles(s3::Artifacts& artifacts) : artifacts_(artifacts), bucket_(artifacts.bucket()), pool_(1) {}
 
   /// Throws EnvironmentError, with what to do, unless objects can be written, read and removed.
   Task<> probe() { return bucket_.probe(); }
@@ -32,14 +32,13 @@ class BucketFiles {
 
  private:
   struct Sent;
-  Task<> ensure(std::string key, std::filesystem::path path, CancelSource& cancel);
   Task<nlohmann::json> item(const Attempt& attempt, std::string to, std::filesystem::path path, std::string digest);
   Task<nlohmann::json> upload(const Attempt& attempt, const AttemptOutput& output, std::string path);
   Task<> receive(const Attempt& attempt, const AttemptOutput& output, const Sent& sent);
   Task<std::string> tree_digest_of(const std::filesystem::path& folder);
 
-  s3::Bucket bucket_;
-  docker::Shared<bool> there_;                                         ///< Artifacts that the bucket has, by key.
+  s3::Artifacts& artifacts_;
+  s3::Bucket& bucket_;
   std::map<std::string, std::map<std::string, std::string>> uploads_;  ///< Ids by attempt and key: begun, and not completed.
   asio::thread_pool pool_;                                             ///< For what is hashed.
 };

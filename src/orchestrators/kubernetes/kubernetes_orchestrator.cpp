@@ -108,7 +108,7 @@ class KubernetesOrchestrator : public Orchestrator {
 
   /// Null: pods see this machine's files.
   BucketFiles* files() {
-    if (!files_ && options_.artifact_store.is_given()) files_.emplace(loop_, options_.artifact_store);
+    if (!files_ && options_.artifacts) files_.emplace(*options_.artifacts);
     return files_ ? &*files_ : nullptr;
   }
 

@@ -15,8 +15,8 @@ class BuiltImages : public PodImages {
       : engine_(loop, docker::find_endpoint()),
         published_(loop, engine_),
         images_(loop, engine_, options, &published_),
-        agents_(loop, engine_, published_, options.run_id, options.artifact_store.is_given()),
-        carries_(options.artifact_store.is_given()),
+        agents_(loop, engine_, published_, options.run_id, options.artifacts != nullptr),
+        carries_(options.artifacts != nullptr),
         lock_(options.images) {}
 
   Task<Environment> environment(const StepSpec& step) override {

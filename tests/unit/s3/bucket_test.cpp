@@ -155,6 +155,16 @@ TEST_F(ABucketOfAServer, has_completed_an_upload_whose_answer_was_lost) {
   EXPECT_EQ(server.asked.size(), 2u);
 }
 
+TEST_F(ABucketOfAServer, has_nothing_under_a_name_or_is_not_there_itself) {
+  Bucket bucket(loop, settings(), hasty);
+  handler = [](HttpExchange& exchange) { return exchange.answer(404, error("NoSuchKey", "none")); };
+  EXPECT_EQ(run_task(loop, bucket.find_text("k")), std::nullopt);
+  handler = [](HttpExchange& exchange) { return exchange.answer(200, "text"); };
+  EXPECT_EQ(run_task(loop, bucket.find_text("k")), "text");
+  handler = [](HttpExchange& exchange) { return exchange.answer(404, error("NoSuchBucket", "none")); };
+  EXPECT_EQ(refused([&](Bucket& other) { run_task(loop, other.find_text("k")); }).code(), "NoSuchBucket");
+}
+
 TEST_F(ABucketOfAServer, says_what_to_do_about_each_refusal) {
   const auto advice = [&](int status, const std::string& code, const std::string& headers = {}) {
     handler = [&, status, code, headers](HttpExchange& exchange) { return exchange.answer(status, error(code, "words"), headers); };

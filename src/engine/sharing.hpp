@@ -1,0 +1,66 @@
+/// @file
+/// What a run does with results that machines share: it asks for those that this machine lacks, and sends its own beside the steps. The store may fail at any
+/// time: that costs a run what others have made, never a step.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "engine/shared_results.hpp"
+#include "engine/waiting.hpp"
+#include "store/artifact_store.hpp"
+
+namespace pipeline::engine {
+
+/// The result as a success of this machine's, its run called `s3://team/pipe, run 7f3a`. Throws DamagedResult if it is none of this step.
+store::CacheEntry entry_of(const SharedResults& from, const StepSpec& step, const std::string& key, const SharedResult& result);
+
+/// A step that this machine has no result of, and what others have.
+struct Inquiry {
+  const StepSpec* step;
+  std::string key;
+  std::optional<store::CacheEntry> answer;
+};
+/// Asks for all of them, side by side. What is damaged is no answer.
+Task<> inquire(SharedResults& from, std::vector<Inquiry>& inquiries);
+
+class Sharing {
+ public:
+  /// @param staging a folder of the run's own on the artifacts' file system; made when it is needed
+  /// @param user    his stop ends what is on the way
+  Sharing(SharedResults& results, store::ArtifactStore& artifacts, std::filesystem::path staging, EventSink& events, CancelSource& user,
+          asio::thread_pool& pool)
+      : results_(results), artifacts_(artifacts), staging_(std::move(staging)), events_(events), user_(user), pool_(pool) {}
+
+  Task<> check() { return results_.check(); }
+  /// What another machine has made under this key, its outputs brought here and compared; nothing if there is none, or it cannot be had, which is told.
+  Task<std::optional<store::CacheEntry>> bring(const StepSpec& step, std::string key);
+  /// Sends what a step has made.
+  Task<> publish(store::CacheEntry entry);
+  /// Tells what could not be sent.
+  void conclude();
+
+ private:
+  Task<std::optional<store::CacheEntry>> brought(const StepSpec& step, std::string key);
+  Task<> fetch(const StepSpec& step, const SharedOutput& output);
+  bool is_stopped() const { return user_.level() != StopLevel::none; }
+
+  SharedResults& results_;
+  store::ArtifactStore& artifacts_;
+  const std::filesystem::path staging_;
+  EventSink& events_;
+  CancelSource& user_;
+  asio::thread_pool& pool_;
+  Slots asking_{16}, sending_{4};
+  std::size_t turn_ = 0;                 ///< Those who wait go in the order in which they came.
+  bool asks_ = true;                     ///< False once the store has failed to answer.
+  std::vector<std::string> not_shared_;  ///< Steps.
+  std::string why_not_;                  ///< What the first of them met: it is not tried again for the others.
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,104 @@
+#include "s3/artifacts.hpp"
+
+#include <cerrno>
+#include <fstream>
+#include <memory>
+
+#include <sys/stat.h>
+
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "docker/unpack.hpp"
+#include "store/content.hpp"
+
+namespace pipeline::s3 {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint64_t largest_copy = std::uint64_t{5} << 30;  // that a server makes in one piece
+
+Body body_of(const fs::path& path) {
+  auto content = std::make_shared<const store::Content>(  // shared: a Body is copied
+      fs::is_directory(path) ? store::Content(path, store::scan_tree(path)) : store::Content(path));
+  Body body;
+  body.size = content->size();
+  body.read = [content](std::uint64_t offset, std::span<char> into) { return content->read(offset, into); };
+  return body;
+}
+
+}  // namespace
+
+bool is_executable_file(const fs::path& file) {
+  struct stat status {};
+  return ::stat(file.c_str(), &status) == 0 && (status.st_mode & S_IXUSR);
+}
+
+Bucket& Artifacts::bucket() {
+  if (!bucket_) bucket_.emplace(loop_, settings_, patience_);
+  return *bucket_;
+}
+
+std::string Artifacts::key_of(const std::string& digest, bool is_tree) {
+  return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
+}
+
+Task<std::string> Artifacts::send(std::string digest, fs::path path, CancelSource* cancel) {
+  const auto key = key_of(digest, fs::is_directory(path));
+  const std::function<Task<bool>()> make = [&]() -> Task<bool> {
+    if (distrusted_.erase(key) == 0) {
+      const bool is_there = co_await bucket().has(key);
+      if (is_there) co_return true;
+    }
+    auto body = body_of(path);
+    co_await bucket().put(key, std::move(body), cancel);
+    co_return true;
+  };
+  co_await there_.get(key, make, cancel);
+  co_return key;
+}
+
+Task<> Artifacts::adopt(std::string object, std::string digest, bool is_tree, std::uint64_t bytes) {
+  const auto key = key_of(digest, is_tree);
+  if (bytes > largest_copy || (there_.find(key) && !distrusted_.contains(key))) co_return;
+  try {
+    co_await bucket().copy(object, key);
+    there_.set(key, true);
+    distrusted_.erase(key);
+  } catch (const S3Error& error) { log::info(error.what()); }
+}
+
+Task<std::string> Artifacts::receive(std::string object, fs::path to, bool is_tree, bool is_executable, CancelSource* cancel) {
+  Hasher hasher;
+  if (is_tree) {
+    make_folders(to);
+    docker::Unpacker unpacker(to);
+    const auto unpack = [&object](const auto& step) {
+      try {
+        step();
+      } catch (const EnvironmentError& error) { throw UnusableObject("cannot unpack " + object + ": " + error.what(), error.advice()); }
+    };
+    const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
+      hasher.update(bytes);
+      unpack([&] { unpacker.feed(bytes); });
+    };
+    co_await bucket().get(object, on_bytes, cancel);
+    unpack([&] { unpacker.finish(); });
+  } else {
+    std::ofstream file(to, std::ios::binary);
+    const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
+      hasher.update(bytes);
+      if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw system_error("cannot write " + to.string(), errno);
+    };
+    co_await bucket().get(object, on_bytes, cancel);
+    file.close();
+    if (!file) throw system_error("cannot write " + to.string(), errno);
+    if (is_executable) ::chmod(to.c_str(), 0755);
+  }
+  co_return hasher.finish().hex();
+}
+
+}  // namespace pipeline::s3

@@ -1,0 +1,149 @@
+"""Results that machines share through a bucket (scripts/testbed/s3: rclone), over TLS. A machine is a state folder."""
+
+import unittest
+
+from support import PipeTest
+from support_s3 import S3, Between, S3Bucket, needs_s3
+
+NOTES = "first\n"
+STEPS = {
+    "load": {"command": "cat notes.txt > ${outputs.text}; mkdir -p ${outputs.many}/deep; echo 1 > ${outputs.many}/deep/1; ln -s deep/1 ${outputs.many}/link;"
+                        " printf '#!/bin/sh\\necho ran\\n' > ${outputs.tool}; chmod +x ${outputs.tool}",
+             "code": ["notes.txt"], "outputs": ["text", "many", "tool"]},
+    "fan": {"matrix": {"x": [1, 2]}, "command": "{ cat ${inputs.text}; echo ${params.x}; } > ${outputs.y}", "inputs": {"text": "load.text"}, "outputs": ["y"]},
+    "end": {"command": "cat ${inputs.ys}/*fan* ${inputs.many}/link > ${outputs.all}; ${inputs.tool} >> ${outputs.all}",
+            "inputs": {"ys": "fan[*].y", "many": "load.many", "tool": "load.tool"}, "outputs": ["all"]},
+}
+
+
+@needs_s3
+class OnDocker(S3Bucket, PipeTest):
+    def setUp(self):
+        super().setUp()
+        self.write("notes.txt", NOTES)
+        self.pipeline(STEPS)
+        self.on("here")
+
+    def on(self, machine: str):
+        self.state = self.folder / machine
+
+    def kinds(self) -> dict[str, int]:
+        names = [name.split("/")[2] for name in self.objects()]
+        return {name: names.count(name) for name in names}
+
+    def told(self, result) -> list[str]:
+        return [event["text"] for event in result.events("notice") if "s3://" in event["text"]]
+
+    def assert_reused(self, result):
+        self.assertEqual(set(result.steps().values()), {"cached"}, result)
+        self.assertEqual(result.events("step_started"), [])
+        self.assertEqual(self.told(result), [])
+
+    def test_what_one_machine_has_made_no_other_runs(self):
+        result = self.run_pipe()
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        run = result.events("run_started")[0]["run"]
+        made = {name: self.artifact(name) for name in ("load.text", "fan.x-2.y", "end.all")}
+        self.assertEqual(made["end.all"], "first\n1\nfirst\n2\n1\nran\n")
+        self.assertEqual(self.kinds(), {"artifacts": 6, "results": 4})
+        for file in self.data.rglob("results/*"):
+            self.assertNotIn(S3["SECRET_KEY"], file.read_text())
+
+        self.on("there")
+        plans = self.plan()
+        origin = f"s3://{self.bucket}/team/pipe, run {run}"
+        self.assertEqual({plan["reused_from"] for plan in plans.values()}, {origin})
+        result = self.run_pipe()
+        self.assert_reused(result)
+        self.assertEqual({event["reused_from"] for event in result.events("step_finished")}, {origin})
+        self.assertEqual({name: self.artifact(name) for name in made}, made)
+        self.assertIn(f"of {origin}", self.pipe("show", "latest").out)
+        self.assertIn("what it printed is on the machine that ran it", self.pipe("logs", "latest", "load").err)
+        self.assert_nothing_left()
+
+        self.profile(endpoint="https://10.213.68.2:1")
+        self.assert_reused(self.run_pipe())  # by now its own: nobody is asked
+        self.profile()
+
+        self.write("notes.txt", "second\n")
+        self.on("elsewhere")
+        self.write("pipeline.yaml", (self.folder / "pipeline.yaml").read_text().replace("echo ran", "echo went"))
+        self.assertEqual({plan["action"] for plan in self.plan().values()}, {"run"})
+        self.write("notes.txt", NOTES)
+        self.write("pipeline.yaml", (self.folder / "pipeline.yaml").read_text().replace("echo went", "echo ran").replace("cat ${inputs.ys}", "tac ${inputs.ys}"))
+        self.assertEqual(self.plan()["end"]["action"], "run")
+        self.assertEqual(self.run_pipe().steps(), {"load": "cached", "fan.x-1": "cached", "fan.x-2": "cached", "end": "succeeded"})
+
+    def test_what_is_cleaned_away_here_comes_back_from_there(self):
+        self.run_pipe()
+        self.pipe("clean", "--runs", "--keep", "0")
+        self.assertEqual([path for path in (self.state / "artifacts").rglob("*") if path.is_file()], [])
+        text = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator).text
+        self.assertIn(f"reused from s3://{self.bucket}/team/pipe, run ", text)
+        self.assertEqual(self.artifact("end.all"), "first\n1\nfirst\n2\n1\nran\n")
+
+    def test_without_the_cache_all_runs_and_nothing_goes_there_twice(self):
+        self.run_pipe()
+        between = Between(lambda method, path: None)
+        self.addCleanup(between.end)
+        self.profile(endpoint=between.url)
+        self.on("there")
+        self.assertEqual(set(self.run_pipe("--no-cache").steps().values()), {"succeeded"})
+        self.assertEqual([line for line in between.asked if line.startswith("GET") and "/results/" in line], [])
+        self.assertEqual([line for line in between.asked if line.startswith("PUT") and "/artifacts/" in line], [])
+        self.assertEqual(len([line for line in between.asked if line.startswith("PUT") and "/results/" in line]), 4)
+
+    def test_what_is_wrong_with_the_store_is_said_before_the_run_begins(self):
+        def refusal(**env):
+            result = self.run_pipe(code=3, **env)
+            self.assertEqual(result.events("run_started"), [])
+            self.assertNotIn(S3["SECRET_KEY"], result.text)
+            return result.text
+
+        self.assertIn("they are not this server's", refusal(AWS_ACCESS_KEY_ID="SOMEBODY"))
+        self.assertIn("there are no keys for the artifact store", refusal(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY=""))
+        self.assertIn("they are not this server's", self.pipe("plan", "pipeline.yaml", AWS_ACCESS_KEY_ID="SOMEBODY").text)
+        self.profile(bucket=f"s3://{self.bucket}-not")
+        self.assertIn("make it (`aws s3 mb", refusal())
+        self.assertIn("NoSuchBucket", self.pipe("plan", "pipeline.yaml").text)
+        self.profile(endpoint="https://10.213.68.2:1")
+        self.assertIn("`endpoint` of `artifact_store` says where the server is", refusal())
+
+    def test_a_store_that_goes_away_in_the_middle_costs_no_step(self):
+        def trouble(method, path):
+            return "cut" if method == "GET" and "/results/" in path else 403 if method == "PUT" and "/results/" in path else None
+
+        between = Between(trouble)
+        self.addCleanup(between.end)
+        self.profile(endpoint=between.url)
+        result = self.run_pipe()
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        notices = self.told(result)
+        self.assertEqual(len(notices), 2, notices)
+        self.assertIn("what other machines have made cannot be reused: cannot read results/", notices[0])
+        self.assertIn(f"s3://{self.bucket}/team/pipe has not got what '", notices[1])
+        for step in result.steps():
+            self.assertIn(f"'{step}'", notices[1])
+        self.assertIn("AccessDenied: so it is", notices[1])
+
+    def test_what_is_damaged_there_runs_again_and_is_mended(self):
+        self.run_pipe()
+        damaged = [file for file in self.data.rglob("artifacts/*/*") if file.read_bytes() == b"first\n2\n" or file.suffix == ".tar"]
+        self.assertEqual(len(damaged), 2)
+        for file in damaged:
+            file.write_text("of no use")
+        self.on("there")
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"load": "succeeded", "fan.x-1": "cached", "fan.x-2": "succeeded", "end": "cached"}, result)
+        self.assertEqual(len(self.told(result)), 2, result)
+        self.assertEqual(self.artifact("end.all"), "first\n1\nfirst\n2\n1\nran\n")
+        self.on("elsewhere")
+        self.assert_reused(self.run_pipe())
+
+
+class Locally(OnDocker):
+    orchestrator = "local"
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,109 @@
+#include "cli/bucket_results.hpp"
+
+#include <cstdlib>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.hpp"
+#include "support/http_server.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using test::HttpExchange;
+using test::run_task;
+using testing::HasSubstr;
+
+class ResultsInABucket : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("AWS_ACCESS_KEY_ID", "A", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "B", 1);
+    ArtifactStoreSettings settings;
+    read_bucket("s3://team/pipe", settings);
+    settings.endpoint = server.url();
+    settings.region = "lab";
+    bucket.emplace(loop, settings, s3::Patience{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
+    results = make_bucket_results(*bucket, artifacts);
+  }
+  void TearDown() override {
+    unsetenv("AWS_ACCESS_KEY_ID");
+    unsetenv("AWS_SECRET_ACCESS_KEY");
+  }
+  static Task<> answer(HttpExchange& exchange, std::map<std::string, std::string>& objects) {
+    const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
+    std::string text;
+    if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
+    if (exchange.method == "GET") text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
+    co_await exchange.answer(is_there ? 200 : 404, std::move(text));
+  }
+  std::string refusal(const std::string& record) {
+    objects["/team/pipe/results/k.json"] = record;
+    try {
+      run_task(loop, results->find("k", nullptr));
+    } catch (const engine::DamagedResult& error) { return error.what(); }
+    return "none";
+  }
+  store::OutputRecord take(const std::string& name, const std::string& text, bool executable) {
+    const auto file = folder.path() / name;
+    write_file_atomically(file, text);
+    if (executable) std::filesystem::permissions(file, std::filesystem::perms::owner_exec, std::filesystem::perm_options::add);
+    const auto stored = artifacts.take(file);
+    return {name, name + ".bin", stored.digest, stored.is_directory, stored.bytes};
+  }
+
+  TemporaryFolder folder;
+  asio::io_context loop;
+  std::map<std::string, std::string> objects;
+  test::HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange, objects); }};
+  store::ArtifactStore artifacts{folder.path() / "artifacts"};
+  std::optional<s3::Artifacts> bucket;
+  std::unique_ptr<engine::SharedResults> results;
+  CancelSource cancel;
+};
+
+TEST_F(ResultsInABucket, are_found_by_the_key_under_which_they_were_published) {
+  EXPECT_EQ(results->name(), "s3://team/pipe");
+  EXPECT_FALSE(run_task(loop, results->find("k", nullptr)));
+  run_task(loop, results->publish({"k", "run-1", "train", {take("model", "weights", false), take("tool", "#!", true)}}, cancel));
+  EXPECT_THAT(server.asked.back(), "PUT /team/pipe/results/k.json") << "what it names is there before";
+  EXPECT_EQ(nlohmann::json::parse(objects["/team/pipe/results/k.json"]).at("pipe"), PIPELINE_VERSION);
+  const auto found = run_task(loop, results->find("k", nullptr));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->run, "run-1");
+  ASSERT_EQ(found->outputs.size(), 2u);
+  EXPECT_EQ(found->outputs[0].record.file_name, "model.bin");
+  EXPECT_EQ(found->outputs[0].record.bytes, 7u);
+  EXPECT_FALSE(found->outputs[0].is_executable);
+  run_task(loop, results->fetch(found->outputs[1], folder.path() / "came", cancel));
+  EXPECT_EQ(read_file(folder.path() / "came"), "#!");
+  EXPECT_TRUE(s3::is_executable_file(folder.path() / "came"));
+}
+
+TEST_F(ResultsInABucket, are_none_where_the_record_is_not_ours) {
+  for (const char* record : {"", "[]", "{", "{\"format\": \"x\"}", "{\"format\": 1, \"run\": \"r\"}",
+                             "{\"format\": 1, \"run\": \"r\", \"outputs\": [{\"name\": \"a\", \"file_name\": \"a\", \"digest\": \"../../etc\", "
+                             "\"kind\": \"file\", \"bytes\": 1}]}"})
+    EXPECT_EQ(refusal(record), "the record results/k.json in s3://team/pipe is none of ours") << record;
+  EXPECT_EQ(refusal("{\"format\": 2}"), "none") << "a later version's";
+  EXPECT_FALSE(run_task(loop, results->find("k", nullptr)));
+}
+
+TEST_F(ResultsInABucket, are_of_no_use_when_their_content_is_gone) {
+  run_task(loop, results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));
+  const auto found = run_task(loop, results->find("k", nullptr));
+  std::erase_if(objects, [](const auto& object) { return object.first.find("/artifacts/") != std::string::npos; });
+  try {
+    run_task(loop, results->fetch(found->outputs[0], folder.path() / "came", cancel));
+    FAIL();
+  } catch (const engine::DamagedResult& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the output 'model' in s3://team/pipe is of no use: cannot read artifacts/"));
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::cli
