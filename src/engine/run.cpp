@@ -518,6 +518,8 @@ Task<> Run::pause(Duration delay) {
 }
 
 Reuse Run::reuse(StepIndex i, store::CacheEntry entry) {
+  // Made before the run was cut off, it may not have been sent by then.
+  if (sharing_ && options_.resume && spec(i).cache && entry.run == journal_.run_id()) spawn(sharing_->publish(entry));
   states_[i].outputs = entry.outputs;
   states_[i].status = StepStatus::cached;
   scheduler_.succeeded(i);

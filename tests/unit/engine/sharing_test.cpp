@@ -105,8 +105,8 @@ class SharingTest : public ::testing::Test {
     orchestrator.order.clear();
     shelf.artifacts = &artifacts;
     shelf.asked = shelf.checks = 0;
-    options.shared = &shelf;
-    options.run_id = machine + "-" + std::to_string(++count);
+    if (is_shared) options.shared = &shelf;
+    if (options.run_id.empty()) options.run_id = machine + "-" + std::to_string(++count);
     return work(loop, runs, artifacts, stats, code, options);
   }
   RunSummary run(const std::string& machine, RunOptions options = {}) {
@@ -139,6 +139,7 @@ class SharingTest : public ::testing::Test {
   Shelf shelf;
   test::EventRecorder events;
   CancelSource cancel;
+  bool is_shared = true;
   int count = 0;
 };
 
@@ -261,6 +262,16 @@ TEST_F(SharingTest, what_was_removed_here_comes_back) {
   EXPECT_EQ(run("here").cached, 3u);
   EXPECT_THAT(orchestrator.order, IsEmpty());
   EXPECT_EQ(artifact("here", "plot"), "plot");
+}
+
+TEST_F(SharingTest, a_run_that_goes_on_sends_what_it_had_made_and_not_sent) {
+  is_shared = false;
+  run("here");
+  EXPECT_THAT(shelf.published, IsEmpty());
+  is_shared = true;
+  EXPECT_EQ(run("here", {.resume = true, .run_id = "here-1"}).cached, 3u);
+  EXPECT_THAT(shelf.published, UnorderedElementsAre("load", "train", "plot"));
+  EXPECT_EQ(run("there").cached, 3u);
 }
 
 TEST_F(SharingTest, steps_whose_environment_is_only_known_once_it_is_made_ask_then) {
