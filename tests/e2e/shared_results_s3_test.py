@@ -1,5 +1,7 @@
 """Results that machines share through a bucket (scripts/testbed/s3: rclone), over TLS. A machine is a state folder."""
 
+import signal
+import threading
 import unittest
 
 from support import PipeTest
@@ -125,6 +127,26 @@ class OnDocker(S3Bucket, PipeTest):
         for step in result.steps():
             self.assertIn(f"'{step}'", notices[1])
         self.assertIn("AccessDenied: so it is", notices[1])
+
+    def test_who_does_not_want_to_wait_for_the_store_stops_the_run(self):
+        waits, goes_on = threading.Event(), threading.Event()
+
+        def trouble(method, path):
+            if method == "PUT" and "/artifacts/" in path:
+                waits.set()
+                goes_on.wait(60)
+
+        between = Between(trouble)
+        self.addCleanup(between.end)
+        self.addCleanup(goes_on.set)
+        self.profile(endpoint=between.url)
+        self.pipeline({"load": STEPS["load"]})
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+        self.assertTrue(waits.wait(60))
+        process.send_signal(signal.SIGINT)
+        result = self.finish(process, timeout=30)
+        self.assertEqual(result.steps(), {"load": "succeeded"}, result)
+        self.assertEqual(self.told(result), [f"s3://{self.bucket}/team/pipe has not got what 'load' made, so other machines make it again: the run was stopped"])
 
     def test_what_is_damaged_there_runs_again_and_is_mended(self):
         self.run_pipe()
