@@ -42,6 +42,18 @@ std::string message_of(const net::Response& response, const json& status) {
   return "status " + std::to_string(response.status) + (text.empty() ? "" : ": " + text);
 }
 
+/// `299 - "text"`: RFC 9111.
+std::string text_of_warning(std::string_view header) {
+  const auto first = header.find('"'), last = header.rfind('"');
+  if (first == last) return std::string(header);
+  std::string text;
+  for (auto i = first + 1; i < last; ++i) {
+    if (header[i] == '\\' && i + 1 < last) ++i;
+    text += static_cast<unsigned char>(header[i]) < 0x20 ? ' ' : header[i];
+  }
+  return text;
+}
+
 }  // namespace
 
 std::chrono::milliseconds Backoff::next(std::optional<std::chrono::seconds> wanted) {
@@ -121,9 +133,17 @@ Task<net::Response> Client::try_once(Call call) {
   co_return co_await http_.send(std::move(request), std::move(call.on_body), call.cancel, std::move(on_headers));
 }
 
+/// What an administrator or the server wants users to know: policies that a pod violates, what newer servers will not serve.
+void Client::show_warnings(const net::Response& response) {
+  const auto [begin, end] = response.headers.equal_range("warning");
+  for (auto each = begin; each != end; ++each)
+    if (shown_.insert(each->second).second) log::warn("the cluster warns: " + text_of_warning(each->second));
+}
+
 Task<net::Response> Client::send(Call call) {
   auto response = co_await try_once(call);
   if (response.status == 401 && credentials_.refused()) response = co_await try_once(call);
+  show_warnings(response);
   if (response.status < 300) co_return response;
   const auto status = json::parse(response.body, nullptr, false);
   const auto reason = text_at(status, "/reason");

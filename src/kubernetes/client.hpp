@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,7 @@ class Client {
 
  private:
   Task<net::Response> try_once(Call call);
+  void show_warnings(const net::Response& response);
 
   asio::io_context& loop_;
   ClusterAccess access_;
@@ -114,6 +116,7 @@ class Client {
   Credentials credentials_;
   net::HttpClient http_;
   std::optional<std::pair<int, int>> version_;
+  std::set<std::string> shown_;  ///< Of the server's warnings.
 };
 
 /// Whether a second try may go better.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/log.hpp"
@@ -90,14 +91,15 @@ class ClusterPreflight {
   void make_jobs(std::vector<Alike>& all);
   Task<> check_reference(Reference reference, std::vector<const StepSpec*> steps);
   Task<std::vector<std::string>> names_of(Reference reference);
-  Task<bool> has_kueue();
+  Task<bool> find_version(Reference& reference);
   void check_nodes(const json& nodes, const Alike& steps);
   Task<> try_out(const Alike& steps);
 
   Client& client_;
   ExamplePlace place_;
   Findings found_;
-  std::vector<Diagnostic> refused_;  ///< With the steps' names in their messages.
+  std::set<std::string> group_versions_;  ///< That a reference's `group` may be a view of.
+  std::vector<Diagnostic> refused_;       ///< With the steps' names in their messages.
 };
 
 Task<> ClusterPreflight::check_rights() {
@@ -138,14 +140,31 @@ Task<std::vector<std::string>> ClusterPreflight::names_of(Reference reference) {
   co_return names;
 }
 
-Task<bool> ClusterPreflight::has_kueue() {
+/// Of a group that a cluster may not have, and whose versions come and go: Kueue served v1beta1, serves v1beta2 since 0.15, and newer ones that alone.
+Task<bool> ClusterPreflight::find_version(Reference& reference) {
+  const std::string group(reference.group);
+  std::string found;
   try {
-    co_await client_.get("look for Kueue", "/apis/kueue.x-k8s.io");
-  } catch (const ApiError& error) { co_return error.status() != 404; }
-  co_return true;
+    const auto answer = co_await client_.get("look for " + group, "/apis/" + group);
+    found = text_at(answer, "/preferredVersion/groupVersion");
+  } catch (const ApiError& error) {
+    if (error.status() != 404) throw;
+  }
+  reference.group = *group_versions_.insert(found).first;
+  co_return !found.empty();
 }
 
 Task<> ClusterPreflight::check_reference(Reference reference, std::vector<const StepSpec*> steps) {
+  Diagnostic finding;
+  finding.code = "not-there";
+  if (!reference.group.empty() && reference.group.find('/') == reference.group.npos) {
+    const bool is_served = co_await find_version(reference);
+    if (!is_served) {
+      finding.message = "the cluster has no Kueue, in whose queue '" + reference.name + "' `kubernetes.queue_name` puts it";
+      found_.add(steps, std::move(finding));
+      co_return;
+    }
+  }
   Call call("look for it", "GET", path_of(client_, reference, reference.name));
   call.accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";  // of a Secret no more than that it is there
   bool is_there = true;
@@ -156,23 +175,15 @@ Task<> ClusterPreflight::check_reference(Reference reference, std::vector<const 
     if (is_there) log::info(error.what());
   }
   if (is_there) co_return;
-  Diagnostic finding;
-  finding.code = "not-there";
   const std::string setting = "which `kubernetes." + std::string(reference.setting) + "` names";
   finding.message = "there is no " + std::string(reference.kind) + " '" + reference.name + "' in the " +
                     (reference.of_namespace ? "namespace " + client_.access().name_space : "cluster") + ", " + setting;
-  bool is_known = true;
-  if (reference.kind == "LocalQueue") is_known = co_await has_kueue();
-  if (!is_known) {
-    finding.message = "the cluster has no Kueue, in whose queue '" + reference.name + "' `kubernetes.queue_name` puts it";
-  } else {
-    const auto names = co_await names_of(reference);
-    finding.suggestion = did_you_mean(reference.name, names);
-    std::string list;
-    for (const auto& name : names) list += (list.empty() ? "there are: " : ", ") + name;
-    constexpr std::size_t most = 10;
-    if (!names.empty() && names.size() <= most) finding.notes.push_back(std::move(list));
-  }
+  const auto names = co_await names_of(reference);
+  finding.suggestion = did_you_mean(reference.name, names);
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "there are: " : ", ") + name;
+  constexpr std::size_t most = 10;
+  if (!names.empty() && names.size() <= most) finding.notes.push_back(std::move(list));
   found_.add(steps, std::move(finding));
 }
 

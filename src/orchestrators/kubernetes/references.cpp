@@ -66,7 +66,7 @@ std::vector<Reference> references_of(const json& job) {
   found.add({"ServiceAccount", "", "serviceaccounts", true, "service_account_name", {}}, pod, "/serviceAccountName");
   found.add({"PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", false, "priority_class_name", {}}, pod, "/priorityClassName");
   found.add({"RuntimeClass", "node.k8s.io/v1", "runtimeclasses", false, "runtime_class_name", {}}, pod, "/runtimeClassName");
-  found.add({"LocalQueue", "kueue.x-k8s.io/v1beta1", "localqueues", true, "queue_name", {}}, job, "/metadata/labels/kueue.x-k8s.io~1queue-name");
+  found.add({"LocalQueue", "kueue.x-k8s.io", "localqueues", true, "queue_name", {}}, job, "/metadata/labels/kueue.x-k8s.io~1queue-name");
   return std::move(found.all);
 }
 

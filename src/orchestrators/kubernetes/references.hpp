@@ -12,7 +12,7 @@ namespace pipeline {
 
 struct Reference {
   std::string_view kind;     ///< `Secret`, for people.
-  std::string_view group;    ///< `scheduling.k8s.io/v1`; empty: the core's.
+  std::string_view group;    ///< `scheduling.k8s.io/v1`; empty: the core's; without a version: that which the cluster prefers.
   std::string_view plural;   ///< `secrets`, in paths.
   bool of_namespace;         ///< Else of the whole cluster.
   std::string_view setting;  ///< Of `settings.kubernetes`, where it is named.

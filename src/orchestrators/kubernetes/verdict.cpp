@@ -105,34 +105,42 @@ constexpr std::array waits{
     Wait{"RunContainerError", "its container cannot be started", "", soon},
 };
 
-std::optional<Failure> infrastructure(const json& pod) {
+/// In the words of its node, which are in its status.
+std::optional<Failure> ended_by_node(const json& pod) {
+  const auto reason = text_at(pod, "/status/reason"), message = text_at(pod, "/status/message");
+  if (reason.empty()) return std::nullopt;
+  if (reason == "DeadlineExceeded") return Failure{FailureKind::timed_out, with(place_of(pod) + " ran longer than its deadline", message), {}, {}};
+  std::string what = "failed with " + reason;
+  std::vector<std::string> hints{begun_again};
+  if (reason == "Evicted") {
+    what = "was evicted by its node";
+    hints.insert(hints.begin(), "a step that says what it needs under `resources` is put where there is room, and is among the last to be evicted");
+  }
+  if (reason == "NodeLost") what = "was lost with its node";
+  if (reason == "Preempting") what = "was preempted by a pod of higher priority";
+  if (reason == "Shutdown" || reason == "NodeShutdown" || reason == "Terminated") what = "was ended by its node's shutdown";
+  if (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf")) what = "was not taken by its node (" + reason + ")";
+  return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, message), std::move(hints), {}};
+}
+
+/// By whom else, as servers from 1.26 on say.
+std::optional<Failure> disrupted(const json& pod) {
   const auto& disruption = condition(pod, "DisruptionTarget");
-  const auto why = text_at(disruption, "/message");
-  const bool leaving = !text_at(pod, "/metadata/deletionTimestamp").empty();
-  if (text_at(disruption, "/status") == "True") {
-    const auto reason = text_at(disruption, "/reason");
-    std::string what = "was disrupted (" + reason + ")";
-    if (reason == "PreemptionByScheduler" || reason == "PreemptionByKubeScheduler") what = "was preempted by a pod of higher priority";
-    if (reason == "DeletionByTaintManager") what = "had to leave its node, which got a taint that it does not tolerate";
-    if (reason == "EvictionByEvictionAPI") what = "was evicted, as when a node is drained";
-    return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, why), {begun_again}, {}};
-  }
-  if (const auto reason = text_at(pod, "/status/reason"); !reason.empty()) {
-    const auto message = text_at(pod, "/status/message");
-    if (reason == "DeadlineExceeded") return Failure{FailureKind::timed_out, with(place_of(pod) + " ran longer than its deadline", message), {}, {}};
-    std::string what = "failed with " + reason;
-    std::vector<std::string> hints{begun_again};
-    if (reason == "Evicted") {
-      what = "was evicted by its node";
-      hints.insert(hints.begin(), "a step that says what it needs under `resources` is put where there is room, and is among the last to be evicted");
-    }
-    if (reason == "NodeLost") what = "was lost with its node";
-    if (reason == "Preempting") what = "was preempted by a pod of higher priority";
-    if (reason == "Shutdown" || reason == "NodeShutdown" || reason == "Terminated") what = "was ended by its node's shutdown";
-    if (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf")) what = "was not taken by its node (" + reason + ")";
-    return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, message), std::move(hints), {}};
-  }
-  if (leaving) return Failure{FailureKind::infrastructure, place_of(pod) + " was deleted by somebody else", {begun_again}, {}};
+  if (text_at(disruption, "/status") != "True") return std::nullopt;
+  const auto reason = text_at(disruption, "/reason");
+  std::string what = "was disrupted (" + reason + ")";
+  if (reason == "PreemptionByScheduler" || reason == "PreemptionByKubeScheduler") what = "was preempted by a pod of higher priority";
+  if (reason == "DeletionByTaintManager") what = "had to leave its node, which got a taint that it does not tolerate";
+  if (reason == "DeletionByPodGC") what = "was lost with its node, which the cluster does not have any more";
+  if (reason == "EvictionByEvictionAPI") what = "was evicted, as when a node is drained";
+  return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, text_at(disruption, "/message")), {begun_again}, {}};
+}
+
+std::optional<Failure> infrastructure(const json& pod) {
+  if (auto failure = ended_by_node(pod)) return failure;  // a newer kubelet gives both, and its condition (TerminationByKubelet) says less
+  if (auto failure = disrupted(pod)) return failure;
+  if (!text_at(pod, "/metadata/deletionTimestamp").empty())
+    return Failure{FailureKind::infrastructure, place_of(pod) + " was deleted by somebody else", {begun_again}, {}};
   return std::nullopt;
 }
 

@@ -77,6 +77,21 @@ TEST_F(TheClient, overload_and_broken_servers_are_tried_again_but_not_for_ever) 
   EXPECT_EQ(server.asked.size(), 8u);
 }
 
+TEST_F(TheClient, what_the_server_warns_of_is_shown_once) {
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(200, "{}",
+                           "Warning: 299 - \"would violate PodSecurity \\\"restricted:latest\\\"\"\r\nWarning: 299 - \"goes in 1.40\"\r\n");
+  };
+  auto who = client();
+  testing::internal::CaptureStderr();
+  get(who);
+  get(who);
+  const auto said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("the cluster warns: would violate PodSecurity \"restricted:latest\"\n"));
+  EXPECT_THAT(said, HasSubstr("the cluster warns: goes in 1.40\n"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
+}
+
 TEST_F(TheClient, retry_after_is_obeyed) {
   bool first = true;
   handler = [&](HttpExchange& exchange) {

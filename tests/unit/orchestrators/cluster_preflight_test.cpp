@@ -120,6 +120,18 @@ TEST_F(ClusterPreflight, golden_objects_that_are_not_there) {
   EXPECT_THAT(server.asked, Not(Contains(HasSubstr("pipe-load"))));
 }
 
+TEST_F(ClusterPreflight, queue_is_looked_for_in_the_version_that_the_cluster_serves) {
+  const std::string queues = "/apis/kueue.x-k8s.io/v1beta2/namespaces/ml/localqueues";
+  there["/apis/kueue.x-k8s.io"] = {{"preferredVersion", {{"groupVersion", "kueue.x-k8s.io/v1beta2"}}}};
+  there[queues + "/training"] = named("training");
+  there[queues] = {{"items", {named("training")}}};
+  auto& step = add("train", 5);
+  step.settings.kubernetes.queue_name = "training";
+  EXPECT_THAT(told(), IsEmpty());
+  step.settings.kubernetes.queue_name = "trainin";
+  EXPECT_THAT(told(), AllOf(HasSubstr("there is no LocalQueue 'trainin'"), HasSubstr("did you mean 'training'?")));
+}
+
 TEST_F(ClusterPreflight, golden_job_that_the_cluster_refuses) {
   add("train", 5).settings.kubernetes.annotations = {{"x", "y"}};
   refusal = {{"reason", "Invalid"},
