@@ -60,7 +60,7 @@ class FaultsTest(ClusterTest):
         self.addCleanup(test_bed, "restart-api")
 
         def disturb():
-            test_bed("restart-api", "--feature-gates=APIPriorityAndFairness=false", "--max-requests-inflight=2", "--max-mutating-requests-inflight=1")
+            test_bed("restart-api", "--enable-priority-and-fairness=false", "--max-requests-inflight=2", "--max-mutating-requests-inflight=1")
 
         self.run_beside(disturb)
 

@@ -1,11 +1,10 @@
 """What the user sees when a node goes wrong, as failures_test.py has it: these disturb the whole cluster."""
 
 import json
-import subprocess
 import unittest
 
 from failures_test import Failures
-from support_cluster import ROOT, kubectl, needs_cluster, needs_test_bed, test_bed, wait_until
+from support_cluster import kubectl, needs_cluster, needs_test_bed, test_bed, wait_until
 
 
 @needs_cluster
@@ -13,7 +12,7 @@ from support_cluster import ROOT, kubectl, needs_cluster, needs_test_bed, test_b
 class NodeTest(Failures):
     def test_evicted_by_a_taint(self):
         self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 100; fi")
-        self.addCleanup(subprocess.run, [ROOT / "scripts/testbed/kubernetes", "kubectl", "taint", "nodes", "node1", "broken-"], capture_output=True, check=False)
+        self.addCleanup(kubectl, "taint", "nodes", "node1", "broken-", check=False)
 
         def disturb():
             self.running_pod()
@@ -37,8 +36,7 @@ class NodeTest(Failures):
                    "spec": {"priorityClassName": high, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "nodeSelector": {"kubernetes.io/hostname": "node1"},
                             "containers": [{"name": "c", "image": "debian:bookworm-slim", "imagePullPolicy": "Never", "command": ["sleep", "15"],
                                             "resources": {"requests": {"cpu": str(int(room) - 0.5)}}}]}}
-            subprocess.run([ROOT / "scripts/testbed/kubernetes", "kubectl", "create", "-f", "-"], input=json.dumps(pod), text=True, check=True,
-                           stdout=subprocess.DEVNULL)
+            kubectl("create", "-f", "-", input=json.dumps(pod))
 
         self.expect("preempted", self.run_beside(disturb))
 

@@ -13,14 +13,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from support import PipeTest, Result, wait_until  # noqa: E402, F401
 
-TEST_BED = pathlib.Path("/var/lib/pipe-testbed/kubernetes/kubeconfig")
+NAME = os.environ.get("TEST_BED", "kubernetes")  # of a script in scripts/testbed
+TEST_BED = pathlib.Path(f"/var/lib/pipe-testbed/{NAME}/kubeconfig")
 KUBECONFIG = os.environ.get("KUBECONFIG") or (str(TEST_BED) if TEST_BED.exists() else "")
-needs_cluster = unittest.skipUnless(KUBECONFIG, "no cluster: KUBECONFIG is not set, and scripts/testbed/kubernetes has not been started")
+needs_cluster = unittest.skipUnless(KUBECONFIG, f"no cluster: KUBECONFIG is not set, and scripts/testbed/{NAME} has not been started")
 needs_test_bed = unittest.skipUnless(KUBECONFIG == str(TEST_BED), "not the test bed's cluster: others are left alone")
 
 
 def test_bed(*words: str, check: bool = True, **more) -> str:
-    done = subprocess.run([ROOT / "scripts/testbed/kubernetes", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
+    done = subprocess.run([ROOT / "scripts/testbed" / NAME, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
     if check and done.returncode:
         raise AssertionError(f"{' '.join(words)}: {done.stderr}")
     return done.stdout

@@ -1,0 +1,181 @@
+"""Servers of today (scripts/testbed/kubernetes-newer: 1.35, a kubelet with containerd): what the other tests of clusters say holds there, too, and what only such servers do."""
+
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+os.environ["TEST_BED"] = "kubernetes-newer"
+os.environ.pop("KUBECONFIG", None)
+
+import failures_test  # noqa: E402
+import faults_test  # noqa: E402
+import node_failures_test  # noqa: E402
+import settings_test  # noqa: E402
+from support_cluster import NAME, ROOT, NamespaceTest, kubectl, needs_cluster, test_bed, wait_until  # noqa: E402
+from support import Result  # noqa: E402
+
+
+def setUpModule():
+    if not getattr(OnServersOfToday, "__unittest_skip__", False):
+        test_bed("load", "debian:bookworm-slim")  # this node has an image store of its own
+
+
+class Failures(failures_test.FailuresTest):
+    pass
+
+
+class Nodes(node_failures_test.NodeTest):
+    pass
+
+
+class Faults(faults_test.FaultsTest):
+    pass
+
+
+class Preflight(settings_test.PreflightTest):
+    pass
+
+
+class Honoured(settings_test.HonouredTest):
+    pass
+
+
+EVERY_SETTING = {
+    "active_deadline_seconds": 600,
+    "additional_pod_spec_args": {"dnsPolicy": "Default"},
+    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                     {"weight": 1, "preference": {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["gpu"]}]}}]},
+                 "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                     {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"team": "ml"}}}}]}},
+    "annotations": {"example.org/note": "a b"},
+    "autoscaling": True,
+    "container_security_context": {"runAsUser": 4321, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
+                                   "appArmorProfile": {"type": "Unconfined"}},
+    "env": ["TOKEN=secret/hugging-face/token", "MODE=configmap/conf/mode", {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+    "env_from": ["secret/database"],
+    "gpu_resource": "amd.com/gpu",
+    "host_ipc": True,
+    "image_pull_secrets": ["registry"],
+    "job_patch": {"spec": {"template": {"spec": {"hostname": "box"}}}},
+    "labels": {"team": "ml"},
+    "node_selectors": {"kubernetes.io/os": "linux"},
+    "pod_security_context": {"fsGroup": 4321, "fsGroupChangePolicy": "OnRootMismatch", "supplementalGroups": [5], "supplementalGroupsPolicy": "Merge"},
+    "pod_startup_timeout": "1m",
+    "priority_class_name": "low",
+    "queue_name": "training",
+    "resources": {"requests": {"cpu": "10m"}, "limits": {"memory": "64Mi", "ephemeral-storage": "1Gi"}},
+    "runtime_class_name": "fast",
+    "scheduler_name": "default-scheduler",
+    "service_account_name": "trainer",
+    "tolerations": ["dedicated=ml:NoSchedule", {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}],
+    "ttl_seconds_after_finished": 60,
+    "volume_mounts": [{"name": "cache", "mountPath": "/cache", "recursiveReadOnly": "Disabled", "readOnly": True}],
+    "volumes": ["pvc/datasets:/data:ro", "secret/database:/etc/db", "configmap/conf:/etc/conf", {"name": "cache", "emptyDir": {"sizeLimit": "1Mi"}}],
+}
+
+
+@needs_cluster
+class OnServersOfToday(NamespaceTest):
+    def write_step(self, command: str, of_the_machine: dict | None = None, **kubernetes) -> None:
+        settings = {"resources": of_the_machine or {}, "kubernetes": kubernetes}
+        self.pipeline({"train": {"command": command, "retry": {"max_infrastructure_retries": 0}, "settings": settings}})
+
+    def run_there(self) -> tuple[str, ...]:
+        return "run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace
+
+    def pods(self) -> list[dict]:
+        return json.loads(self.in_namespace("get", "pods", "-o", "json"))["items"]
+
+    def running_pod(self) -> dict:
+        return wait_until(lambda: next((pod for pod in self.pods() if pod["status"]["phase"] == "Running"), None), "a pod that runs")
+
+    def run_beside(self, disturb) -> Result:
+        return self.finish_beside(self.start(*self.run_there(), PIPE_LOG="warn"), disturb)
+
+    def test_it_is_one(self):
+        server = json.loads(kubectl("version", "-o", "json"))["serverVersion"]
+        self.assertGreaterEqual((int(server["major"]), int(server["minor"])), (1, 35), server)
+
+    def test_every_setting_is_one_that_the_server_takes_without_a_warning(self):
+        keys = json.loads(self.pipe("schema").out)["properties"]["settings"]["properties"]["kubernetes"]["properties"]
+        self.assertEqual(set(EVERY_SETTING), set(keys), "what is new belongs here, too")
+        self.write_step("true", {"gpu_count": 2, "memory": "128MiB", "shm_size": "64MiB", "cpu_count": 0.5}, **EVERY_SETTING)
+        manifests = self.pipe("render", "pipeline.yaml", "-o", "kubernetes")
+        self.assertEqual(manifests.code, 0, manifests)
+        self.assert_taken_without_a_warning(manifests.out)
+        with self.assertRaisesRegex(AssertionError, "unknown field"):  # of the look itself
+            self.assert_taken_without_a_warning(manifests.out.replace("activeDeadlineSeconds", "activeDeadlineSecond"))
+
+    def test_role_is_one_that_the_server_takes_without_a_warning(self):
+        for subject in ("User:ann", "Group:ml", "ServiceAccount:trainer"):
+            self.assert_taken_without_a_warning(self.pipe("kubernetes", "rbac", "--namespace", self.namespace, "--subject", subject).out)
+
+    def test_queue_of_a_newer_kueue_is_found(self):
+        """Stand-in: Kueue's own definition of a queue, in the only version that newer ones serve, and nobody who lets the Job go."""
+        any_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                      "metadata": {"name": "localqueues.kueue.x-k8s.io", "annotations": {"api-approved.kubernetes.io": "unapproved, a test's"}},
+                      "spec": {"group": "kueue.x-k8s.io", "scope": "Namespaced", "names": {"plural": "localqueues", "singular": "localqueue", "kind": "LocalQueue"},
+                               "versions": [{"name": "v1beta2", "served": True, "storage": True, "schema": {"openAPIV3Schema": any_object}}]}}
+        kubectl("create", "-f", "-", input=json.dumps(definition))
+        self.addCleanup(kubectl, "delete", "crd", "localqueues.kueue.x-k8s.io")
+        queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "training"}}
+        wait_until(lambda: self.in_namespace("create", "-f", "-", input=json.dumps(queue), check=False), "the new kind")
+        self.write_step("true", queue_name="trainin")
+        self.assertIn("did you mean 'training'?", self.pipe(*self.run_there()).err)
+        self.write_step("true", queue_name="training")
+        run = self.start(*self.run_there())
+        wait_until(lambda: json.loads(self.in_namespace("get", "jobs", "-o", "json"))["items"], "the Job that waits in the queue")
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(run).code, 130)
+        self.assertEqual(self.in_namespace("get", "jobs", "-o", "name"), "")
+
+    def assert_taken_without_a_warning(self, manifests: str):
+        command = [ROOT / "scripts/testbed" / NAME, "kubectl", "-n", self.namespace, "create", "--dry-run=server", "--validate=strict", "-f", "-"]
+        done = subprocess.run(command, input=manifests, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_pod_is_found_by_its_job_and_nothing_is_left_of_either_when_it_is_stopped(self):
+        self.write_step("echo begun; sleep 1000")
+        run = self.start(*self.run_there())
+        meta = self.running_pod()["metadata"]
+        self.assertIn("batch.kubernetes.io/job-tracking", meta["finalizers"])
+        self.assertEqual(meta["labels"]["batch.kubernetes.io/job-name"], meta["labels"]["job-name"])
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(run).code, 130)
+        wait_until(lambda: not self.pods(), "the end of the pod")
+        self.assertEqual(self.in_namespace("get", "jobs,secrets", "-o", "name"), "")
+
+    def test_pod_that_fills_its_disk_is_evicted_by_its_kubelet_and_told_in_its_words(self):
+        self.write_step("echo begun; head -c 60000000 /dev/zero > /var/tmp/x; sleep 1000", resources={"limits": {"ephemeral-storage": "10Mi"}},
+                        container_security_context={"runAsUser": 0})
+        result = self.pipe(*self.run_there())
+        self.assertEqual(result.code, 1, result)
+        self.assertRegex(result.text, r"the pod \S+ on node node1 was evicted by its node: .*ephemeral")
+        self.assertIn("a step that says what it needs under `resources`", result.text)
+
+    def test_pod_that_is_drained_says_so(self):
+        self.write_step("echo begun; sleep 1000")
+
+        def disturb():
+            name = self.running_pod()["metadata"]["name"]
+            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.namespace}}
+            path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/eviction"
+            kubectl("create", "--raw", path, "-f", "-", input=json.dumps(eviction))
+
+        result = self.run_beside(disturb)
+        self.assertEqual(result.code, 1, result)
+        self.assertRegex(result.text, r"the pod \S+ on node node1 was evicted, as when a node is drained")
+
+    def test_what_the_server_warns_of_is_shown_once(self):
+        kubectl("label", "namespace", self.namespace, "pod-security.kubernetes.io/warn=restricted")
+        self.pipeline({name: {"command": "true", "cache": False} for name in ("one", "two")})
+        result = self.pipe(*self.run_there())
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(result.err.count("would violate PodSecurity"), 1, result)
+
+
+if __name__ == "__main__":
+    unittest.main()
