@@ -10,6 +10,10 @@ from support_cluster import kubectl, needs_cluster, needs_test_bed, test_bed, wa
 @needs_cluster
 @needs_test_bed
 class NodeTest(Failures):
+    def expect_but_for_the_wait(self, name: str, told: str) -> None:
+        """The node may be back too soon for a word about it."""
+        self.expect(name, "".join(line for line in told.splitlines(keepends=True) if "no node takes it" not in line))
+
     def test_evicted_by_a_taint(self):
         self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 100; fi")
         self.addCleanup(kubectl, "taint", "nodes", "node1", "broken-", check=False)
@@ -20,7 +24,7 @@ class NodeTest(Failures):
             wait_until(lambda: len(self.pods()) == 0 or all(pod["status"].get("phase") == "Pending" for pod in self.pods()), "the eviction", 120)
             kubectl("taint", "nodes", "node1", "broken-")
 
-        self.expect("evicted", self.run_beside(disturb))
+        self.expect_but_for_the_wait("evicted", self.run_beside(disturb))
 
     def test_preempted(self):
         room = json.loads(kubectl("get", "node", "node1", "-o", "json"))["status"]["allocatable"]["cpu"]
@@ -54,8 +58,7 @@ class NodeTest(Failures):
             wait_until(lambda: any("deletionTimestamp" in pod["metadata"] for pod in self.pods()), "the cluster to give the node up", 120)
             test_bed("restart-kubelet", "0")
 
-        told = self.run_beside(disturb).splitlines(keepends=True)
-        self.expect("node_lost", "".join(line for line in told if "no node takes it" not in line))  # or it is back too soon for that
+        self.expect_but_for_the_wait("node_lost", self.run_beside(disturb))
 
     def test_kubelet_that_restarts_is_no_failure(self):
         self.step("echo begun; sleep 8; echo ended")
