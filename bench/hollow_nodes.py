@@ -59,7 +59,7 @@ class Logs(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        text = f"{now()} .\n".encode()
+        text = f"{now()} .0\n".encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(text)))

@@ -1,13 +1,43 @@
 #include "kubernetes/log_frames.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "core/quantity.hpp"
 #include "kubernetes/time.hpp"
 
 namespace pipeline::kubernetes {
+namespace {
 
-void LogFrames::restart() {
-  lines_.clear();
-  again_ = 0;
+constexpr std::size_t fetched_at_once = 1 << 20;
+
+struct Frame {
+  std::uint64_t place = 0;
+  std::string_view text;
+};
+
+/// Nothing for a line that is none. A node that throws away a file in the middle of a line joins what it has of it with a later one: then the size is wrong.
+std::optional<Frame> frame_of(std::string_view line) {
+  Frame frame;
+  std::size_t size = 0;
+  const char* end = line.data() + line.size();
+  const auto place = std::from_chars(line.data() + 1, end, frame.place);
+  if (place.ec != std::errc()) return std::nullopt;
+  if (line.front() == '.') return place.ptr == end ? std::optional(frame) : std::nullopt;
+  if (place.ptr == end || *place.ptr != ' ') return std::nullopt;
+  const auto length = std::from_chars(place.ptr + 1, end, size);
+  if (length.ec != std::errc() || length.ptr == end || *length.ptr != ' ') return std::nullopt;
+  frame.text = line.substr(static_cast<std::size_t>(length.ptr + 1 - line.data()));
+  return frame.text.size() == size ? std::optional(frame) : std::nullopt;
 }
+
+/// What does not, is of the container's runtime, or of something that ran before the agent.
+bool begins_as_frame(std::string_view line) {
+  return line.size() >= 2 && std::string_view("oOeE.").find(line.front()) != line.npos && line[1] >= '0' && line[1] <= '9';
+}
+
+}  // namespace
 
 void LogFrames::feed(std::string_view bytes) {
   lines_.feed(bytes, [this](std::string_view line) { take_line(line); });
@@ -20,28 +50,48 @@ void LogFrames::take_line(std::string_view line) {
     on_bytes_(true, std::string(line) + "\n");
     return;
   }
-  if (last_ && *time < *last_) return;
-  if (last_ && *time == *last_) {
-    if (++again_ <= told_at_last_) return;
-    ++told_at_last_;
-  } else {
-    last_ = time;
-    told_at_last_ = again_ = 1;
+  const bool is_new = !last_ || *time > *last_;
+  if (is_new) last_ = time;
+  const auto rest = line.substr(space + 1);
+  if (!begins_as_frame(rest)) {
+    if (is_new && told_ == 0) on_bytes_(true, std::string(rest) + "\n");  // later it is the end of a frame whose file is gone
+  } else if (const auto frame = frame_of(rest); frame && frame->place >= told_) {
+    fetch_until(frame->place);
+    take_frame(rest);
   }
-  const auto frame = line.substr(space + 1);
-  if (frame == ".") {
+}
+
+/// Whose place is where we are; false if it is none.
+bool LogFrames::take_frame(std::string_view line) {
+  const auto frame = begins_as_frame(line) ? frame_of(line) : std::nullopt;
+  if (!frame || frame->place != told_) return false;
+  told_ += line.size() + 1;
+  const char kind = line.front();
+  if (kind == '.') {
     ended_ = true;
-    return;
+    return true;
   }
-  const char kind = frame.empty() ? ' ' : frame.front();
-  const bool framed = frame.size() >= 2 && frame[1] == ' ' && std::string_view("oOeE").find(kind) != std::string_view::npos;
-  if (!framed) {  // of something that ran before the agent
-    on_bytes_(true, std::string(frame) + "\n");
-    return;
-  }
-  std::string text(frame.substr(2));
+  std::string text(frame->text);
   if (kind == 'o' || kind == 'e') text += '\n';
   on_bytes_(kind == 'e' || kind == 'E', text);
+  return true;
+}
+
+void LogFrames::fetch_until(std::uint64_t place) {
+  Lines lines;
+  for (auto from = told_; kept_ && from < place;) {
+    const auto bytes = kept_(from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, fetched_at_once)));
+    if (bytes.empty()) break;
+    from += bytes.size();
+    lines.feed(bytes, [this](std::string_view line) { take_frame(line); });
+  }
+  if (told_ >= place || place == std::numeric_limits<std::uint64_t>::max()) return;
+  on_bytes_(true, "[kubernetes] " + format_bytes(place - told_) + " of the log are missing here: the node threw them away before they were read\n");
+  told_ = place;
+}
+
+void LogFrames::finish() {
+  if (!ended_) fetch_until(std::numeric_limits<std::uint64_t>::max());
 }
 
 }  // namespace pipeline::kubernetes

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import unittest
@@ -42,6 +43,7 @@ class Honoured(settings_test.HonouredTest):
     pass
 
 
+POD_LOGS = pathlib.Path("/var/lib/pipe-testbed/kubernetes-newer/pod-logs")
 EVERY_SETTING = {
     "active_deadline_seconds": 600,
     "additional_pod_spec_args": {"dnsPolicy": "Default"},
@@ -168,6 +170,40 @@ class OnServersOfToday(NamespaceTest):
         result = self.run_beside(disturb)
         self.assertEqual(result.code, 1, result)
         self.assertRegex(result.text, r"the pod \S+ on node node1 was evicted, as when a node is drained")
+
+    def test_log_that_the_node_throws_away_before_it_is_read_comes_whole_and_once(self):
+        """A kubelet serves the newest of a log's files only, and reading it again finds no more than that."""
+        rounds, lines = 7, 400_000
+        test_bed("restart-kubelet", "0", "containerLogMaxSize: 1Mi", "containerLogMaxFiles: 2", "containerLogMonitorInterval: 3s")
+        self.addCleanup(test_bed, "restart-kubelet", "0")
+        self.write_step(f"for i in $(seq 0 {rounds - 1}); do seq $((i * {lines})) $((i * {lines} + {lines - 1})); sleep 1; done")
+
+        def disturb():
+            self.running_pod()
+            wait_until(lambda: list(POD_LOGS.glob(f"{self.namespace}_*/step/0.log.*")), "a log that is rotated")
+            for _ in range(2):
+                test_bed("restart-api")
+
+        result = self.run_beside(disturb)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.pipe("logs", "latest", "train").out, "".join(f"{i}\n" for i in range(rounds * lines)))
+
+    def test_log_of_a_pod_that_was_removed_before_it_was_read_comes_whole(self):
+        self.write_step("seq 1000000; until [ -e $HOME/go ]; do sleep 0.1; done; seq 1000001 2000000; sleep 1000")
+
+        def disturb():
+            pod = self.running_pod()["metadata"]["name"]
+            wait_until(lambda: next(self.state.rglob(".pipe-log"), None) and next(self.state.rglob(".pipe-log")).stat().st_size > 10_000_000, "the first half")
+            test_bed("stop-kubelet")  # nobody reads the log any more
+            self.addCleanup(test_bed, "restart-kubelet", "0")
+            kept = next(self.state.rglob(".pipe-log"))
+            (kept.parent / "go").write_text("")
+            wait_until(lambda: kept.stat().st_size > 25_000_000, "the second half")
+            kubectl("-n", self.namespace, "delete", "pod", pod, "--force", "--grace-period=0")
+
+        result = self.run_beside(disturb)
+        self.assertEqual(result.code, 1, result)
+        self.assertEqual([line for line in self.pipe("logs", "latest", "train").out.splitlines() if line.isdigit()], [str(i) for i in range(1, 2_000_001)])
 
     def test_what_the_server_warns_of_is_shown_once(self):
         kubectl("label", "namespace", self.namespace, "pod-security.kubernetes.io/warn=restricted")

@@ -69,6 +69,26 @@ class NodeTest(Failures):
 
         self.expect("kubelet_restarted", self.run_beside(disturb))
 
+    def test_log_that_its_node_throws_away_before_it_was_read_comes_whole_and_once(self):
+        lines = 300_000
+        self.step(f"seq {lines}; until [ -e $HOME/go ]; do sleep 0.1; done; seq {lines + 1} {2 * lines}; until [ -e $HOME/end ]; do sleep 0.1; done; echo ended")
+
+        def disturb():
+            pod = self.running_pod()
+            kept = wait_until(lambda: next(self.state.rglob(".pipe-log"), None), "what the agent keeps")
+            wait_until(lambda: b" 300000\n" in kept.read_bytes()[-30:], "the first half")
+            self.addCleanup(test_bed, "restart-kubelet", "0")
+            test_bed("stop-kubelet")  # nobody reads any more
+            (kept.parent / "go").touch()
+            wait_until(lambda: b" 600000\n" in kept.read_bytes()[-30:], "the second half")
+            test_bed("forget-log", pod)
+            test_bed("restart-kubelet", "0")
+            (kept.parent / "end").touch()
+
+        told = self.run_beside(disturb)
+        self.assertIn("succeeded", told)
+        self.assertEqual(self.pipe("logs", "latest", self.name).out, "".join(f"{i}\n" for i in range(1, 2 * lines + 1)) + "ended\n")
+
 
 if __name__ == "__main__":
     unittest.main()

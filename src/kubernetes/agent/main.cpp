@@ -1,8 +1,9 @@
 // The first process of a step's container on a cluster, whatever the image: starts the step's command, passes signals on, reaps what is left, and writes
 // both of its streams to the one that a cluster keeps, so that they can be told apart again (kubernetes/log_frames.hpp). Linked statically: needs nothing
-// of the image. Usage: pipe-agent STOP_FILE PROGRAM [ARGUMENT...], or
-//                      pipe-agent install FILE     copies itself there, for the containers that come after, or
-//                      pipe-agent --collect CARRIER DOCUMENT STOP_FILE PROGRAM [ARGUMENT...]   has the step's outputs taken away at its end (carrier/main.cpp)
+// of the image. Usage: pipe-agent install FILE     copies itself there, for the containers that come after, or
+//                      pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
+//   --log FILE                   also keeps there all that it writes: a node throws away the older part of a log that grows
+//   --collect CARRIER DOCUMENT   has the step's outputs taken away at its end (carrier/main.cpp)
 // A cluster knows SIGTERM only, and SIGKILL long after; where STOP_FILE is there, the first means the second.
 #include <cerrno>
 #include <csignal>
@@ -24,24 +25,41 @@ namespace {
 // Docker cuts lines at 16 KiB, containerd too; a frame stays well below.
 constexpr std::size_t longest_frame = 8000;
 
-void write_all(int file, const char* bytes, std::size_t size) {
+bool write_all(int file, const char* bytes, std::size_t size) {
   while (size > 0) {
     const ssize_t count = write(file, bytes, size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return;  // nobody reads any more: the step goes on all the same
+    if (count < 0) return false;
     bytes += count;
     size -= static_cast<std::size_t>(count);
   }
+  return true;
 }
 
-/// A line of the container's log: `o TEXT` for a line of stdout, `O TEXT` for a part of one whose end has not come; `e` and `E` for stderr.
+int kept_log = -1;               // the file of --log
+unsigned long long written = 0;  // bytes of frames
+
+/// A line of the container's log: the kind, its place among all bytes of frames, its size, and the text. `o123 4 TEXT` for a line of stdout, `O123 4 TEXT` for a part of one
+/// whose end has not come; `e` and `E` for stderr; `.123` says that nothing more comes.
 void write_frame(char kind, const char* text, std::size_t size) {
-  char frame[longest_frame + 3];
-  frame[0] = kind;
-  frame[1] = ' ';
-  memcpy(frame + 2, text, size);
-  frame[size + 2] = '\n';
-  write_all(STDOUT_FILENO, frame, size + 3);
+  char frame[longest_frame + 64];
+  std::size_t length =
+      static_cast<std::size_t>(kind == '.' ? snprintf(frame, 48, ".%llu", written) : snprintf(frame, 48, "%c%llu %zu ", kind, written, size));
+  memcpy(frame + length, text, size);
+  length += size;
+  frame[length++] = '\n';
+  written += length;
+  if (kept_log >= 0 && !write_all(kept_log, frame, length)) {  // a full disk
+    close(kept_log);
+    kept_log = -1;
+  }
+  write_all(STDOUT_FILENO, frame, length);  // where nobody reads any more, the step goes on all the same
+}
+
+void write_end() {
+  if (kept_log >= 0) close(kept_log);  // on a shared file system, others see all of it now
+  kept_log = -1;
+  write_frame('.', "", 0);
 }
 
 /// Passes on what is there; false at the end.
@@ -64,7 +82,7 @@ int not_executed(int error) {
   const int size = snprintf(text, sizeof text, "{\"not_executed\": %d}", error);
   const int file = open("/dev/termination-log", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file >= 0 && size > 0) write_all(file, text, static_cast<std::size_t>(size));
-  write_all(STDOUT_FILENO, ".\n", 2);
+  write_end();
   return error == ENOENT ? 127 : 126;
 }
 
@@ -125,11 +143,18 @@ int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
   const char *carrier = nullptr, *document = nullptr;
-  if (strcmp(arguments[1], "--collect") == 0) {
-    if (count < 6) return 125;
-    carrier = arguments[2];
-    document = arguments[3];
-    arguments += 3;
+  for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
+    const bool collects = strcmp(arguments[1], "--collect") == 0;
+    const int values = collects ? 2 : 1;
+    if (count < values + 4) return 125;
+    if (collects) {
+      carrier = arguments[2];
+      document = arguments[3];
+    } else {
+      kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    }
+    arguments += values;
+    count -= values;
   }
   const char* stop_file = arguments[1];
   int out[2], err[2], failure[2];
@@ -187,7 +212,7 @@ int main(int count, char** arguments) {
         watched[i].fd = -1;
     }
   }
-  write_all(STDOUT_FILENO, ".\n", 2);
+  write_end();
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return carrier && !stopping ? collect(carrier, document, code, signals) : code;
 }

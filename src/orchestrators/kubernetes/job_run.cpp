@@ -5,6 +5,9 @@
 #include <set>
 #include <utility>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
@@ -74,6 +77,8 @@ class JobRun {
   Task<> add_warnings(Failure& failure);
   Task<> explain(Failure& failure);
   Task<> take_files(AttemptResult& result);
+  void take_output(bool is_stderr, std::string_view bytes);
+  std::string kept_log(std::uint64_t place, std::size_t size) const;
 
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
@@ -98,13 +103,8 @@ class JobRun {
   bool pod_ended_ = false;
   std::size_t received_ = 0;
   std::string first_errors_, last_output_;
-  kubernetes::LogFrames frames_{[this](bool is_stderr, std::string_view bytes) {
-    received_ += bytes.size();
-    if (is_stderr && first_errors_.size() < kept_errors) first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
-    last_output_ += bytes;
-    if (last_output_.size() > 2 * kept_output) last_output_.erase(0, last_output_.size() - kept_output);
-    attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
-  }};
+  kubernetes::LogFrames frames_{[this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
+                                [this](std::uint64_t place, std::size_t size) { return kept_log(place, size); }};
   StopLevel stopping_ = StopLevel::none;
   std::optional<Failure> failure_;  ///< Found before the pod had an end.
   /// Patience with what does not start.
@@ -284,6 +284,23 @@ Task<> JobRun::watch() {
   changed_.cancel();
 }
 
+void JobRun::take_output(bool is_stderr, std::string_view bytes) {
+  received_ += bytes.size();
+  if (is_stderr && first_errors_.size() < kept_errors) first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
+  last_output_ += bytes;
+  if (last_output_.size() > 2 * kept_output) last_output_.erase(0, last_output_.size() - kept_output);
+  attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
+}
+
+/// Nothing where pods do not see our files. The step could have put anything there, such as a link to a file that is none of its business.
+std::string JobRun::kept_log(std::uint64_t place, std::size_t size) const {
+  const Descriptor file(::open((attempt_.scratch / kept_log_name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  std::string bytes(size, '\0');
+  const auto count = file ? ::pread(file.get(), bytes.data(), size, static_cast<off_t>(place)) : 0;
+  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return bytes;
+}
+
 Task<> JobRun::read_once() {
   std::string query = "?container=" + step_container + "&follow=true&timestamps=true";
   if (const auto last = frames_.last()) query += "&sinceTime=" + net::url_encode(kubernetes::format_time(*last));
@@ -363,6 +380,7 @@ Task<AttemptResult> JobRun::run() {
   if (lost || failure_) log_connection_.stop(StopLevel::immediate);
   co_await drain();
   if (lost) std::rethrow_exception(lost);
+  frames_.finish();
   if (log_ && log_->error()) std::rethrow_exception(log_->error());
   result.exit_code = exit_code_of(entry_.pod);
   result.failure = judge();

@@ -216,11 +216,12 @@ json pod_spec(const Attempt& attempt, const ClusterPlace& place) {
   if (const auto& size = step.settings.resources.shm_size; size || !gpus_on_cluster(step).empty()) files.add_memory("/dev/shm", size);
   files.add(settings);
 
-  json command = json::array({agent_path, layout.scratch + "/" + std::string(stop_file_name)});
+  json command = json::array({agent_path, "--log", layout.scratch + "/" + std::string(kept_log_name)});
   if (place.carries) {
     const std::string programs = programs_folder;
-    command = {programs + "/agent", "--collect", programs + "/carrier", std::string(collect_folder) + document, command.back()};
+    command = {programs + "/agent", "--collect", programs + "/carrier", std::string(collect_folder) + document};
   }
+  command.push_back(layout.scratch + "/" + std::string(stop_file_name));
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
   json container{{"name", step_container},
                  {"image", place.image},

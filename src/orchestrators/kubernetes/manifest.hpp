@@ -43,6 +43,8 @@ inline constexpr const char *agent_in_image = "/pipe/agent", *carrier_in_image =
 
 /// Where in Attempt::scratch the driver leaves the word that a step which is told to stop has to be killed.
 inline constexpr std::string_view stop_file_name = ".pipe-stop";
+/// ... and where the agent keeps all that the step has printed, if the driver sees that folder.
+inline constexpr std::string_view kept_log_name = ".pipe-log";
 
 /// `pipe-STEP-DIGEST`: the same for the same attempt, whoever asks; a DNS label that leaves room for the pod's suffix.
 std::string job_name(const std::string& run_id, const std::string& step, unsigned number);

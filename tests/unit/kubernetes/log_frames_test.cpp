@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
@@ -18,35 +19,100 @@ namespace {
 
 class TheLogFrames : public testing::Test {
  protected:
-  std::string out, err;
-  LogFrames frames{[this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; }};
+  std::string out, err, kept;
+  LogFrames fresh() {
+    return LogFrames(
+        [this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
+        [this](std::uint64_t place, std::size_t size) { return place < kept.size() ? kept.substr(place, std::min(size, at_once)) : ""; });
+  }
+  std::size_t at_once = 7;
+  LogFrames frames = fresh();
 };
 
-TEST_F(TheLogFrames, streams_and_unfinished_lines_come_as_they_were) {
-  frames.feed("2026-11-21T08:15:00.1Z o one\n2026-11-21T08:15:00.2Z e wrong\n2026-11-21T08:15:00.3Z O half");
-  EXPECT_EQ(out, "one\n");
-  frames.feed(
-      " a line\n2026-11-21T08:15:00.4Z o  and the rest\n2026-11-21T08:15:00.5Z o \n2026-11-21T08:15:00.6Z E no end\n2026-11-21T08:15:00.7Z .\n");
+/// As the agent writes it.
+std::string framed(std::size_t& place, char kind, const std::string& text) {
+  auto line = kind + std::to_string(place) + (kind == '.' ? "" : " " + std::to_string(text.size()) + " " + text) + "\n";
+  place += line.size();
+  return line;
+}
+
+class ALog : public TheLogFrames {
+ protected:
+  ALog() {
+    std::size_t place = 0;
+    for (const auto& [kind, text] :
+         {std::pair('o', "one"), {'e', "wrong"}, {'O', "half a line"}, {'o', " and the rest"}, {'o', ""}, {'E', "no end"}, {'.', ""}})
+      lines.push_back(framed(place, kind, text));
+  }
+  /// These lines, a second each.
+  std::string told(std::size_t begin, std::size_t end) const {
+    std::string text;
+    for (auto i = begin; i < end; ++i) text += "2026-11-21T08:15:0" + std::to_string(i) + "Z " + lines[i];
+    return text;
+  }
+  void keep(std::size_t end) {
+    for (std::size_t i = 0; i < end; ++i) kept += lines[i];
+  }
+  void expect_all() const {
+    EXPECT_EQ(out, "one\nhalf a line and the rest\n\n");
+    EXPECT_EQ(err, "wrong\nno end");
+    EXPECT_TRUE(frames.ended());
+  }
+  std::vector<std::string> lines;
+};
+
+TEST_F(ALog, streams_and_unfinished_lines_come_as_they_were) {
+  const auto all = told(0, 7);
+  frames.feed(all.substr(0, 70));
+  frames.feed(all.substr(70));
+  expect_all();
+}
+
+TEST_F(ALog, what_comes_again_after_a_cut_is_told_once) {
+  for (std::size_t end = 1; end <= 7; ++end) {
+    frames.restart();
+    frames.feed(told(0, end) + "2026-11-2");
+  }
+  expect_all();
+}
+
+TEST_F(ALog, what_the_node_has_thrown_away_comes_from_what_the_agent_has_kept) {
+  keep(6);
+  frames.feed(told(0, 1) + told(5, 7));
+  expect_all();
+}
+
+TEST_F(ALog, line_that_the_node_has_joined_with_a_later_one_comes_from_what_the_agent_has_kept) {
+  keep(6);
+  for (std::size_t cut = 1; cut < lines[2].size(); ++cut) {
+    out.clear();
+    err.clear();
+    frames = fresh();
+    frames.feed(told(0, 2) + "2026-11-21T08:15:02Z " + lines[2].substr(0, cut) + lines[3] + told(4, 7));
+    expect_all();
+  }
+}
+
+TEST_F(ALog, what_nobody_has_kept_is_told_to_be_missing) {
+  frames.feed(told(0, 1) + told(4, 7));
+  EXPECT_EQ(out, "one\n\n");
+  EXPECT_THAT(err, testing::MatchesRegex("\\[kubernetes\\] [0-9]+ B of the log are missing here: .*\nno end"));
+}
+
+TEST_F(ALog, end_of_a_pod_that_is_gone_comes_from_what_the_agent_has_kept) {
+  keep(6);
+  frames.feed(told(0, 2));
+  frames.finish();
   EXPECT_EQ(out, "one\nhalf a line and the rest\n\n");
   EXPECT_EQ(err, "wrong\nno end");
-  EXPECT_TRUE(frames.ended());
 }
 
-TEST_F(TheLogFrames, what_comes_again_after_a_cut_is_told_once) {
-  const std::string first = "2026-11-21T08:15:00.1Z o 1\n2026-11-21T08:15:00.2Z o 2\n2026-11-21T08:15:00.2Z o 3\n",
-                    cut = "2026-11-21T08:15:00.2Z o 4\n";
-  frames.feed(first + cut.substr(0, 20));
-  for (int i = 0; i < 3; ++i) {
-    frames.restart();
-    frames.feed(first + cut);
-  }
-  frames.feed("2026-11-21T08:15:00.20Z o 5\n2026-11-21T08:15:01Z o 6\n");
-  EXPECT_EQ(out, "1\n2\n3\n4\n5\n6\n");
-}
-
-TEST_F(TheLogFrames, what_is_no_frame_is_shown_as_an_error) {
-  frames.feed("2026-11-21T08:15:00.1Z standard_init_linux.go: exec format error\nfailed to watch file\n2026-11-21T08:15:00.2Z \n");
-  EXPECT_EQ(err, "standard_init_linux.go: exec format error\nfailed to watch file\n\n");
+TEST_F(TheLogFrames, what_is_no_frame_is_shown_as_an_error_and_once) {
+  const std::string text = "2026-11-21T08:15:00.1Z standard_init_linux.go: exec format error\n2026-11-21T08:15:00.2Z \n";
+  frames.feed(text);
+  frames.restart();
+  frames.feed(text + "failed to watch file\n");
+  EXPECT_EQ(err, "standard_init_linux.go: exec format error\n\nfailed to watch file\n");
   EXPECT_EQ(out, "");
   EXPECT_FALSE(frames.ended());
 }
@@ -60,8 +126,9 @@ class TheAgent : public TheLogFrames {
     chmod(file.c_str(), 0755);
     net::ProgramCall call;
     call.command = std::move(command);
-    call.command.insert(call.command.begin(), {file.string(), stop_file()});
+    call.command.insert(call.command.begin(), {file.string(), "--log", log_file(), stop_file()});
     auto answer = test::run_task(loop, net::run_program(std::move(call)));
+    frames = fresh();
     // As a server sends them: with a time each.
     std::istringstream lines(answer.output);
     for (std::string line; std::getline(lines, line); ++number_) {
@@ -71,21 +138,22 @@ class TheAgent : public TheLogFrames {
     return answer;
   }
   std::string stop_file() const { return folder.path() / "stop"; }
+  std::string log_file() const { return folder.path() / "log"; }
   int number_ = 0;  ///< Of the lines: each is later than the one before.
   asio::io_context loop;
   TemporaryFolder folder;
 };
 
 TEST_F(TheAgent, stop_is_a_kill_where_the_file_says_so_also_when_it_comes_later) {
-  const auto kept = folder.path().string();
-  const std::string stubborn = "trap 'touch " + kept + "/told' TERM; touch " + kept + "/ready; while :; do sleep 0.02; done";
+  const auto here = folder.path().string();
+  const std::string stubborn = "trap 'touch " + here + "/told' TERM; touch " + here + "/ready; while :; do sleep 0.02; done";
   // The outer agent's script signals the inner one, and makes the file before, or after the step has been told.
   for (const bool later : {false, true}) {
     for (const char* name : {"stop2", "ready", "told"}) std::filesystem::remove(folder.path() / name);
     const std::string order = later ? "kill $p; until [ -e told ]; do sleep 0.02; done; touch stop2" : "touch stop2; kill $p";
-    run({"sh", "-c", "cd $0; ./agent stop2 sh -c \"$1\" & p=$!; until [ -e ready ]; do sleep 0.02; done; " + order + "; wait $p; echo code $?", kept,
+    run({"sh", "-c", "cd $0; ./agent stop2 sh -c \"$1\" & p=$!; until [ -e ready ]; do sleep 0.02; done; " + order + "; wait $p; echo code $?", here,
          stubborn});
-    EXPECT_EQ(out, ".\ncode 137\n");  // the inner one's last frame is a line of the outer one's step
+    EXPECT_EQ(out, ".0\ncode 137\n");  // the inner one's last frame is a line of the outer one's step
     EXPECT_EQ(std::filesystem::exists(folder.path() / "told"), later);
     out.clear();
   }
@@ -105,6 +173,25 @@ TEST_F(TheAgent, both_streams_come_whole) {
   EXPECT_EQ(err, "two\n");
   EXPECT_TRUE(frames.ended());
   EXPECT_EQ(answer.errors, "");
+}
+
+TEST_F(TheAgent, what_it_keeps_tells_all_that_it_has_written) {
+  run({"sh", "-c", "for i in $(seq 1000); do echo line $i; echo wrong $i >&2; done; head -c 20000 /dev/zero | tr '\\0' x"});
+  kept = read_file(log_file());
+  const auto streams = std::pair(out, err);
+  out.clear();
+  err.clear();
+  at_once = 4096;
+  auto again = fresh();
+  again.feed("2026-11-21T08:15:00Z ." + std::to_string(kept.size()) + "\n");
+  EXPECT_EQ(std::pair(out, err), streams);
+  EXPECT_TRUE(again.ended());
+}
+
+TEST_F(TheAgent, step_goes_on_where_its_log_cannot_be_kept) {
+  std::filesystem::create_symlink("/dev/full", log_file());
+  EXPECT_EQ(run({"sh", "-c", "echo one; sleep 0.1; echo two; exit 3"}).code, 3);
+  EXPECT_EQ(out, "one\ntwo\n");
 }
 
 TEST_F(TheAgent, long_lines_are_cut_into_frames_and_joined_again) {
