@@ -59,6 +59,8 @@ class Shared {
     job->done.set();
     jobs_[key] = std::move(job);
   }
+  /// It is made again for the next who asks.
+  void forget(const std::string& key) { jobs_.erase(key); }
 
  private:
   struct Job {

@@ -63,11 +63,14 @@ Task<std::string> Artifacts::send(std::string digest, fs::path path, CancelSourc
 
 Task<> Artifacts::adopt(std::string object, std::string digest, bool is_tree, std::uint64_t bytes) {
   const auto key = key_of(digest, is_tree);
-  if (bytes > largest_copy || (there_.find(key) && !distrusted_.contains(key))) co_return;
-  try {
+  if (bytes > largest_copy) co_return;
+  const std::function<Task<bool>()> make = [&]() -> Task<bool> {
     co_await bucket().copy(object, key);
-    there_.set(key, true);
     distrusted_.erase(key);
+    co_return true;
+  };
+  try {
+    co_await there_.get(key, make, nullptr);
   } catch (const S3Error& error) { log::info(error.what()); }
 }
 

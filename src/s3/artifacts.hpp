@@ -42,7 +42,10 @@ class Artifacts {
   /// @return the SHA-256 of the bytes as they came
   Task<std::string> receive(std::string object, std::filesystem::path to, bool is_tree, bool is_executable, CancelSource* cancel);
   /// What the bucket has under this key is not what it should be: it is sent again.
-  void distrust(const std::string& key) { distrusted_.insert(key); }
+  void distrust(const std::string& key) {
+    distrusted_.insert(key);
+    there_.forget(key);
+  }
 
  private:
   asio::io_context& loop_;

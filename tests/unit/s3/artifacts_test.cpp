@@ -85,6 +85,17 @@ TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
   artifacts->distrust(key);
   run_task(loop, artifacts->send(digest, file, nullptr));
   EXPECT_EQ(objects["/team/pipe/" + key], "text");
+  objects["/team/pipe/" + key] = "something else";
+  artifacts->distrust(key);
+  run_task(loop, artifacts->send(digest, file, nullptr));
+  EXPECT_EQ(objects["/team/pipe/" + key], "text") << "though this process has sent it before";
+}
+
+TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
+  const auto digest = sha256("text").hex();
+  asio::co_spawn(loop, artifacts->adopt("outputs/a", digest, false, 4), asio::detached);
+  run_task(loop, artifacts->adopt("outputs/b", digest, false, 4));
+  EXPECT_THAT(server.asked, ElementsAre("PUT /team/pipe/" + Artifacts::key_of(digest, false)));
 }
 
 TEST_F(ArtifactsInABucket, that_are_no_folders_are_of_no_use) {
