@@ -12,14 +12,17 @@ namespace {
 
 constexpr std::size_t fetched_at_once = 1 << 20;
 
-struct Frame {
-  std::uint64_t place = 0;
+}  // namespace
+
+struct LogFrames::Frame {
+  char kind;
+  std::uint64_t place;
   std::string_view text;
 };
 
 /// Nothing for a line that is none. A node that throws away a file in the middle of a line joins what it has of it with a later one: then the size is wrong.
-std::optional<Frame> frame_of(std::string_view line) {
-  Frame frame;
+std::optional<LogFrames::Frame> LogFrames::frame_of(std::string_view line) {
+  Frame frame{line.front(), 0, {}};
   std::size_t size = 0;
   const char* end = line.data() + line.size();
   const auto place = std::from_chars(line.data() + 1, end, frame.place);
@@ -31,6 +34,8 @@ std::optional<Frame> frame_of(std::string_view line) {
   frame.text = line.substr(static_cast<std::size_t>(length.ptr + 1 - line.data()));
   return frame.text.size() == size ? std::optional(frame) : std::nullopt;
 }
+
+namespace {
 
 /// What does not, is of the container's runtime, or of something that ran before the agent.
 bool begins_as_frame(std::string_view line) {
@@ -57,24 +62,20 @@ void LogFrames::take_line(std::string_view line) {
     if (is_new && told_ == 0) on_bytes_(true, std::string(rest) + "\n");  // later it is the end of a frame whose file is gone
   } else if (const auto frame = frame_of(rest); frame && frame->place >= told_) {
     fetch_until(frame->place);
-    take_frame(rest);
+    tell(*frame, rest.size() + 1);
   }
 }
 
-/// Whose place is where we are; false if it is none.
-bool LogFrames::take_frame(std::string_view line) {
-  const auto frame = begins_as_frame(line) ? frame_of(line) : std::nullopt;
-  if (!frame || frame->place != told_) return false;
-  told_ += line.size() + 1;
-  const char kind = line.front();
-  if (kind == '.') {
+/// Whose place is where we are. @param size of its line
+void LogFrames::tell(const Frame& frame, std::size_t size) {
+  told_ += size;
+  if (frame.kind == '.') {
     ended_ = true;
-    return true;
+    return;
   }
-  std::string text(frame->text);
-  if (kind == 'o' || kind == 'e') text += '\n';
-  on_bytes_(kind == 'e' || kind == 'E', text);
-  return true;
+  std::string text(frame.text);
+  if (frame.kind == 'o' || frame.kind == 'e') text += '\n';
+  on_bytes_(frame.kind == 'e' || frame.kind == 'E', text);
 }
 
 void LogFrames::fetch_until(std::uint64_t place) {
@@ -83,7 +84,10 @@ void LogFrames::fetch_until(std::uint64_t place) {
     const auto bytes = kept_(from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, fetched_at_once)));
     if (bytes.empty()) break;
     from += bytes.size();
-    lines.feed(bytes, [this](std::string_view line) { take_frame(line); });
+    lines.feed(bytes, [this](std::string_view line) {
+      const auto frame = begins_as_frame(line) ? frame_of(line) : std::nullopt;
+      if (frame && frame->place == told_) tell(*frame, line.size() + 1);
+    });
   }
   if (told_ >= place || place == std::numeric_limits<std::uint64_t>::max()) return;
   on_bytes_(true, "[kubernetes] " + format_bytes(place - told_) + " of the log are missing here: the node threw them away before they were read\n");

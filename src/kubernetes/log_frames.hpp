@@ -35,7 +35,9 @@ class LogFrames {
 
  private:
   void take_line(std::string_view line);
-  bool take_frame(std::string_view line);
+  struct Frame;
+  static std::optional<Frame> frame_of(std::string_view line);
+  void tell(const Frame& frame, std::size_t size);
   void fetch_until(std::uint64_t place);
 
   std::function<void(bool, std::string_view)> on_bytes_;
