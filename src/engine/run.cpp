@@ -367,7 +367,6 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       const bool is_made = co_await took_from_others(i, *key);
       if (is_made) co_return;
       if (!states_[i].prepared) start_preparing(i);
-      if (sharing_ && !has_prefetched_) spawn(prefetch());
     }
     co_await prepared(i);
     if (!key) {
@@ -379,7 +378,6 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       }
       const bool is_made = co_await took_from_others(i, *key);
       if (is_made) co_return;
-      if (sharing_ && !has_prefetched_) spawn(prefetch());
     }
     for (const auto& notice : states_[i].environment.notices)
       if (told_.insert(notice).second) events_.emit(event::Notice{step.name, notice});
@@ -476,9 +474,12 @@ bool Run::asks_others(StepIndex i) const { return sharing_ && options_.use_cache
 
 /// From now on it is a result of this machine, too.
 Task<bool> Run::took_from_others(StepIndex i, const StepKey& key) {
-  if (!asks_others(i)) co_return false;
-  auto entry = co_await sharing_->bring(spec(i), key.key);
-  if (!entry) co_return false;
+  std::optional<store::CacheEntry> entry;
+  if (asks_others(i)) entry = co_await sharing_->bring(spec(i), key.key);
+  if (!entry) {
+    if (sharing_ && !has_prefetched_) spawn(prefetch());  // there is something to run
+    co_return false;
+  }
   auto own = *entry;
   own.run = journal_.run_id();
   runs_.add_cache_entry(own, pipeline_.name, key.parts);
