@@ -39,7 +39,7 @@ class BucketResults final : public engine::SharedResults {
 
   std::string name() const override { return name_; }
 
-  Task<> check() override { co_await bucket_.bucket().probe(); }
+  Task<> check() override { co_await bucket_.probe(); }
 
   Task<std::optional<SharedResult>> find(std::string key, CancelSource* cancel) override {
     std::optional<SharedResult> result;

@@ -42,6 +42,12 @@ Bucket& Artifacts::bucket() {
   return *bucket_;
 }
 
+Task<> Artifacts::probe() {
+  if (is_probed_) co_return;
+  co_await bucket().probe();
+  is_probed_ = true;
+}
+
 std::string Artifacts::key_of(const std::string& digest, bool is_tree) {
   return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
 }

@@ -30,6 +30,9 @@ class Artifacts {
   Bucket& bucket();
   const ArtifactStoreSettings& settings() const { return settings_; }
 
+  /// As Bucket::probe(), once: what it finds right is not looked at again.
+  Task<> probe();
+
   /// The object's name; of a folder, which is a tar there, with `.tar`.
   static std::string key_of(const std::string& digest, bool is_tree);
 
@@ -54,6 +57,7 @@ class Artifacts {
   std::optional<Bucket> bucket_;
   docker::Shared<bool> there_;  ///< What the bucket has, by key.
   std::set<std::string> distrusted_;
+  bool is_probed_ = false;
 };
 
 bool is_executable_file(const std::filesystem::path& file);

@@ -19,7 +19,7 @@ class BucketFiles {
   explicit BucketFiles(s3::Artifacts& artifacts) : artifacts_(artifacts), bucket_(artifacts.bucket()), pool_(1) {}
 
   /// Throws EnvironmentError, with what to do, unless objects can be written, read and removed.
-  Task<> probe() { return bucket_.probe(); }
+  Task<> probe() { return artifacts_.probe(); }
 
   /// Uploads what the attempt reads, as far as the bucket lacks it, and says what the pod has to carry.
   Task<CarriedFiles> bring(const Attempt& attempt);

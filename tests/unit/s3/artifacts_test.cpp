@@ -91,6 +91,14 @@ TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
   EXPECT_EQ(objects["/team/pipe/" + key], "text") << "though this process has sent it before";
 }
 
+TEST_F(ArtifactsInABucket, that_two_users_share_are_probed_once) {
+  run_task(loop, artifacts->probe());
+  const auto asked = server.asked.size();
+  EXPECT_GT(asked, 0u);
+  run_task(loop, artifacts->probe());
+  EXPECT_EQ(server.asked.size(), asked);
+}
+
 TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
   const auto digest = sha256("text").hex();
   asio::co_spawn(loop, artifacts->adopt("outputs/a", digest, false, 4), asio::detached);
