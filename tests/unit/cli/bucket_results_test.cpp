@@ -1,46 +1,21 @@
 #include "cli/bucket_results.hpp"
 
-#include <cstdlib>
-#include <map>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
-#include "support/http_server.hpp"
+#include "support/bucket.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline::cli {
 namespace {
 
-using test::HttpExchange;
 using test::run_task;
 using testing::HasSubstr;
 
-class ResultsInABucket : public testing::Test {
+class ResultsInABucket : public test::BucketTest {
  protected:
-  void SetUp() override {
-    setenv("AWS_ACCESS_KEY_ID", "A", 1);
-    setenv("AWS_SECRET_ACCESS_KEY", "B", 1);
-    ArtifactStoreSettings settings;
-    read_bucket("s3://team/pipe", settings);
-    settings.endpoint = server.url();
-    settings.region = "lab";
-    bucket.emplace(loop, settings, s3::Patience{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
-    results = make_bucket_results(*bucket, artifacts);
-  }
-  void TearDown() override {
-    unsetenv("AWS_ACCESS_KEY_ID");
-    unsetenv("AWS_SECRET_ACCESS_KEY");
-  }
-  static Task<> answer(HttpExchange& exchange, std::map<std::string, std::string>& objects) {
-    const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
-    std::string text;
-    if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
-    if (exchange.method == "GET") text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
-    co_await exchange.answer(is_there ? 200 : 404, std::move(text));
-  }
   std::string refusal(const std::string& record) {
     objects["/team/pipe/results/k.json"] = record;
     try {
@@ -57,12 +32,9 @@ class ResultsInABucket : public testing::Test {
   }
 
   TemporaryFolder folder;
-  asio::io_context loop;
-  std::map<std::string, std::string> objects;
-  test::HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange, objects); }};
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
-  std::optional<s3::Artifacts> bucket;
-  std::unique_ptr<engine::SharedResults> results;
+  s3::Artifacts bucket{loop, settings(), s3::Patience{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
+  std::unique_ptr<engine::SharedResults> results = make_bucket_results(bucket, artifacts);
   CancelSource cancel;
 };
 

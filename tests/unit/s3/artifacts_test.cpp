@@ -1,48 +1,24 @@
 #include "s3/artifacts.hpp"
 
-#include <cstdlib>
 #include <fstream>
-#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
 #include "store/tree.hpp"
-#include "support/http_server.hpp"
+#include "support/bucket.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline::s3 {
 namespace {
 
 namespace fs = std::filesystem;
-using test::HttpExchange;
 using test::run_task;
 using testing::ElementsAre;
 
-/// The server keeps what it is sent.
-class ArtifactsInABucket : public testing::Test {
+class ArtifactsInABucket : public test::BucketTest {
  protected:
-  void SetUp() override {
-    setenv("AWS_ACCESS_KEY_ID", "A", 1);
-    setenv("AWS_SECRET_ACCESS_KEY", "B", 1);
-    ArtifactStoreSettings settings;
-    read_bucket("s3://team/pipe", settings);
-    settings.endpoint = server.url();
-    settings.region = "lab";
-    artifacts.emplace(loop, settings);
-  }
-  void TearDown() override {
-    unsetenv("AWS_ACCESS_KEY_ID");
-    unsetenv("AWS_SECRET_ACCESS_KEY");
-  }
-  static Task<> answer(HttpExchange& exchange, std::map<std::string, std::string>& objects) {
-    const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
-    std::string text;
-    if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
-    if (exchange.method == "GET") text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
-    co_await exchange.answer(is_there ? 200 : 404, std::move(text));
-  }
   std::string digest_of(const fs::path& tree) {
     auto nodes = store::scan_tree(tree);
     store::hash_tree(tree, nodes);
@@ -50,10 +26,7 @@ class ArtifactsInABucket : public testing::Test {
   }
 
   TemporaryFolder folder;
-  asio::io_context loop;
-  std::map<std::string, std::string> objects;
-  test::HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange, objects); }};
-  std::optional<Artifacts> artifacts;
+  Artifacts artifacts{loop, settings()};
 };
 
 TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
@@ -64,15 +37,15 @@ TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
   write_file_atomically(tree / "deep" / "a", "one");
   fs::create_symlink("deep/a", tree / "link");
   const auto digest = sha256("text").hex(), of_tree = digest_of(tree);
-  const auto key = run_task(loop, artifacts->send(digest, file, nullptr));
+  const auto key = run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_EQ(key, "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2));
-  run_task(loop, artifacts->send(digest, file, nullptr));
+  run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_THAT(server.asked, ElementsAre("HEAD /team/pipe/" + key, "PUT /team/pipe/" + key));
-  const auto tar = run_task(loop, artifacts->send(of_tree, tree, nullptr));
-  EXPECT_EQ(run_task(loop, artifacts->receive(key, folder.path() / "file2", false, is_executable_file(file), nullptr)), digest);
+  const auto tar = run_task(loop, artifacts.send(of_tree, tree, nullptr));
+  EXPECT_EQ(run_task(loop, artifacts.receive(key, folder.path() / "file2", false, is_executable_file(file), nullptr)), digest);
   EXPECT_EQ(read_file(folder.path() / "file2"), "text");
   EXPECT_TRUE(is_executable_file(folder.path() / "file2"));
-  run_task(loop, artifacts->receive(tar, folder.path() / "tree2", true, false, nullptr));
+  run_task(loop, artifacts.receive(tar, folder.path() / "tree2", true, false, nullptr));
   EXPECT_EQ(digest_of(folder.path() / "tree2"), of_tree);
 }
 
@@ -82,35 +55,35 @@ TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
   const auto digest = sha256("text").hex();
   const auto key = Artifacts::key_of(digest, false);
   objects["/team/pipe/" + key] = "something else";
-  artifacts->distrust(key);
-  run_task(loop, artifacts->send(digest, file, nullptr));
+  artifacts.distrust(key);
+  run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_EQ(objects["/team/pipe/" + key], "text");
   objects["/team/pipe/" + key] = "something else";
-  artifacts->distrust(key);
-  run_task(loop, artifacts->send(digest, file, nullptr));
+  artifacts.distrust(key);
+  run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_EQ(objects["/team/pipe/" + key], "text") << "though this process has sent it before";
 }
 
 TEST_F(ArtifactsInABucket, that_two_users_share_are_probed_once) {
-  run_task(loop, artifacts->probe());
+  run_task(loop, artifacts.probe());
   const auto asked = server.asked.size();
   EXPECT_GT(asked, 0u);
-  run_task(loop, artifacts->probe());
+  run_task(loop, artifacts.probe());
   EXPECT_EQ(server.asked.size(), asked);
 }
 
 TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
   const auto digest = sha256("text").hex();
-  asio::co_spawn(loop, artifacts->adopt("outputs/a", digest, false, 4), asio::detached);
-  run_task(loop, artifacts->adopt("outputs/b", digest, false, 4));
+  asio::co_spawn(loop, artifacts.adopt("outputs/a", digest, false, 4), asio::detached);
+  run_task(loop, artifacts.adopt("outputs/b", digest, false, 4));
   EXPECT_THAT(server.asked, ElementsAre("PUT /team/pipe/" + Artifacts::key_of(digest, false)));
 }
 
 TEST_F(ArtifactsInABucket, that_are_no_folders_are_of_no_use) {
   objects["/team/pipe/x.tar"] = "no tar at all, but a text " + std::string(600, 'x');
-  EXPECT_THROW(run_task(loop, artifacts->receive("x.tar", folder.path() / "x", true, false, nullptr)), UnusableObject);
+  EXPECT_THROW(run_task(loop, artifacts.receive("x.tar", folder.path() / "x", true, false, nullptr)), UnusableObject);
   objects["/team/pipe/x.tar"] = "";
-  EXPECT_THROW(run_task(loop, artifacts->receive("x.tar", folder.path() / "y", true, false, nullptr)), UnusableObject);
+  EXPECT_THROW(run_task(loop, artifacts.receive("x.tar", folder.path() / "y", true, false, nullptr)), UnusableObject);
 }
 
 }  // namespace

@@ -1,0 +1,47 @@
+/// @file
+/// A bucket `team`, and this process's keys for it; its server keeps what it is sent.
+#pragma once
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "settings/artifact_store.hpp"
+#include "support/http_server.hpp"
+
+namespace pipeline::test {
+
+class BucketTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("AWS_ACCESS_KEY_ID", "A", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "B", 1);
+  }
+  void TearDown() override {
+    unsetenv("AWS_ACCESS_KEY_ID");
+    unsetenv("AWS_SECRET_ACCESS_KEY");
+  }
+  /// `s3://team/pipe`
+  ArtifactStoreSettings settings() const {
+    ArtifactStoreSettings settings;
+    read_bucket("s3://team/pipe", settings);
+    settings.endpoint = server.url();
+    settings.region = "lab";
+    return settings;
+  }
+  static Task<> answer(HttpExchange& exchange, std::map<std::string, std::string>& objects) {
+    const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
+    std::string text;
+    if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
+    if (exchange.method == "GET") text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
+    co_await exchange.answer(is_there ? 200 : 404, std::move(text));
+  }
+
+  asio::io_context loop;
+  std::map<std::string, std::string> objects;  ///< By path: `/team/pipe/KEY`.
+  HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange, objects); }};
+};
+
+}  // namespace pipeline::test
