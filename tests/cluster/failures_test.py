@@ -67,7 +67,7 @@ class FailuresTest(Failures):
         self.expect("timeout", self.pipe("run", "-o", "kubernetes").text)
 
     def test_deadline_of_the_job(self):
-        self.step("echo begun; sleep 100", kubernetes={"active_deadline_seconds": 3})
+        self.step("echo begun; sleep 100", kubernetes={"active_deadline_seconds": 15})
         self.expect("deadline", self.pipe("run", "-o", "kubernetes").text)
 
     def test_no_node_takes_it(self):
