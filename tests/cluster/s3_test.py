@@ -56,9 +56,10 @@ class S3Test(S3Bucket, ClusterTest):
         self.run_pipe()
         self.assertEqual(self.artifact("sum-x.n").strip(), "90000000")
         self.assertEqual(self.artifact("sum-y.n").strip(), "90000000")
-        parts = [line for line in between.asked if line.startswith("PUT") and "/outputs/data" in line]
+        # Of what was served: a part whose connection broke on a busy machine is sent again.
+        parts = [line for line in between.served if line.startswith("PUT") and "/outputs/data" in line]
         self.assertEqual(len(parts), 3, "of 16 MiB, from the pod")
-        writes = [line for line in between.asked if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
+        writes = [line for line in between.served if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
         self.assertEqual(len(writes), len(set(writes)) + 3, f"one is written in three parts, between a beginning and an end; no other twice: {writes}")
 
     def test_digits_come_out_as_they_do_through_shared_files(self):

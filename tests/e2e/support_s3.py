@@ -43,7 +43,7 @@ class Between(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, trouble):
-        self.trouble, self.asked, self.lock = trouble, [], threading.Lock()
+        self.trouble, self.asked, self.served, self.lock = trouble, [], [], threading.Lock()  # served: of what was asked, what had its answer whole
         self.there = urllib.parse.urlsplit(S3["PLAIN"])
         super().__init__((self.there.hostname, 0), Answer)
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -65,8 +65,9 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        line = f"{self.command} {self.path.split('?')[0]}"
         with self.server.lock:
-            self.server.asked.append(f"{self.command} {self.path.split('?')[0]}")
+            self.server.asked.append(line)
             trouble = self.server.trouble(self.command, self.path)
         if trouble == "cut":
             self.close_connection = True
@@ -94,6 +95,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", answer.headers.get("Content-Length", "0") if self.command == "HEAD" else str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+        self.server.served.append(line)
         there.close()
 
     do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
