@@ -21,6 +21,8 @@ constexpr int grace_seconds = 10;
 constexpr std::size_t kept_errors = 512, kept_output = 8192;
 /// After the end nothing more is written; what is on its way comes without long pauses.
 constexpr std::chrono::seconds longest_silence{10};
+/// That the kernel has killed something for memory.
+constexpr std::chrono::milliseconds latest_news{2000};
 
 /// A container that exists, on its way to its end.
 class ContainerRun {
@@ -143,8 +145,10 @@ Task<ContainerEnd> ContainerRun::look_at_end() {
   ContainerEnd end{exit_code_, false, first_errors_, last_output_};
   if (exit_code_ == 0) co_return end;
   auto state = co_await engine_.inspect_container(id_);
-  if (exit_code_ == 137 && !state.oom_killed && stopping_ == StopLevel::none) {  // the news of the kill can come after that of the end
-    asio::steady_timer pause(executor_, std::chrono::milliseconds(200));
+  // The news of the kill can come after that of the end, on a busy machine by a second.
+  const auto until = std::chrono::steady_clock::now() + (attempt_.step.settings.resources.memory ? latest_news : latest_news / 10);
+  while (exit_code_ == 137 && !state.oom_killed && stopping_ == StopLevel::none && std::chrono::steady_clock::now() < until) {
+    asio::steady_timer pause(executor_, std::chrono::milliseconds(100));
     co_await pause.async_wait(asio::use_awaitable);
     state = co_await engine_.inspect_container(id_);
   }
