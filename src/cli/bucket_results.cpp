@@ -31,11 +31,8 @@ SharedOutput output_of(const json& told) {
 
 class BucketResults final : public engine::SharedResults {
  public:
-  BucketResults(s3::Artifacts& bucket, const store::ArtifactStore& artifacts) : bucket_(bucket), artifacts_(artifacts) {
-    const auto& settings = bucket.settings();
-    name_ = "s3://" + settings.bucket + "/" + settings.prefix;
-    name_.pop_back();
-  }
+  BucketResults(s3::Artifacts& bucket, const store::ArtifactStore& artifacts)
+      : bucket_(bucket), artifacts_(artifacts), name_(url_of(bucket.settings())) {}
 
   std::string name() const override { return name_; }
 
@@ -104,7 +101,7 @@ class BucketResults final : public engine::SharedResults {
 
   s3::Artifacts& bucket_;
   const store::ArtifactStore& artifacts_;
-  std::string name_;
+  const std::string name_;
 };
 
 }  // namespace

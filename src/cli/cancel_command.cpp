@@ -47,8 +47,8 @@ bool stop_process(Context& context, const store::RunRecord& run) {
 
 /// Leaves word at the Lease, where also a driver finds it that takes the place of a lost one.
 /// @return whether a driver has stopped the run
-bool stop_driver(Context& context, store::RunStore& runs, const store::RunRecord& run) {
-  const auto& lease = run.driver.lease;
+bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, store::RunRecord run) {
+  const auto lease = run.driver.lease;
   kubernetes::Client client(context.loop(), kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
   if (context.await(driver_goes_on(client, lease.name))) {
     context.await(kubernetes::leave_word(client, lease.name, context.options().now ? "immediate" : "graceful"));
@@ -57,8 +57,11 @@ bool stop_driver(Context& context, store::RunStore& runs, const store::RunRecord
   std::string heard;
   for (auto since = Clock::now(); Clock::now() - since < longest_silence;) {
     const auto now = runs.find_run(run.id);
-    if (!now || now->status != RunStatus::running) return true;
-    if (!context.await(driver_goes_on(client, lease.name))) break;
+    if (!now) return true;
+    run = *now;
+    const bool goes_on = drivers.goes_on(run);
+    if (run.status != RunStatus::running) return true;
+    if (!goes_on) break;
     const auto holder = context.await(kubernetes::holder_of(client, lease.name));
     if (auto sign = holder.name + " " + holder.renewed; sign != heard) {
       heard = std::move(sign);
@@ -71,6 +74,7 @@ bool stop_driver(Context& context, store::RunStore& runs, const store::RunRecord
   Context with_cluster(std::move(options));
   HeldLease held(with_cluster, lease);
   held.is_done();
+  drivers.update(run);
   const auto now = runs.find_run(run.id);
   if (!now || now->status != RunStatus::running) return true;  // at the last moment
   bury_dead_runs(context, runs, {}, run.id);
@@ -81,10 +85,11 @@ bool stop_driver(Context& context, store::RunStore& runs, const store::RunRecord
 
 ExitCode cancel_command(Context& context) {
   auto& runs = context.existing_runs();
-  auto run = context.find_run(runs);
+  Drivers drivers(context, runs);
+  auto run = drivers.find_run();
   if (run.status != RunStatus::running) throw InputError("run " + run.id + " has already ended: " + std::string(to_string(run.status)));
 
-  const bool stopped = run.driver.is_elsewhere() ? stop_driver(context, runs, run) : stop_process(context, run);
+  const bool stopped = run.driver.is_elsewhere() ? stop_driver(context, runs, drivers, run) : stop_process(context, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   const auto how = stopped ? "stopped" : gone + " was gone; what it had left has been removed";
   bury_dead_runs(context, runs);

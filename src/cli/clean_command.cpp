@@ -30,8 +30,11 @@ Bytes size_of(const fs::path& folder) {
 
 class Cleaner {
  public:
-  explicit Cleaner(Context& context) : context_(context), drivers_(context), dry_run_(context.options().dry_run) {
-    if (const auto state = context.existing_state()) runs_ = &context.runs(*state);
+  explicit Cleaner(Context& context) : context_(context), dry_run_(context.options().dry_run) {
+    const auto state = context.existing_state();
+    if (!state) return;
+    runs_ = &context.runs(*state);
+    drivers_.emplace(context, *runs_);
   }
 
   void containers();
@@ -48,7 +51,7 @@ class Cleaner {
     if (!context_.options().json) context_.note("note: " + why);
     kept_.push_back(std::move(why));
   }
-  bool goes_on(const store::RunRecord& run) { return drivers_.goes_on(run); }
+  bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
   bool some_run_goes_on() {
     if (!runs_) return false;
     const auto all = runs_->runs();
@@ -60,9 +63,9 @@ class Cleaner {
   }
 
   Context& context_;
-  Drivers drivers_;
   const bool dry_run_;
   store::RunStore* runs_ = nullptr;
+  std::optional<Drivers> drivers_;  ///< Of them.
   std::unique_ptr<docker::EngineApi> engine_;
   json items_ = json::array(), kept_ = json::array();
   Bytes freed_ = 0;

@@ -102,10 +102,8 @@ void add_run_options(CLI::App& app, Options& o) {
   add_step(app, o, "Run only this step and what it needs");
   add_jobs(app, o);
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
-  if (!o.program) {
-    app.add_flag("--detach", o.detach, "Hand the run to a driver in the cluster, once its images are there, and return");
-    app.add_option("--service-account", o.service_account, "As which that driver acts")->type_name("NAME")->capture_default_str();
-  }
+  app.add_flag("--detach", o.detach, "Hand the run to a driver in the cluster, once its images are there, and return");
+  app.add_option("--service-account", o.service_account, "As which that driver acts")->type_name("NAME")->capture_default_str();
   app.add_option("--execution-mode", o.execution_mode,
                  "What happens to other steps when one has failed (default: the file's, or continue_on_failure)")
       ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
@@ -319,7 +317,7 @@ const Command commands[] = {
        app.add_option("RUN", o.run)->required();
        app.add_option("--state", o.state)->required();
      },
-     drive_command, Command::For::files},
+     drive_command},
 };
 
 const Command* find_command(std::string_view name, const Options& start) {

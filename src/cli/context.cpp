@@ -59,7 +59,7 @@ void Context::print_json(const nlohmann::json& document) const {
 void Context::note(std::string_view text) const { write_all(STDERR_FILENO, std::string(text) + "\n"); }
 
 fs::path Context::pipeline_file() const {
-  if (options_.program) return dsl::root_of(*options_.program) / options_.program->name();
+  if (options_.program) return (options_.root.empty() ? dsl::root_of(*options_.program) : options_.root) / options_.program->name();
   auto file = fs::absolute(options_.file).lexically_normal();
   std::error_code error;
   if (fs::is_directory(file, error)) file = (file / "pipeline.yaml").lexically_normal();
@@ -69,7 +69,7 @@ fs::path Context::pipeline_file() const {
 
 PipelineSpec Context::load_pipeline(bool* is_task) const {
   spec::FileNotes notes;
-  auto pipeline = options_.program ? dsl::build(*options_.program, options_.parameters)
+  auto pipeline = options_.program ? dsl::build(*options_.program, options_.parameters, options_.root)
                                    : spec::load(pipeline_file(), {.parameters = options_.parameters, .notes = &notes});
   if (is_task) *is_task = notes.is_task;
   for (const auto& notice : notes.notices) note("note: " + printable(notice));

@@ -7,8 +7,10 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
+#include "cli/driver_bucket.hpp"
 #include "cli/gpu_checks.hpp"
 #include "cli/invocation.hpp"
+#include "cli/run_in_bucket.hpp"
 #include "cli/snapshot.hpp"
 #include "core/caller.hpp"
 #include "core/diagnostic.hpp"
@@ -57,9 +59,11 @@ StringMap variables_of(Session& session) {
   const auto add = [&](const StepSpec& step, const std::string& name, const std::string& value) {
     const auto [place, is_new] = all.emplace(name, value);
     if (!is_new && place->second != value)
-      throw InputError("step '" + step.name + "' takes another value of " + name + " than a step before it: a driver in the cluster has one of each",
+      throw InputError("step '" + step.name + "' takes another value of " + name +
+                           " than a step before it or the artifact store: a driver in the cluster has one of each",
                        "give one of them another name, or run without --detach");
   };
+  if (session.bucket) all = variables_of_bucket(session.context, *session.bucket);
   for (const auto* step : session.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
@@ -82,7 +86,7 @@ std::string repository_of(Session& session) {
   return {};
 }
 
-/// The state as the pod will see it: the same path, without links on its way.
+/// The state as the pod will see it: the same path, without links on its way; or its own.
 DriverJob driver_of(Session& session, const Detached& detached, DriverImage image) {
   const auto& options = session.context.options();
   DriverJob driver;
@@ -92,7 +96,8 @@ DriverJob driver_of(Session& session, const Detached& detached, DriverImage imag
   driver.service_account = options.service_account;
   driver.user = user_and_group();
   driver.image = std::move(image);
-  driver.state = fs::weakly_canonical(session.runs.folder());
+  driver.has_own_state = session.bucket != nullptr;
+  driver.state = driver.has_own_state ? state_of_driver : fs::weakly_canonical(session.runs.folder());
   if (!options.claim.empty()) driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
   driver.pull_secrets = pull_secrets_of(session);
@@ -103,10 +108,26 @@ DriverJob driver_of(Session& session, const Detached& detached, DriverImage imag
 void keep(Session& session, const fs::path& file, const Detached& detached) {
   auto options = session.context.options();
   options.file = file;
+  if (options.program) options.root = file.parent_path();
   options.template_dir.clear();
   if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
   keep_invocation(session.runs, session.run_id, options);
   keep_detached(session.runs, session.run_id, detached);
+}
+
+/// For a driver that sees no file of ours.
+Task<> put_in_bucket(Session& session, const fs::path& file) {
+  const TemporaryFolder folder;
+  store::RunStore runs(folder.path());
+  runs.take_run(session.runs, session.run_id);
+  auto options = *invocation_of(runs, session.run_id, {});
+  const auto kept = fs::weakly_canonical(session.runs.kept_folder(session.run_id));
+  options.file = fs::path(state_of_driver) / "detached" / session.run_id / file.lexically_relative(kept);
+  if (!options.root.empty()) options.root = options.file.parent_path();
+  options.artifact_store = bucket_of_driver(*session.bucket);
+  keep_invocation(runs, session.run_id, options);
+  RunInBucket bucket(*session.bucket, session.run_id);
+  co_await bucket.hand_over(runs, kept);
 }
 
 /// Until the driver has begun, or it is known that it will not, or it takes too long.
@@ -129,6 +150,7 @@ Task<DriverNews> begun(kubernetes::Client& client, Session& session, Display& di
 void await_driver(kubernetes::Client& client, Session& session, Display& display, DriverNews& news) {
   auto& context = session.context;
   news = context.await(begun(client, session, display));
+  if (session.bucket) context.await(RunInBucket(*session.bucket, session.run_id).bring(session.runs));  // it may be over
   const auto run = session.runs.find_run(session.run_id);
   if (!news.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (news.failure.empty() && !news.hopeless && news.goes_on) return;
@@ -169,7 +191,7 @@ ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
   Session session(context, {}, &detached);
   detached.owner = owner_of(session.runs.folder());
   bury_dead_runs(context, session.runs);
-  if (!context.options().claim.empty() || is_on_network(session.runs.folder())) session.runs.share();
+  if (!session.bucket && (!context.options().claim.empty() || is_on_network(session.runs.folder()))) session.runs.share();
   refuse_other_places(session);
   kubernetes::Client client(context.loop(), access);
   for (const auto& notice : context.await(check_driver(client, context.options().service_account))) context.note("note: " + notice);
@@ -205,6 +227,7 @@ ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
   DriverNews news;
   try {
     keep(session, file, detached);
+    if (session.bucket) context.await(put_in_bucket(session, file));
     context.await(start_driver(client, std::move(driver)));
   } catch (...) {
     bury_dead_runs(context, session.runs, {}, session.run_id);
@@ -223,10 +246,6 @@ ExitCode detach_command(Context& given) {
   if (options.orchestrator != "kubernetes")
     throw InputError("--detach hands a run to a driver in a cluster, and this one is to run on '" + options.orchestrator + "'",
                      "add `-o kubernetes`, or --profile with a cluster's");
-  if (options.artifact_store.is_given())
-    throw InputError(
-        "--detach: a driver in the cluster shares the state folder with this machine, and a profile with `artifact_store` shares no files",
-        "let the profile name a `claim`, or run without --detach");
   const auto access = kubernetes::find_cluster({.context = options.context, .name_space = options.name_space});
   options.context = access.context;  // where the run is asked after later, whatever is current then
   options.name_space = access.name_space;

@@ -5,8 +5,10 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
+#include "cli/driver_bucket.hpp"
 #include "cli/held_lease.hpp"
 #include "cli/invocation.hpp"
+#include "cli/saving.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
@@ -38,7 +40,7 @@ PipelineSpec pipeline_of(Session& session) {
   return pipeline;
 }
 
-void run_to_its_end(Context& context, const store::RunRecord& run, Detached& detached, CancelSource& cancel) {
+void run_to_its_end(Context& context, const store::RunRecord& run, Detached& detached, CancelSource& cancel, Saving* saving) {
   Session session(context, run.id, &detached);
   Display display(context, false);
   const CancelSource::Listener stop(cancel, [&](StopLevel level) { display.cancel().stop(level); });
@@ -48,15 +50,39 @@ void run_to_its_end(Context& context, const store::RunRecord& run, Detached& det
   options.git_dirty = run.git_dirty;
   options.is_task = session.is_task();
   options.driver = run.driver;
+  if (saving) options.record_is_safe = [saving] { return saving->keep(); };
   const auto pipeline = pipeline_of(session);
   context.await(engine::run(pipeline, *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), display.progress(),
                             display.cancel(), options));
 }
 
+/// The run as it is in its bucket.
+/// @return false if it is there no more
+bool take_over(Context& context, RunInBucket& bucket, store::RunStore& runs, const std::string& run) {
+  return context.await(bucket.take_over(runs, runs.kept_folder(run)));
+}
+
+/// The last thing: this process goes with it.
+ExitCode leave(const std::string& name_space, const std::string& name) {
+  asio::io_context loop;
+  kubernetes::Client client(loop, kubernetes::find_cluster({.name_space = name_space}));
+  std::exception_ptr failed;
+  asio::co_spawn(loop, remove_driver(client, name), [&](std::exception_ptr error) { failed = error; });
+  loop.run();
+  if (failed) std::rethrow_exception(failed);
+  return ExitCode::ok;
+}
+
 }  // namespace
 
 ExitCode drive_command(Context& outside) {
-  auto& runs = outside.existing_runs();
+  const auto told = told_bucket(outside.options().state);
+  auto& runs = told ? outside.runs(outside.options().state) : outside.existing_runs();
+  if (told) {
+    s3::Artifacts artifacts(outside.loop(), *told);
+    RunInBucket bucket(artifacts, outside.options().run);
+    if (!take_over(outside, bucket, runs, outside.options().run)) return leave({}, driver_name(outside.options().run));
+  }
   auto run = outside.find_run(runs);
   auto options = invocation_of(runs, run.id, outside.options());
   auto detached = detached_of(runs, run.id);
@@ -64,33 +90,45 @@ ExitCode drive_command(Context& outside) {
   options->context.clear();  // that of the one who began it
   Context context(std::move(*options));
 
+  CancelSource cancel;
+  const auto name = run.driver.lease;
   HeldLease* held = nullptr;
+  std::optional<s3::Artifacts> artifacts;
+  std::optional<RunInBucket> bucket;
+  std::optional<Saving> saving;
   asio::signal_set signals(context.loop(), SIGTERM, SIGINT, SIGHUP);  // of a pod that has to go: another one comes
   signals.async_wait([&](boost::system::error_code error, int) {
     if (error) return;
-    if (held) held->hand_on();
-    ::_exit(static_cast<int>(ExitCode::interrupted));
+    if (!held) ::_exit(static_cast<int>(ExitCode::interrupted));
+    if (!saving) held->hand_on();
+    asio::co_spawn(context.loop(), saving->keep(), [&](std::exception_ptr) { held->hand_on(); });
   });
-  CancelSource cancel;
-  const auto name = run.driver.lease;
   {
     HeldLease lease(context, name, [&](const std::string& word) {
       log::info("stop: " + word);
       cancel.stop(word == "immediate" ? StopLevel::immediate : StopLevel::graceful);
     });
     held = &lease;
+    if (told) {  // once more: nobody else saves it now
+      artifacts.emplace(context.loop(), *told);
+      bucket.emplace(*artifacts, run.id);
+      if (take_over(context, *bucket, runs, run.id)) saving.emplace(context.loop(), *bucket, runs);
+    }
     run = runs.find_run(run.id).value_or(run);
+    std::exception_ptr failed;
     if (run.status == RunStatus::running) {
       try {
-        run_to_its_end(context, run, *detached, cancel);
-      } catch (const InputError& error) { give_up(runs, run, error.what()); }
+        run_to_its_end(context, run, *detached, cancel, saving ? &*saving : nullptr);
+      } catch (const InputError& error) { give_up(runs, run, error.what()); } catch (...) {
+        failed = std::current_exception();
+      }
     }
+    if (saving) context.await(saving->end());
+    if (failed) std::rethrow_exception(failed);
     lease.is_done();
+    held = nullptr;
   }
-  held = nullptr;
-  kubernetes::Client client(context.loop(), kubernetes::find_cluster({.name_space = name.name_space}));
-  context.await(remove_driver(client, name.name));  // the last thing: this process goes with it
-  return ExitCode::ok;
+  return leave(name.name_space, name.name);
 }
 
 }  // namespace pipeline::cli

@@ -1,5 +1,7 @@
 #include "cli/drivers.hpp"
 
+#include "cli/invocation.hpp"
+#include "cli/run_in_bucket.hpp"
 #include "core/diagnostic.hpp"
 #include "kubernetes/client.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
@@ -7,7 +9,7 @@
 namespace pipeline::cli {
 namespace {
 
-constexpr std::chrono::seconds good_for{3};
+constexpr std::chrono::seconds good_for{3}, news_good_for{1};
 constexpr kubernetes::Patience hasty{std::chrono::milliseconds(200), std::chrono::milliseconds(200), 1};
 
 }  // namespace
@@ -17,7 +19,60 @@ std::string name_of(const store::Driver& driver) {
                                : "process " + std::to_string(driver.process.pid);
 }
 
-Drivers::Life Drivers::life_of(const store::RunRecord& run) {
+/// Where the driver saves the run; nowhere if it shares the state folder with us.
+struct Drivers::Elsewhere {
+  std::optional<s3::Artifacts> artifacts;
+  std::optional<RunInBucket> bucket;
+  std::optional<Clock::time_point> asked;
+  bool is_told = false;  ///< That it does not answer.
+};
+
+Drivers::Drivers(Context& context, store::RunStore& runs) : context_(context), runs_(runs) {}
+Drivers::~Drivers() = default;
+
+Drivers::Elsewhere& Drivers::elsewhere_of(const store::RunRecord& run) {
+  auto& place = elsewhere_[run.id];
+  if (place) return *place;
+  place = std::make_unique<Elsewhere>();
+  const auto options = invocation_of(runs_, run.id, {});
+  if (run.driver.is_elsewhere() && options && options->artifact_store.is_given()) {
+    auto& artifacts = place->artifacts.emplace(context_.loop(), options->artifact_store, s3::Patience{.most_tries = 2});
+    place->bucket.emplace(artifacts, run.id);
+  }
+  return *place;
+}
+
+store::RunRecord Drivers::find_run() {
+  auto run = context_.find_run(runs_);
+  update(run);
+  return run;
+}
+
+void Drivers::update(store::RunRecord& run) {
+  if (run.status == RunStatus::running && run.driver.is_elsewhere() && elsewhere_of(run).bucket) life_of(run);
+}
+
+Drivers::Life Drivers::life_of(store::RunRecord& run) {
+  const auto life = ask(run);
+  bring_news(run, life == Life::gone);
+  return life;
+}
+
+/// @param is_gone the driver has saved all that it will, before it went
+void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
+  auto& elsewhere = elsewhere_of(run);
+  if (!elsewhere.bucket || (!is_gone && elsewhere.asked && Clock::now() - *elsewhere.asked < news_good_for)) return;
+  try {
+    context_.await(elsewhere.bucket->bring(runs_));
+    run = runs_.find_run(run.id).value_or(run);
+    if (run.status != RunStatus::running) context_.await(elsewhere.bucket->remove());  // its end is the last that is saved
+  } catch (const EnvironmentError& error) {
+    if (!std::exchange(elsewhere.is_told, true)) context_.note("note: what is new of run " + run.id + " cannot be had: " + error.what());
+  }
+  elsewhere.asked = Clock::now();
+}
+
+Drivers::Life Drivers::ask(const store::RunRecord& run) {
   if (!run.driver.is_elsewhere()) return run.driver.process.alive() ? Life::lives : Life::gone;
   const auto now = Clock::now();
   if (const auto known = answers_.find(run.id); known != answers_.end() && now - known->second.at < good_for) return known->second.life;
@@ -36,7 +91,7 @@ Drivers::Life Drivers::life_of(const store::RunRecord& run) {
   return life;
 }
 
-std::string Drivers::described(const store::RunRecord& run) {
+std::string Drivers::described(store::RunRecord& run) {
   const auto& lease = run.driver.lease;
   auto text = name_of(run.driver) + (lease.context.empty() ? "" : " of context " + lease.context);
   if (life_of(run) == Life::unknown) return text + ": " + silence_;

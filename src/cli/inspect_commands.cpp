@@ -9,6 +9,7 @@
 #include "cli/origin.hpp"
 #include "cli/progress.hpp"
 #include "cli/recorded_steps.hpp"
+#include "cli/run_outputs.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
 #include "core/instance.hpp"
@@ -40,9 +41,17 @@ json run_json(const store::RunRecord& run) {
   return entry;
 }
 
-json output_json(store::ArtifactStore& artifacts, const std::string& step, const store::OutputRecord& output) {
-  return {{"output", step + "." + output.name}, {"file_name", output.file_name}, {"digest", output.digest.hex()},
-          {"directory", output.is_directory},   {"bytes", output.bytes},         {"path", artifacts.path(output.digest).string()}};
+json output_json(Context& context, const RunOutputs& outputs, const std::string& step, const store::OutputRecord& output) {
+  json entry{{"output", step + "." + output.name},
+             {"file_name", output.file_name},
+             {"digest", output.digest.hex()},
+             {"directory", output.is_directory},
+             {"bytes", output.bytes}};
+  if (outputs.is_here(output))
+    entry["path"] = context.artifacts().path(output.digest).string();
+  else
+    entry["url"] = outputs.place(output);
+  return entry;
 }
 
 json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attempt) {
@@ -57,7 +66,7 @@ json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attem
   return entry;
 }
 
-json step_json(store::RunStore& runs, store::ArtifactStore& artifacts, const store::StepRecord& step) {
+json step_json(Context& context, store::RunStore& runs, const RunOutputs& outputs, const store::StepRecord& step) {
   json entry{{"step", step.name},
              {"status", to_string(step.status)},
              {"started", time_json(step.started)},
@@ -71,20 +80,21 @@ json step_json(store::RunStore& runs, store::ArtifactStore& artifacts, const sto
   if (!step.message.empty()) entry["message"] = step.message;
   if (!step.reused_from.empty()) entry["reused_from"] = step.reused_from;
   for (const auto& attempt : runs.attempts(step.run, step.name)) entry["attempts"].push_back(attempt_json(runs, attempt));
-  for (const auto& output : step.outputs) entry["outputs"].push_back(output_json(artifacts, step.name, output));
+  for (const auto& output : step.outputs) entry["outputs"].push_back(output_json(context, outputs, step.name, output));
   return entry;
 }
 
 /// What the record says, unless who drove the run is gone without a word.
-std::string status_of(Drivers& drivers, const store::RunRecord& run) {
+std::string status_of(Drivers& drivers, store::RunRecord& run) {
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
   const auto life = drivers.life_of(run);
+  if (run.status != RunStatus::running) return std::string(to_string(run.status));
   return life == Drivers::Life::gone ? "died" : life == Drivers::Life::unknown ? "unknown" : "running";
 }
 
 std::string took_of(const store::RunRecord& run) { return run.status == RunStatus::running ? "" : format_duration(run.took); }
 
-std::string show_text(Drivers& drivers, store::RunStore& runs, const store::RunRecord& run, const Paint& paint) {
+std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord run, const Paint& paint) {
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " + paint(colour_of(run.status), status_of(drivers, run));
   if (run.status != RunStatus::running) text += " in " + format_duration(run.took);
   text += "\n";
@@ -159,7 +169,14 @@ ExitCode runs_command(Context& context) {
   const auto& options = context.options();
   const auto state = context.existing_state();
   if (!state && !options.state.empty()) context.required_state();
-  const auto list = state ? context.runs(*state).runs(options.limit, options.pipeline) : std::vector<store::RunRecord>{};
+  std::vector<store::RunRecord> list;
+  std::optional<Drivers> drivers;
+  if (state) {
+    auto& runs = context.runs(*state);
+    list = runs.runs(options.limit, options.pipeline);
+    drivers.emplace(context, runs);
+    for (auto& run : list) drivers->update(run);
+  }
   if (options.json) {
     json entries = json::array();
     for (const auto& run : list) entries.push_back(run_json(run));
@@ -167,13 +184,12 @@ ExitCode runs_command(Context& context) {
     return ExitCode::ok;
   }
   if (list.empty()) context.note("no run has been made yet");
-  Drivers drivers(context);
   Table table;
   table.add({"RUN", "PIPELINE", "STATUS", "STARTED", "TIME", "STEPS", "REUSED", "FAILED"});
-  for (const auto& run : list)
+  for (auto& run : list)
     table.add({run.id,
                run.pipeline,
-               {status_of(drivers, run), colour_of(run.status)},
+               {status_of(*drivers, run), colour_of(run.status)},
                format_time(run.started),
                took_of(run),
                std::to_string(run.steps),
@@ -185,25 +201,27 @@ ExitCode runs_command(Context& context) {
 
 ExitCode show_command(Context& context) {
   auto& runs = context.existing_runs();
-  const auto run = context.find_run(runs);
+  Drivers drivers(context, runs);
+  const auto run = drivers.find_run();
   if (!context.options().json) {
-    Drivers drivers(context);
     context.print(show_text(drivers, runs, run, context.paint()));
     return ExitCode::ok;
   }
   auto entry = run_json(run);
   entry["steps"] = json::array();
-  for (const auto& step : runs.steps(run.id)) entry["steps"].push_back(step_json(runs, context.artifacts(), step));
+  const RunOutputs outputs(context, runs, run);
+  for (const auto& step : runs.steps(run.id)) entry["steps"].push_back(step_json(context, runs, outputs, step));
   context.print_json(entry);
   return ExitCode::ok;
 }
 
 ExitCode artifacts_command(Context& context) {
   auto& runs = context.existing_runs();
-  const auto run = context.find_run(runs);
+  const auto run = Drivers(context, runs).find_run();
   const auto& options = context.options();
   struct Found {
     std::string name;
+    const store::StepRecord* step;
     const store::OutputRecord* output;
   };
   const auto steps = runs.steps(run.id);
@@ -221,12 +239,13 @@ ExitCode artifacts_command(Context& context) {
       const std::string name = step.name + "." + output.name;
       known.push_back(name);
       const bool is_called = called.contains(step.name) && (output_called.empty() || output_called == output.name);
-      if (options.step.empty() || is_called || options.step == name) found.push_back({name, &output});
+      if (options.step.empty() || is_called || options.step == name) found.push_back({name, &step, &output});
     }
   }
   if (!options.step.empty() && found.empty() && called.empty() && std::ranges::find(known, options.step) == known.end())
     throw InputError("run " + run.id + " has no step or output '" + options.step + "'", did_you_mean(options.step, known));
 
+  RunOutputs outputs(context, runs, run);
   if (!options.copy_to.empty()) {
     if (found.empty())
       throw InputError(options.step.empty() ? "run " + run.id + " has no artifacts" : "'" + options.step + "' has no artifacts in run " + run.id);
@@ -238,10 +257,11 @@ ExitCode artifacts_command(Context& context) {
       if (error) throw system_error("cannot make the folder " + target.string(), error.value());
     }
     json copied = json::array();
-    for (const auto& [name, output] : found) {
+    for (const auto& [name, step, output] : found) {
       // Several at once may have the same file name: those go by their full names.
       const auto file_name = found.size() > 1 ? name + std::filesystem::path(output->file_name).extension().string() : output->file_name;
       const auto destination = into_folder ? target / file_name : target;
+      outputs.bring(*step, *output);
       context.artifacts().copy_out(output->digest, destination);
       copied.push_back({{"output", name}, {"copied_to", destination.string()}});
       if (!options.json) context.print(name + " -> " + shown_path(destination) + "\n");
@@ -253,10 +273,9 @@ ExitCode artifacts_command(Context& context) {
   json list = json::array();
   Table table;
   table.add({"ARTIFACT", "FILE", "SIZE", "PATH"});
-  for (const auto& [name, output] : found) {
-    list.push_back(output_json(context.artifacts(), name.substr(0, name.size() - output->name.size() - 1), *output));
-    table.add({name, output->file_name + (output->is_directory ? "/" : ""), format_bytes(output->bytes),
-               shown_path(context.artifacts().path(output->digest))});
+  for (const auto& [name, step, output] : found) {
+    list.push_back(output_json(context, outputs, step->name, *output));
+    table.add({name, output->file_name + (output->is_directory ? "/" : ""), format_bytes(output->bytes), outputs.place(*output)});
   }
   if (options.json) {
     context.print_json({{"run", run.id}, {"artifacts", list}});

@@ -9,6 +9,7 @@ namespace fs = std::filesystem;
 
 void keep_invocation(store::RunStore& runs, const std::string& run, const Options& options) {
   const nlohmann::json kept{{"file", fs::absolute(options.file).string()},
+                            {"root", options.root.string()},
                             {"parameters", options.parameters},
                             {"profile", options.profile},
                             {"orchestrator", options.orchestrator},
@@ -31,6 +32,7 @@ std::optional<Options> invocation_of(store::RunStore& runs, const std::string& r
   if (!kept.is_object()) return std::nullopt;
   caller.state = runs.folder();
   caller.file = kept.value("file", std::string());
+  caller.root = kept.value("root", std::string());
   caller.parameters = kept.value("parameters", caller.parameters);
   caller.profile = kept.value("profile", std::string());
   caller.orchestrator = kept.value("orchestrator", caller.orchestrator);

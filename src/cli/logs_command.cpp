@@ -86,7 +86,7 @@ class GrowingFile {
 };
 
 bool goes_on(Drivers& drivers, store::RunStore& runs, const std::string& run_id) {
-  const auto run = runs.find_run(run_id);
+  auto run = runs.find_run(run_id);
   return run && drivers.goes_on(*run);
 }
 
@@ -133,8 +133,8 @@ void follow(const Context& context, Drivers& drivers, store::RunStore& runs, con
 ExitCode logs_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
-  const auto run = context.find_run(runs);
-  Drivers drivers(context);
+  Drivers drivers(context, runs);
+  const auto run = drivers.find_run();
   auto step = recorded_step(runs, run, options.step);
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {

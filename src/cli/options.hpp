@@ -22,7 +22,8 @@ struct Options {
   // Of a C++ program: its pipeline takes the place of the file, and its name that of `pipe`.
   const Pipeline* program = nullptr;
   std::string name = "pipe";
-  Place* place = nullptr;  ///< Takes the place of the orchestrator.
+  std::filesystem::path root;  ///< Takes the place of that pipeline's own; empty: it does not.
+  Place* place = nullptr;      ///< Takes the place of the orchestrator.
 
   // Commands that read a pipeline file.
   std::filesystem::path file = "pipeline.yaml";

@@ -147,9 +147,9 @@ ExitCode run_command(Context& context) { return context.options().detach ? detac
 
 ExitCode resume_command(Context& context) {
   auto& runs = context.existing_runs();
-  const auto run = context.find_run(runs);
+  Drivers drivers(context, runs);
+  auto run = drivers.find_run();
   const std::string follow = "`" + context.options().name + " logs " + run.id + " STEP -f` follows it";
-  Drivers drivers(context);
   if (drivers.goes_on(run)) {
     if (drivers.life_of(run) == Drivers::Life::unknown)
       throw EnvironmentError("it cannot be told whether run " + run.id + " goes on, which " + name_of(run.driver) + " drives: " + drivers.silence());

@@ -1,5 +1,6 @@
 #include "core/running_program.hpp"
 
+#include <errno.h>
 #include <link.h>
 
 #include "core/error.hpp"
@@ -29,7 +30,11 @@ Program running_program() {
         return 0;
       },
       &found);
-  return std::move(found.program);
+  // Started through its loader, as in an image, that is what the kernel calls the executable; the loader has put the program's own path in its place.
+  auto& program = found.program;
+  if (!program.loader.empty() && program.executable.filename() == program.loader.filename())
+    program.executable = std::filesystem::absolute(program_invocation_name);
+  return std::move(program);
 }
 
 }  // namespace pipeline

@@ -105,11 +105,12 @@ fs::path root_of(const Pipeline& pipeline) {
   return (root.empty() ? fs::current_path() : fs::absolute(root)).lexically_normal();
 }
 
-PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::string>& parameters) {
+PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::string>& parameters, fs::path root) {
+  if (root.empty()) root = root_of(pipeline);
   auto document = document_of(pipeline);
   PipelineSpec spec;
   try {
-    spec = spec::read(document.root, root_of(pipeline) / "program", {.parameters = parameters});
+    spec = spec::read(document.root, root / "program", {.parameters = parameters});
   } catch (const InputError& error) {
     auto all = error.diagnostics();
     all.insert(all.begin(), document.diagnostics.begin(), document.diagnostics.end());

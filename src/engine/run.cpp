@@ -53,7 +53,8 @@ class Run {
         journal_(runs, events, pipeline, options_) {
     for (StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
     if (!options_.identity.empty() && options_.use_cache) memo_.emplace(options_.identity);
-    if (options_.shared) sharing_.emplace(*options_.shared, artifacts, work_folder(runs, options_.run_id) / "shared", events, user, pool_);
+    if (options_.shared)
+      sharing_.emplace(*options_.shared, artifacts, work_folder(runs, options_.run_id) / "shared", options_.run_id, events, user, pool_);
   }
 
   Task<RunSummary> execute();
@@ -86,12 +87,16 @@ class Run {
   Task<> run_step(StepIndex i, std::optional<StepKey> key);
   Task<AttemptOutcome> try_once(StepIndex i, const std::string& key, Try which, GpuReservation gpus);
   std::optional<store::CacheEntry> reusable(const StepSpec& step, const std::string& key);
+  bool shares(StepIndex i) const;
+  bool may_reuse(StepIndex i) const;
   bool asks_others(StepIndex i) const;
   Task<bool> took_from_others(StepIndex i, const StepKey& key);
   Task<bool> joins(StepIndex i, const std::string& key);
   void start_preparing(StepIndex i);
   Task<> prepared(StepIndex i);
   Task<> pause(Duration delay);
+  Task<> conclude(StepIndex i, store::CacheEntry entry, std::function<void()> let_go);
+  Task<> let_go_of(AttemptResult& result);
 
   Reuse reuse(StepIndex i, store::CacheEntry entry);
   void fail(StepIndex i, Failure failure, const std::string& key, const Effort& effort);
@@ -416,15 +421,12 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         states_[i].outputs = outcome.outputs;
         states_[i].status = StepStatus::succeeded;
         journal_.succeeded(step, *key, outcome, effort);
-        if (outcome.result.let_go) outcome.result.let_go();
+        store::CacheEntry entry{key->key, journal_.run_id(), step.name, outcome.outputs};
+        if (outcome.result.let_go || shares(i)) spawn(conclude(i, std::move(entry), std::move(outcome.result.let_go)));
         scheduler_.succeeded(i);
-        if (sharing_ && step.cache) {
-          store::CacheEntry entry{key->key, journal_.run_id(), step.name, outcome.outputs};
-          spawn(sharing_->publish(std::move(entry)));
-        }
         co_return;
       }
-      if (outcome.result.let_go) outcome.result.let_go();
+      co_await let_go_of(outcome.result);
       failure = outcome.result.failure;
       failure->details.insert(failure->details.end(), outcome.log_tail.begin(), outcome.log_tail.end());
       const auto pause_before_next = stop_.level() == StopLevel::none ? retries.after(*failure, effort) : std::nullopt;
@@ -469,13 +471,33 @@ std::optional<store::CacheEntry> Run::reusable(const StepSpec& step, const std::
   return entry;
 }
 
+/// What has succeeded is for others, and nothing of it stays outside.
+Task<> Run::conclude(StepIndex i, store::CacheEntry entry, std::function<void()> let_go) {
+  if (let_go && !options_.record_is_safe) std::exchange(let_go, {})();
+  if (shares(i)) co_await sharing_->publish(std::move(entry));
+  if (!let_go) co_return;
+  co_await options_.record_is_safe();
+  let_go();
+}
+
+Task<> Run::let_go_of(AttemptResult& result) {
+  if (!result.let_go) co_return;
+  if (options_.record_is_safe) co_await options_.record_is_safe();
+  result.let_go();
+}
+
+/// A driver that has none of this one's files takes what the run has made from there, whatever else may be reused.
+bool Run::shares(StepIndex i) const { return sharing_ && (spec(i).cache || options_.record_is_safe); }
+
+bool Run::may_reuse(StepIndex i) const { return options_.use_cache && spec(i).cache; }
+
 /// What was begun before the run was cut off is not given up for what another machine has.
-bool Run::asks_others(StepIndex i) const { return sharing_ && options_.use_cache && spec(i).cache && !states_[i].cut_off; }
+bool Run::asks_others(StepIndex i) const { return sharing_ && (may_reuse(i) || options_.resume) && !states_[i].cut_off; }
 
 /// From now on it is a result of this machine, too.
 Task<bool> Run::took_from_others(StepIndex i, const StepKey& key) {
   std::optional<store::CacheEntry> entry;
-  if (asks_others(i)) entry = co_await sharing_->bring(spec(i), key.key);
+  if (asks_others(i)) entry = co_await sharing_->bring(spec(i), key.key, !may_reuse(i));
   if (!entry) {
     if (sharing_ && !has_prefetched_) spawn(prefetch());  // there is something to run
     co_return false;
@@ -520,7 +542,7 @@ Task<> Run::pause(Duration delay) {
 
 Reuse Run::reuse(StepIndex i, store::CacheEntry entry) {
   // Made before the run was cut off, it may not have been sent by then.
-  if (sharing_ && options_.resume && spec(i).cache && entry.run == journal_.run_id()) spawn(sharing_->publish(entry));
+  if (shares(i) && options_.resume && entry.run == journal_.run_id()) spawn(sharing_->publish(entry));
   states_[i].outputs = entry.outputs;
   states_[i].status = StepStatus::cached;
   scheduler_.succeeded(i);

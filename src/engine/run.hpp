@@ -39,6 +39,9 @@ struct RunOptions {
   bool is_task = false;             ///< An ECS task: what its containers hold at a time has to be there, they do not wait for one another's GPUs.
   gpu::Machine* machine = nullptr;  ///< NVML, if it is in use already; must outlive the run.
   SharedResults* shared = nullptr;  ///< Of this and other machines; must outlive the run.
+  /// Waited for before what a step's attempt has left outside is removed: then a driver that comes after this one knows of the attempt, and has what it made,
+  /// though it has none of this one's files. Empty: the run store is all that is needed.
+  std::function<Task<>()> record_is_safe = {};
   store::Driver driver =
       {};  ///< Whose Lease this process holds; without one the run is this process's. With resume: the run may be one of it already.
 };

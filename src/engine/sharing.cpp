@@ -58,12 +58,12 @@ Task<> inquire(SharedResults& from, std::vector<Inquiry>& inquiries) {
   if (failed) std::rethrow_exception(failed);
 }
 
-Task<std::optional<store::CacheEntry>> Sharing::bring(const StepSpec& step, std::string key) {
+Task<std::optional<store::CacheEntry>> Sharing::bring(const StepSpec& step, std::string key, bool only_own) {
   std::optional<store::CacheEntry> entry;
   co_await asking_.acquire(++turn_);
   std::string trouble;
   try {
-    if (asks_ && !is_stopped()) entry = co_await brought(step, std::move(key));
+    if (asks_ && !is_stopped()) entry = co_await brought(step, std::move(key), only_own);
   } catch (const DamagedResult& error) { trouble = std::string(error.what()) + ": it runs again"; } catch (const EnvironmentError& error) {
     if (std::exchange(asks_, false)) trouble = "what other machines have made cannot be reused: " + words_of(error);
   } catch (...) {
@@ -75,11 +75,13 @@ Task<std::optional<store::CacheEntry>> Sharing::bring(const StepSpec& step, std:
   co_return entry;
 }
 
-Task<std::optional<store::CacheEntry>> Sharing::brought(const StepSpec& step, std::string key) {
+Task<std::optional<store::CacheEntry>> Sharing::brought(const StepSpec& step, std::string key, bool only_own) {
   std::optional<store::CacheEntry> entry;
   const auto result = co_await results_.find(key, &user_);
-  if (!result) co_return entry;
+  const bool is_own = result && result->run == run_;
+  if (!result || (only_own && !is_own)) co_return entry;
   auto found = entry_of(results_, step, key, *result);
+  if (is_own) found.run = run_;
   for (const auto& output : result->outputs) {
     const bool is_wanted = std::ranges::find(found.outputs, output.record.name, &store::OutputRecord::name) != found.outputs.end();
     if (is_wanted && !artifacts_.looks_whole(output.record.digest)) co_await fetch(step, output);

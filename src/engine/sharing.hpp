@@ -32,27 +32,30 @@ Task<> inquire(SharedResults& from, std::vector<Inquiry>& inquiries);
 class Sharing {
  public:
   /// @param staging a folder of the run's own on the artifacts' file system; made when it is needed
+  /// @param run     what it has made itself, by an earlier driver on another machine, is its own
   /// @param user    his stop ends what is on the way
-  Sharing(SharedResults& results, store::ArtifactStore& artifacts, std::filesystem::path staging, EventSink& events, CancelSource& user,
-          asio::thread_pool& pool)
-      : results_(results), artifacts_(artifacts), staging_(std::move(staging)), events_(events), user_(user), pool_(pool) {}
+  Sharing(SharedResults& results, store::ArtifactStore& artifacts, std::filesystem::path staging, std::string run, EventSink& events,
+          CancelSource& user, asio::thread_pool& pool)
+      : results_(results), artifacts_(artifacts), staging_(std::move(staging)), run_(std::move(run)), events_(events), user_(user), pool_(pool) {}
 
   Task<> check() { return results_.check(); }
   /// What another machine has made under this key, its outputs brought here and compared; nothing if there is none, or it cannot be had, which is told.
-  Task<std::optional<store::CacheEntry>> bring(const StepSpec& step, std::string key);
+  /// @param only_own what other runs have made is none
+  Task<std::optional<store::CacheEntry>> bring(const StepSpec& step, std::string key, bool only_own = false);
   /// Sends what a step has made.
   Task<> publish(store::CacheEntry entry);
   /// Tells what could not be sent.
   void conclude();
 
  private:
-  Task<std::optional<store::CacheEntry>> brought(const StepSpec& step, std::string key);
+  Task<std::optional<store::CacheEntry>> brought(const StepSpec& step, std::string key, bool only_own);
   Task<> fetch(const StepSpec& step, const SharedOutput& output);
   bool is_stopped() const { return user_.level() != StopLevel::none; }
 
   SharedResults& results_;
   store::ArtifactStore& artifacts_;
   const std::filesystem::path staging_;
+  const std::string run_;
   EventSink& events_;
   CancelSource& user_;
   asio::thread_pool& pool_;

@@ -45,6 +45,12 @@ bool read_bucket(std::string_view text, ArtifactStoreSettings& store) {
   return true;
 }
 
+std::string url_of(const ArtifactStoreSettings& store) {
+  auto url = "s3://" + store.bucket + "/" + store.prefix;
+  url.pop_back();
+  return url;
+}
+
 json to_json(const ArtifactStoreSettings& store) {
   if (!store.is_given()) return nullptr;
   json kept{{"bucket", store.bucket},          {"prefix", store.prefix},

@@ -24,6 +24,8 @@ struct ArtifactStoreSettings {
   bool operator==(const ArtifactStoreSettings&) const = default;
 };
 
+/// `s3://BUCKET[/PREFIX]`
+std::string url_of(const ArtifactStoreSettings& store);
 /// `s3://BUCKET[/PREFIX]` into `store`. False if it is none.
 bool read_bucket(std::string_view text, ArtifactStoreSettings& store);
 

@@ -42,6 +42,8 @@ constexpr const char* migrations[] = {"ALTER TABLE attempts ADD COLUMN gpus TEXT
 #define RUN_COLUMNS                                                                                                                                 \
   "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, took, driver_pid, driver_started, same_as, steps, " \
   "cached, failed"
+#define STEP_COLUMNS "run, name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs"
+#define ATTEMPT_COLUMNS "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus"
 
 std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
 WallTime to_time(std::int64_t milliseconds) { return WallTime(std::chrono::milliseconds(milliseconds)); }
@@ -226,7 +228,8 @@ void RunStore::put_step(const StepRecord& step) {
   const auto outputs = write_outputs(step.outputs);
   self_->database
       .prepare(
-          "INSERT INTO steps (run, name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs)"
+          "INSERT INTO steps (" STEP_COLUMNS
+          ")"
           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
           " ON CONFLICT (run, name) DO UPDATE SET status = ?3, key = ?4, reused_from = ?5, started = ?6, ended = ?7, took = ?8, attempts = ?9, image "
           "= ?10,"
@@ -239,9 +242,9 @@ void RunStore::put_step(const StepRecord& step) {
 void RunStore::put_attempt(const AttemptRecord& attempt) {
   const auto gpus = write_gpus(attempt.gpus);
   self_->database
-      .prepare(
-          "INSERT OR REPLACE INTO attempts (run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus)"
-          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
+      .prepare("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS
+               ")"
+               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
       .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started), to_integer(attempt.ended), attempt.took.count(),
             attempt.exit_code, attempt.failure_kind, attempt.message, attempt.log, gpus)
       .run();
@@ -392,12 +395,35 @@ void RunStore::remove_run(const std::string& run, bool keep_cache) {
       for (const auto& step : steps_of_heir) put_step(step);
     }
     if (!keep_cache) self_->database.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
-    remove_blob(invocation_kind, run);
-    remove_blob(detached_kind, run);
+    for (const auto* kind : {invocation_kind, detached_kind, saved_kind, brought_kind}) remove_blob(kind, run);
     self_->database.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
   });
   remove_tree(log_file(run));
   remove_tree(kept_folder(run));
+}
+
+void RunStore::take_run(const RunStore& from, const std::string& run) {
+  const auto file = (from.folder() / "pipe.db").string();
+  self_->database.prepare("ATTACH ?1 AS other").bind(file).run();
+  const auto take = [&](const char* sql) { self_->database.prepare(sql).bind(run).run(); };
+  std::exception_ptr failed;
+  try {
+    transaction([&] {
+      take("INSERT INTO runs (" RUN_COLUMNS ") SELECT " RUN_COLUMNS
+           " FROM other.runs WHERE id = ?1 ON CONFLICT (id) DO UPDATE SET orchestrator = excluded.orchestrator, status = excluded.status,"
+           " ended = excluded.ended, took = excluded.took, same_as = excluded.same_as, steps = excluded.steps, cached = excluded.cached, failed = "
+           "excluded.failed");
+      take("INSERT INTO steps (" STEP_COLUMNS ") SELECT " STEP_COLUMNS
+           " FROM other.steps WHERE run = ?1 ORDER BY id ON CONFLICT (run, name) DO UPDATE SET status = excluded.status, key = excluded.key, "
+           "reused_from = "
+           "excluded.reused_from, started = excluded.started, ended = excluded.ended, took = excluded.took, attempts = excluded.attempts, image = "
+           "excluded.image, message = excluded.message, parameters = excluded.parameters, outputs = excluded.outputs");
+      take("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS ") SELECT " ATTEMPT_COLUMNS " FROM other.attempts WHERE run = ?1");
+      take("INSERT OR IGNORE INTO blobs (kind, key, value) SELECT kind, key, value FROM other.blobs WHERE key = ?1");
+    });
+  } catch (...) { failed = std::current_exception(); }
+  self_->database.prepare("DETACH other").run();
+  if (failed) std::rethrow_exception(failed);
 }
 
 std::vector<Digest> RunStore::referenced_artifacts() {

@@ -103,6 +103,8 @@ struct CacheEntry {
 inline constexpr const char* invocation_kind = "invocation";
 /// Likewise, of a run that was handed to a driver elsewhere.
 inline constexpr const char* detached_kind = "detached";
+/// Likewise, of one whose driver shares no files with us: how much of what it has saved is here; of its store and of its logs.
+inline constexpr const char *saved_kind = "saved", *brought_kind = "brought";
 
 /// Throws EnvironmentError when the folder or database cannot be used (no permission, disk full, damaged, made by a newer version).
 class RunStore {
@@ -147,6 +149,9 @@ class RunStore {
   std::vector<RunRecord> mark_dead_runs(const std::string& gone = {});
   /// Removes runs and what belongs to them alone: steps, attempts, logs, cache entries they made (unless `keep_cache`).
   void remove_run(const std::string& run, bool keep_cache);
+  /// Takes what another store has of this run: how far it is, its steps and attempts; where the run is not known here, all of it. Its results are not made
+  /// this machine's own: whoever needs them fetches them.
+  void take_run(const RunStore& from, const std::string& run);
   /// Every artifact digest that a run or a cache entry names.
   std::vector<Digest> referenced_artifacts();
 

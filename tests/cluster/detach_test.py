@@ -50,7 +50,7 @@ class DetachedTest(NamespaceTest):
     def steps(self) -> dict[str, str]:
         return {step["step"]: step["status"] for step in self.show()["steps"]}
 
-    def objects(self) -> list[str]:
+    def cluster_objects(self) -> list[str]:
         """What is there of ours, and has not been told to go."""
         items = json.loads(self.in_namespace("get", "jobs,pods,leases,secrets", "-o", "json"))["items"]
         return [f"{item['kind']} {item['metadata']['name']}" for item in items
@@ -69,7 +69,7 @@ class DetachedTest(NamespaceTest):
             self.assertEqual([count for name, count in made.items() if name.startswith(f"pipe-{step}-")], [1], made)
 
     def assert_nothing_in_the_cluster(self):
-        wait_until(lambda: self.objects() == [], f"the cluster being as before: {self.objects()}")
+        wait_until(lambda: self.cluster_objects() == [], f"the cluster being as before: {self.cluster_objects()}")
         self.assert_nothing_left()
 
 
@@ -224,7 +224,7 @@ class RefusedTest(DetachedTest):
     def refusal(self, *words, **env) -> str:
         result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", *words, **env)
         self.assertNotEqual(result.code, 0, result)
-        self.assertEqual(self.objects(), [])
+        self.assertEqual(self.cluster_objects(), [])
         self.assertNotIn("build", result.out)
         self.assertEqual(json.loads(self.pipe("runs", "--output", "json").out)["runs"], [])
         return result.err

@@ -15,11 +15,11 @@ namespace pipeline::test {
 
 class BucketTest : public testing::Test {
  protected:
-  void SetUp() override {
+  BucketTest() {
     setenv("AWS_ACCESS_KEY_ID", "A", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "B", 1);
   }
-  void TearDown() override {
+  ~BucketTest() override {
     unsetenv("AWS_ACCESS_KEY_ID");
     unsetenv("AWS_SECRET_ACCESS_KEY");
   }
@@ -35,6 +35,7 @@ class BucketTest : public testing::Test {
     const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
     std::string text;
     if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
+    if (exchange.method == "DELETE") objects.erase(exchange.target);
     if (exchange.method == "GET") text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
     co_await exchange.answer(is_there ? 200 : 404, std::move(text));
   }

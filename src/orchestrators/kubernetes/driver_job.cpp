@@ -36,7 +36,10 @@ json driver_manifest(const DriverJob& driver) {
   const auto metadata = metadata_of(driver);
   PodFiles files(driver.claim);
   const auto& shared = driver.claim.name.empty() ? driver.state : driver.claim.root;
-  files.add(shared, true, shared.string(), false);
+  if (driver.has_own_state)
+    files.add_empty("state", driver.state.string(), false);
+  else
+    files.add(shared, true, shared.string(), false);
   files.volumes.push_back({{"name", "scratch"}, {"emptyDir", json::object()}});
   files.mounts.push_back({{"name", "scratch"}, {"mountPath", "/tmp"}});
 

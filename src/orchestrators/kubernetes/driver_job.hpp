@@ -23,7 +23,8 @@ struct DriverJob {
   std::string user;   ///< UID:GID, whose the state folder is.
   DriverImage image;  ///< Started with `arguments`.
   std::vector<std::string> arguments;
-  std::filesystem::path state;  ///< Seen in the pod under the same path.
+  std::filesystem::path state;  ///< Seen in the pod under the same path ...
+  bool has_own_state = false;   ///< ... or there only, and empty at the beginning of each pod.
   SharedClaim claim;            ///< That holds it, if it has a name.
   std::vector<std::string> pull_secrets;
   StringMap variables;  ///< Of the caller's environment, for the steps; never to be shown.

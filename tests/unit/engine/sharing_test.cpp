@@ -158,6 +158,48 @@ TEST_F(SharingTest, what_one_machine_has_made_no_other_runs) {
   EXPECT_EQ(shelf.asked + shelf.checks, 0) << "it is this machine's by now";
 }
 
+TEST_F(SharingTest, what_an_attempt_has_left_outside_stays_until_it_is_shared_and_its_record_is_safe) {
+  pipeline.steps = {step("load")};
+  std::vector<std::string> told;
+  for (const bool fails : {false, true}) {
+    orchestrator.steps["load"] = [&](const Attempt& attempt) {
+      auto result = fails ? fails_with(1) : writes(attempt, "text");
+      result.let_go = [&] { told.push_back("let go"); };
+      return result;
+    };
+    RunOptions options;
+    options.record_is_safe = [&]() -> Task<> {
+      told.push_back(std::to_string(shelf.published.size()) + " shared");
+      co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+      told.push_back("safe");
+    };
+    options.use_cache = false;
+    run("here", options);
+  }
+  EXPECT_THAT(told, ElementsAre("1 shared", "safe", "let go", "1 shared", "safe", "let go"));
+}
+
+TEST_F(SharingTest, a_driver_that_has_no_file_of_the_last_one_takes_what_the_run_has_made) {
+  pipeline.steps[0].cache = false;
+  RunOptions options;
+  options.run_id = "r";
+  options.record_is_safe = []() -> Task<> { co_return; };
+  run("here", options);
+  store::RunStore(folder.path() / "there").take_run(store::RunStore(folder.path() / "here"), "r");
+  options.resume = true;
+  EXPECT_EQ(run("there", options).cached, 3u);
+  EXPECT_THAT(orchestrator.order, IsEmpty());
+  store::RunStore there(folder.path() / "there");
+  for (const auto& record : there.steps("r")) {
+    EXPECT_EQ(record.status, StepStatus::succeeded) << "it is the same run";
+    EXPECT_EQ(record.reused_from, "");
+  }
+  EXPECT_EQ(artifact("there", "plot"), "plot");
+  options = {};
+  run("elsewhere", options);
+  EXPECT_THAT(orchestrator.order, ElementsAre("load")) << "others do not take what is not to be reused";
+}
+
 TEST_F(SharingTest, what_has_changed_runs_and_the_rest_comes_from_others) {
   run("here");
   pipeline.steps[1].parameters["c"] = 2;

@@ -77,6 +77,44 @@ class RunStoreTest : public ::testing::Test {
   fs::path database = state / "pipe.db";
 };
 
+TEST_F(RunStoreTest, takes_a_run_as_another_store_has_it_and_nothing_else) {
+  TemporaryFolder elsewhere;
+  RunStore other(elsewhere.path()), store(state);
+  for (auto* each : {&other, &store}) {
+    each->add_run(run_record("r1"));
+    each->add_run(run_record("r2"));
+    each->put_step(step_record("r1", "zeta", StepStatus::pending));
+    each->put_step(step_record("r2", "zeta", StepStatus::pending));
+    each->put_blob(invocation_kind, "r1", each == &other ? "theirs" : "ours");
+  }
+  auto ended = run_record("r1");
+  ended.status = RunStatus::failed;
+  ended.failed = 1;
+  ended.file = "/elsewhere/pipeline.yaml";
+  other.finish_run(ended);
+  other.put_step(step_record("r1", "zeta"));
+  other.put_step(step_record("r2", "zeta"));
+  other.put_attempt({.run = "r1", .step = "zeta", .exit_code = 3, .log = "r1/zeta.1.log"});
+  other.add_cache_entry({"k-zeta", "r1", "zeta", {}}, "digits", {});
+  store.take_run(other, "r1");
+  store.take_run(other, "r1");
+  EXPECT_EQ(store.find_run("r1")->status, RunStatus::failed);
+  EXPECT_EQ(store.find_run("r1")->failed, 1u);
+  EXPECT_EQ(store.find_run("r1")->file, "/x/pipeline.yaml") << "where it was begun";
+  ASSERT_EQ(store.steps("r1").size(), 1u);
+  EXPECT_EQ(store.steps("r1")[0].status, StepStatus::succeeded);
+  EXPECT_EQ(store.steps("r1")[0].outputs.size(), 2u);
+  EXPECT_EQ(store.attempts("r1", "zeta").at(0).exit_code, 3);
+  EXPECT_EQ(store.steps("r2")[0].status, StepStatus::pending);
+  EXPECT_EQ(store.get_blob(invocation_kind, "r1"), "ours");
+  EXPECT_FALSE(store.find_cached("k-zeta")) << "its outputs are not here";
+  RunStore empty(elsewhere.path() / "empty");
+  empty.take_run(other, "r1");
+  EXPECT_EQ(empty.runs().size(), 1u);
+  EXPECT_EQ(empty.find_run("r1")->file, "/x/pipeline.yaml");
+  EXPECT_EQ(empty.get_blob(invocation_kind, "r1"), "theirs");
+}
+
 TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
   const auto attempt = [] {
     AttemptRecord a{.run = "r1", .step = "train", .number = 1};

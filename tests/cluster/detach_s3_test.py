@@ -1,0 +1,99 @@
+"""Runs that are driven from within a cluster whose pods share no files with whoever has begun them: all goes through a bucket."""
+
+import json
+import subprocess
+import unittest
+
+import detach_test
+from support_cluster import needs_cluster, needs_test_bed, wait_until
+from support_s3 import S3, S3Bucket, needs_s3
+
+
+@needs_cluster
+@needs_test_bed
+@needs_s3
+class DetachedThroughABucketTest(S3Bucket, detach_test.DetachedTest):
+    def left_in_bucket(self) -> list[str]:
+        return [name for name in self.objects() if not name.startswith(("team/pipe/artifacts/", "team/pipe/results/"))]
+
+    def assert_ended_well(self, steps: list[str], seconds: float = 120):
+        self.wait_for("succeeded", seconds)
+        self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+        wait_until(lambda: self.pipe("runs") and self.left_in_bucket() == [], f"the bucket being as before: {self.left_in_bucket()}")
+
+    def test_run_completes_and_all_of_it_comes_home(self):
+        self.write("words.txt", "from the code\n")
+        self.pipeline({"make": {"command": "cat words.txt > ${outputs.text}; mkdir ${outputs.many}; echo 1 > ${outputs.many}/one; echo made; sleep 2; echo ended",
+                                "code": ["words.txt"], "outputs": ["text", "many"]},
+                       "use": {"command": "cat ${inputs.text} ${inputs.many}/one > ${outputs.all}; printf '#!/bin/sh\\necho ran\\n' > ${outputs.tool};"
+                                          " chmod +x ${outputs.tool}",
+                               "inputs": {"text": "make.text", "many": "make.many"}, "outputs": ["all", "tool"], "cache": False}})
+        run = self.detached()["run"]
+        (pod,) = self.driver_pods()
+        self.assertEqual([list(volume) for volume in pod["spec"]["volumes"] if "hostPath" in volume or "persistentVolumeClaim" in volume], [])
+        self.assertEqual(self.pipe("logs", run, "make", "-f", timeout=90).out, "made\nended\n")
+        self.assert_ended_well(["make", "use"])
+        listed = self.pipe("artifacts", run).out
+        self.assertIn(f"s3://{self.bucket}/team/pipe/artifacts/", listed)
+        self.assertEqual(self.artifact("use.all"), "from the code\n1\n")
+        self.pipe("artifacts", run, "use.tool", "--copy", self.folder / "tool")
+        self.assertEqual(subprocess.run([self.folder / "tool"], stdout=subprocess.PIPE, check=True, text=True).stdout, "ran\n")
+        self.assertNotIn(S3["SECRET_KEY"].encode(), b"".join(file.read_bytes() for file in self.folder.rglob("*") if file.is_file()))
+        again = self.run_pipe("--namespace", self.namespace)
+        self.assertEqual(again.steps()["make"], "cached")
+
+    def test_run_completes_though_its_driver_is_lost_twice_with_all_that_it_had(self):
+        steps = self.write_chain(4, 3)
+        self.detached()
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+        (pod,) = self.driver_pods()
+        self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
+        wait_until(lambda: self.steps()["s2"] == "running", "s2 running", 120)
+        container = wait_until(lambda: [status.get("containerID") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])][0],
+                               "the container's name").removeprefix("docker://")
+        subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
+        self.assert_ended_well(steps, 180)
+
+    def test_cancelled_from_outside_it_leaves_nothing(self):
+        self.write_chain(2, 60)
+        self.detached()
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+        result = self.pipe("cancel", "latest", timeout=90)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(set(self.steps().values()), {"cancelled"})
+        self.assert_nothing_in_the_cluster()
+        self.assertEqual(self.left_in_bucket(), [])
+
+    def test_where_the_job_is_gone_the_terminal_goes_on_with_the_run(self):
+        steps = self.write_chain(3, 4)
+        event = self.detached()
+        wait_until(lambda: self.steps()["s1"] == "running", "s1 running")
+        self.in_namespace("delete", "job", event["driver"]["job"])
+        self.assertIn("died", self.pipe("runs").out)
+        resumed = self.pipe("resume", "--output", "json")
+        self.assertEqual(resumed.code, 0, resumed)
+        self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+
+    def test_keys_are_the_drivers_alone(self):
+        self.pipeline({"look": {"command": "env > ${outputs.seen}; sleep 2", "outputs": ["seen"]}})
+        event = self.detached()
+        (secret,) = [item for item in json.loads(self.in_namespace("get", "secrets", "-o", "json"))["items"] if item["metadata"]["name"] == event["driver"]["job"]]
+        self.assertIn("AWS_SECRET_ACCESS_KEY", secret["data"])
+        self.wait_for("succeeded")
+        self.assertNotIn("AWS_", self.artifact("look.seen"))
+        self.assert_nothing_in_the_cluster()
+
+    def test_keys_that_are_missing_are_told_before_anything_is_built(self):
+        self.write_chain(1)
+        result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", AWS_ACCESS_KEY_ID="")
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("there are no keys for the artifact store", result.err)
+        self.assertEqual(self.cluster_objects(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
