@@ -1,6 +1,8 @@
 """Runs that are driven from within a cluster whose pods share no files with whoever has begun them: all goes through a bucket."""
 
 import json
+import os
+import pathlib
 import subprocess
 import unittest
 
@@ -55,6 +57,15 @@ class DetachedThroughABucketTest(S3Bucket, detach_test.DetachedTest):
                                "the container's name").removeprefix("docker://")
         subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
         self.assert_ended_well(steps, 180)
+
+    def test_program_is_its_own_driver(self):
+        self.command = pathlib.Path(os.environ["BUILD_DIR"]) / "bin/dsl_program"
+        for words, status in (("--detach",), "succeeded"), ((), "cached"):
+            result = self.pipe("run", "--namespace", self.namespace, *words)
+            self.assertEqual(result.code, 0, result)
+            self.wait_for("succeeded")
+            self.assertEqual(set(self.steps().values()), {status})
+        self.assertEqual(self.artifact("count_lines.result"), "2\n")
 
     def test_cancelled_from_outside_it_leaves_nothing(self):
         self.write_chain(2, 60)

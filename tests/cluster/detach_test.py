@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import pathlib
 import signal
 import subprocess
 import unittest
@@ -164,6 +166,26 @@ class GoesOnTest(DetachedTest):
         self.wait_for("succeeded")
         self.assert_each_step_had_one_pod(steps)
         self.assertFalse((self.state / "pipe.db-wal").exists(), "other machines cannot read a write-ahead log")
+        self.assert_nothing_in_the_cluster()
+
+
+@needs_cluster
+@needs_test_bed
+class ProgramTest(DetachedTest):
+    command = pathlib.Path(os.environ["BUILD_DIR"]) / "bin/dsl_program"
+
+    def run_there(self, *words):
+        result = self.pipe("run", "-o", "kubernetes", "--namespace", self.namespace, "--output", "json", *words)
+        self.assertEqual(result.code, 0, result)
+        return result
+
+    def test_program_is_its_own_driver_and_its_keys_are_the_same_there(self):
+        self.run_there("--detach")
+        self.wait_for("succeeded")
+        steps = self.steps()
+        self.assertEqual((len(steps), set(steps.values())), (9, {"succeeded"}), steps)
+        self.assertEqual(self.artifact("count_lines.result"), "2\n")
+        self.assertEqual(set(self.run_there().steps().values()), {"cached"})
         self.assert_nothing_in_the_cluster()
 
 

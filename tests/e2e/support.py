@@ -58,6 +58,7 @@ class PipeTest(unittest.TestCase):
     """A test with a folder, a state and an orchestrator of its own."""
 
     orchestrator = "docker"
+    command = PIPE
     maxDiff = None
 
     def setUp(self):
@@ -96,7 +97,7 @@ class PipeTest(unittest.TestCase):
         return {**os.environ, "PIPE_HOME": str(self.state), "NO_COLOR": "1", **env}
 
     def pipe(self, *words, timeout: float = 300, **env) -> Result:
-        done = subprocess.run([PIPE, *map(str, words)], cwd=self.folder, env=self.environment(env), stdin=subprocess.DEVNULL,
+        done = subprocess.run([self.command, *map(str, words)], cwd=self.folder, env=self.environment(env), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout)
         return Result(done.returncode, done.stdout, done.stderr)
 
@@ -109,7 +110,7 @@ class PipeTest(unittest.TestCase):
 
     def start(self, *words, **env) -> subprocess.Popen:
         """A command in the background; it gets signals that are meant for it alone."""
-        process = subprocess.Popen([PIPE, *map(str, words)], cwd=self.folder, env=self.environment(env), stdin=subprocess.DEVNULL,
+        process = subprocess.Popen([self.command, *map(str, words)], cwd=self.folder, env=self.environment(env), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
         return process
