@@ -1,13 +1,18 @@
 """What is installed is enough: for a consumer's project, and as Debian packages."""
 
+import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import tempfile
 import unittest
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CCACHE = next(preset for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"] if preset["name"] == "base")["environment"]
 
 
 def run(*command, **options):
@@ -34,7 +39,7 @@ class Package(unittest.TestCase):
         run(build / "values")
         self.check_pipeline(build / "sums")
         exported = "".join(file.read_text() for file in prefix.rglob("pipeline*.cmake"))
-        for private in (str(BUILD), str(HERE.parents[1])):
+        for private in (str(BUILD), str(ROOT)):
             self.assertNotIn(private, exported, "the installed package names a folder of the build")
 
     def check_pipeline(self, program):
@@ -46,10 +51,16 @@ class Package(unittest.TestCase):
         self.assertEqual((folder / "sum.json").read_text(), "15.0\n")
 
     def test_sources_below_a_project_build_with_it(self):
+        # Everything is compiled once more. As far as the commands are those of our own build, seen from a folder that lies as that does, ccache knows the answers.
         build = self.folder / "build"
-        run("cmake", "-S", HERE / "subdirectory", "-B", build, "-G", "Ninja", f"-DPIPELINE_SOURCES={HERE.parents[1]}", "-DPIPELINE_WERROR=ON",
-            "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0")  # everything is compiled once more, and no compiler cache helps: paths differ
-        run("cmake", "--build", build, "--target", "sums")
+        binaries = pathlib.Path(tempfile.mkdtemp(dir=BUILD.parent, prefix="package-"))
+        self.addCleanup(shutil.rmtree, binaries)
+        ours = dict(re.findall(r"^(\w+):\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE))
+        same = [f"-D{name}={ours.get(name, '')}" for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_FLAGS", "CMAKE_CXX_FLAGS_RELEASE", "PIPELINE_WERROR")]
+        launcher = ["env", "-C", str(binaries), f"CCACHE_BASEDIR={ROOT}", ours["CMAKE_CXX_COMPILER_LAUNCHER"]] if "CMAKE_CXX_COMPILER_LAUNCHER" in ours else []
+        run("cmake", "-S", HERE / "subdirectory", "-B", build, "-G", "Ninja", f"-DPIPELINE_SOURCES={ROOT}", f"-DPIPELINE_BINARIES={binaries}", *same,
+            f"-DPIPELINE_LAUNCHER={';'.join(launcher)}")
+        run("cmake", "--build", build, "--target", "sums", env={**CCACHE, **os.environ})
         self.check_pipeline(next(path for path in (build / "sums", build / "bin/sums") if path.exists()))
 
     def test_debian_packages_name_what_they_need_and_the_command_runs_from_one(self):
