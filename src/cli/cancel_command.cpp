@@ -74,7 +74,7 @@ bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, stor
   Context with_cluster(std::move(options));
   HeldLease held(with_cluster, lease);
   held.is_done();
-  drivers.update(run);
+  drivers.bring_home(run);
   const auto now = runs.find_run(run.id);
   if (!now || now->status != RunStatus::running) return true;  // at the last moment
   bury_dead_runs(context, runs, {}, run.id);

@@ -63,13 +63,24 @@ void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
   auto& elsewhere = elsewhere_of(run);
   if (!elsewhere.bucket || (!is_gone && elsewhere.asked && Clock::now() - *elsewhere.asked < news_good_for)) return;
   try {
-    context_.await(elsewhere.bucket->bring(runs_));
-    run = runs_.find_run(run.id).value_or(run);
+    bring(run, elsewhere);
     if (run.status != RunStatus::running) context_.await(elsewhere.bucket->remove());  // its end is the last that is saved
   } catch (const EnvironmentError& error) {
     if (!std::exchange(elsewhere.is_told, true)) context_.note("note: what is new of run " + run.id + " cannot be had: " + error.what());
   }
   elsewhere.asked = Clock::now();
+}
+
+void Drivers::bring(store::RunRecord& run, Elsewhere& elsewhere) {
+  context_.await(elsewhere.bucket->bring(runs_));
+  run = runs_.find_run(run.id).value_or(run);
+}
+
+void Drivers::bring_home(store::RunRecord& run) {
+  auto& elsewhere = elsewhere_of(run);
+  if (!elsewhere.bucket) return;
+  bring(run, elsewhere);
+  context_.await(elsewhere.bucket->remove());
 }
 
 Drivers::Life Drivers::ask(const store::RunRecord& run) {

@@ -21,6 +21,8 @@ class Drivers {
   store::RunRecord find_run();
   /// The run as far as it is by now. Costs nothing where its driver shares the state folder with us.
   void update(store::RunRecord& run);
+  /// Of a run that we hold the Lease of: all that a driver has saved of it elsewhere is here then, and not there any more.
+  void bring_home(store::RunRecord& run);
 
   enum class Life { lives, gone, unknown };
   /// Of a run that is recorded as running. A cluster is asked once in a few seconds, and is given up for as long if it does not answer. What the driver has
@@ -43,6 +45,7 @@ class Drivers {
   Life ask(const store::RunRecord& run);
   Elsewhere& elsewhere_of(const store::RunRecord& run);
   void bring_news(store::RunRecord& run, bool is_gone);
+  void bring(store::RunRecord& run, Elsewhere& elsewhere);
 
   Context& context_;
   store::RunStore& runs_;

@@ -155,15 +155,20 @@ ExitCode resume_command(Context& context) {
       throw EnvironmentError("it cannot be told whether run " + run.id + " goes on, which " + name_of(run.driver) + " drives: " + drivers.silence());
     throw InputError("run " + run.id + " goes on: " + name_of(run.driver) + " drives it", follow);
   }
-  if (run.status != RunStatus::running && run.status != RunStatus::interrupted)
-    throw InputError("run " + run.id + " has ended: " + std::string(to_string(run.status)),
-                     "`" + context.options().name + " run` runs what did not succeed, and what has changed");
+  const auto refuse_ended = [&] {
+    if (run.status != RunStatus::running && run.status != RunStatus::interrupted)
+      throw InputError("run " + run.id + " has ended: " + std::string(to_string(run.status)),
+                       "`" + context.options().name + " run` runs what did not succeed, and what has changed");
+  };
+  refuse_ended();
   auto options = invocation_of(runs, run.id, context.options());
   if (!options) throw InputError("it was not kept how run " + run.id + " was begun", "`" + context.options().name + " run` reuses what it has made");
   Context again(std::move(*options));
   auto detached = detached_of(runs, run.id);
   if (!detached || !run.driver.is_elsewhere()) return drive(again, run.id, detached ? &*detached : nullptr);
   HeldLease lease(again, run.driver.lease);
+  drivers.bring_home(run);
+  refuse_ended();
   const auto code = drive(again, run.id, &*detached);
   lease.is_done();
   return code;

@@ -67,6 +67,7 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
   database_.reset(database);
   if (code != SQLITE_OK) fail(database, code, file_);
   sqlite3_extended_result_codes(database, 1);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);  // one may come from a bucket
   sqlite3_busy_timeout(database, 30'000);
   // Takes effect in a database that is about to be made: room for the checksums of its pages.
   int reserved = kReservedBytes;

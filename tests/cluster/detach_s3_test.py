@@ -88,6 +88,7 @@ class DetachedThroughABucketTest(S3Bucket, detach_test.DetachedTest):
         self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
+        self.assertEqual(self.left_in_bucket(), [])
 
     def test_keys_are_the_drivers_alone(self):
         self.pipeline({"look": {"command": "env > ${outputs.seen}; sleep 2", "outputs": ["seen"]}})
