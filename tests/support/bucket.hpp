@@ -31,7 +31,8 @@ class BucketTest : public testing::Test {
     settings.region = "lab";
     return settings;
   }
-  static Task<> answer(HttpExchange& exchange, std::map<std::string, std::string>& objects) {
+  Task<> answer(HttpExchange& exchange) {
+    if (refuses) co_return co_await exchange.answer(403, "<Error><Code>AccessDenied</Code></Error>");
     const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
     std::string text;
     if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
@@ -41,8 +42,9 @@ class BucketTest : public testing::Test {
   }
 
   asio::io_context loop;
+  bool refuses = false;                        ///< Whatever it is asked.
   std::map<std::string, std::string> objects;  ///< By path: `/team/pipe/KEY`.
-  HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange, objects); }};
+  HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };
 
 }  // namespace pipeline::test
