@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <random>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/terminal.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -34,32 +36,19 @@ EnvironmentError no_sense(const std::string& key) { return EnvironmentError("the
 
 /// A piece of a file; shorter where the file is.
 std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t size) {
-  const Descriptor open(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  std::ifstream open(file, std::ios::binary);
   if (!open) throw system_error("cannot read " + file.string(), errno);
   std::string bytes(size, '\0');
-  std::size_t done = 0;
-  while (done < size) {
-    const auto count = ::pread(open.get(), bytes.data() + done, size - done, static_cast<off_t>(offset + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw system_error("cannot read " + file.string(), errno);
-    if (count == 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  bytes.resize(done);
+  open.seekg(static_cast<std::streamoff>(offset)).read(bytes.data(), static_cast<std::streamsize>(size));
+  bytes.resize(static_cast<std::size_t>(open.gcount()));
   return bytes;
 }
 
 void write_piece(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
   make_folders(file.parent_path());
   const Descriptor open(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!open) throw system_error("cannot write " + file.string(), errno);
-  while (!bytes.empty()) {
-    const auto count = ::pwrite(open.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw system_error("cannot write " + file.string(), errno);
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
-  }
+  const bool is_there = open && ::lseek(open.get(), static_cast<off_t>(offset), SEEK_SET) >= 0;
+  if (const int error = is_there ? write_all(open.get(), bytes) : errno) throw system_error("cannot write " + file.string(), error);
 }
 
 }  // namespace

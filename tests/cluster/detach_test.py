@@ -75,6 +75,35 @@ class DetachedTest(NamespaceTest):
         self.assert_nothing_left()
 
 
+class StopsAnywhere:
+    """Put before a DetachedTest: what holds wherever the run is kept."""
+
+    def test_cancelled_from_outside_it_leaves_nothing(self):
+        self.write_chain(3, 30)
+        self.detached()
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+        result = self.pipe("cancel", "latest", timeout=90)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("interrupted (stopped)", result.out)
+        self.assertEqual(set(self.steps().values()), {"cancelled"})
+        self.assert_nothing_in_the_cluster()
+
+    def test_where_the_job_is_gone_the_terminal_goes_on_with_the_run(self):
+        steps = self.write_chain(3, 4)
+        event = self.detached()
+        wait_until(lambda: self.steps()["s1"] == "running", "s1 running")
+        refused = self.pipe("resume")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn(f"goes on: the Job {event['driver']['job']} in the namespace {self.namespace} drives it", refused.err)
+        self.in_namespace("delete", "job", event["driver"]["job"])
+        self.assertIn("died", self.pipe("runs").out)
+        resumed = self.pipe("resume", "--output", "json")
+        self.assertEqual(resumed.code, 0, resumed)
+        self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+
+
 @needs_cluster
 @needs_test_bed
 class GoesOnTest(DetachedTest):
@@ -191,17 +220,7 @@ class ProgramTest(DetachedTest):
 
 @needs_cluster
 @needs_test_bed
-class StopsTest(DetachedTest):
-    def test_cancelled_from_outside_it_leaves_nothing(self):
-        self.write_chain(3, 30)
-        self.detached()
-        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
-        result = self.pipe("cancel", "latest", timeout=90)
-        self.assertEqual(result.code, 0, result)
-        self.assertIn("interrupted (stopped)", result.out)
-        self.assertEqual(set(self.steps().values()), {"cancelled"})
-        self.assert_nothing_in_the_cluster()
-
+class StopsTest(StopsAnywhere, DetachedTest):
     def test_cancelled_while_its_driver_is_lost_it_leaves_nothing(self):
         self.write_chain(3, 60)
         self.detached()
@@ -211,21 +230,6 @@ class StopsTest(DetachedTest):
         result = self.pipe("cancel", "latest", "--now", timeout=120)
         self.assertEqual(result.code, 0, result)
         self.assertEqual(self.status(), "interrupted")
-        self.assert_nothing_in_the_cluster()
-
-    def test_where_the_job_is_gone_the_terminal_goes_on_with_the_run(self):
-        steps = self.write_chain(3, 4)
-        event = self.detached()
-        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
-        refused = self.pipe("resume")
-        self.assertEqual(refused.code, 2, refused)
-        self.assertIn(f"goes on: the Job {event['driver']['job']} in the namespace {self.namespace} drives it", refused.err)
-        self.in_namespace("delete", "job", event["driver"]["job"])
-        self.assertIn("died", self.pipe("runs").out)
-        resumed = self.pipe("resume", "--output", "json")
-        self.assertEqual(resumed.code, 0, resumed)
-        self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
-        self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
 
     def test_a_second_driver_waits(self):
