@@ -12,9 +12,8 @@ constexpr const char* authorities_file = "authorities.pem";
 }  // namespace
 
 ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here) {
-  auto settings = here.bucket().settings();  // with the caller's variables
+  auto settings = here.bucket().settings();
   if (!settings.pod_endpoint.empty()) settings.endpoint = settings.pod_endpoint;
-  if (settings.region.empty()) settings.region = s3::CredentialSource(settings.aws_profile).region();
   settings.aws_profile.clear();
   if (!settings.certificate_authority.empty()) settings.certificate_authority = std::filesystem::path(state_of_driver) / authorities_file;
   return settings;
@@ -24,14 +23,13 @@ StringMap variables_of_bucket(Context& context, s3::Artifacts& here) {
   StringMap all;
   all[settings_variable] = to_json(bucket_of_driver(here)).dump();
   if (const auto& file = here.settings().certificate_authority; !file.empty()) all[authorities_variable] = read_file(file);
-  s3::CredentialSource source(here.settings().aws_profile);
-  const auto found = context.await(source.find());
+  const auto found = context.await(here.bucket().keys());
   all["AWS_ACCESS_KEY_ID"] = found.keys.id;
   all["AWS_SECRET_ACCESS_KEY"] = found.keys.secret;
   if (!found.keys.session_token.empty()) all["AWS_SESSION_TOKEN"] = found.keys.session_token;
   if (found.runs_out)
     context.note("note: the keys of the artifact store, from " + found.origin + ", are good until " +
-                 format_time(std::chrono::time_point_cast<WallTime::duration>(*found.runs_out)) + ": the driver has them no longer");
+                 format_time(std::chrono::time_point_cast<WallTime::duration>(*found.runs_out)) + ": the driver gets no others");
   return all;
 }
 

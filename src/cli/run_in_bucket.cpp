@@ -205,10 +205,9 @@ Task<> RunInBucket::bring(store::RunStore& runs) {
     brought_ = json::parse(*text, nullptr, false).get<std::map<std::string, std::size_t>>();
   co_await bring_logs(runs, *head);
   store::RunStore found(fetched.path());
-  runs.transaction([&] { runs.put_blob(brought_kind, run_, json(brought_).dump()); });
+  runs.put_blob(brought_kind, run_, json(brought_).dump());
   runs.take_run(found, run_);
   runs.put_blob(saved_kind, run_, found.get_blob(saved_kind, run_).value_or(""));
-  head_ = *head;
 }
 
 Task<> RunInBucket::remove() {

@@ -5,6 +5,7 @@
 #include "cli/bucket_results.hpp"
 #include "cli/invocation.hpp"
 #include "core/file.hpp"
+#include "engine/sharing.hpp"
 
 namespace pipeline::cli {
 
@@ -31,10 +32,9 @@ void RunOutputs::bring(const store::StepRecord& step, const store::OutputRecord&
   const auto found = std::ranges::find_if(result->outputs, [&](const engine::SharedOutput& each) { return each.record.digest == output.digest; });
   if (found == result->outputs.end()) throw lost;
   const TemporaryFolder folder(state_);
+  asio::thread_pool pool(1);
   CancelSource nobody_stops;
-  context_.await(shared_->fetch(*found, folder.path() / output.file_name, nobody_stops));
-  if (context_.artifacts().take(folder.path() / output.file_name).digest != output.digest)
-    throw EnvironmentError("the output '" + step.name + "." + output.name + "' in " + shared_->name() + " is damaged");
+  context_.await(engine::bring(*shared_, *found, context_.artifacts(), folder.path() / output.file_name, pool, nobody_stops));
 }
 
 }  // namespace pipeline::cli

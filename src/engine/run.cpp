@@ -86,7 +86,7 @@ class Run {
   void start(StepIndex i, std::optional<StepKey> key, Environment environment);
   Task<> run_step(StepIndex i, std::optional<StepKey> key);
   Task<AttemptOutcome> try_once(StepIndex i, const std::string& key, Try which, GpuReservation gpus);
-  std::optional<store::CacheEntry> reusable(const StepSpec& step, const std::string& key);
+  std::optional<store::CacheEntry> reusable(StepIndex i, const std::string& key);
   bool shares(StepIndex i) const;
   bool may_reuse(StepIndex i) const;
   bool asks_others(StepIndex i) const;
@@ -187,7 +187,7 @@ Task<bool> Run::has_all_results() {
       const auto environment = co_await orchestrator_.environment(spec(i));
       if (environment.id.empty()) co_return false;
       const auto key = decisions_.key(spec(i), environment.id, outputs_of());
-      auto entry = reusable(spec(i), key.key);
+      auto entry = reusable(i, key.key);
       if (!entry) co_return false;
       states_[i].outputs = std::move(entry->outputs);
     }
@@ -292,7 +292,7 @@ Task<> Run::sweep() {
       auto environment = co_await orchestrator_.environment(spec(*i));
       std::optional<StepKey> key;
       if (!environment.id.empty()) key = decisions_.key(spec(*i), environment.id, outputs_of());
-      if (auto entry = key ? reusable(spec(*i), key->key) : std::nullopt) {
+      if (auto entry = key ? reusable(*i, key->key) : std::nullopt) {
         states_[*i].environment = std::move(environment);
         hits.push_back(reuse(*i, std::move(*entry)));
       } else {
@@ -376,7 +376,7 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
     co_await prepared(i);
     if (!key) {
       key = decisions_.key(step, states_[i].environment.id, outputs_of());
-      if (auto entry = reusable(step, key->key)) {
+      if (auto entry = reusable(i, key->key)) {
         const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
         journal_.reused(hit);
         co_return;
@@ -463,11 +463,10 @@ Task<AttemptOutcome> Run::try_once(StepIndex i, const std::string& key, Try whic
 }
 
 /// What it has made itself, a run that goes on always takes.
-std::optional<store::CacheEntry> Run::reusable(const StepSpec& step, const std::string& key) {
-  const bool may = options_.use_cache && step.cache;
-  if (!may && !options_.resume) return std::nullopt;
+std::optional<store::CacheEntry> Run::reusable(StepIndex i, const std::string& key) {
+  if (!may_reuse(i) && !options_.resume) return std::nullopt;
   auto entry = decisions_.success_of(key);
-  if (entry && !may && entry->run != journal_.run_id()) entry.reset();
+  if (entry && !may_reuse(i) && entry->run != journal_.run_id()) entry.reset();
   return entry;
 }
 

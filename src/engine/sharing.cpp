@@ -40,6 +40,15 @@ store::CacheEntry entry_of(const SharedResults& from, const StepSpec& step, cons
   return entry;
 }
 
+Task<> bring(SharedResults& from, const SharedOutput& output, store::ArtifactStore& artifacts, std::filesystem::path path, asio::thread_pool& pool,
+             CancelSource& cancel) {
+  co_await from.fetch(output, path, cancel);
+  const auto stored = co_await on_pool(pool, [&] { return artifacts.take(path); });
+  if (stored.digest == output.record.digest) co_return;
+  from.distrust(output);
+  throw DamagedResult("the output '" + output.record.name + "' in " + from.name() + " is damaged: its SHA-256 is not the one of its record");
+}
+
 Task<> inquire(SharedResults& from, std::vector<Inquiry>& inquiries) {
   const auto executor = co_await asio::this_coro::executor;
   std::size_t next = 0, open = std::min<std::size_t>(most_inquiries, inquiries.size());
@@ -84,24 +93,19 @@ Task<std::optional<store::CacheEntry>> Sharing::brought(const StepSpec& step, st
   if (is_own) found.run = run_;
   for (const auto& output : result->outputs) {
     const bool is_wanted = std::ranges::find(found.outputs, output.record.name, &store::OutputRecord::name) != found.outputs.end();
-    if (is_wanted && !artifacts_.looks_whole(output.record.digest)) co_await fetch(step, output);
+    if (!is_wanted || artifacts_.looks_whole(output.record.digest)) continue;
+    const auto path = staging_ / (step.name + "." + output.record.name);
+    make_folders(staging_);
+    remove_tree(path);
+    co_await engine::bring(results_, output, artifacts_, path, pool_, user_);
   }
+  brought_.insert(found.key);
   entry = std::move(found);
   co_return entry;
 }
 
-Task<> Sharing::fetch(const StepSpec& step, const SharedOutput& output) {
-  const auto path = staging_ / (step.name + "." + output.record.name);
-  make_folders(staging_);
-  remove_tree(path);
-  co_await results_.fetch(output, path, user_);
-  const auto stored = co_await on_pool(pool_, [&] { return artifacts_.take(path); });
-  if (stored.digest == output.record.digest) co_return;
-  results_.distrust(output);
-  throw DamagedResult("the output '" + output.record.name + "' in " + results_.name() + " is damaged: its SHA-256 is not the one of its record");
-}
-
 Task<> Sharing::publish(store::CacheEntry entry) {
+  if (brought_.contains(entry.key)) co_return;
   const auto step = entry.step;
   co_await sending_.acquire(++turn_);
   std::string why = why_not_;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ namespace pipeline::engine {
 
 /// The result as a success of this machine's, its run called `s3://team/pipe, run 7f3a`. Throws DamagedResult if it is none of this step.
 store::CacheEntry entry_of(const SharedResults& from, const StepSpec& step, const std::string& key, const SharedResult& result);
+
+/// Makes the output one of this machine's, on its way in `path`, where nothing is. Throws DamagedResult if it is not what the record says.
+Task<> bring(SharedResults& from, const SharedOutput& output, store::ArtifactStore& artifacts, std::filesystem::path path, asio::thread_pool& pool,
+             CancelSource& cancel);
 
 /// A step that this machine has no result of, and what others have.
 struct Inquiry {
@@ -49,7 +54,6 @@ class Sharing {
 
  private:
   Task<std::optional<store::CacheEntry>> brought(const StepSpec& step, std::string key, bool only_own);
-  Task<> fetch(const StepSpec& step, const SharedOutput& output);
   bool is_stopped() const { return user_.level() != StopLevel::none; }
 
   SharedResults& results_;
@@ -62,6 +66,7 @@ class Sharing {
   Slots asking_{16}, sending_{4};
   std::size_t turn_ = 0;                 ///< Those who wait go in the order in which they came.
   bool asks_ = true;                     ///< False once the store has failed to answer.
+  std::set<std::string> brought_;        ///< Keys: the store has their results.
   std::vector<std::string> not_shared_;  ///< Steps.
   std::string why_not_;                  ///< What the first of them met: it is not tried again for the others.
 };

@@ -36,6 +36,15 @@ std::string quoted_tag(std::string tag) {
   return text;
 }
 
+/// With what the environment or ~/.aws says where they say nothing.
+ArtifactStoreSettings completed(ArtifactStoreSettings settings) {
+  for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
+    if (settings.endpoint.empty()) settings.endpoint = variable(name);
+  if (settings.region.empty()) settings.region = CredentialSource(settings.aws_profile).region();
+  if (settings.region.empty()) settings.region = "us-east-1";
+  return settings;
+}
+
 }  // namespace
 
 Body body_of(std::string text) {
@@ -70,28 +79,18 @@ struct Bucket::Call {
 
 Bucket::Bucket(asio::io_context& loop, ArtifactStoreSettings settings, Patience patience)
     : loop_(loop),
-      settings_(std::move(settings)),
+      settings_(completed(std::move(settings))),
       patience_(patience),
       source_(settings_.aws_profile),
-      region_([this] {
-        auto region = settings_.region.empty() ? source_.region() : settings_.region;
-        return region.empty() ? std::string("us-east-1") : region;
-      }()),
-      address_(
-          [this] {
-            if (settings_.endpoint.empty())
-              for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
-                if (settings_.endpoint.empty()) settings_.endpoint = variable(name);
-            return settings_.endpoint;
-          }(),
-          settings_.bucket, region_, settings_.path_style),
-      pod_address_(settings_.pod_endpoint.empty() ? settings_.endpoint : settings_.pod_endpoint, settings_.bucket, region_, settings_.path_style),
+      address_(settings_.endpoint, settings_.bucket, settings_.region, settings_.path_style),
+      pod_address_(settings_.pod_endpoint.empty() ? settings_.endpoint : settings_.pod_endpoint, settings_.bucket, settings_.region,
+                   settings_.path_style),
       http_(loop) {
   if (!settings_.certificate_authority.empty()) ca_ = read_file(settings_.certificate_authority);
 }
 Bucket::~Bucket() = default;
 
-Where Bucket::where() const { return {settings_.bucket, address_.origin(), region_, origin_of_keys_}; }
+Where Bucket::where() const { return {settings_.bucket, address_.origin(), settings_.region, origin_of_keys_}; }
 
 Task<FoundKeys> Bucket::keys() {
   auto found = co_await source_.find();
@@ -108,7 +107,7 @@ Task<net::Response> Bucket::try_once(Call& call) {
   to_sign.query = call.query;
   to_sign.headers = call.headers;
   to_sign.payload = call.payload.empty() ? sha256(call.text).hex() : call.payload;
-  const Scope scope{region_, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  const Scope scope{settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   net::Request request;
   request.method = call.method;
   request.url = address_.origin() + net::url_encode(to_sign.path, "/") + (call.query.empty() ? "" : "?" + query_text(call.query));
@@ -364,7 +363,7 @@ Task<std::string> Bucket::presigned(std::string method, std::string key, Query q
   to_sign.host = pod_address_.host();
   to_sign.path = pod_address_.path(settings_.prefix + key);
   to_sign.query = std::move(query);
-  const Scope scope{region_, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  const Scope scope{settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   co_return pod_address_.origin() + net::url_encode(to_sign.path, "/") + "?" + presign(to_sign, found.keys, scope, pod_lifetime);
 }
 

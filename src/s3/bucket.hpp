@@ -40,7 +40,10 @@ class Bucket {
   Bucket(asio::io_context& loop, ArtifactStoreSettings settings, Patience patience = {});
   ~Bucket();
 
+  /// With what the environment or ~/.aws says where they say nothing: endpoint and region.
   const ArtifactStoreSettings& settings() const { return settings_; }
+  /// Those that it uses. Throws as CredentialSource::find().
+  Task<FoundKeys> keys();
 
   /// Writes, reads and removes a small object. Throws EnvironmentError that says what is missing, and of whom.
   Task<> probe();
@@ -80,7 +83,6 @@ class Bucket {
   Task<net::Response> try_once(Call& call);
   Task<std::string> put_part(std::string key, Query query, const Body& body, std::uint64_t offset, std::uint64_t size, CancelSource* cancel);
   Task<> pause(unsigned tries, const std::string& why, CancelSource* cancel);
-  Task<FoundKeys> keys();
   EnvironmentError unreachable(const std::string& what, const net::TransportError& error) const;
   Where where() const;
 
@@ -88,7 +90,6 @@ class Bucket {
   ArtifactStoreSettings settings_;
   Patience patience_;
   CredentialSource source_;
-  std::string region_;
   Address address_, pod_address_;
   std::string origin_of_keys_;
   std::string ca_;  ///< Read once.

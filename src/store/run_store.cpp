@@ -43,6 +43,10 @@ constexpr const char* migrations[] = {"ALTER TABLE attempts ADD COLUMN gpus TEXT
   "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, took, driver_pid, driver_started, same_as, steps, " \
   "cached, failed"
 #define STEP_COLUMNS "run, name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs"
+#define STEP_CHANGES                                                                                                                           \
+  "status = excluded.status, key = excluded.key, reused_from = excluded.reused_from, started = excluded.started, ended = excluded.ended, "     \
+  "took = excluded.took, attempts = excluded.attempts, image = excluded.image, message = excluded.message, parameters = excluded.parameters, " \
+  "outputs = excluded.outputs"
 #define ATTEMPT_COLUMNS "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus"
 
 std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
@@ -227,13 +231,10 @@ void RunStore::finish_run(const RunRecord& run) {
 void RunStore::put_step(const StepRecord& step) {
   const auto outputs = write_outputs(step.outputs);
   self_->database
-      .prepare(
-          "INSERT INTO steps (" STEP_COLUMNS
-          ")"
-          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
-          " ON CONFLICT (run, name) DO UPDATE SET status = ?3, key = ?4, reused_from = ?5, started = ?6, ended = ?7, took = ?8, attempts = ?9, image "
-          "= ?10,"
-          " message = ?11, parameters = ?12, outputs = ?13")
+      .prepare("INSERT INTO steps (" STEP_COLUMNS
+               ")"
+               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+               " ON CONFLICT (run, name) DO UPDATE SET " STEP_CHANGES)
       .bind(step.run, step.name, static_cast<int>(step.status), step.key, step.reused_from, to_integer(step.started), to_integer(step.ended),
             step.took.count(), step.attempts, step.image, step.message, step.parameters, outputs)
       .run();
@@ -414,10 +415,7 @@ void RunStore::take_run(const RunStore& from, const std::string& run) {
            " ended = excluded.ended, took = excluded.took, same_as = excluded.same_as, steps = excluded.steps, cached = excluded.cached, failed = "
            "excluded.failed");
       take("INSERT INTO steps (" STEP_COLUMNS ") SELECT " STEP_COLUMNS
-           " FROM other.steps WHERE run = ?1 ORDER BY id ON CONFLICT (run, name) DO UPDATE SET status = excluded.status, key = excluded.key, "
-           "reused_from = "
-           "excluded.reused_from, started = excluded.started, ended = excluded.ended, took = excluded.took, attempts = excluded.attempts, image = "
-           "excluded.image, message = excluded.message, parameters = excluded.parameters, outputs = excluded.outputs");
+           " FROM other.steps WHERE run = ?1 ORDER BY id ON CONFLICT (run, name) DO UPDATE SET " STEP_CHANGES);
       take("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS ") SELECT " ATTEMPT_COLUMNS " FROM other.attempts WHERE run = ?1");
       take("INSERT OR IGNORE INTO blobs (kind, key, value) SELECT kind, key, value FROM other.blobs WHERE key = ?1");
     });
