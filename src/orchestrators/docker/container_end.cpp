@@ -78,6 +78,8 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
   } else if (end.exit_code == 126) {
     failure.hints.push_back("126 is a shell's \"not executable\"");
   }
+  if (end.exit_code == 137 && attempt.step.settings.resources.memory)
+    failure.hints.push_back("if that was for memory (" + memory_limit(attempt) + "), the engine did not notice: raise `resources.memory`");
   if (end.oom_killed)
     failure.hints.push_back("the kernel killed one of its processes for memory (" + memory_limit(attempt) + "): raise `resources.memory`");
   if (const auto trouble = docker::gpu_trouble_in_log(end.last_output, !attempt.gpus.empty())) {

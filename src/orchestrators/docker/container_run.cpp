@@ -7,6 +7,7 @@
 #include "net/companion.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/file_copy.hpp"
+#include "orchestrators/memory_kills.hpp"
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
 
@@ -50,7 +51,7 @@ class ContainerRun {
   Task<> quietly(Task<> task);
   Task<> watch(net::Companion& output, net::Companion& end);
   Task<> drain(net::Companion& output);
-  Task<ContainerEnd> look_at_end();
+  Task<bool> killed_for_memory();
   Task<std::optional<Failure>> judge(const std::string& image);
   void be_patient();
   void heard() {
@@ -77,6 +78,7 @@ class ContainerRun {
   bool hangs_ = false;  ///< The preflight does.
   std::size_t received_ = 0;
   StopLevel stopping_ = StopLevel::none;
+  const MemoryKills kills_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which may run after this object is gone
 };
 
@@ -141,19 +143,19 @@ Task<> ContainerRun::drain(net::Companion& output) {
   }
 }
 
-Task<ContainerEnd> ContainerRun::look_at_end() {
-  ContainerEnd end{exit_code_, false, first_errors_, last_output_};
-  if (exit_code_ == 0) co_return end;
-  auto state = co_await engine_.inspect_container(id_);
-  // The news of the kill can come after that of the end, on a busy machine by a second.
+/// On a busy machine the engine's news of the kill comes after that of the end, by a second, or never. Our own kernel has counted it, if it was ours.
+Task<bool> ContainerRun::killed_for_memory() {
+  const bool killed = exit_code_ == 137 && stopping_ == StopLevel::none;
+  const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
   const auto until = std::chrono::steady_clock::now() + (attempt_.step.settings.resources.memory ? latest_news : latest_news / 10);
-  while (exit_code_ == 137 && !state.oom_killed && stopping_ == StopLevel::none && std::chrono::steady_clock::now() < until) {
+  while (true) {
+    const auto state = co_await engine_.inspect_container(id_);
+    if (state.oom_killed || !killed) co_return state.oom_killed;
+    if (own_kernel && kills_.any()) co_return true;
+    if (std::chrono::steady_clock::now() >= until) co_return false;
     asio::steady_timer pause(executor_, std::chrono::milliseconds(100));
     co_await pause.async_wait(asio::use_awaitable);
-    state = co_await engine_.inspect_container(id_);
   }
-  end.oom_killed = state.oom_killed;
-  co_return end;
 }
 
 void ContainerRun::be_patient() {
@@ -170,7 +172,9 @@ Task<std::optional<Failure>> ContainerRun::judge(const std::string& image) {
   if (stopping_ != StopLevel::none) co_return stopping_ == StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed() : was_stopped();
   if (gate_ && !gate_->open() && exit_code_ == gate_closed)
     if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, Sight::its_own)) co_return failure;
-  const auto end = co_await look_at_end();
+  if (exit_code_ == 0) co_return std::nullopt;
+  const bool for_memory = co_await killed_for_memory();
+  const ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
   co_return failure_of(end, attempt_, image);
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "orchestrators/memory_kills.hpp"
 
 namespace pipeline::local {
 namespace {
@@ -28,15 +29,6 @@ bool has_word(const std::string& text, const std::string& word) {
   for (std::string each; in >> each;)
     if (each == word) return true;
   return false;
-}
-
-/// The number after `name` in a file of `NAME NUMBER` lines.
-std::optional<std::uint64_t> counter(const fs::path& file, const std::string& name) {
-  std::ifstream in(file);
-  std::uint64_t value;
-  for (std::string each; in >> each >> value;)
-    if (each == name) return value;
-  return {};
 }
 
 void set(const fs::path& file, const std::string& value) {
@@ -136,9 +128,7 @@ std::vector<int> LimitGroup::members() const {
 }
 
 bool LimitGroup::out_of_memory() const {
-  return !memory_.empty() && counter(memory_ / (unified_ ? "memory.events" : "memory.oom_control"), "oom_kill").value_or(0) > 0;
+  return !memory_.empty() && read_counter(memory_ / (unified_ ? "memory.events" : "memory.oom_control"), "oom_kill").value_or(0) > 0;
 }
-
-std::optional<std::uint64_t> out_of_memory_kills() { return counter("/proc/vmstat", "oom_kill"); }
 
 }  // namespace pipeline::local

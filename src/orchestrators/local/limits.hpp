@@ -45,7 +45,4 @@ class LimitGroup {
   std::vector<Descriptor> members_;
 };
 
-/// How many processes this machine has killed since its start because memory ran out, if it says.
-std::optional<std::uint64_t> out_of_memory_kills();
-
 }  // namespace pipeline::local

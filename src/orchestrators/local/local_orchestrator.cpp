@@ -11,6 +11,7 @@
 #include "docker/gpu_errors.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/local/workspace.hpp"
+#include "orchestrators/memory_kills.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::local {
@@ -287,8 +288,8 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
     result.failure = co_await look_at_gpus(attempt, process.environment, guardian_);
     if (result.failure) co_return result;
   }
-  if (!kills_) kills_ = out_of_memory_kills().value_or(0);
 
+  const MemoryKills kills;
   std::string last_output;
   auto end = co_await run_process(process, guardian_, attempt.cancel, [&](Stream stream, std::string_view bytes) {
     last_output += bytes;
@@ -296,11 +297,8 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
     attempt.log.write(stream, bytes);
   });
   if (end.pipe_held) kill_strays(attempt);
-  bool out_of_memory = limits && limits->out_of_memory();
-  if (!end.exited && end.code == SIGKILL && !end.start_error && !end.stopped) {
-    auto now = out_of_memory_kills().value_or(0);
-    out_of_memory |= now > std::exchange(kills_, now).value_or(now);
-  }
+  const bool killed = !end.exited && end.code == SIGKILL && !end.start_error && !end.stopped;
+  const bool out_of_memory = (limits && limits->out_of_memory()) || (killed && kills.any());
   if (end.exited && !end.start_error) result.exit_code = end.code;
   result.failure = failure_of(end, out_of_memory, step);
   if (result.failure && result.failure->kind != FailureKind::cancelled)

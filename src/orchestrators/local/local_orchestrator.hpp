@@ -45,7 +45,6 @@ class LocalOrchestrator : public Orchestrator {
   std::optional<asio::thread_pool> pool_;     ///< For copies of much code; started when there is some.
   std::map<std::string, Programs> programs_;  ///< By PATH.
   std::unordered_map<std::string, Surroundings> known_;
-  std::optional<std::uint64_t> kills_;  ///< The machine's count of kills for memory when last asked.
 };
 
 /// Those of the caller's variables that a step gets: what says who and where the user is, which language and time zone they use, and how the network

@@ -206,6 +206,8 @@ TEST_F(ContainerSpec, ends_are_put_into_words) {
   EXPECT_EQ(end(1, false), std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 1");
   EXPECT_EQ(end(137, true), std::string(to_string(FailureKind::out_of_memory)) + ": was killed because it used too much memory (its limit is 1 GiB)");
   EXPECT_EQ(end(137, false), std::string(to_string(FailureKind::signal)) + ": was killed by SIGKILL (exit code 137)");
+  EXPECT_EQ(failure_of({137, false, ""}, attempt(), "img")->hints.at(0),
+            "if that was for memory (its limit is 1 GiB), the engine did not notice: raise `resources.memory`");
   EXPECT_EQ(end(1, true), std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 1");
   EXPECT_NE(failure_of({1, true, ""}, attempt(), "img")->hints.at(0).find("killed one of its processes for memory"), std::string::npos);
   EXPECT_EQ(end(255, false), std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 255");
