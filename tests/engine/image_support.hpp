@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -83,10 +84,21 @@ class ImageTest : public testing::Test {
     return spec;
   }
 
-  /// A builder of a run of its own.
+  /// By a builder of a run of its own. A build that fails is told with all that it printed.
   ImageStatus ensure(const StepSpec& spec) {
+    try {
+      return build(spec);
+    } catch (const BuildError& error) { throw std::runtime_error(whole(error) + events.text()); }
+  }
+  ImageStatus build(const StepSpec& spec) {
     ImageBuilder builder(loop, *engine, options);
     return wait(builder.ensure(spec, events, cancel));
+  }
+  static std::string whole(const BuildError& error) {
+    std::string text = std::string(error.what()) + "\n";
+    for (auto& line : error.details()) text += "| " + line + "\n";
+    for (auto& line : error.advice()) text += "= " + line + "\n";
+    return text;
   }
   ImageStatus status(const StepSpec& spec) {
     ImageBuilder builder(loop, *engine, options);
@@ -109,13 +121,8 @@ class ImageTest : public testing::Test {
 
   std::string failure_of(const StepSpec& spec) {
     try {
-      ensure(spec);
-    } catch (const BuildError& error) {
-      std::string text = std::string(error.what()) + "\n";
-      for (auto& line : error.details()) text += "| " + line + "\n";
-      for (auto& line : error.advice()) text += "= " + line + "\n";
-      return text;
-    }
+      build(spec);
+    } catch (const BuildError& error) { return whole(error); }
     return "built";
   }
 
