@@ -1,5 +1,6 @@
 #include "orchestrators/memory_kills.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -14,8 +15,17 @@ std::optional<std::uint64_t> read_counter(const std::filesystem::path& file, std
   return {};
 }
 
-MemoryKills::MemoryKills(std::filesystem::path counters) : counters_(std::move(counters)), before_(read_counter(counters_, "oom_kill")) {}
+MemoryKills::Account MemoryKills::taken_by_this_process = 0;
 
-bool MemoryKills::any() const { return before_ && read_counter(counters_, "oom_kill").value_or(0) > *before_; }
+MemoryKills::MemoryKills(std::filesystem::path counters, Account& taken)
+    : counters_(std::move(counters)), taken_(taken), before_(read_counter(counters_, "oom_kill")) {}
+
+bool MemoryKills::take() const {
+  if (!before_) return false;
+  const auto now = read_counter(counters_, "oom_kill").value_or(0);
+  for (auto taken = taken_.load(); now > std::max(taken, *before_);)
+    if (taken_.compare_exchange_weak(taken, std::max(taken, *before_) + 1)) return true;
+  return false;
+}
 
 }  // namespace pipeline

@@ -143,15 +143,18 @@ Task<> ContainerRun::drain(net::Companion& output) {
   }
 }
 
-/// On a busy machine the engine's news of the kill comes after that of the end, by a second, or never. Our own kernel has counted it, if it was ours.
+/// On a busy machine the engine's news of the kill comes after that of the end, by a second, or never. Our own kernel has counted it, if it was ours; only a
+/// step with a limit takes that for its own, as the kill may be another's.
 Task<bool> ContainerRun::killed_for_memory() {
   const bool killed = exit_code_ == 137 && stopping_ == StopLevel::none;
+  const bool limited = attempt_.step.settings.resources.memory.has_value();
   const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
-  const auto until = std::chrono::steady_clock::now() + (attempt_.step.settings.resources.memory ? latest_news : latest_news / 10);
+  const auto until = std::chrono::steady_clock::now() + (limited ? latest_news : latest_news / 10);
   while (true) {
     const auto state = co_await engine_.inspect_container(id_);
+    if (state.oom_killed && own_kernel) kills_.take();
     if (state.oom_killed || !killed) co_return state.oom_killed;
-    if (own_kernel && kills_.any()) co_return true;
+    if (limited && own_kernel && kills_.take()) co_return true;
     if (std::chrono::steady_clock::now() >= until) co_return false;
     asio::steady_timer pause(executor_, std::chrono::milliseconds(100));
     co_await pause.async_wait(asio::use_awaitable);

@@ -298,7 +298,8 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
   });
   if (end.pipe_held) kill_strays(attempt);
   const bool killed = !end.exited && end.code == SIGKILL && !end.start_error && !end.stopped;
-  const bool out_of_memory = (limits && limits->out_of_memory()) || (killed && kills.any());
+  bool out_of_memory = limits && limits->out_of_memory();
+  if (out_of_memory || killed) out_of_memory |= kills.take();
   if (end.exited && !end.start_error) result.exit_code = end.code;
   result.failure = failure_of(end, out_of_memory, step);
   if (result.failure && result.failure->kind != FailureKind::cancelled)

@@ -7,29 +7,54 @@
 namespace pipeline {
 namespace {
 
-TEST(MemoryKills, seen_are_those_since_it_was_made) {
+class MemoryKillsTest : public ::testing::Test {
+ protected:
+  void kernel_says(const std::string& text) { write_file_atomically(counters, text); }
+  MemoryKills kills() { return MemoryKills(counters, taken); }
+
   TemporaryFolder folder;
-  const auto counters = folder.path() / "vmstat";
-  write_file_atomically(counters, "nr_free_pages 9\noom_kill 4\nnuma_hit 7\n");
-  const MemoryKills kills(counters);
-  EXPECT_FALSE(kills.any());
-  write_file_atomically(counters, "nr_free_pages 11\noom_kill 4\nnuma_hit 8\n");
-  EXPECT_FALSE(kills.any());
-  write_file_atomically(counters, "nr_free_pages 10\noom_kill 5\nnuma_hit 8\n");
-  EXPECT_TRUE(kills.any());
-  EXPECT_TRUE(kills.any()) << "asking does not use them up: two steps may have been killed at once";
-  EXPECT_FALSE(MemoryKills(counters).any());
+  const std::filesystem::path counters = folder.path() / "vmstat";
+  MemoryKills::Account taken = 0;
+};
+
+TEST_F(MemoryKillsTest, those_before_it_was_made_are_not_its_own) {
+  kernel_says("nr_free_pages 9\noom_kill 4\nnuma_hit 7\n");
+  const auto attempt = kills();
+  EXPECT_FALSE(attempt.take());
+  kernel_says("nr_free_pages 11\noom_kill 4\nnuma_hit 8\n");
+  EXPECT_FALSE(attempt.take());
+  kernel_says("nr_free_pages 10\noom_kill 5\nnuma_hit 8\n");
+  EXPECT_TRUE(attempt.take());
 }
 
-TEST(MemoryKills, a_kernel_that_does_not_count_is_no_evidence) {
-  TemporaryFolder folder;
-  const auto counters = folder.path() / "vmstat";
-  const MemoryKills missing(counters);
-  write_file_atomically(counters, "nr_free_pages 9\n");
-  const MemoryKills uncounted(counters);
-  write_file_atomically(counters, "oom_kill 5\n");
-  EXPECT_FALSE(missing.any());
-  EXPECT_FALSE(uncounted.any());
+TEST_F(MemoryKillsTest, each_is_taken_once) {
+  kernel_says("oom_kill 4\n");
+  const auto one = kills(), two = kills(), other = kills();
+  kernel_says("oom_kill 6\n");
+  EXPECT_TRUE(one.take());
+  EXPECT_TRUE(two.take()) << "two were killed at once";
+  EXPECT_FALSE(other.take()) << "what else died by SIGKILL, died of something else";
+  EXPECT_FALSE(kills().take());
+}
+
+TEST_F(MemoryKillsTest, what_nobody_took_is_not_kept_for_later) {
+  kernel_says("oom_kill 4\n");
+  const auto early = kills();
+  kernel_says("oom_kill 9\n");  // other people's
+  const auto late = kills();
+  EXPECT_FALSE(late.take());
+  kernel_says("oom_kill 10\n");
+  EXPECT_TRUE(late.take());
+  EXPECT_FALSE(early.take());
+}
+
+TEST_F(MemoryKillsTest, a_kernel_that_does_not_count_is_no_evidence) {
+  const auto missing = kills();
+  kernel_says("nr_free_pages 9\n");
+  const auto uncounted = kills();
+  kernel_says("oom_kill 5\n");
+  EXPECT_FALSE(missing.take());
+  EXPECT_FALSE(uncounted.take());
 }
 
 }  // namespace
