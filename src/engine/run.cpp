@@ -15,8 +15,8 @@
 #include "engine/journal.hpp"
 #include "engine/memo.hpp"
 #include "engine/refusal.hpp"
+#include "engine/results.hpp"
 #include "engine/retries.hpp"
-#include "engine/sharing.hpp"
 #include "engine/waiting.hpp"
 
 namespace pipeline::engine {
@@ -43,18 +43,16 @@ class Run {
         graph_(needs_of(pipeline, selected_)),
         scheduler_(graph_),
         states_(selected_.size()),
-        decisions_(pipeline, runs, artifacts, stats, code),
         executor_(executor),
         wake_(executor),
         slots_(options_.jobs ? options_.jobs : std::max(1u, std::thread::hardware_concurrency())),
         slots_elsewhere_(options_.jobs ? options_.jobs : most_elsewhere),
         pool_(2),
+        results_(pipeline, runs, artifacts, stats, code, events, user, pool_, options_),
         gpus_(executor, pool_, orchestrator, events, stop_, slots_, options_, [this](Task<> task) { spawn(std::move(task)); }),
         journal_(runs, events, pipeline, options_) {
     for (StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
     if (!options_.identity.empty() && options_.use_cache) memo_.emplace(options_.identity);
-    if (options_.shared)
-      sharing_.emplace(*options_.shared, artifacts, work_folder(runs, options_.run_id) / "shared", options_.run_id, events, user, pool_);
   }
 
   Task<RunSummary> execute();
@@ -86,17 +84,12 @@ class Run {
   void start(StepIndex i, std::optional<StepKey> key, Environment environment);
   Task<> run_step(StepIndex i, std::optional<StepKey> key);
   Task<AttemptOutcome> try_once(StepIndex i, const std::string& key, Try which, GpuReservation gpus);
-  std::optional<store::CacheEntry> reusable(StepIndex i, const std::string& key);
-  bool shares(StepIndex i) const;
-  bool may_reuse(StepIndex i) const;
-  bool asks_others(StepIndex i) const;
-  Task<bool> took_from_others(StepIndex i, const StepKey& key);
+  bool may_be_elsewhere(StepIndex i) const { return results_.may_be_elsewhere(spec(i), states_[i].cut_off.has_value()); }
+  Task<bool> is_made_elsewhere(StepIndex i, const StepKey& key);
   Task<bool> joins(StepIndex i, const std::string& key);
   void start_preparing(StepIndex i);
   Task<> prepared(StepIndex i);
   Task<> pause(Duration delay);
-  Task<> conclude(StepIndex i, store::CacheEntry entry, std::function<void()> let_go);
-  Task<> let_go_of(AttemptResult& result);
 
   Reuse reuse(StepIndex i, store::CacheEntry entry);
   void fail(StepIndex i, Failure failure, const std::string& key, const Effort& effort);
@@ -119,12 +112,12 @@ class Run {
   Scheduler scheduler_;
   std::vector<State> states_;
   std::unordered_map<std::string_view, StepIndex> position_;
-  Decisions decisions_;
   asio::any_io_executor executor_;
   Gate wake_;
   Slots slots_;  ///< This machine's.
   Slots slots_elsewhere_;
   asio::thread_pool pool_;
+  Results results_;
   CancelSource stop_;  ///< The user's stop, or fail_fast's.
   GpuPool gpus_;
   CancelSource building_;   ///< Follows stop_.
@@ -133,7 +126,6 @@ class Run {
   std::exception_ptr fatal_;  ///< The store itself failed: nothing can be recorded any more.
   Journal journal_;
   std::optional<Memo> memo_;
-  std::optional<Sharing> sharing_;
   bool has_prefetched_ = false;
 };
 
@@ -173,9 +165,9 @@ Task<> Run::check(const std::vector<const StepSpec*>& steps) {
   co_await gpus_.check(steps, pipeline_.file);
   auto obstacles = co_await orchestrator_.check(steps);
   refuse(std::move(obstacles), pipeline_.file);
-  if (!sharing_ || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
+  if (!results_.has_store() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
   const bool needs_nobody = co_await has_all_results();
-  if (!needs_nobody) co_await sharing_->check();
+  if (!needs_nobody) co_await results_.check_store();
 }
 
 /// Whether the run will find that every step was made on this machine before.
@@ -186,8 +178,8 @@ Task<bool> Run::has_all_results() {
     for (const auto i : *order) {
       const auto environment = co_await orchestrator_.environment(spec(i));
       if (environment.id.empty()) co_return false;
-      const auto key = decisions_.key(spec(i), environment.id, outputs_of());
-      auto entry = reusable(i, key.key);
+      const auto key = results_.key(spec(i), environment.id, outputs_of());
+      auto entry = results_.here(spec(i), key.key);
       if (!entry) co_return false;
       states_[i].outputs = std::move(entry->outputs);
     }
@@ -228,7 +220,7 @@ Task<RunSummary> Run::execute() {
   try {
     note_sources();
     co_await sweep();
-    if (!sharing_ || !options_.use_cache) co_await prefetch();  // else once it is known that there is anything to run
+    if (!results_.has_store() || !options_.use_cache) co_await prefetch();  // else once it is known that there is anything to run
     while (active_ > 0 || (scheduler_.has_ready() && stop_.level() == StopLevel::none && stopped_by_.empty() && !fatal_)) {
       if (scheduler_.done()) building_.stop(StopLevel::immediate);  // what is still being built, nobody needs any more
       co_await wake_.wait();
@@ -245,7 +237,7 @@ Task<RunSummary> Run::execute() {
   remove_tree(work_folder(runs_, journal_.run_id()));
   if (fatal_) std::rethrow_exception(fatal_);
   finish_rest();
-  if (sharing_) sharing_->conclude();
+  results_.conclude();
   stats_.save();
   auto summary = journal_.run_ended(user_.level() != StopLevel::none);
   if (options_.resume) co_await remove_rest();
@@ -291,8 +283,8 @@ Task<> Run::sweep() {
     try {
       auto environment = co_await orchestrator_.environment(spec(*i));
       std::optional<StepKey> key;
-      if (!environment.id.empty()) key = decisions_.key(spec(*i), environment.id, outputs_of());
-      if (auto entry = key ? reusable(*i, key->key) : std::nullopt) {
+      if (!environment.id.empty()) key = results_.key(spec(*i), environment.id, outputs_of());
+      if (auto entry = key ? results_.here(spec(*i), key->key) : std::nullopt) {
         states_[*i].environment = std::move(environment);
         hits.push_back(reuse(*i, std::move(*entry)));
       } else {
@@ -327,7 +319,7 @@ void Run::start(StepIndex i, std::optional<StepKey> key, Environment environment
     states_[i].environment = std::move(environment);
     states_[i].prepared = std::make_unique<Gate>(executor_);
     states_[i].prepared->open();
-  } else if (!states_[i].prepared && !(key && asks_others(i))) {
+  } else if (!states_[i].prepared && !(key && may_be_elsewhere(i))) {
     start_preparing(i);
   }
   spawn(run_step(i, std::move(key)));
@@ -369,19 +361,19 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
   std::optional<Failure> failure;
   try {
     if (key) {
-      const bool is_made = co_await took_from_others(i, *key);
+      const bool is_made = co_await is_made_elsewhere(i, *key);
       if (is_made) co_return;
       if (!states_[i].prepared) start_preparing(i);
     }
     co_await prepared(i);
     if (!key) {
-      key = decisions_.key(step, states_[i].environment.id, outputs_of());
-      if (auto entry = reusable(i, key->key)) {
+      key = results_.key(step, states_[i].environment.id, outputs_of());
+      if (auto entry = results_.here(step, key->key)) {
         const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
         journal_.reused(hit);
         co_return;
       }
-      const bool is_made = co_await took_from_others(i, *key);
+      const bool is_made = co_await is_made_elsewhere(i, *key);
       if (is_made) co_return;
     }
     for (const auto& notice : states_[i].environment.notices)
@@ -422,11 +414,11 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
         states_[i].status = StepStatus::succeeded;
         journal_.succeeded(step, *key, outcome, effort);
         store::CacheEntry entry{key->key, journal_.run_id(), step.name, outcome.outputs};
-        if (outcome.result.let_go || shares(i)) spawn(conclude(i, std::move(entry), std::move(outcome.result.let_go)));
+        if (outcome.result.let_go || results_.are_shared(step)) spawn(results_.hand_on(step, std::move(entry), std::move(outcome.result.let_go)));
         scheduler_.succeeded(i);
         co_return;
       }
-      co_await let_go_of(outcome.result);
+      co_await results_.clear_away(std::move(outcome.result.let_go));
       failure = outcome.result.failure;
       failure->details.insert(failure->details.end(), outcome.log_tail.begin(), outcome.log_tail.end());
       const auto pause_before_next = stop_.level() == StopLevel::none ? retries.after(*failure, effort) : std::nullopt;
@@ -462,48 +454,13 @@ Task<AttemptOutcome> Run::try_once(StepIndex i, const std::string& key, Try whic
   co_return outcome;
 }
 
-/// What it has made itself, a run that goes on always takes.
-std::optional<store::CacheEntry> Run::reusable(StepIndex i, const std::string& key) {
-  if (!may_reuse(i) && !options_.resume) return std::nullopt;
-  auto entry = decisions_.success_of(key);
-  if (entry && !may_reuse(i) && entry->run != journal_.run_id()) entry.reset();
-  return entry;
-}
-
-/// What has succeeded is for others, and nothing of it stays outside.
-Task<> Run::conclude(StepIndex i, store::CacheEntry entry, std::function<void()> let_go) {
-  if (let_go && !options_.record_is_safe) std::exchange(let_go, {})();
-  if (shares(i)) co_await sharing_->publish(std::move(entry));
-  if (!let_go) co_return;
-  co_await options_.record_is_safe();
-  let_go();
-}
-
-Task<> Run::let_go_of(AttemptResult& result) {
-  if (!result.let_go) co_return;
-  if (options_.record_is_safe) co_await options_.record_is_safe();
-  result.let_go();
-}
-
-/// A driver that has none of this one's files takes what the run has made from there, whatever else may be reused.
-bool Run::shares(StepIndex i) const { return sharing_ && (spec(i).cache || options_.record_is_safe); }
-
-bool Run::may_reuse(StepIndex i) const { return options_.use_cache && spec(i).cache; }
-
-/// What was begun before the run was cut off is not given up for what another machine has.
-bool Run::asks_others(StepIndex i) const { return sharing_ && (may_reuse(i) || options_.resume) && !states_[i].cut_off; }
-
-/// From now on it is a result of this machine, too.
-Task<bool> Run::took_from_others(StepIndex i, const StepKey& key) {
+Task<bool> Run::is_made_elsewhere(StepIndex i, const StepKey& key) {
   std::optional<store::CacheEntry> entry;
-  if (asks_others(i)) entry = co_await sharing_->bring(spec(i), key.key, !may_reuse(i));
+  if (may_be_elsewhere(i)) entry = co_await results_.elsewhere(spec(i), key);
   if (!entry) {
-    if (sharing_ && !has_prefetched_) spawn(prefetch());  // there is something to run
+    if (results_.has_store() && !has_prefetched_) spawn(prefetch());  // there is something to run
     co_return false;
   }
-  auto own = *entry;
-  own.run = journal_.run_id();
-  runs_.add_cache_entry(own, pipeline_.name, key.parts);
   const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
   journal_.reused(hit);
   co_return true;
@@ -540,8 +497,7 @@ Task<> Run::pause(Duration delay) {
 }
 
 Reuse Run::reuse(StepIndex i, store::CacheEntry entry) {
-  // Made before the run was cut off, it may not have been sent by then.
-  if (shares(i) && options_.resume && entry.run == journal_.run_id()) spawn(sharing_->publish(entry));
+  if (results_.may_be_unsent(spec(i), entry)) spawn(results_.send(entry));
   states_[i].outputs = entry.outputs;
   states_[i].status = StepStatus::cached;
   scheduler_.succeeded(i);

@@ -1,0 +1,50 @@
+#include "engine/results.hpp"
+
+#include <utility>
+
+#include "engine/attempt.hpp"
+
+namespace pipeline::engine {
+
+Results::Results(const PipelineSpec& pipeline, store::RunStore& runs, store::ArtifactStore& artifacts, store::StatIndex& stats,
+                 const CodeProvider& code, EventSink& events, CancelSource& user, asio::thread_pool& pool, const RunOptions& options)
+    : pipeline_(pipeline), runs_(runs), options_(options), decisions_(pipeline, runs, artifacts, stats, code) {
+  if (options_.shared)
+    sharing_.emplace(*options_.shared, artifacts, work_folder(runs, options_.run_id) / "shared", options_.run_id, events, user, pool);
+}
+
+std::optional<store::CacheEntry> Results::here(const StepSpec& step, const std::string& key) {
+  const bool any = may_be_reused(step);
+  if (!any && !options_.resume) return std::nullopt;
+  auto entry = decisions_.success_of(key);
+  if (entry && !any && entry->run != options_.run_id) entry.reset();
+  return entry;
+}
+
+bool Results::may_be_elsewhere(const StepSpec& step, bool was_cut_off) const {
+  return sharing_ && (may_be_reused(step) || options_.resume) && !was_cut_off;
+}
+
+Task<std::optional<store::CacheEntry>> Results::elsewhere(const StepSpec& step, const StepKey& key) {
+  auto entry = co_await sharing_->bring(step, key.key, !may_be_reused(step));
+  if (entry) {
+    auto own = *entry;
+    own.run = options_.run_id;
+    runs_.add_cache_entry(own, pipeline_.name, key.parts);
+  }
+  co_return entry;
+}
+
+Task<> Results::hand_on(const StepSpec& step, store::CacheEntry entry, std::function<void()> let_go) {
+  if (let_go && !options_.record_is_safe) std::exchange(let_go, {})();
+  if (are_shared(step)) co_await send(std::move(entry));
+  co_await clear_away(std::move(let_go));
+}
+
+Task<> Results::clear_away(std::function<void()> let_go) {
+  if (!let_go) co_return;
+  if (options_.record_is_safe) co_await options_.record_is_safe();
+  let_go();
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,101 @@
+#include "engine/results.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+#include "support/event_recorder.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+class NoStore final : public SharedResults {
+ public:
+  std::string name() const override { return "s3://team/pipe"; }
+  Task<> check() override { co_return; }
+  Task<std::optional<SharedResult>> find(std::string, CancelSource*) override { co_return std::nullopt; }
+  Task<> fetch(const SharedOutput&, std::filesystem::path, CancelSource&) override { co_return; }
+  void distrust(const SharedOutput&) override {}
+  Task<> publish(store::CacheEntry, CancelSource&) override { co_return; }
+};
+
+class ResultsTest : public ::testing::Test {
+ protected:
+  ResultsTest() {
+    step.name = "train";
+    options.run_id = "now";
+  }
+  Results results() { return {pipeline, runs, artifacts, stats, code, events, user, pool, options}; }
+  /// Which run's result the step is given, if `key` has been made by `run`.
+  std::string given(const std::string& key, const std::string& run) {
+    runs.add_cache_entry({key, run, step.name, {}}, pipeline.name, {});
+    const auto entry = results().here(step, key);
+    return entry ? entry->run : "none";
+  }
+
+  TemporaryFolder folder;
+  PipelineSpec pipeline;
+  StepSpec step;
+  store::RunStore runs{folder.path()};
+  store::ArtifactStore artifacts{folder.path() / "artifacts"};
+  store::StatIndex stats{folder.path() / "stat-index"};
+  const CodeProvider code;
+  test::EventRecorder events;
+  CancelSource user;
+  asio::thread_pool pool{1};
+  NoStore store;
+  RunOptions options;
+};
+
+TEST_F(ResultsTest, whoever_made_it_here_made_it_for_all_runs) {
+  EXPECT_FALSE(results().here(step, "a"));
+  EXPECT_EQ(given("a", "earlier"), "earlier");
+}
+
+TEST_F(ResultsTest, a_step_without_cache_takes_nothing_even_of_its_own) {
+  step.cache = false;
+  EXPECT_EQ(given("a", "earlier"), "none");
+  EXPECT_EQ(given("b", "now"), "none");
+  step.cache = true;
+  options.use_cache = false;
+  EXPECT_EQ(given("c", "earlier"), "none");
+}
+
+TEST_F(ResultsTest, a_run_that_goes_on_takes_its_own_whatever_else_may_be_reused) {
+  options.resume = true;
+  step.cache = false;
+  EXPECT_EQ(given("a", "earlier"), "none");
+  EXPECT_EQ(given("b", "now"), "now");
+}
+
+TEST_F(ResultsTest, others_are_asked_only_for_what_was_not_begun_here) {
+  EXPECT_FALSE(results().may_be_elsewhere(step, false)) << "there is no store";
+  options.shared = &store;
+  EXPECT_TRUE(results().may_be_elsewhere(step, false));
+  EXPECT_FALSE(results().may_be_elsewhere(step, true));
+  step.cache = false;
+  EXPECT_FALSE(results().may_be_elsewhere(step, false));
+  options.resume = true;
+  EXPECT_TRUE(results().may_be_elsewhere(step, false)) << "its own driver on another machine may have made it";
+}
+
+TEST_F(ResultsTest, others_are_given_what_is_cached_and_a_later_driver_is_given_all) {
+  EXPECT_FALSE(results().are_shared(step));
+  options.shared = &store;
+  EXPECT_TRUE(results().are_shared(step));
+  step.cache = false;
+  EXPECT_FALSE(results().are_shared(step));
+  options.record_is_safe = []() -> Task<> { co_return; };
+  EXPECT_TRUE(results().are_shared(step));
+}
+
+TEST_F(ResultsTest, only_what_this_run_made_before_it_was_cut_off_may_be_unsent) {
+  options.shared = &store;
+  const store::CacheEntry own{"a", "now", "train", {}}, other{"a", "earlier", "train", {}};
+  EXPECT_FALSE(results().may_be_unsent(step, own));
+  options.resume = true;
+  EXPECT_TRUE(results().may_be_unsent(step, own));
+  EXPECT_FALSE(results().may_be_unsent(step, other));
+}
+
+}  // namespace
+}  // namespace pipeline::engine
