@@ -43,7 +43,7 @@ Session::Session(Context& c, std::string id, Detached* detached)
     : context(c),
       file(c.pipeline_file()),
       run_id(id.empty() ? new_run_id() : std::move(id)),
-      runs(c.runs(c.state_beside(file))),
+      runs(open_state()),
       bucket(c.options().artifact_store.is_given() ? std::make_unique<s3::Artifacts>(c.loop(), c.options().artifact_store) : nullptr),
       shared_results(bucket ? make_bucket_results(*bucket, c.artifacts()) : nullptr),
       orchestrator(make_places(c.options().orchestrator, [this, detached](const std::string& name) {
@@ -70,6 +70,13 @@ Session::Session(Context& c, std::string id, Detached* detached)
     return tree->second;
   };
   code_.missing_file = [this](const StepSpec& step, std::string_view output) { return resolver().missing_file(step, output); };
+}
+
+store::RunStore& Session::open_state() {
+  const auto state = context.state_beside(file);
+  std::error_code error;
+  if (!std::filesystem::exists(state, error)) pipeline();
+  return context.runs(state);
 }
 
 /// Texts of the program become files, named by their content, so that what is unchanged keeps its time stamp.

@@ -18,8 +18,12 @@
 namespace pipeline::cli {
 
 class Session {
+  std::optional<PipelineSpec> pipeline_;  // before `runs`, which may ask for it
+  bool is_task_ = false;
+
  public:
-  /// Opens the state of the pipeline file that the options name. The file itself is read when it is asked for.
+  /// Opens the state of the pipeline file that the options name. The file itself is read when it is asked for; at once if there is no state yet, so that a
+  /// wrong file leaves none behind.
   /// @param run_id of a run that goes on; empty: of one that begins
   /// @param detached of a run that is or was to be driven elsewhere: its images are filled in, or taken from there; outlives this object
   explicit Session(Context& context, std::string run_id = {}, Detached* detached = nullptr);
@@ -52,8 +56,7 @@ class Session {
   std::vector<const StepSpec*> selected_steps();
 
  private:
-  std::optional<PipelineSpec> pipeline_;
-  bool is_task_ = false;
+  store::RunStore& open_state();
   std::unique_ptr<gpu::Machine> machine_;
   std::optional<spec::CodeResolver> resolver_;
   void add_files(const StepSpec& step, std::vector<store::TreeEntry>& tree);

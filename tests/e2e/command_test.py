@@ -70,7 +70,9 @@ class Commands(PipeTest):
         self.assertIn("did you mean 'command'?", result.err)
         self.assertRegex(result.err, r"pipeline\.yaml:5:\d+: error: ")
         self.assertIn("    comand: [python3, -c, '']\n", result.err)
-        self.assertEqual(self.pipe("run", "pipeline.yaml").code, 2)
+        for words in (["run", "pipeline.yaml"], ["run", "nowhere.yaml"], ["plan", "pipeline.yaml"]):
+            self.assertEqual(self.pipe(*words).code, 2, words)
+            self.assertFalse(self.state.exists(), f"{words} left a state folder")
 
     def test_init_writes_a_pipeline_that_runs(self):
         done = self.pipe("init", "starter")
