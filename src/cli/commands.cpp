@@ -195,7 +195,8 @@ const Command commands[] = {
      [](CLI::App& app, Options& o) {
        add_run(app, o);
        app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it")->type_name("");
-       app.add_option("--copy", o.copy_to, "Copy to this file or folder; what exists is not overwritten")->type_name("DEST");
+       app.add_option("--copy", o.copy_to, "Copy to this file or folder; what exists is not overwritten; `-`: one file to standard output")
+           ->type_name("DEST");
        add_state(app, o);
      },
      artifacts_command},

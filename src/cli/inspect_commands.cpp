@@ -1,5 +1,6 @@
 // Commands that look at runs: runs, show, artifacts.
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -12,6 +13,7 @@
 #include "cli/run_outputs.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
+#include "core/error.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
 
@@ -163,6 +165,15 @@ std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord 
   return text;
 }
 
+void print_content(const Context& context, const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  for (std::string piece(1 << 16, '\0'); in;) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    context.print(std::string_view(piece.data(), static_cast<std::size_t>(in.gcount())));
+  }
+  if (!in.eof()) throw EnvironmentError("cannot read " + file.string());
+}
+
 }  // namespace
 
 ExitCode runs_command(Context& context) {
@@ -249,6 +260,15 @@ ExitCode artifacts_command(Context& context) {
   if (!options.copy_to.empty()) {
     if (found.empty())
       throw InputError(options.step.empty() ? "run " + run.id + " has no artifacts" : "'" + options.step + "' has no artifacts in run " + run.id);
+    if (options.copy_to == "-") {
+      const auto& [name, step, output] = found[0];
+      if (found.size() > 1 || output->is_directory || options.json)
+        throw InputError("`--copy -` writes the content of one file to standard output, and nothing else",
+                         options.json ? "leave out `--output json`" : "name a file: STEP.OUTPUT; folders and several files need a folder's name");
+      outputs.bring(*step, *output);
+      print_content(context, context.artifacts().path(output->digest));
+      return ExitCode::ok;
+    }
     const auto target = std::filesystem::absolute(options.copy_to);
     std::error_code error;
     const bool into_folder = found.size() > 1 || options.copy_to.string().ends_with('/') || std::filesystem::is_directory(target, error);

@@ -38,6 +38,16 @@ class Commands(PipeTest):
         self.assertIn("from make", self.pipe("logs", run, "make").out)
         self.assertRegex(self.pipe("artifacts", run).out, r"make\.text")
         self.assertEqual(self.artifact("make.text"), "hello\n")
+
+    def test_an_output_goes_to_standard_output(self):
+        self.run_pipe()
+        for words in (["make"], ["make.tree"], ["make.text", "--output", "json"]):  # two, a folder, and what would not be JSON
+            refused = self.pipe("artifacts", "latest", *words, "--copy", "-")
+            self.assertEqual(refused.code, 2, words)
+            self.assertIn("--copy -", refused.err + refused.out)
+            self.assertNotIn("hello", refused.out)
+        self.assertEqual(self.pipe("artifacts", "latest", "make.text", "--copy", "-").out, "hello\n")
+        self.assertFalse((self.folder / "-").exists())
         tree = self.folder / "tree-copy"
         self.assertEqual(self.pipe("artifacts", "latest", "make.tree", "--copy", tree).code, 0)
         self.assertEqual((tree / "file").read_text(), "in\n")
