@@ -51,7 +51,8 @@ bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, stor
   const auto lease = run.driver.lease;
   kubernetes::Client client(context.loop(), kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
   if (context.await(driver_goes_on(client, lease.name))) {
-    context.await(kubernetes::leave_word(client, lease.name, context.options().now ? "immediate" : "graceful"));
+    auto owners = context.await(owned_by_driver(client, lease.name));
+    context.await(kubernetes::leave_word(client, lease.name, context.options().now ? "immediate" : "graceful", std::move(owners)));
     tell_that_it_stops(context, run);
   }
   std::string heard;

@@ -62,6 +62,12 @@ bool take_over(Context& context, RunInBucket& bucket, store::RunStore& runs, con
   return context.await(bucket.take_over(runs, runs.kept_folder(run)));
 }
 
+/// What a Lease of ours is to go with, however this process ends; null if nobody is to drive the run any more.
+nlohmann::json owners_of(Context& context, const store::LeaseId& lease) {
+  kubernetes::Client client(context.loop(), kubernetes::find_cluster({.name_space = lease.name_space}));
+  return context.await(owned_by_driver(client, lease.name));
+}
+
 /// The last thing: this process goes with it.
 ExitCode leave(const std::string& name_space, const std::string& name) {
   asio::io_context loop;
@@ -92,6 +98,8 @@ ExitCode drive_command(Context& outside) {
 
   CancelSource cancel;
   const auto name = run.driver.lease;
+  auto owners = owners_of(context, name);
+  if (owners.is_null()) return ExitCode::ok;
   HeldLease* held = nullptr;
   std::optional<s3::Artifacts> artifacts;
   std::optional<RunInBucket> bucket;
@@ -104,10 +112,13 @@ ExitCode drive_command(Context& outside) {
     asio::co_spawn(context.loop(), saving->keep(), [&](std::exception_ptr) { held->hand_on(); });
   });
   {
-    HeldLease lease(context, name, [&](const std::string& word) {
-      log::info("stop: " + word);
-      cancel.stop(word == "immediate" ? StopLevel::immediate : StopLevel::graceful);
-    });
+    HeldLease lease(
+        context, name,
+        [&](const std::string& word) {
+          log::info("stop: " + word);
+          cancel.stop(word == "immediate" ? StopLevel::immediate : StopLevel::graceful);
+        },
+        std::move(owners));
     held = &lease;
     if (told) {  // once more: nobody else saves it now
       artifacts.emplace(context.loop(), *told);

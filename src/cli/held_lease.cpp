@@ -18,13 +18,14 @@ std::string own_name() {
 
 }  // namespace
 
-HeldLease::HeldLease(Context& context, const store::LeaseId& lease, std::function<void(const std::string&)> on_word)
+HeldLease::HeldLease(Context& context, const store::LeaseId& lease, std::function<void(const std::string&)> on_word, nlohmann::json owners)
     : context_(context),
       name_(lease.name),
       holder_(own_name()),
       client_(context.loop(), kubernetes::find_cluster({.context = context.options().context, .name_space = context.options().name_space})),
       lease_(client_, name_, holder_) {
   lease_.on_word = std::move(on_word);
+  lease_.owners = std::move(owners);
   context_.await(lease_.acquire([&](const std::string& other) { context_.note("the run's Lease " + name_ + " is held by " + other + "; waiting"); }));
   keeping_.emplace(context_.loop().get_executor(), keep());
 }

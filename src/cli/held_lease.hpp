@@ -16,8 +16,8 @@ namespace pipeline::cli {
 /// drive the run by then, whose steps are left to it.
 class HeldLease {
  public:
-  /// @param on_word see kubernetes::Lease
-  HeldLease(Context& context, const store::LeaseId& lease, std::function<void(const std::string&)> on_word = {});
+  /// @param on_word,owners see kubernetes::Lease
+  HeldLease(Context& context, const store::LeaseId& lease, std::function<void(const std::string&)> on_word = {}, nlohmann::json owners = {});
   /// Lets go of it for the next one; or removes it, if there need be none.
   ~HeldLease();
   HeldLease(const HeldLease&) = delete;

@@ -29,8 +29,10 @@ std::string micro_now() {
   return text.substr(0, text.size() - 1) + digits;
 }
 
-json manifest(const std::string& name) {
-  return {{"apiVersion", group}, {"kind", "Lease"}, {"metadata", {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "pipe"}}}}}};
+json manifest(const std::string& name, const json& owners) {
+  json lease{{"apiVersion", group}, {"kind", "Lease"}, {"metadata", {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "pipe"}}}}}};
+  if (!owners.is_null()) lease["metadata"]["ownerReferences"] = owners;
+  return lease;
 }
 
 /// Null if there is none.
@@ -68,7 +70,7 @@ void Lease::hear(const json& lease) {
 }
 
 Task<bool> Lease::create() {
-  auto lease = manifest(name_);
+  auto lease = manifest(name_, owners);
   const auto now = micro_now();
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(terms_.duration).count();
   lease["spec"] = {{"holderIdentity", holder_}, {"leaseDurationSeconds", seconds}, {"acquireTime", now}, {"renewTime", now}};
@@ -169,7 +171,7 @@ Task<> Lease::release() {
 
 Task<> Lease::remove() { return client_.remove("delete the Lease " + name_, path(), {}, std::nullopt); }
 
-Task<> leave_word(Client& client, std::string name, std::string word) {
+Task<> leave_word(Client& client, std::string name, std::string word, json owners) {
   json change;
   change["metadata"]["annotations"][word_annotation] = word;
   for (;;) {
@@ -181,7 +183,7 @@ Task<> leave_word(Client& client, std::string name, std::string word) {
       is_there = false;
     }
     if (is_there) co_return;
-    auto lease = manifest(name);
+    auto lease = manifest(name, owners);
     lease["metadata"]["annotations"] = change["metadata"]["annotations"];
     const bool made = co_await make(client, std::move(lease));
     if (made) co_return;

@@ -31,6 +31,8 @@ class Lease {
   Task<> release();
   Task<> remove();
 
+  /// `metadata.ownerReferences` of a Lease that it makes: with the last of them the cluster removes it. Null: none.
+  nlohmann::json owners;
   /// Called with what others have left for whoever holds it (leave_word()), once for each new word.
   std::function<void(const std::string&)> on_word;
 
@@ -47,7 +49,8 @@ class Lease {
 };
 
 /// For whoever holds the Lease, or takes it next: heard with the next renewal. Makes a Lease that nobody holds where there is none.
-Task<> leave_word(Client& client, std::string name, std::string word);
+/// @param owners see Lease
+Task<> leave_word(Client& client, std::string name, std::string word, nlohmann::json owners = {});
 
 /// What a Lease says of its holder; empty if it has none, or there is no Lease.
 struct LeaseHolder {

@@ -136,6 +136,26 @@ class GoesOnTest(DetachedTest):
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
 
+    def test_a_lease_that_a_driver_makes_goes_with_its_job(self):
+        steps = self.write_chain(2, 8)
+        job = self.detached()["driver"]["job"]
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+
+        def owners() -> list:
+            found = self.in_namespace("get", "lease", job, "--ignore-not-found", "-o", "json")
+            return [(owner["kind"], owner["name"]) for owner in json.loads(found)["metadata"].get("ownerReferences", [])] if found else []
+
+        self.assertEqual(owners(), [("Job", job)])
+        self.in_namespace("delete", "lease", job)
+        wait_until(lambda: owners() == [("Job", job)], "a Lease of the driver's own")
+        self.in_namespace("delete", "job", job, "--wait=false")
+        self.in_namespace("delete", "pod", "-l", "pipe.driver", "--wait=false", "--grace-period=0", "--force")
+        wait_until(lambda: not self.in_namespace("get", "lease", job, "--ignore-not-found", "-o", "json"), "the Lease having gone")
+        resumed = self.pipe("resume", "--output", "json", timeout=120)
+        self.assertEqual(resumed.code, 0, resumed)
+        self.assert_each_step_had_one_pod(steps)
+        self.assert_nothing_in_the_cluster()
+
     def test_run_completes_though_its_driver_is_killed(self):
         steps = self.write_chain(3, 4)
         self.detached()

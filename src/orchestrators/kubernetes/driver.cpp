@@ -104,6 +104,15 @@ Task<std::vector<std::string>> check_driver(Client& client, std::string account)
   co_return notices;
 }
 
+Task<json> owned_by_driver(Client& client, std::string name) {
+  const auto job = co_await job_called(client, name);
+  json owners;
+  if (job.is_null()) co_return owners;
+  json owner{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name}, {"uid", text_at(job, "/metadata/uid")}};
+  owners.push_back(std::move(owner));
+  co_return owners;
+}
+
 Task<> start_driver(Client& client, DriverJob driver) {
   const auto name = driver_name(driver.run_id);
   const auto secret = driver_secret(driver);
@@ -116,8 +125,7 @@ Task<> start_driver(Client& client, DriverJob driver) {
     if (secret) co_await client.remove("delete the Secret " + name, client.path("", "secrets", name), {}, std::nullopt);
     std::rethrow_exception(failed);
   }
-  const auto job = co_await client.get("read the Job " + name, client.path("batch/v1", "jobs", name));
-  const json owners = json::array({json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name}, {"uid", text_at(job, "/metadata/uid")}}});
+  const auto owners = co_await owned_by_driver(client, name);
   json change;
   change["metadata"]["ownerReferences"] = owners;
   if (secret) co_await client.patch("hand the Secret " + name + " to its Job", client.path("", "secrets", name), change);

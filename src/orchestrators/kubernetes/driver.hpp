@@ -17,6 +17,9 @@ Task<std::vector<std::string>> check_driver(kubernetes::Client& client, std::str
 /// Makes the Job, and what goes with it.
 Task<> start_driver(kubernetes::Client& client, DriverJob driver);
 
+/// `metadata.ownerReferences` of what is to go with the Job of this name; null if there is no such Job.
+Task<nlohmann::json> owned_by_driver(kubernetes::Client& client, std::string name);
+
 /// Of the Job with this name.
 struct DriverNews {
   bool goes_on = false;   ///< It is there, and has not ended.

@@ -67,6 +67,21 @@ class TheLease : public testing::Test {
   const LeaseTerms brief{60ms, 30ms, 5ms};
 };
 
+TEST_F(TheLease, made_by_whoever_needs_it_goes_with_its_owners) {
+  const json owners{{{"kind", "Job"}, {"name", "pipe-driver-1"}, {"uid", "u1"}}};
+  Lease mine(client, "run-1", "pod-a");
+  mine.owners = owners;
+  run_task(loop, mine.acquire());
+  EXPECT_EQ(lease["metadata"]["ownerReferences"], owners);
+  lease = nullptr;
+  run_task(loop, leave_word(client, "run-1", "graceful", owners));
+  EXPECT_EQ(lease["metadata"]["ownerReferences"], owners);
+  lease = nullptr;
+  Lease unowned(client, "run-1", "terminal");
+  run_task(loop, unowned.acquire());
+  EXPECT_FALSE(lease["metadata"].contains("ownerReferences"));
+}
+
 TEST_F(TheLease, one_that_nobody_has_is_ours_at_once) {
   Lease mine(client, "run", "me");
   run_task(loop, mine.acquire());
