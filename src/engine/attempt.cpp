@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "engine/cache_key.hpp"
 #include "engine/secret_mask.hpp"
@@ -50,12 +51,18 @@ Failure missing_output(const StepSpec& step, const OutputSpec& output) {
       {}};
 }
 
-/// What the step itself has written of its failure: more than its exit code says. Untrusted, and it may have a secret in it.
-void read_failure(const fs::path& file, const std::vector<std::string>& secrets, Failure& failure) {
+/// From a folder that the step writes to; discarded if there is nothing of the kind.
+nlohmann::json untrusted_json(const fs::path& file) {
   constexpr std::size_t most = 64 * 1024;
   std::error_code error;
-  if (fs::symlink_status(file, error).type() != fs::file_type::regular || fs::file_size(file, error) > most) return;
-  const auto told = nlohmann::json::parse(read_file(file), nullptr, false);
+  if (fs::symlink_status(file, error).type() != fs::file_type::regular || fs::file_size(file, error) > most)
+    return nlohmann::json(nlohmann::json::value_t::discarded);
+  return nlohmann::json::parse(read_file(file), nullptr, false);
+}
+
+/// What the step itself has written of its failure: more than its exit code says. Untrusted, and it may have a secret in it.
+void read_failure(const fs::path& file, const std::vector<std::string>& secrets, Failure& failure) {
+  const auto told = untrusted_json(file);
   if (!told.is_object()) return;
   const auto text = [&](const nlohmann::json& object, const char* key) {
     const auto found = object.find(key);
@@ -78,6 +85,36 @@ void read_failure(const fs::path& file, const std::vector<std::string>& secrets,
   if (!where.empty()) failure.message += " (" + where + ")";
 }
 
+/// What goes into the store is gone from the attempt's folders before the run has it recorded. Should this driver be killed in between, the next one, which
+/// joins the attempt, finds here what had been taken.
+class TakenOutputs {
+ public:
+  /// @param scratch goes when the attempt is begun anew
+  TakenOutputs(const fs::path& scratch, store::ArtifactStore& artifacts) : scratch_(scratch), artifacts_(artifacts) {}
+
+  void note(const std::string& output, const store::StoredArtifact& artifact) const {
+    const nlohmann::json text{{"digest", artifact.digest.hex()}, {"is_directory", artifact.is_directory}, {"bytes", artifact.bytes}};
+    write_file_atomically(file(output), text.dump());
+  }
+  /// The step could have written it, too: it must be what a digest looks like, of what the store has.
+  std::optional<store::StoredArtifact> find(const std::string& output) const {
+    const auto text = untrusted_json(file(output));
+    if (!text.is_object()) return std::nullopt;
+    try {
+      const store::StoredArtifact artifact{Digest::from_hex(text.at("digest").get<std::string>()), text.at("is_directory").get<bool>(),
+                                           text.at("bytes").get<std::uint64_t>()};
+      if (artifacts_.looks_whole(artifact.digest)) return artifact;
+    } catch (const std::exception& error) { log::info(file(output).string() + ": " + error.what()); }
+    return std::nullopt;
+  }
+
+ private:
+  fs::path file(const std::string& output) const { return scratch_ / (".taken-" + output); }
+
+  const fs::path scratch_;
+  store::ArtifactStore& artifacts_;
+};
+
 void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log, Failure& failure) {
   if (!code.missing_file) return;
   if (auto advice = code.missing_file(step, log.tail_text())) failure.hints.push_back(std::move(*advice));
@@ -94,7 +131,9 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, T
   for (const auto& [name, value] : secrets) hidden.push_back(value);
 
   AttemptOutcome outcome;
-  const WorkFolder work(work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(which.number)), which.joins);
+  const auto own_folder =
+      std::make_shared<const WorkFolder>(work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(which.number)), which.joins);
+  const auto& work = *own_folder;
   StepLog log(context.runs.log_file(log_name), hidden, [&](Stream stream, std::string line) {
     context.events.emit(event::StepLog{step.name, which.number, stream, std::move(line)});
   });
@@ -135,6 +174,7 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, T
                         .log = log,
                         .cancel = deadline.source()};
   outcome.result = co_await context.orchestrator.run(attempt);
+  const TakenOutputs taken(attempt.scratch, context.artifacts);
   if (!held.locks.empty()) {
     held.locks.clear();
     co_await let_others_start();
@@ -150,7 +190,7 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, T
   } else if (!failure) {
     for (const auto& output : step.outputs) {
       const auto path = work / "outputs" / output.file_name;
-      if (fs::symlink_status(path).type() == fs::file_type::not_found) {
+      if (fs::symlink_status(path).type() == fs::file_type::not_found && !(which.joins && taken.find(output.name))) {
         failure = missing_output(step, output);
         break;
       }
@@ -169,11 +209,19 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, T
       if (!stored && let_go) let_go();
     }
   } unless{outcome.result.let_go};
+  const bool others_may_join = context.orchestrator.capabilities_of(step).outlives_driver;
   for (const auto& output : step.outputs) {
-    const auto stored = co_await on_pool(context.pool, [&] { return context.artifacts.take(work / "outputs" / output.file_name); });
+    const auto stored = co_await on_pool(context.pool, [&] {
+      if (which.joins)
+        if (const auto before = taken.find(output.name)) return *before;
+      std::function<void(const store::StoredArtifact&)> before_it_goes;
+      if (others_may_join) before_it_goes = [&](const store::StoredArtifact& artifact) { taken.note(output.name, artifact); };
+      return context.artifacts.take(work / "outputs" / output.file_name, before_it_goes);
+    });
     outcome.outputs.push_back({output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
   }
   unless.stored = true;
+  outcome.folder = own_folder;
   co_return outcome;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct AttemptOutcome {
   std::vector<store::OutputRecord> outputs;  ///< Of a success.
   store::AttemptRecord record;               ///< Of how it ended.
   std::deque<std::string> log_tail;
+  std::shared_ptr<const void> folder;  ///< Of a success: what it worked in is removed with this, once the success is recorded.
 };
 
 struct AttemptContext {

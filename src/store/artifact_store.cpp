@@ -179,17 +179,18 @@ fs::path ArtifactStore::path(const Digest& digest) const { return location(folde
 
 bool ArtifactStore::has(const Digest& digest) const { return status_of(path(digest)).has_value(); }
 
-StoredArtifact ArtifactStore::take(const fs::path& source) {
+StoredArtifact ArtifactStore::take(const fs::path& source, const std::function<void(const StoredArtifact&)>& before_it_goes) {
+  const OnKnown on_known = before_it_goes ? before_it_goes : [](const StoredArtifact&) {};
   const auto status = status_of(source);
   if (!status) throw system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
-  if (S_ISREG(status->st_mode)) return take_file(source, *status);
-  if (S_ISDIR(status->st_mode)) return take_folder(source);
+  if (S_ISREG(status->st_mode)) return take_file(source, *status, on_known);
+  if (S_ISDIR(status->st_mode)) return take_folder(source, on_known);
   throw EnvironmentError(
       "cannot keep " + source.string() + ": it is " + (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
       {"write a file or a folder there"});
 }
 
-StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status) {
+StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status, const OnKnown& on_known) {
   StoredArtifact artifact{{}, false, static_cast<std::uint64_t>(status.st_size)};
   const bool executable = (status.st_mode & S_IXUSR) != 0;
   const auto seal = [&](const fs::path& file) {
@@ -200,6 +201,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   };
   if (is_ours_alone(status)) {
     artifact.digest = sha256_file(source);
+    on_known(artifact);
     if (looks_whole(artifact.digest)) {
       if (executable) set_mode(path(artifact.digest), 0555);
       discard(source);
@@ -212,16 +214,18 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   artifact.digest = copy_file(source, staging.content(), 0600, &artifact.bytes);
   seal(staging.content());
   publish(staging.content(), artifact.digest);
+  on_known(artifact);
   discard(source);
   return artifact;
 }
 
-StoredArtifact ArtifactStore::take_folder(const fs::path& source) {
+StoredArtifact ArtifactStore::take_folder(const fs::path& source, const OnKnown& on_known) {
   auto nodes = scan_tree(source);
   StoredArtifact artifact{{}, true, total_bytes(nodes)};
   if (is_ours_alone(source, nodes)) {
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
+    on_known(artifact);
     if (looks_whole(artifact.digest)) {
       discard(source);
       return artifact;
@@ -237,6 +241,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source) {
   artifact.bytes = total_bytes(nodes);
   seal_contents(staging.content(), nodes, artifact.digest);
   publish(staging.content(), artifact.digest);
+  on_known(artifact);
   discard(source);
   return artifact;
 }

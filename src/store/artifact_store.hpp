@@ -62,7 +62,8 @@ class ArtifactStore {
   /// Takes a file or folder that nobody writes to any more into the store, by rename where that is possible; it is gone from `path` afterwards.
   /// The digest of a file is that of its content; of a folder, that of the sorted list of (path, kind, executable bit, digest). Symbolic links that
   /// stay inside the folder are kept, others are an EnvironmentError, as are sockets and devices. Nothing half done is ever visible.
-  StoredArtifact take(const std::filesystem::path& path);
+  /// @param before_it_goes called when the artifact is known and all is still at `path`; may throw
+  StoredArtifact take(const std::filesystem::path& path, const std::function<void(const StoredArtifact&)>& before_it_goes = {});
 
   /// Puts copies of files together as one read-only tree and returns its digest; does nothing but hashing if the store has it already.
   StoredArtifact put_tree(std::span<const TreeEntry> entries, StatIndex& index);
@@ -83,8 +84,9 @@ class ArtifactStore {
   std::uint64_t collect(const std::function<bool(const Digest&)>& is_used);
 
  private:
-  StoredArtifact take_file(const std::filesystem::path& source, const struct stat& status);
-  StoredArtifact take_folder(const std::filesystem::path& source);
+  using OnKnown = std::function<void(const StoredArtifact&)>;
+  StoredArtifact take_file(const std::filesystem::path& source, const struct stat& status, const OnKnown& on_known);
+  StoredArtifact take_folder(const std::filesystem::path& source, const OnKnown& on_known);
   /// Gives what is read-only and marked its final name; an equal one may be there already. False if it lies on another file system.
   bool publish(const std::filesystem::path& sealed, const Digest& digest);
   void set_aside(const std::filesystem::path& target, const struct stat& status);

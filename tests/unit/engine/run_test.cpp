@@ -422,6 +422,32 @@ TEST_F(ResumedRun, where_nothing_outlives_the_driver_the_attempt_is_made_anew) {
   EXPECT_EQ(recorder.end_of("plot").attempts, 2u);
 }
 
+/// The driver was killed when the output had gone into the store, and the run had no record of it yet.
+TEST_F(ResumedRun, what_an_attempt_made_is_found_where_the_store_has_it_already) {
+  kill_during("train");
+  const auto state = folder.path() / "state", attempt = state / "work/run-1/train.1";
+  write_file_atomically(folder.path() / "model", "made before");
+  const auto stored = store::ArtifactStore(state / "artifacts").take(folder.path() / "model");
+  make_folders(attempt / "scratch");
+  write_file_atomically(attempt / "scratch/.taken-out", R"({"digest":")" + stored.digest.hex() + R"(","is_directory":false,"bytes":11})");
+  far->steps["train"] = [](const Attempt&) { return AttemptResult{std::nullopt, 0, "fake"}; };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, ElementsAre("train.1"));
+  EXPECT_EQ(recorder.end_of("train").attempts, 1u);
+  store::RunStore runs(state);
+  EXPECT_EQ(runs.steps("run-1").at(1).outputs.at(0).digest, stored.digest);
+}
+
+TEST_F(ResumedRun, a_note_of_what_the_store_lacks_is_no_output) {
+  kill_during("train");
+  const auto scratch = folder.path() / "state/work/run-1/train.1/scratch";
+  make_folders(scratch);
+  write_file_atomically(scratch / ".taken-out", R"({"digest":")" + std::string(64, '0') + R"(","is_directory":false,"bytes":1})");
+  far->steps["train"] = [](const Attempt&) { return AttemptResult{std::nullopt, 0, "fake"}; };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("train").failure->kind, FailureKind::missing_output);
+}
+
 TEST_F(ResumedRun, retries_that_were_used_are_used) {
   pipeline.steps[1].retry = {.max_retries = 1};
   run();  // makes the places

@@ -89,6 +89,26 @@ TEST_F(ArtifactStoreTest, file_is_kept_under_the_sha256_of_its_content) {
   EXPECT_EQ(leftovers(), 0u);
 }
 
+TEST_F(ArtifactStoreTest, who_asks_knows_the_artifact_while_all_is_still_there) {
+  const auto source = write("out", "hello\n"), copy = write("copy", "hello\n");
+  fs::create_hard_link(copy, folder.path() / "link");  // not ours alone: it is copied
+  fs::create_directory(folder.path() / "tree");
+  const auto inner = write("tree/file", "hello\n");
+  for (const auto& path : {source, copy, folder.path() / "tree"}) {
+    std::vector<Digest> known;
+    const auto taken = store.take(path, [&](const StoredArtifact& artifact) {
+      EXPECT_TRUE(fs::exists(path)) << path;
+      EXPECT_EQ(artifact.bytes, 6u);
+      known.push_back(artifact.digest);
+    });
+    EXPECT_EQ(known, std::vector{taken.digest}) << path;
+    EXPECT_FALSE(fs::exists(path)) << path;
+  }
+  const auto kept = write("kept", "other\n");
+  EXPECT_THROW(store.take(kept, [](const StoredArtifact&) { throw EnvironmentError("the disk is full"); }), EnvironmentError);
+  EXPECT_EQ(read_file(kept), "other\n");
+}
+
 TEST_F(ArtifactStoreTest, equal_content_is_kept_once_and_stays_executable_if_it_ever_was) {
   const auto first = store.take(write("one", "#!/bin/sh\n"));
   const auto second_path = write("two", "#!/bin/sh\n");
