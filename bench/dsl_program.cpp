@@ -1,5 +1,5 @@
-// Pipelines of functions, for the section `dsl`; DSL_BENCH says which. `--nothing` ends at once, `--spawn N` starts that N times, one after another:
-// the floor for a step that is a process.
+// Pipelines of functions, for the section `dsl`; DSL_BENCH says which. `--nothing` ends at once,
+// `--spawn N` starts that N times, one after another: the floor for a step that is a process.
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -31,23 +31,30 @@ pl::Array<double> make_array() {
   std::iota(array.span().begin(), array.span().end(), 0.0);
   return array;
 }
-double sum_array(const pl::Array<double>& array) { return std::accumulate(array.begin(), array.end(), 0.0); }
+double sum_array(const pl::Array<double>& array) {
+  return std::accumulate(array.begin(), array.end(), 0.0);
+}
 
 std::vector<double> make_vector() {
   std::vector<double> vector(gibibyte / sizeof(double));
   std::iota(vector.begin(), vector.end(), 0.0);
   return vector;
 }
-double sum_vector(const std::vector<double>& vector) { return std::accumulate(vector.begin(), vector.end(), 0.0); }
+double sum_vector(const std::vector<double>& vector) {
+  return std::accumulate(vector.begin(), vector.end(), 0.0);
+}
 
 int spawn(const char* self, int count) {
-  const std::string program = std::string(self).find('/') == std::string::npos ? "/proc/self/exe" : self;
+  const std::string program =
+      std::string(self).find('/') == std::string::npos ? "/proc/self/exe" : self;
   for (int i = 0; i < count; ++i) {
     std::string nothing = "--nothing";
     char* words[] = {const_cast<char*>(program.c_str()), nothing.data(), nullptr};
     pid_t child = 0;
     int status = 0;
-    if (::posix_spawn(&child, program.c_str(), nullptr, nullptr, words, environ) != 0 || ::waitpid(child, &status, 0) < 0 || status != 0) return 1;
+    if (::posix_spawn(&child, program.c_str(), nullptr, nullptr, words, environ) != 0 ||
+        ::waitpid(child, &status, 0) < 0 || status != 0)
+      return 1;
   }
   return 0;
 }
@@ -64,11 +71,14 @@ int main(int argc, char** argv) {
   const char* number_of_steps = std::getenv("DSL_BENCH_STEPS");
   const std::string count = number_of_steps ? number_of_steps : "100";
   pl::Pipeline pipeline{which,
-                        {.docker = {.parent_image = "debian:bookworm-slim", .target_repository = "pipe-bench", .network = "none"},
+                        {.docker = {.parent_image = "debian:bookworm-slim",
+                                    .target_repository = "pipe-bench",
+                                    .network = "none"},
                          .environment = {{"DSL_BENCH", which}, {"DSL_BENCH_STEPS", count}}}};
   if (which == "chain") {
     auto number = pipeline.add(pl::step(next, {.name = "s0"}), 0);
-    for (int i = 1; i < std::stoi(count); ++i) number = pipeline.add(pl::step(next, {.name = "s" + std::to_string(i)}), number);
+    for (int i = 1; i < std::stoi(count); ++i)
+      number = pipeline.add(pl::step(next, {.name = "s" + std::to_string(i)}), number);
   } else if (which == "sleeps") {
     pipeline.add(pl::step<sleeps>());
   } else if (which == "array") {

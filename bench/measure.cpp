@@ -1,6 +1,7 @@
-// Runs a command once and writes what it took, as JSON, into a file: `measure FILE COMMAND [ARGUMENT...]`; ends with the command's exit code.
-// Small and static on purpose: the peak memory that wait4 reports is never below that of the process that forked, and a start of a
-// millisecond should not be measured by a Python process that takes as long to fork.
+// Runs a command once and writes what it took, as JSON, into a file: `measure FILE COMMAND
+// [ARGUMENT...]`; ends with the command's exit code. Small and static on purpose: the peak memory
+// that wait4 reports is never below that of the process that forked, and a start of a millisecond
+// should not be measured by a Python process that takes as long to fork.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,14 +28,16 @@ int main(int argc, char** argv) {
     return 126;
   }
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
   std::FILE* out = std::fopen(argv[1], "w");
   if (!out) {
     std::perror(argv[1]);
     return 126;
   }
-  std::fprintf(out, "{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"max_rss_kib\": %ld}\n", wall.count(), seconds(usage.ru_utime) + seconds(usage.ru_stime),
-               usage.ru_maxrss);
+  std::fprintf(out, "{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"max_rss_kib\": %ld}\n", wall.count(),
+               seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss);
   std::fclose(out);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -1,6 +1,8 @@
-// The floor for a container step: the bare Engine API calls (create, wait, start, delete) and nothing else, N times.
-// `raw_engine N JOBS BODY.json`: BODY is the body of POST /containers/create; JOBS containers run at a time (1: a chain). Prints JSON: the wall
-// time and the milliseconds of each call, summed over all containers. Each worker keeps two connections, as the wait is open during the start.
+// The floor for a container step: the bare Engine API calls (create, wait, start, delete) and
+// nothing else, N times. `raw_engine N JOBS BODY.json`: BODY is the body of POST
+// /containers/create; JOBS containers run at a time (1: a chain). Prints JSON: the wall time and
+// the milliseconds of each call, summed over all containers. Each worker keeps two connections, as
+// the wait is open during the start.
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -25,12 +27,15 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 std::string socket_path() {
   const char* host = std::getenv("DOCKER_HOST");
   const std::string prefix = "unix://";
-  return host && std::string(host).starts_with(prefix) ? std::string(host).substr(prefix.size()) : "/var/run/docker.sock";
+  return host && std::string(host).starts_with(prefix) ? std::string(host).substr(prefix.size())
+                                                       : "/var/run/docker.sock";
 }
 
 /// One kept connection to the engine.
@@ -47,12 +52,14 @@ class Connection {
     parser_.emplace();
     target_ = target;
   }
-  /// Reads up to the answer's body; the engine sends the header of a wait as soon as it has begun to wait.
+  /// Reads up to the answer's body; the engine sends the header of a wait as soon as it has begun
+  /// to wait.
   void read_header() { http::read_header(stream_, buffer_, *parser_); }
   std::string read() {
     http::read(stream_, buffer_, *parser_);
     if (http::to_status_class(parser_->get().result()) != http::status_class::successful)
-      throw std::runtime_error(target_ + ": " + std::to_string(parser_->get().result_int()) + " " + parser_->get().body());
+      throw std::runtime_error(target_ + ": " + std::to_string(parser_->get().result_int()) + " " +
+                               parser_->get().body());
     return parser_->get().body();
   }
   std::string call(http::verb method, const std::string& target, std::string body = {}) {
@@ -78,7 +85,9 @@ void run_container(Connection& calls, Connection& waits, const std::string& body
     sum += milliseconds_since(mark);
     mark = Clock::now();
   };
-  const auto id = nlohmann::json::parse(calls.call(http::verb::post, "/containers/create", body)).at("Id").get<std::string>();
+  const auto id = nlohmann::json::parse(calls.call(http::verb::post, "/containers/create", body))
+                      .at("Id")
+                      .get<std::string>();
   lap(phases.create);
   waits.send(http::verb::post, "/containers/" + id + "/wait?condition=next-exit");
   waits.read_header();
@@ -88,7 +97,8 @@ void run_container(Connection& calls, Connection& waits, const std::string& body
   lap(phases.wait);
   calls.call(http::verb::delete_, "/containers/" + id);
   lap(phases.remove);
-  if (exit_code != 0) throw std::runtime_error("container ended with exit code " + std::to_string(exit_code));
+  if (exit_code != 0)
+    throw std::runtime_error("container ended with exit code " + std::to_string(exit_code));
 }
 
 }  // namespace
@@ -115,10 +125,13 @@ int main(int argc, char** argv) {
       try {
         Connection calls, waits;
         while (next++ < count) run_container(calls, waits, body, phases);
-      } catch (const std::exception& error) { message = error.what(); }
+      } catch (const std::exception& error) {
+        message = error.what();
+      }
       const std::lock_guard lock(mutex);
       if (!message.empty()) failure = message;
-      total.create += phases.create, total.start += phases.start, total.wait += phases.wait, total.remove += phases.remove;
+      total.create += phases.create, total.start += phases.start, total.wait += phases.wait,
+          total.remove += phases.remove;
     });
   for (auto& worker : workers) worker.join();
   if (!failure.empty()) {

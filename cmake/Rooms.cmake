@@ -1,12 +1,17 @@
 # A room is one static library made of the sources of one folder below src/. USES names the rooms it may enter: only their headers are on its
 # include path through the link, and tests/rooms checks the includes themselves.
 option(PIPELINE_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+# Several sources are compiled as one: their headers are read once, not once a source.
+option(PIPELINE_UNITY "Compile the sources of a room in batches" ON)
+set(PIPELINE_UNITY_BATCH 10 CACHE STRING "Sources a batch")
 
 add_library(pipeline_options INTERFACE)
 target_compile_options(pipeline_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers
                        $<$<BOOL:${PIPELINE_WERROR}>:-Werror>
                        # g++ 12 takes the value of an empty std::optional for one that is read (gcc bug 80635), and where it inlines only one
                        # of the two, Asio's allocation and release of a coroutine's frame for a mismatched pair.
+                       # In a batch of sources it takes a coroutine's own lambdas for another file's (-Wsubobject-linkage).
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 target_include_directories(pipeline_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 
@@ -19,7 +24,8 @@ function(pipeline_room name)
     set(sources ${CMAKE_BINARY_DIR}/empty.cpp)
   endif()
   add_library(pipeline_${name} STATIC ${sources})
-  set_target_properties(pipeline_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  set_target_properties(pipeline_${name} PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD ${PIPELINE_UNITY}
+                        UNITY_BUILD_BATCH_SIZE ${PIPELINE_UNITY_BATCH})
   target_link_libraries(pipeline_${name} PUBLIC $<BUILD_INTERFACE:pipeline_options>)
   foreach(room ${ROOM_USES})
     target_link_libraries(pipeline_${name} PUBLIC pipeline_${room})
@@ -28,6 +34,11 @@ function(pipeline_room name)
     target_link_libraries(pipeline_${name} PUBLIC $<BUILD_INTERFACE:pipeline_dep_${dependency}> $<INSTALL_INTERFACE:pipeline::dep_${dependency}>)
   endforeach()
   if("asio" IN_LIST ROOM_DEPENDS)
-    target_precompile_headers(pipeline_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src/net/asio.hpp)
+    # Asio's headers are precompiled once, for all rooms on the event loop.
+    if(TARGET pipeline_async AND NOT name STREQUAL "async")
+      target_precompile_headers(pipeline_${name} REUSE_FROM pipeline_async)
+    else()
+      target_precompile_headers(pipeline_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src/async/task.hpp)
+    endif()
   endif()
 endfunction()

@@ -9,8 +9,9 @@ using namespace pipeline;
 
 StepSpec usual_step() {
   StepSpec step{.name = "train"};
-  for (const char* word : {"python", "train.py", "--out"}) step.command.arguments.push_back({{std::string(word)}});
-  step.command.arguments.push_back({{Template::Reference{Template::Hole::output, "model"}}});
+  for (const char* word : {"python", "train.py", "--out"})
+    step.command.arguments.push_back({{std::string(word)}});
+  step.command.arguments.push_back({{Template::Reference{Template::Placeholder::output, "model"}}});
   step.parameters = {{"c", 1.0}, {"epochs", 10}, {"solver", "lbfgs"}};
   step.inputs = {{"data", {{"load", "data"}}}};
   step.outputs = {{"model", "model"}};
@@ -21,7 +22,7 @@ StepSpec usual_step() {
 
 void key_of_a_step(benchmark::State& state) {
   const auto step = usual_step();
-  const auto digest = sha256("data").hex();
+  const auto digest = core::sha256("data").hex();
   const std::vector<store::KeyPart> code{{"code train.py", digest}, {"code features.py", digest}};
   for (auto _ : state) {
     auto parts = engine::key_parts("bench", step, {{"OMP_NUM_THREADS", "1"}}, code, digest);

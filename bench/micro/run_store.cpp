@@ -28,17 +28,30 @@ class Folder {
 /// The rows of one step that has succeeded.
 void record_success(RunStore& store, const std::string& run, std::int64_t number) {
   const auto name = "step" + std::to_string(number);
-  const auto key = sha256(run + name).hex();
-  const std::vector<OutputRecord> outputs{{"file", "file", sha256(name), false, 5}};
-  store.put_attempt({.run = run, .step = name, .number = 1, .exit_code = 0, .log = run + "/" + name + ".1.log"});
-  store.put_step({.run = run, .name = name, .status = StepStatus::succeeded, .key = key, .attempts = 1, .parameters = "{}", .outputs = outputs});
-  store.add_cache_entry({key, run, name, outputs}, "bench", {{"command", "cp a b"}, {"code", key}, {"environment", key}, {"input file", key}});
+  const auto key = core::sha256(run + name).hex();
+  const std::vector<OutputRecord> outputs{{"file", "file", core::sha256(name), false, 5}};
+  store.put_attempt(
+      {.run = run, .step = name, .number = 1, .exit_code = 0, .log = run + "/" + name + ".1.log"});
+  store.put_step({.run = run,
+                  .name = name,
+                  .status = StepStatus::succeeded,
+                  .key = key,
+                  .attempts = 1,
+                  .parameters = "{}",
+                  .outputs = outputs});
+  store.add_cache_entry(
+      {key, run, name, outputs}, "bench",
+      {{"command", "cp a b"}, {"code", key}, {"environment", key}, {"input file", key}});
 }
 
 RunStore store_with_run(const Folder& folder) {
   RunStore store(folder.path);
-  store.add_run(
-      {.id = "run", .pipeline = "bench", .orchestrator = "local", .file = "/pipeline.yaml", .parameters = "{}", .driver = ProcessId::self()});
+  store.add_run({.id = "run",
+                 .pipeline = "bench",
+                 .orchestrator = "local",
+                 .file = "/pipeline.yaml",
+                 .parameters = "{}",
+                 .driver = ProcessId::self()});
   return store;
 }
 
@@ -53,7 +66,7 @@ void success_is_committed(benchmark::State& state) {
     });
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(success_is_committed)->Arg(1)->Arg(100)->Unit(benchmark::kMicrosecond);
+BENCHMARK(success_is_committed)->Arg(1)->Arg(100)->Unit(benchmark::microsecond);
 
 void success_is_found(benchmark::State& state) {
   const Folder folder;
@@ -64,7 +77,8 @@ void success_is_found(benchmark::State& state) {
   });
   std::int64_t number = 0;
   for (auto _ : state)
-    if (!store.find_cached(sha256("runstep" + std::to_string(number++ % steps)).hex())) state.SkipWithError("a success is not found");
+    if (!store.find_cached(core::sha256("runstep" + std::to_string(number++ % steps)).hex()))
+      state.SkipWithError("a success is not found");
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(success_is_found);
@@ -74,6 +88,6 @@ void store_is_opened(benchmark::State& state) {
   store_with_run(folder);
   for (auto _ : state) RunStore store(folder.path);
 }
-BENCHMARK(store_is_opened)->Unit(benchmark::kMicrosecond);
+BENCHMARK(store_is_opened)->Unit(benchmark::microsecond);
 
 }  // namespace

@@ -7,12 +7,13 @@
 namespace {
 using namespace pipeline;
 
-/// `width` chains side by side; every step also waits for its left neighbour's predecessor, so that the graph does not fall apart.
-std::vector<std::vector<StepIndex>> columns(std::size_t count, std::size_t width) {
-  std::vector<std::vector<StepIndex>> needs(count);
+/// `width` chains side by side; every step also waits for its left neighbour's predecessor, so that
+/// the graph does not fall apart.
+std::vector<std::vector<core::StepIndex>> columns(std::size_t count, std::size_t width) {
+  std::vector<std::vector<core::StepIndex>> needs(count);
   for (std::size_t step = width; step < count; ++step) {
-    needs[step] = {static_cast<StepIndex>(step - width)};
-    if (step % width) needs[step].push_back(static_cast<StepIndex>(step - width - 1));
+    needs[step] = {static_cast<core::StepIndex>(step - width)};
+    if (step % width) needs[step].push_back(static_cast<core::StepIndex>(step - width - 1));
   }
   return needs;
 }
@@ -20,22 +21,22 @@ std::vector<std::vector<StepIndex>> columns(std::size_t count, std::size_t width
 void graph_is_made(benchmark::State& state) {
   const auto needs = columns(100'000, static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {
-    const Graph graph(needs);
+    const core::Graph graph(needs);
     benchmark::DoNotOptimize(graph.topological_order());
   }
   state.SetItemsProcessed(state.iterations() * 100'000);
 }
-BENCHMARK(graph_is_made)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(graph_is_made)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::millisecond);
 
 void all_steps_succeed(benchmark::State& state) {
-  const Graph graph(columns(100'000, static_cast<std::size_t>(state.range(0))));
+  const core::Graph graph(columns(100'000, static_cast<std::size_t>(state.range(0))));
   for (auto _ : state) {
-    Scheduler scheduler(graph);
+    core::Scheduler scheduler(graph);
     while (const auto step = scheduler.take()) scheduler.succeeded(*step);
     if (!scheduler.done()) state.SkipWithError("some steps never ran");
   }
   state.SetItemsProcessed(state.iterations() * 100'000);
 }
-BENCHMARK(all_steps_succeed)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(all_steps_succeed)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::millisecond);
 
 }  // namespace

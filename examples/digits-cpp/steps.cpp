@@ -21,7 +21,9 @@ std::vector<Index> shuffled(Index count, std::mt19937& random) {
   return order;
 }
 
-Dataset some_of(const Dataset& all, std::span<const Index> rows) { return {all.images(rows, Eigen::all), all.digits(rows)}; }
+Dataset some_of(const Dataset& all, std::span<const Index> rows) {
+  return {all.images(rows, Eigen::all), all.digits(rows)};
+}
 
 MatrixXf with_ones(const MatrixXf& values) {
   MatrixXf result(values.rows(), values.cols() + 1);
@@ -29,7 +31,9 @@ MatrixXf with_ones(const MatrixXf& values) {
   return result;
 }
 
-MatrixXf hidden_layer(const Model& model, const MatrixXf& images) { return (with_ones(images) * model.hidden).cwiseMax(0); }
+MatrixXf hidden_layer(const Model& model, const MatrixXf& images) {
+  return (with_ones(images) * model.hidden).cwiseMax(0);
+}
 
 /// How likely each image shows each digit.
 MatrixXf output_layer(const Model& model, const MatrixXf& hidden) {
@@ -57,7 +61,8 @@ double descend(Model& model, const Dataset& batch, float rate) {
     likely -= 1;
   }
   error *= rate / static_cast<float>(error.rows());
-  const MatrixXf back = (hidden.array() > 0).select(error * model.output.topRows(hidden.cols()).transpose(), 0);
+  const MatrixXf back =
+      (hidden.array() > 0).select(error * model.output.topRows(hidden.cols()).transpose(), 0);
   model.output -= with_ones(hidden).transpose() * error;
   model.hidden -= with_ones(batch.images).transpose() * back;
   return loss;
@@ -89,20 +94,26 @@ Parts split(const Dataset& all, double share, int seed) {
   const auto order = shuffled(all.digits.size(), random);
   const std::span<const Index> rows(order);
   const auto some = static_cast<std::size_t>(share * static_cast<double>(rows.size()));
-  return {some_of(all, rows.subspan(2 * some)), some_of(all, rows.first(some)), some_of(all, rows.subspan(some, some))};
+  return {some_of(all, rows.subspan(2 * some)), some_of(all, rows.first(some)),
+          some_of(all, rows.subspan(some, some))};
 }
 
-Model train(const Dataset& data, int neurons, double rate, int epochs, pipeline::StepContext& context) {
+Model train(const Dataset& data, int neurons, double rate, int epochs,
+            pipeline::StepContext& context) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 0.1f);
-  const auto draw = [&](Index rows, Index columns) -> MatrixXf { return MatrixXf::NullaryExpr(rows, columns, [&] { return normal(random); }); };
+  const auto draw = [&](Index rows, Index columns) -> MatrixXf {
+    return MatrixXf::NullaryExpr(rows, columns, [&] { return normal(random); });
+  };
   Model model{draw(pixels + 1, neurons), draw(neurons + 1, classes)};
   constexpr std::size_t batch = 32;
   for (int epoch = 1; epoch <= epochs && !context.stopping(); ++epoch) {
     const auto order = shuffled(data.digits.size(), random);
     double loss = 0;
     for (std::size_t i = 0; i < order.size(); i += batch)
-      loss += descend(model, some_of(data, std::span(order).subspan(i, std::min(batch, order.size() - i))), static_cast<float>(rate));
+      loss += descend(model,
+                      some_of(data, std::span(order).subspan(i, std::min(batch, order.size() - i))),
+                      static_cast<float>(rate));
     context.log("epoch", {{"epoch", epoch}, {"loss", loss / static_cast<double>(order.size())}});
     context.progress(static_cast<double>(epoch) / epochs);
   }
@@ -123,7 +134,8 @@ Evaluation evaluate(const Model& model, const Dataset& data) {
   int right = 0;
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     const int digit = data.digits[static_cast<Index>(i)];
-    ++result.confusion.at(static_cast<std::size_t>(digit)).at(static_cast<std::size_t>(predicted[i]));
+    ++result.confusion.at(static_cast<std::size_t>(digit))
+          .at(static_cast<std::size_t>(predicted[i]));
     right += predicted[i] == digit;
   }
   result.accuracy = right / static_cast<double>(predicted.size());
@@ -131,11 +143,13 @@ Evaluation evaluate(const Model& model, const Dataset& data) {
   return result;
 }
 
-pipeline::Folder report(const pipeline::File& picture, const Evaluation& evaluation, pipeline::StepContext& context) {
+pipeline::Folder report(const pipeline::File& picture, const Evaluation& evaluation,
+                        pipeline::StepContext& context) {
   const auto folder = std::filesystem::path(context.scratch()) / "report";
   std::filesystem::create_directory(folder);
   std::filesystem::copy_file(picture.path, folder / "digits.png");
-  std::ofstream(folder / "index.html") << "<!doctype html><title>Digits</title><h1>" << evaluation.accuracy * 100
-                                       << " % of unseen digits are right</h1><img src=digits.png>\n";
+  std::ofstream(folder / "index.html")
+      << "<!doctype html><title>Digits</title><h1>" << evaluation.accuracy * 100
+      << " % of unseen digits are right</h1><img src=digits.png>\n";
   return {folder};
 }

@@ -1,6 +1,7 @@
 /// @file
-/// How a type is stored as an artifact. Built in: numbers, texts, vectors, maps, optionals, pairs, tuples and plain structs of those, types with
-/// nlohmann's to_json and from_json, arrays, files and folders. For a type of your own, specialise pipeline::Codec.
+/// How a type is stored as an artifact. Built in: numbers, texts, vectors, maps, optionals, pairs,
+/// tuples and plain structs of those, types with nlohmann's to_json and from_json, arrays, files
+/// and folders. For a type of your own, specialise pipeline::Codec.
 #pragma once
 
 #include <concepts>
@@ -20,12 +21,14 @@ namespace pipeline {
 /// template <>
 /// struct pipeline::Codec<Model> {
 ///   static constexpr std::string_view extension = ".model";       // optional: of the file's name
-///   static void save(const Model& model, const std::string& to);  // makes a file or a folder at `to`, which is not there yet
-///   static Model load(const std::string& from);                   // `from` is read-only
+///   static void save(const Model& model, const std::string& to);  // makes a file or a folder at
+///   `to`, which is not there yet static Model load(const std::string& from);                   //
+///   `from` is read-only
 /// };
 /// ```
-/// Paths are std::string in these headers; where yours are std::filesystem::path, as these parameters may be, each becomes the other by itself.
-/// Both may throw anything: it becomes the step's failure, with the name of the artifact.
+/// Paths are std::string in these headers; where yours are std::filesystem::path, as these
+/// parameters may be, each becomes the other by itself. Both may throw anything: it becomes the
+/// step's failure, with the name of the artifact.
 template <class T>
 struct Codec;
 
@@ -36,7 +39,8 @@ concept Storable = requires(const T& value, const std::string& path) {
   { Codec<T>::load(path) } -> std::same_as<T>;
 };
 
-/// A file as it is. As a result: one that the step has written anywhere, which is moved into the store. As an input: read-only.
+/// A file as it is. As a result: one that the step has written anywhere, which is moved into the
+/// store. As an input: read-only.
 struct File {
   std::string path;
 };
@@ -47,7 +51,8 @@ struct Folder {
 };
 
 /// Opts a struct in to be several results, one for each member, under the members' names:
-/// `template <> inline constexpr bool pipeline::is_outputs<Split> = true;`. Otherwise a plain struct is one artifact.
+/// `template <> inline constexpr bool pipeline::is_outputs<Split> = true;`. Otherwise a plain
+/// struct is one artifact.
 template <class T>
 inline constexpr bool is_outputs = false;
 
@@ -79,9 +84,11 @@ constexpr Form form_of() {
       return Form::sequence;
     else
       return Form::none;
-  } else if constexpr (TupleLike<T> || ListLike<T> || MapLike<T> || is_a<T, std::optional> || Converted<T> || !std::is_class_v<T>) {
+  } else if constexpr (TupleLike<T> || ListLike<T> || MapLike<T> || is_a<T, std::optional> ||
+                       Converted<T> || !std::is_class_v<T>) {
     return json_able<T>() ? Form::text : Form::none;
-  } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, Json> || std::is_same_v<T, json>) {
+  } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, Json> ||
+                       std::is_same_v<T, json>) {
     return Form::text;
   } else if constexpr (PlainStruct<T>) {
     constexpr auto all = std::make_index_sequence<field_count<T>()>();
@@ -100,7 +107,8 @@ void write_json(const Json& value, const std::string& file);
 [[noreturn]] void wrong_json(const std::string& file, const JsonError& error);
 void make_folder(const std::string& folder);
 bool exists(const std::string& path);
-/// Moves where that is possible, else copies; keeps what is read-only where it is. Throws CodecError.
+/// Moves where that is possible, else copies; keeps what is read-only where it is. Throws
+/// CodecError.
 void put_file(const std::string& from, const std::string& to, bool folder);
 
 template <class T>
@@ -127,24 +135,29 @@ requires(detail::form_of<T>() == detail::Form::text) struct Codec<T> {
   static T load(const std::string& from) {
     try {
       return detail::decode<T>(*detail::read_json(from));
-    } catch (const JsonError& error) { detail::wrong_json(from, error); }
+    } catch (const JsonError& error) {
+      detail::wrong_json(from, error);
+    }
   }
 };
 
-/// Vectors of numbers, and of structs that can be copied as bytes: NumPy's .npy, one write, one read.
+/// Vectors of numbers, and of structs that can be copied as bytes: NumPy's .npy, one write, one
+/// read.
 template <class T>
 requires(detail::form_of<T>() == detail::Form::array) struct Codec<T> {
   using Item = typename T::value_type;
   static constexpr std::string_view extension = ".npy";
   static void save(const T& value, const std::string& to) {
-    detail::write_array(to, detail::element_descr<Item>(), {value.size()}, value.data(), value.size() * sizeof(Item));
+    detail::write_array(to, detail::element_descr<Item>(), {value.size()}, value.data(),
+                        value.size() * sizeof(Item));
   }
   static T load(const std::string& from) {
     T value;
-    detail::read_array(from, detail::element_descr<Item>(), sizeof(Item), [&](std::size_t count) -> void* {
-      value.resize(count);
-      return value.data();
-    });
+    detail::read_array(from, detail::element_descr<Item>(), sizeof(Item),
+                       [&](std::size_t count) -> void* {
+                         value.resize(count);
+                         return value.data();
+                       });
     return value;
   }
 };
@@ -154,9 +167,13 @@ template <class T>
 requires(detail::form_of<T>() == detail::Form::fields) struct Codec<T> {
   static void save(const T& value, const std::string& to) {
     detail::make_folder(to);
-    detail::for_each_field(value, [&]<class F>(auto, std::string_view name, const F& field) { Codec<F>::save(field, detail::entry<F>(to, name)); });
+    detail::for_each_field(value, [&]<class F>(auto, std::string_view name, const F& field) {
+      Codec<F>::save(field, detail::entry<F>(to, name));
+    });
   }
-  static T load(const std::string& from) { return load(from, std::make_index_sequence<detail::field_count<T>()>()); }
+  static T load(const std::string& from) {
+    return load(from, std::make_index_sequence<detail::field_count<T>()>());
+  }
 
  private:
   template <std::size_t... I>
@@ -176,7 +193,8 @@ requires(detail::form_of<T>() == detail::Form::sequence) struct Codec<T> {
   using Item = typename T::value_type;
   static void save(const T& value, const std::string& to) {
     detail::make_folder(to);
-    for (std::size_t i = 0; i < value.size(); ++i) Codec<Item>::save(value[i], detail::entry<Item>(to, std::to_string(i)));
+    for (std::size_t i = 0; i < value.size(); ++i)
+      Codec<Item>::save(value[i], detail::entry<Item>(to, std::to_string(i)));
   }
   static T load(const std::string& from) {
     T value;
@@ -195,13 +213,17 @@ struct Codec<Array<T>> {
 
 template <>
 struct Codec<File> {
-  static void save(const File& value, const std::string& to) { detail::put_file(value.path, to, false); }
+  static void save(const File& value, const std::string& to) {
+    detail::put_file(value.path, to, false);
+  }
   static File load(const std::string& from) { return {from}; }
 };
 
 template <>
 struct Codec<Folder> {
-  static void save(const Folder& value, const std::string& to) { detail::put_file(value.path, to, true); }
+  static void save(const Folder& value, const std::string& to) {
+    detail::put_file(value.path, to, true);
+  }
   static Folder load(const std::string& from) { return {from}; }
 };
 

@@ -1,5 +1,6 @@
 /// @file
-/// What a step's function may ask of its surroundings: a parameter `pl::StepContext&`, anywhere among the others.
+/// What a step's function may ask of its surroundings: a parameter `pl::StepContext&`, anywhere
+/// among the others.
 #pragma once
 
 #include <stop_token>
@@ -34,19 +35,25 @@ class StepContext {
   const std::string& run_id() const { return run_id_; }
   unsigned attempt() const { return attempt_; }  ///< From 1.
 
-  /// A line of the step's log, with fields that programs can read (`logs --output json`); by hand `info: epoch done loss=0.25 epoch=3`.
+  /// A line of the step's log, with fields that programs can read (`logs --output json`); by hand
+  /// `info: epoch done loss=0.25 epoch=3`.
   /// @param fields a map, as `{{"epoch", 3}, {"loss", 0.25}}`
   void log(Level level, std::string_view message, const Json& fields = {}) const;
-  void log(std::string_view message, const Json& fields = {}) const { log(Level::info, message, fields); }
-  void warn(std::string_view message, const Json& fields = {}) const { log(Level::warning, message, fields); }
+  void log(std::string_view message, const Json& fields = {}) const {
+    log(Level::info, message, fields);
+  }
+  void warn(std::string_view message, const Json& fields = {}) const {
+    log(Level::warning, message, fields);
+  }
 
   /// How far the step is. @param fraction from 0 to 1
   void progress(double fraction, std::string_view message = {}) const;
   /// A figure worth following, such as a loss; into the log, as progress is.
   void metric(std::string_view name, double value) const;
 
-  /// Asked to stop when the run is: Ctrl-C, `cancel`, a timeout, another step's failure under fail_fast. A step that has not returned some seconds later
-  /// is killed. What it returns after that is dropped.
+  /// Asked to stop when the run is: Ctrl-C, `cancel`, a timeout, another step's failure under
+  /// fail_fast. A step that has not returned some seconds later is killed. What it returns after
+  /// that is dropped.
   std::stop_token stop_token() const { return stop_; }
   bool stopping() const { return stop_.stop_requested(); }
 

@@ -1,5 +1,6 @@
 /// @file
-/// What happens in a run, as values: stored, shown in the terminal, printed by `--output json`, handed to callbacks.
+/// What happens in a run, as values: stored, shown in the terminal, printed by `--output json`,
+/// handed to callbacks.
 #pragma once
 
 #include <optional>
@@ -52,7 +53,8 @@ namespace event {
 struct RunStarted {
   std::string run, pipeline, orchestrator;
   std::size_t steps;
-  std::vector<std::pair<std::string, std::size_t>> instances = {};  ///< Steps that are many, by their matrix, and how many; counted in `steps`.
+  std::vector<std::pair<std::string, std::size_t>> instances =
+      {};  ///< Steps that are many, by their matrix, and how many; counted in `steps`.
 };
 struct BuildStarted {
   std::string image;
@@ -112,8 +114,10 @@ struct RunFinished {
 };
 }  // namespace event
 
-using Event = std::variant<event::RunStarted, event::BuildStarted, event::BuildProgress, event::BuildFinished, event::StepStarted, event::StepLog,
-                           event::StepRetried, event::StepWaits, event::StepFinished, event::Notice, event::RunFinished>;
+using Event =
+    std::variant<event::RunStarted, event::BuildStarted, event::BuildProgress, event::BuildFinished,
+                 event::StepStarted, event::StepLog, event::StepRetried, event::StepWaits,
+                 event::StepFinished, event::Notice, event::RunFinished>;
 
 /// Receives events in the order in which they happened, on the thread of the run. Must not block.
 class EventSink {

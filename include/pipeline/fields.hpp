@@ -1,5 +1,6 @@
 /// @file
-/// The members of a plain struct and their names, found by the compiler: no macro, no registration. For structs of up to 16 members without base classes.
+/// The members of a plain struct and their names, found by the compiler: no macro, no registration.
+/// For structs of up to 16 members without base classes.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,8 @@ constexpr std::size_t field_count() {
 }
 
 template <class T>
-concept PlainStruct =
-    std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T> && std::is_move_constructible_v<T> && field_count<std::remove_cv_t<T>>() > 0;
+concept PlainStruct = std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T> &&
+                      std::is_move_constructible_v<T> && field_count<std::remove_cv_t<T>>() > 0;
 
 /// References to the members.
 template <class T>
@@ -98,7 +99,8 @@ using FieldTypes = decltype(tie_fields(std::declval<T&>()));
 template <class T, std::size_t I>
 using FieldType = std::remove_cvref_t<std::tuple_element_t<I, FieldTypes<T>>>;
 
-/// Never defined, so that T needs no default constructor: only the addresses of its members are looked at.
+/// Never defined, so that T needs no default constructor: only the addresses of its members are
+/// looked at.
 template <class T>
 struct Holder {
   T value;
@@ -124,7 +126,8 @@ constexpr std::string_view text_of_address() {
 template <class T, std::size_t I>
 constexpr std::string_view field_name() {
   // No variable for the address: unoptimized code would want to have the object then.
-  constexpr std::string_view text = text_of_address<Address<FieldType<T, I>>{&std::get<I>(tie_fields(nowhere<T>.value))}>();
+  constexpr std::string_view text =
+      text_of_address<Address<FieldType<T, I>>{&std::get<I>(tie_fields(nowhere<T>.value))}>();
 #ifdef __clang__
   constexpr auto end = text.rfind('}');
 #else
@@ -141,7 +144,9 @@ constexpr void for_each_field(T& value, Visit&& visit) {
   using Plain = std::remove_cv_t<T>;
   auto references = tie_fields(value);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (visit(std::integral_constant<std::size_t, I>(), field_name<Plain, I>(), std::get<I>(references)), ...);
+    (visit(std::integral_constant<std::size_t, I>(), field_name<Plain, I>(),
+           std::get<I>(references)),
+     ...);
   }
   (std::make_index_sequence<field_count<Plain>()>());
 }

@@ -1,6 +1,7 @@
 /// @file
-/// Values as JSON: numbers, texts, lists, maps, optionals, pairs, tuples, plain structs of those, and every type with nlohmann's to_json and from_json.
-/// nlohmann's library itself stays outside, since reading its header takes longer than all others together: who uses its types includes it.
+/// Values as JSON: numbers, texts, lists, maps, optionals, pairs, tuples, plain structs of those,
+/// and every type with nlohmann's to_json and from_json. nlohmann's library itself stays outside,
+/// since reading its header takes longer than all others together: who uses its types includes it.
 #pragma once
 
 #include <array>
@@ -27,7 +28,8 @@ namespace pipeline {
 
 class Json;
 
-/// A JSON value that is not what the C++ type needs. `what()` says where in it: `.layers[2].size: expected an integer, found "big"`.
+/// A JSON value that is not what the C++ type needs. `what()` says where in it: `.layers[2].size:
+/// expected an integer, found "big"`.
 class JsonError : public std::runtime_error {
  public:
   using runtime_error::runtime_error;
@@ -51,7 +53,8 @@ concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
 
 /// Has functions of its own, as NLOHMANN_DEFINE_TYPE_* writes them.
 template <class T>
-concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> && requires(json& to, const json& from, const T& value, T& read) {
+concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> &&
+    requires(json& to, const json& from, const T& value, T& read) {
   to_json(to, value);
   from_json(from, read);
 };
@@ -74,7 +77,8 @@ concept TextMapLike = MapLike<T> && std::is_same_v<typename T::key_type, std::st
 template <class T>
 concept ListLike = is_std_array<T> ||(Container<T> && !requires { typename T::mapped_type; });
 
-/// Has a specialisation of nlohmann::adl_serializer. Its general case takes containers, too, so anything with a begin() is left out.
+/// Has a specialisation of nlohmann::adl_serializer. Its general case takes containers, too, so
+/// anything with a begin() is left out.
 template <class T>
 concept HasSerializer = std::is_class_v<T> && !requires(const T& value) {
   value.begin();
@@ -99,7 +103,8 @@ constexpr bool json_able_parts(std::index_sequence<I...>) {
 
 template <class T>
 constexpr bool json_able() {
-  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Json> || std::is_same_v<T, json>)
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+                std::is_same_v<T, Json> || std::is_same_v<T, json>)
     return true;
   else if constexpr (is_a<T, std::optional> || ListLike<T>)
     return json_able<typename T::value_type>();
@@ -132,16 +137,19 @@ json& add_member(json& map, std::string_view name);
 [[noreturn]] void json_mismatch(const std::string& place, const char* expected, const json& found);
 bool is_null(const json& from);
 bool get_boolean(const json& from, const std::string& place);
-std::int64_t get_integer(const json& from, const std::string& place, std::int64_t least, std::int64_t most);
+std::int64_t get_integer(const json& from, const std::string& place, std::int64_t least,
+                         std::int64_t most);
 std::uint64_t get_unsigned(const json& from, const std::string& place, std::uint64_t most);
 double get_number(const json& from, const std::string& place);
 const std::string& get_text(const json& from, const std::string& place);
 std::size_t get_list(const json& from, const std::string& place);  ///< The number of its items.
-void check_list(const json& from, const std::string& place, std::size_t length, const char* expected);
+void check_list(const json& from, const std::string& place, std::size_t length,
+                const char* expected);
 void check_map(const json& from, const std::string& place);
 const json& item_of(const json& list, std::size_t i);
 const json& member_of(const json& map, std::string_view name);  ///< Null if there is none.
-void each_member(const json& map, const Function<void(const std::string& name, const json& value)>& visit);
+void each_member(const json& map,
+                 const Function<void(const std::string& name, const json& value)>& visit);
 /// Calls what may throw nlohmann's exceptions.
 void convert(const std::string& place, const Function<void()>& conversion);
 
@@ -152,12 +160,14 @@ T decode(const json& from, const std::string& place = {});
 
 }  // namespace detail
 
-/// What can be a parameter of a step: a number, text, list, map, optional, pair, tuple, plain struct of those, or a type with to_json and from_json.
+/// What can be a parameter of a step: a number, text, list, map, optional, pair, tuple, plain
+/// struct of those, or a type with to_json and from_json.
 template <class T>
 concept JsonAble = detail::json_able<T>();
 
-/// Any JSON value, written as in nlohmann's library: `8`, `"text"`, `{0.1, 1.0}` for a list, `{{"epoch", 3}, {"loss", 0.25}}` for a map. What it holds is
-/// that library's: a program that includes <nlohmann/json.hpp> has it as `*value` and `value->dump()`.
+/// Any JSON value, written as in nlohmann's library: `8`, `"text"`, `{0.1, 1.0}` for a list,
+/// `{{"epoch", 3}, {"loss", 0.25}}` for a map. What it holds is that library's: a program that
+/// includes <nlohmann/json.hpp> has it as `*value` and `value->dump()`.
 class Json {
  public:
   /// Null.
@@ -238,18 +248,22 @@ void encode(const T& value, json& to) {
     nlohmann::adl_serializer<T, void>::to_json(to, value);
   } else {
     put_map(to);
-    for_each_field(value, [&](auto, std::string_view name, const auto& field) { encode(field, add_member(to, name)); });
+    for_each_field(value, [&](auto, std::string_view name, const auto& field) {
+      encode(field, add_member(to, name));
+    });
   }
 }
 
 template <class T, std::size_t... I>
 T decode_tuple(const json& from, const std::string& place, std::index_sequence<I...>) {
-  return T{decode<std::tuple_element_t<I, T>>(item_of(from, I), place + "[" + std::to_string(I) + "]")...};
+  return T{decode<std::tuple_element_t<I, T>>(item_of(from, I),
+                                              place + "[" + std::to_string(I) + "]")...};
 }
 
 template <class T, std::size_t... I>
 T decode_struct(const json& from, const std::string& place, std::index_sequence<I...>) {
-  return T{decode<FieldType<T, I>>(member_of(from, field_name<T, I>()), place + "." + std::string(field_name<T, I>()))...};
+  return T{decode<FieldType<T, I>>(member_of(from, field_name<T, I>()),
+                                   place + "." + std::string(field_name<T, I>()))...};
 }
 
 template <class T>
@@ -265,7 +279,8 @@ T decode(const json& from, const std::string& place) {
   } else if constexpr (std::is_unsigned_v<T>) {
     return static_cast<T>(get_unsigned(from, place, std::numeric_limits<T>::max()));
   } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(get_integer(from, place, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+    return static_cast<T>(
+        get_integer(from, place, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
   } else if constexpr (std::is_enum_v<T>) {
     return static_cast<T>(decode<std::underlying_type_t<T>>(from, place));
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -275,22 +290,27 @@ T decode(const json& from, const std::string& place) {
   } else if constexpr (is_std_array<T>) {
     check_list(from, place, std::tuple_size_v<T>, "a list of the array's length");
     T items{};
-    for (std::size_t i = 0; i < items.size(); ++i) items[i] = decode<typename T::value_type>(item_of(from, i), place + "[" + std::to_string(i) + "]");
+    for (std::size_t i = 0; i < items.size(); ++i)
+      items[i] =
+          decode<typename T::value_type>(item_of(from, i), place + "[" + std::to_string(i) + "]");
     return items;
   } else if constexpr (ListLike<T>) {
     T items;
     for (std::size_t i = 0, size = get_list(from, place); i < size; ++i)
-      items.insert(items.end(), decode<typename T::value_type>(item_of(from, i), place + "[" + std::to_string(i) + "]"));
+      items.insert(items.end(), decode<typename T::value_type>(
+                                    item_of(from, i), place + "[" + std::to_string(i) + "]"));
     return items;
   } else if constexpr (TextMapLike<T>) {
     check_map(from, place);
     T items;
-    each_member(from,
-                [&](const std::string& key, const json& item) { items.emplace(key, decode<typename T::mapped_type>(item, place + "." + key)); });
+    each_member(from, [&](const std::string& key, const json& item) {
+      items.emplace(key, decode<typename T::mapped_type>(item, place + "." + key));
+    });
     return items;
   } else if constexpr (MapLike<T>) {
     T items;
-    for (auto& [key, item] : decode<std::vector<std::pair<typename T::key_type, typename T::mapped_type>>>(from, place))
+    for (auto& [key, item] :
+         decode<std::vector<std::pair<typename T::key_type, typename T::mapped_type>>>(from, place))
       items.emplace(std::move(key), std::move(item));
     return items;
   } else if constexpr (TupleLike<T>) {

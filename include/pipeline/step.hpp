@@ -1,5 +1,6 @@
 /// @file
-/// Steps before they are in a pipeline: functions, commands and scripts, with their options; and the handles of what they make.
+/// Steps before they are in a pipeline: functions, commands and scripts, with their options; and
+/// the handles of what they make.
 #pragma once
 
 #include <initializer_list>
@@ -15,8 +16,8 @@
 
 #include <pipeline/codec.hpp>
 #include <pipeline/context.hpp>
+#include <pipeline/execution.hpp>
 #include <pipeline/settings.hpp>
-#include <pipeline/surroundings.hpp>
 
 namespace pipeline {
 
@@ -32,8 +33,8 @@ struct Artifact : AnyArtifact {
   using type = T;
 };
 
-/// A handle of the outputs that the instances of a mapped step make, in order. To a function that takes a T, map() gives one each; to one that takes a
-/// std::vector<T>, add() gives all of them.
+/// A handle of the outputs that the instances of a mapped step make, in order. To a function that
+/// takes a T, map() gives one each; to one that takes a std::vector<T>, add() gives all of them.
 template <class T>
 struct Artifacts : AnyArtifact {
   using type = T;
@@ -52,7 +53,9 @@ template <JsonAble T>
 Parameter<T> param(std::string name, T value) {
   return {std::move(name), std::move(value)};
 }
-inline Parameter<std::string> param(std::string name, const char* value) { return {std::move(name), value}; }
+inline Parameter<std::string> param(std::string name, const char* value) {
+  return {std::move(name), value};
+}
 
 /// Values of which map() gives each to an instance of its own. Made by each().
 template <class T>
@@ -70,25 +73,34 @@ Each<T> each(std::initializer_list<T> values) {
   return {values};
 }
 
-/// An output of a command: its name, and the name of the file if that has to be another: `.outputs = {"metrics", {"picture", "plot.png"}}`.
+/// An output of a command: its name, and the name of the file if that has to be another: `.outputs
+/// = {"metrics", {"picture", "plot.png"}}`.
 struct Output {
   std::string name;
   std::string file_name;
   Output(const char* output) : Output(std::string(output)) {}
   Output(std::string output) : Output(output, output) {}
-  Output(std::string output, std::string file) : name(std::move(output)), file_name(std::move(file)) {}
+  Output(std::string output, std::string file)
+      : name(std::move(output)), file_name(std::move(file)) {}
 };
 
-/// What a step may say besides what it does; every field has the meaning and the name that it has in YAML, and may be left out.
+/// What a step may say besides what it does; every field has the meaning and the name that it has
+/// in YAML, and may be left out.
 struct StepOptions {
-  std::string name = {};  ///< Letters, digits, `_` and `-`. Default: the function's name, for `pl::step<train>()`.
+  std::string name =
+      {};  ///< Letters, digits, `_` and `-`. Default: the function's name, for `pl::step<train>()`.
   std::string description = {};
-  std::vector<std::string> arguments = {};      ///< Names of the function's arguments, in order, contexts left out. Default: arg1, arg2, ...
-  std::vector<Output> outputs = {};             ///< Names of the results. Default: `result`, or result1, result2, ...; a command's: those in it.
+  std::vector<std::string> arguments = {};  ///< Names of the function's arguments, in order,
+                                            ///< contexts left out. Default: arg1, arg2, ...
+  std::vector<Output> outputs = {};  ///< Names of the results. Default: `result`, or result1,
+                                     ///< result2, ...; a command's: those in it.
   std::map<std::string, Json> parameters = {};  ///< Of a command.
-  Json matrix = {};                             ///< Of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of a step whose matrix it has too.
-  std::vector<std::string> after = {};          ///< Steps that must have succeeded first, besides those whose artifacts it takes.
-  StringList code = {};  ///< Files, folders and globs that the step sees. Default: those that a command names; none for a function.
+  Json matrix = {};  ///< Of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of a step
+                     ///< whose matrix it has too.
+  std::vector<std::string> after =
+      {};  ///< Steps that must have succeeded first, besides those whose artifacts it takes.
+  StringList code = {};  ///< Files, folders and globs that the step sees. Default: those that a
+                         ///< command names; none for a function.
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
   DockerSettings docker = {};          ///< `settings.docker`
@@ -97,8 +109,10 @@ struct StepOptions {
   RetrySettings retry = {};
   std::optional<Duration> timeout = {};  ///< Of one attempt.
   std::optional<bool> cache = {};
-  std::string orchestrator = {};  ///< Where the step runs, if elsewhere than the run: `local`, `docker` or `kubernetes`.
-  std::string version = {};       ///< Of a function: if given, the step is run again when this changes, and not when the program is rebuilt.
+  std::string orchestrator =
+      {};  ///< Where the step runs, if elsewhere than the run: `local`, `docker` or `kubernetes`.
+  std::string version = {};  ///< Of a function: if given, the step is run again when this changes,
+                             ///< and not when the program is rebuilt.
 };
 
 namespace detail {
@@ -125,7 +139,8 @@ template <class T>
 std::string type_name() {
   constexpr std::string_view text = __PRETTY_FUNCTION__;
   constexpr auto begin = text.find("T = ") + 4;
-  constexpr auto end = std::min(text.find(';', begin), text.size() - 1);  // g++ adds `; std::string = ...`
+  constexpr auto end =
+      std::min(text.find(';', begin), text.size() - 1);  // g++ adds `; std::string = ...`
   return tidy_type(text.substr(begin, end - begin));
 }
 
@@ -167,12 +182,14 @@ struct Signature<R (C::*)(A...) const noexcept> {
 template <class F>
 auto signature_of() {
   if constexpr (std::is_pointer_v<F>) {
-    static_assert(std::is_function_v<std::remove_pointer_t<F>>, "pipeline: step() takes a function, or an object that can be called");
+    static_assert(std::is_function_v<std::remove_pointer_t<F>>,
+                  "pipeline: step() takes a function, or an object that can be called");
     return std::type_identity<typename Signature<F>::type>();
   } else {
     static_assert(
         requires { &F::operator(); },
-        "pipeline: step() takes a function or a lambda whose parameters have types: `auto` says nothing of what is stored");
+        "pipeline: step() takes a function or a lambda whose parameters have types: `auto` says "
+        "nothing of what is stored");
     return std::type_identity<typename Signature<decltype(&F::operator())>::type>();
   }
 }
@@ -205,17 +222,19 @@ requires(is_outputs<R>&& PlainStruct<R>) struct Results<R> {
 
 template <class T>
 consteval void check_result() {
-  static_assert(
-      Storable<T>,
-      "pipeline: this result of a step has no pipeline::Codec: specialise it, give the type nlohmann's to_json and from_json, or return a plain "
-      "struct of what can be stored");
+  static_assert(Storable<T>,
+                "pipeline: this result of a step has no pipeline::Codec: specialise it, give the "
+                "type nlohmann's to_json and from_json, or return a plain "
+                "struct of what can be stored");
 }
 
 template <class R>
 void check_results() {
   if constexpr (std::is_void_v<R>) {
   } else if constexpr (TupleLike<R>) {
-    []<std::size_t... I>(std::index_sequence<I...>) { (check_result<std::tuple_element_t<I, R>>(), ...); }
+    []<std::size_t... I>(std::index_sequence<I...>) {
+      (check_result<std::tuple_element_t<I, R>>(), ...);
+    }
     (std::make_index_sequence<std::tuple_size_v<R>>());
   } else if constexpr (is_outputs<R>) {
     static_assert(PlainStruct<R>, "pipeline: is_outputs is for plain structs of up to 16 members");
@@ -237,12 +256,16 @@ std::vector<ResultInfo> results_of() {
   if constexpr (std::is_void_v<R>) {
   } else if constexpr (TupleLike<R>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (all.push_back({"result" + std::to_string(I + 1), std::string(extension_of<std::tuple_element_t<I, R>>())}), ...);
+      (all.push_back({"result" + std::to_string(I + 1),
+                      std::string(extension_of<std::tuple_element_t<I, R>>())}),
+       ...);
     }
     (std::make_index_sequence<std::tuple_size_v<R>>());
   } else if constexpr (is_outputs<R>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (all.push_back({std::string(field_name<R, I>()), std::string(extension_of<FieldType<R, I>>())}), ...);
+      (all.push_back(
+           {std::string(field_name<R, I>()), std::string(extension_of<FieldType<R, I>>())}),
+       ...);
     }
     (std::make_index_sequence<field_count<R>()>());
   } else {
@@ -263,7 +286,9 @@ void save_results(StepRun& run, const R& results) {
   if constexpr (TupleLike<R>)
     std::apply([&](const auto&... values) { (save_result(run, index++, values), ...); }, results);
   else if constexpr (is_outputs<R>)
-    for_each_field(results, [&](auto, std::string_view, const auto& value) { save_result(run, index++, value); });
+    for_each_field(results, [&](auto, std::string_view, const auto& value) {
+      save_result(run, index++, value);
+    });
   else
     save_result(run, index, results);
 }
@@ -284,7 +309,8 @@ struct Loaded {
       if constexpr (is_a<Value, std::vector>) {
         if constexpr (Storable<typename Value::value_type>) {
           value.emplace();
-          for (const auto& path : run.inputs(index)) value->push_back(Codec<typename Value::value_type>::load(path));
+          for (const auto& path : run.inputs(index))
+            value->push_back(Codec<typename Value::value_type>::load(path));
         }
       }
     } else if constexpr (JsonAble<Value>) {
@@ -343,23 +369,29 @@ class FunctionStep<R(A...)> {
   std::source_location where;  ///< Of the call of step().
 };
 
-/// A step that calls a function, or a lambda that captures nothing: the run calls it in another process, so its key holds arguments but no captures.
+/// A step that calls a function, or a lambda that captures nothing: the run calls it in another
+/// process, so its key holds arguments but no captures.
 /// @param options its `name` is required
 template <class F>
-auto step(F function, StepOptions options, std::source_location where = std::source_location::current()) {
+auto step(F function, StepOptions options,
+          std::source_location where = std::source_location::current()) {
   static_assert(std::is_pointer_v<F> || std::is_empty_v<F>,
-                "pipeline: the lambda of a step may capture nothing, since what it captures is in no key: pass it as an argument");
+                "pipeline: the lambda of a step may capture nothing, since what it captures is in "
+                "no key: pass it as an argument");
   const auto make = [&]<class R, class... A>(std::type_identity<R(A...)>) {
-    static_assert(((detail::is_context<A> || !std::is_lvalue_reference_v<A> || std::is_const_v<std::remove_reference_t<A>>)&&...),
-                  "pipeline: a step's function takes its arguments by value or by const reference; only StepContext& is not const");
+    static_assert(((detail::is_context<A> || !std::is_lvalue_reference_v<A> ||
+                    std::is_const_v<std::remove_reference_t<A>>)&&...),
+                  "pipeline: a step's function takes its arguments by value or by const reference; "
+                  "only StepContext& is not const");
     detail::check_results<detail::Stored<R>>();
-    return FunctionStep<R(A...)>{detail::make_entry<F, R, A...>(std::move(function)), std::move(options), detail::type_name<R(A...)>(), where};
+    return FunctionStep<R(A...)>{detail::make_entry<F, R, A...>(std::move(function)),
+                                 std::move(options), detail::type_name<R(A...)>(), where};
   };
   return make(detail::signature_of<F>());
 }
 
-/// A step that calls a function, given by name: its name is the step's unless the options say otherwise.
-/// `pipeline.add(pl::step<train>({.retry = {.max_retries = 2}}), data, 20)`
+/// A step that calls a function, given by name: its name is the step's unless the options say
+/// otherwise. `pipeline.add(pl::step<train>({.retry = {.max_retries = 2}}), data, 20)`
 template <auto F>
 auto step(StepOptions options = {}, std::source_location where = std::source_location::current()) {
   if (options.name.empty()) {
@@ -371,7 +403,8 @@ auto step(StepOptions options = {}, std::source_location where = std::source_loc
   return step(F, std::move(options), where);
 }
 
-/// A step that executes a program: `pl::command("plot", {"python", "plot.py", "${inputs.model}", "${outputs.picture}"})`. Holes are those of YAML.
+/// A step that executes a program: `pl::command("plot", {"python", "plot.py", "${inputs.model}",
+/// "${outputs.picture}"})`. Holes are those of YAML.
 struct CommandStep {
   StepOptions options;
   std::vector<std::string> words;
@@ -381,15 +414,19 @@ struct CommandStep {
   std::source_location where = {};
 };
 
-/// @param words executed as they stand, without a shell; its outputs are the `${outputs.NAME}` in it, besides those in the options
+/// @param words executed as they stand, without a shell; its outputs are the `${outputs.NAME}` in
+/// it, besides those in the options
 CommandStep command(std::string name, std::vector<std::string> words, StepOptions options = {},
                     std::source_location where = std::source_location::current());
 /// One line for `sh -c`.
-CommandStep shell(std::string name, std::string line, StepOptions options = {}, std::source_location where = std::source_location::current());
-/// A script whose text stands in the program, executed by `interpreter` as a file of the step's code. It finds its inputs and outputs in its variables:
-/// PIPE_INPUT_MODEL, PIPE_OUTPUT_PICTURE, PIPE_PARAM_TITLE.
-/// `pl::script("plot", {"python"}, R"(import os; ...)", {.outputs = {"picture"}})`
-CommandStep script(std::string name, std::vector<std::string> interpreter, std::string text, StepOptions options = {},
+CommandStep shell(std::string name, std::string line, StepOptions options = {},
+                  std::source_location where = std::source_location::current());
+/// A script whose text stands in the program, executed by `interpreter` as a file of the step's
+/// code. It finds its inputs and outputs in its variables: PIPE_INPUT_MODEL, PIPE_OUTPUT_PICTURE,
+/// PIPE_PARAM_TITLE. `pl::script("plot", {"python"}, R"(import os; ...)", {.outputs =
+/// {"picture"}})`
+CommandStep script(std::string name, std::vector<std::string> interpreter, std::string text,
+                   StepOptions options = {},
                    std::source_location where = std::source_location::current());
 
 }  // namespace pipeline

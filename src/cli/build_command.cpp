@@ -12,20 +12,22 @@ namespace {
 
 struct Prepared {
   const StepSpec* step;
-  Environment environment;
+  orchestrators::Environment environment;
   std::exception_ptr error;
 };
 
 /// All at a time; the orchestrator knows which are equal.
-Task<std::vector<Prepared>> prepare_all(Session& session, Display& display, std::vector<const StepSpec*> steps) {
+async::Task<std::vector<Prepared>> prepare_all(Session& session, Display& display,
+                                               std::vector<const StepSpec*> steps) {
   const auto executor = co_await asio::this_coro::executor;
   std::vector<Prepared> all;
   for (const auto* step : steps) all.push_back({step, {}, {}});
   std::size_t open = all.size();
   asio::steady_timer done(executor, asio::steady_timer::time_point::max());
   for (auto& one : all) {
-    asio::co_spawn(executor, session.orchestrator->prepare(*one.step, display.progress(), display.cancel()),
-                   [&](std::exception_ptr error, Environment environment) {
+    asio::co_spawn(executor,
+                   session.orchestrator->prepare(*one.step, display.progress(), display.cancel()),
+                   [&](std::exception_ptr error, orchestrators::Environment environment) {
                      one.environment = std::move(environment);
                      one.error = error;
                      if (--open == 0) done.cancel();
@@ -39,38 +41,46 @@ Task<std::vector<Prepared>> prepare_all(Session& session, Display& display, std:
 std::string message_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const std::exception& e) { return e.what(); }
+  } catch (const std::exception& e) {
+    return e.what();
+  }
 }
 
 }  // namespace
 
-ExitCode build_command(Context& context) {
+core::ExitCode build_command(Context& context) {
   Session session(context);
   const auto steps = session.selected_steps();
   require_engine(session);
   Display display(context);
   const auto all = context.await(prepare_all(session, display, steps));
   display.close();
-  if (display.cancel().level() != StopLevel::none) throw Interrupted();
+  if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
 
   std::set<std::string> told;
-  ExitCode code = ExitCode::ok;
+  core::ExitCode code = core::ExitCode::ok;
   Table table;
   table.add({"STEP", "ENVIRONMENT"});
   nlohmann::json environments = nlohmann::json::array();
   for (const auto& [step, environment, error] : all) {
     if (!error) {
       table.add({step->name, shorten_digests(for_terminal(environment.description, false))});
-      environments.push_back({{"step", step->name}, {"environment", environment.description}, {"id", environment.id}});
+      environments.push_back(
+          {{"step", step->name}, {"environment", environment.description}, {"id", environment.id}});
     } else if (told.insert(message_of(error)).second) {
       const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
-      if (code == ExitCode::ok || report.code == ExitCode::build_failed) code = report.code;
+      if (code == core::ExitCode::ok || report.code == core::ExitCode::build_failed)
+        code = report.code;
       if (context.options().json) context.print(error_json(error).dump() + "\n");
       write_all(STDERR_FILENO, report.text);
     }
   }
   if (context.options().json) {
-    context.print(nlohmann::json{{"event", "summary"}, {"environments", environments}, {"exit_code", static_cast<int>(code)}}.dump() + "\n");
+    context.print(nlohmann::json{{"event", "summary"},
+                                 {"environments", environments},
+                                 {"exit_code", static_cast<int>(code)}}
+                      .dump() +
+                  "\n");
   } else {
     context.print(table.render(context.paint()));
   }

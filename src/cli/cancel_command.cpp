@@ -20,28 +20,35 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of a driver: in this time a living one renews its Lease many times over, and one whose pod was lost has another.
+/// Of a driver: in this time a living one renews its Lease many times over, and one whose pod was
+/// lost has another.
 constexpr std::chrono::seconds longest_silence{30};
 
-void send(const Descriptor& process, int signal, const store::RunRecord& run) {
+void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
   if (::pidfd_send_signal(process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
-    throw system_error("cannot stop process " + std::to_string(run.driver.process.pid) + ", which makes run " + run.id, errno);
+    throw core::system_error("cannot stop process " + std::to_string(run.driver.process.pid) +
+                                 ", which makes run " + run.id,
+                             errno);
 }
 
-void tell_that_it_stops(Context& context, const store::RunRecord& run) {
-  context.note("run " + run.id + " is stopping" + (context.options().now ? "" : "; `--now` kills its steps at once"));
+void announce_stop(Context& context, const store::RunRecord& run) {
+  context.note("run " + run.id + " is stopping" +
+               (context.options().now ? "" : "; `--now` kills its steps at once"));
 }
 
 /// @return whether there was a process to stop
 bool stop_process(Context& context, const store::RunRecord& run) {
-  // The descriptor is opened before the check, so that it cannot be another process that got the same number since.
-  const Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
+  // The descriptor is opened before the check, so that it cannot be another process that got the
+  // same number since.
+  const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
   if (!process || !run.driver.process.alive()) return false;
   send(process, SIGINT, run);
-  if (context.options().now) send(process, SIGTERM, run);  // Another signal: two of the same might arrive as one.
-  tell_that_it_stops(context, run);
+  if (context.options().now)
+    send(process, SIGTERM, run);  // Another signal: two of the same might arrive as one.
+  announce_stop(context, run);
   pollfd ended{process.get(), POLLIN, 0};
-  while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {}
+  while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+  }
   return true;
 }
 
@@ -49,11 +56,14 @@ bool stop_process(Context& context, const store::RunRecord& run) {
 /// @return whether a driver has stopped the run
 bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, store::RunRecord run) {
   const auto lease = run.driver.lease;
-  kubernetes::Client client(context.loop(), kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
-  if (context.await(driver_goes_on(client, lease.name))) {
-    auto owners = context.await(owned_by_driver(client, lease.name));
-    context.await(kubernetes::leave_word(client, lease.name, context.options().now ? "immediate" : "graceful", std::move(owners)));
-    tell_that_it_stops(context, run);
+  kubernetes::Client client(
+      context.loop(),
+      kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
+  if (context.await(orchestrators::driver_continues(client, lease.name))) {
+    auto owners = context.await(orchestrators::owned_by_driver(client, lease.name));
+    context.await(kubernetes::leave_word(
+        client, lease.name, context.options().now ? "immediate" : "graceful", std::move(owners)));
+    announce_stop(context, run);
   }
   std::string heard;
   for (auto since = Clock::now(); Clock::now() - since < longest_silence;) {
@@ -70,7 +80,8 @@ bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, stor
     }
     ::poll(nullptr, 0, 300);
   }
-  context.await(remove_driver(client, lease.name));  // its pod, if there is one, lets go of the Lease
+  context.await(orchestrators::remove_driver(
+      client, lease.name));  // its pod, if there is one, lets go of the Lease
   auto options = invocation_of(runs, run.id, context.options()).value_or(context.options());
   Context with_cluster(std::move(options));
   HeldLease held(with_cluster, lease);
@@ -78,29 +89,32 @@ bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, stor
   drivers.bring_home(run);
   const auto now = runs.find_run(run.id);
   if (!now || now->status != RunStatus::running) return true;  // at the last moment
-  bury_dead_runs(context, runs, {}, run.id);
+  reap_stale_runs(context, runs, {}, run.id);
   return false;
 }
 
 }  // namespace
 
-ExitCode cancel_command(Context& context) {
+core::ExitCode cancel_command(Context& context) {
   auto& runs = context.existing_runs();
   Drivers drivers(context, runs);
   auto run = drivers.find_run();
-  if (run.status != RunStatus::running) throw InputError("run " + run.id + " has already ended: " + std::string(to_string(run.status)));
+  if (run.status != RunStatus::running)
+    throw core::InputError("run " + run.id +
+                           " has already ended: " + std::string(to_string(run.status)));
 
-  const bool stopped = run.driver.is_elsewhere() ? stop_driver(context, runs, drivers, run) : stop_process(context, run);
+  const bool stopped = run.driver.is_elsewhere() ? stop_driver(context, runs, drivers, run)
+                                                 : stop_process(context, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   const auto how = stopped ? "stopped" : gone + " was gone; what it had left has been removed";
-  bury_dead_runs(context, runs);
+  reap_stale_runs(context, runs);
   if (const auto now = runs.find_run(run.id)) run = *now;
   if (context.options().json) {
     context.print_json(nlohmann::json{{"run", run.id}, {"status", to_string(run.status)}});
   } else {
     context.print("run " + run.id + ": " + std::string(to_string(run.status)) + " (" + how + ")\n");
   }
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

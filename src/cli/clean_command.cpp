@@ -21,9 +21,11 @@ constexpr const char* image_label = "pipe.digest";
 Bytes size_of(const fs::path& folder) {
   Bytes bytes = 0;
   std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::error_code ignored;
-    if (entry->is_regular_file(ignored) && !entry->is_symlink(ignored)) bytes += entry->file_size(ignored);
+    if (entry->is_regular_file(ignored) && !entry->is_symlink(ignored))
+      bytes += entry->file_size(ignored);
   }
   return bytes;
 }
@@ -58,7 +60,8 @@ class Cleaner {
     return std::ranges::any_of(all, [&](const auto& run) { return goes_on(run); });
   }
   docker::EngineApi& engine() {
-    if (!engine_) engine_ = std::make_unique<docker::EngineApi>(context_.loop(), docker::find_endpoint());
+    if (!engine_)
+      engine_ = std::make_unique<docker::EngineApi>(context_.loop(), docker::find_endpoint());
     return *engine_;
   }
 
@@ -73,11 +76,12 @@ class Cleaner {
 
 void Cleaner::containers() {
   if (!runs_) return;
-  if (!dry_run_) bury_dead_runs(context_, *runs_);
+  if (!dry_run_) reap_stale_runs(context_, *runs_);
   const auto place = make_orchestrator(context_, "docker", {.state = runs_->folder()});
   context_.await(place->remove_orphans([&](const std::string& id) {
     const auto run = runs_->find_run(id);
-    if (run && run->id == id && run->status == RunStatus::running && run->driver.may_live()) return true;
+    if (run && run->id == id && run->status == RunStatus::running && run->driver.may_live())
+      return true;
     removed("container", "of run " + id, Bytes{0});
     return dry_run_;
   }));
@@ -85,9 +89,12 @@ void Cleaner::containers() {
 
 void Cleaner::images() {
   if (some_run_goes_on()) return kept("the images, since a run goes on");
-  const auto usage = context_.await(engine().disk_usage());  // Unlike a list of images it tells what they share with others.
+  const auto usage = context_.await(
+      engine().disk_usage());  // Unlike a list of images it tells what they share with others.
   for (const auto& image : usage.value("Images", json::array())) {
-    if (!image.contains("Labels") || !image["Labels"].is_object() || !image["Labels"].contains(image_label)) continue;
+    if (!image.contains("Labels") || !image["Labels"].is_object() ||
+        !image["Labels"].contains(image_label))
+      continue;
     const auto id = image.at("Id").get<std::string>();
     std::vector<std::string> names;
     if (const auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array())
@@ -103,18 +110,23 @@ void Cleaner::images() {
         kept(name + ": " + error.what());
       }
     }
-    const auto size = image.value("Size", std::int64_t{0}), shared = image.value("SharedSize", std::int64_t{0});
-    if (is_gone) removed("image", names.front(), static_cast<Bytes>(std::max(std::int64_t{0}, size - std::max(std::int64_t{0}, shared))));
+    const auto size = image.value("Size", std::int64_t{0}),
+               shared = image.value("SharedSize", std::int64_t{0});
+    if (is_gone)
+      removed(
+          "image", names.front(),
+          static_cast<Bytes>(std::max(std::int64_t{0}, size - std::max(std::int64_t{0}, shared))));
   }
 }
 
 void Cleaner::runs() {
   if (!runs_) return;
-  if (!dry_run_) bury_dead_runs(context_, *runs_);
+  if (!dry_run_) reap_stale_runs(context_, *runs_);
   const auto all = runs_->runs();
   const std::size_t keep = std::min<std::size_t>(context_.options().keep, all.size());
-  std::set<std::string> needed;  // Runs whose results those that stay have reused: they go, their results stay reusable.
-  std::set<Digest> used;
+  std::set<std::string> needed;  // Runs whose results those that stay have reused: they go, their
+                                 // results stay reusable.
+  std::set<core::Digest> used;
   std::vector<const store::RunRecord*> old;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i >= keep && !goes_on(all[i])) {
@@ -137,47 +149,52 @@ void Cleaner::runs() {
           if (used.insert(output.digest).second) artifact_bytes += output.bytes;
     } else {
       runs_->remove_run(run->id, needed.contains(run->id));
-      remove_tree(logs);
-      remove_tree(engine::work_folder(*runs_, run->id));
+      core::remove_tree(logs);
+      core::remove_tree(engine::work_folder(*runs_, run->id));
     }
     removed("run", run->id, bytes);
   }
   if (some_run_goes_on()) return kept("the artifacts, since a run goes on");
   if (!dry_run_) {
     const auto referenced = runs_->referenced_artifacts();
-    const std::set<Digest> in_use(referenced.begin(), referenced.end());
-    artifact_bytes = context_.artifacts().collect([&](const Digest& digest) { return in_use.contains(digest); });
+    const std::set<core::Digest> in_use(referenced.begin(), referenced.end());
+    artifact_bytes = context_.artifacts().collect(
+        [&](const core::Digest& digest) { return in_use.contains(digest); });
   }
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 
 void Cleaner::report() const {
-  if (context_.options().json) return context_.print_json({{"dry_run", dry_run_}, {"removed", items_}, {"kept", kept_}, {"bytes", freed_}});
+  if (context_.options().json)
+    return context_.print_json(
+        {{"dry_run", dry_run_}, {"removed", items_}, {"kept", kept_}, {"bytes", freed_}});
   Table table;
   table.add({dry_run_ ? "TO REMOVE" : "REMOVED", "", "SIZE"});
   for (const auto& item : items_) {
     const auto bytes = item["bytes"].get<Bytes>();
-    table.add({item["kind"].get<std::string>(), shorten_digests(item["name"].get<std::string>()), bytes ? format_bytes(bytes) : ""});
+    table.add({item["kind"].get<std::string>(), shorten_digests(item["name"].get<std::string>()),
+               bytes ? core::format_bytes(bytes) : ""});
   }
   if (!table.empty()) context_.print(table.render(context_.paint()));
-  context_.print((dry_run_ ? "would free " : "freed ") + format_bytes(freed_) + "\n");
+  context_.print((dry_run_ ? "would free " : "freed ") + core::format_bytes(freed_) + "\n");
 }
 
 }  // namespace
 
-ExitCode clean_command(Context& context) {
+core::ExitCode clean_command(Context& context) {
   const auto& options = context.options();
   const bool runs = options.runs || options.keep > 0 || options.all;
   if (!runs && !options.containers && !options.images)
-    throw InputError("nothing was named that is to be removed",
-                     "name --containers, --images, --runs or --all; with --dry-run nothing is removed yet");
+    throw core::InputError(
+        "nothing was named that is to be removed",
+        "name --containers, --images, --runs or --all; with --dry-run nothing is removed yet");
   if (!options.state.empty()) context.required_state();
   Cleaner cleaner(context);
   if (options.containers || options.all) cleaner.containers();
   if (runs) cleaner.runs();
   if (options.images || options.all) cleaner.images();
   cleaner.report();
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

@@ -15,18 +15,24 @@ namespace {
 /// Also for a command line that could not be parsed: programs read the answer all the same.
 bool asks_for_json(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i] == "--output=json" || (arguments[i] == "--output" && i + 1 < arguments.size() && arguments[i + 1] == "json")) return true;
+    if (arguments[i] == "--output=json" ||
+        (arguments[i] == "--output" && i + 1 < arguments.size() && arguments[i + 1] == "json"))
+      return true;
   return false;
 }
 
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& arguments, const Options& start) {
-  // A reader that goes away must not kill a run and leave its containers behind. A handler, since SIG_IGN would be inherited by the steps.
+  // A reader that goes away must not kill a run and leave its containers behind. A handler, since
+  // SIG_IGN would be inherited by the steps.
   std::signal(SIGPIPE, [](int) {});
   try {
     auto invocation = parse_arguments(arguments, start);
-    if (!invocation.command) return write_all(STDOUT_FILENO, invocation.text) == 0 ? 0 : static_cast<int>(ExitCode::environment);
+    if (!invocation.command)
+      return write_all(STDOUT_FILENO, invocation.text) == 0
+                 ? 0
+                 : static_cast<int>(core::ExitCode::environment);
     use_profile(invocation.options);
     Context context(std::move(invocation.options));
     return static_cast<int>(invocation.command(context));
@@ -34,7 +40,9 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
     const auto error = std::current_exception();
     const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
     if (asks_for_json(arguments)) {
-      write_all(STDOUT_FILENO, error_json(error).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+      write_all(
+          STDOUT_FILENO,
+          error_json(error).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     }
     write_all(STDERR_FILENO, report.text);
     return static_cast<int>(report.code);

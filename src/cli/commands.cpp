@@ -18,37 +18,43 @@ struct Command {
   const char* summary;
   const char* more;  ///< Below the options in its help; examples.
   void (*add_options)(CLI::App& app, Options& options);
-  ExitCode (*run)(Context&);
+  core::ExitCode (*run)(Context&);
   enum class For { both, files, programs } use = For::both;
 };
 
 /// Of `pipe` itself, or of a C++ program with a pipeline of its own.
 bool is_for(const Command& command, const Options& start) {
-  return command.use == Command::For::both || (command.use == Command::For::programs) == (start.program != nullptr);
+  return command.use == Command::For::both ||
+         (command.use == Command::For::programs) == (start.program != nullptr);
 }
 
 void add_output(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
-         "--output", [&options](const std::string& format) { options.json = format == "json"; }, "text, or json for programs")
+         "--output", [&options](const std::string& format) { options.json = format == "json"; },
+         "text, or json for programs")
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("FORMAT");
 }
 
 void add_state(CLI::App& app, Options& options) {
-  app.add_option("--state", options.state, "Where runs and artifacts are kept (default: $PIPE_HOME, or .pipe beside the pipeline file)")
+  app.add_option("--state", options.state,
+                 "Where runs and artifacts are kept (default: $PIPE_HOME, or .pipe beside the "
+                 "pipeline file)")
       ->type_name("DIR");
   add_output(app, options);
 }
 
 void add_file(CLI::App& app, Options& options) {
-  if (!options.program) app.add_option("FILE", options.file, "The pipeline file")->type_name("")->capture_default_str();
+  if (!options.program)
+    app.add_option("FILE", options.file, "The pipeline file")->type_name("")->capture_default_str();
   app.add_option_function<std::vector<std::string>>(
          "-p,--param",
          [&options](const std::vector<std::string>& given) {
            for (const auto& parameter : given) {
              const auto equals = parameter.find('=');
              if (equals == parameter.npos || equals == 0)
-               throw InputError("--param " + parameter + ": expected NAME=VALUE", "write --param NAME=VALUE");
+               throw core::InputError("--param " + parameter + ": expected NAME=VALUE",
+                                      "write --param NAME=VALUE");
              options.parameters[parameter.substr(0, equals)] = parameter.substr(equals + 1);
            }
          },
@@ -58,40 +64,52 @@ void add_file(CLI::App& app, Options& options) {
 }
 
 void add_profile(CLI::App& app, Options& options) {
-  app.add_option("--profile", options.profile, "Where steps run and what goes with it, by a name from profiles.yaml (default: $PIPE_PROFILE)")
+  app.add_option("--profile", options.profile,
+                 "Where steps run and what goes with it, by a name from profiles.yaml (default: "
+                 "$PIPE_PROFILE)")
       ->type_name("NAME");
 }
 
 void add_cluster(CLI::App& app, Options& options) {
-  app.add_option("--context", options.context, "The kubeconfig's context that names the cluster (default: its current one)")->type_name("NAME");
-  app.add_option("--namespace", options.name_space, "Where in the cluster (default: the context's)")->type_name("NAME");
+  app.add_option("--context", options.context,
+                 "The kubeconfig's context that names the cluster (default: its current one)")
+      ->type_name("NAME");
+  app.add_option("--namespace", options.name_space, "Where in the cluster (default: the context's)")
+      ->type_name("NAME");
 }
 
 void add_orchestrator(CLI::App& app, Options& options) {
   app.add_option("-o,--orchestrator", options.orchestrator,
-                 "Where steps run: docker, in containers; local, as processes of this machine; kubernetes, as Jobs of a cluster")
-      ->check(CLI::IsMember(orchestrator_names()))
+                 "Where steps run: docker, in containers; local, as processes of this machine; "
+                 "kubernetes, as Jobs of a cluster")
+      ->check(CLI::IsMember(settings::orchestrator_names()))
       ->type_name("NAME")
       ->capture_default_str();
   add_cluster(app, options);
   add_profile(app, options);
 }
 
-void add_step(CLI::App& app, Options& options, const char* help) { app.add_option("-s,--step", options.step, help)->type_name("STEP"); }
+void add_step(CLI::App& app, Options& options, const char* help) {
+  app.add_option("-s,--step", options.step, help)->type_name("STEP");
+}
 
 void add_template_dir(CLI::App& app, Options& options) {
-  app.add_option("--template-dir", options.template_dir, "Folder with templates that override the built-in ones")
+  app.add_option("--template-dir", options.template_dir,
+                 "Folder with templates that override the built-in ones")
       ->type_name("DIR")
       ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
 }
 
 void add_run(CLI::App& app, Options& options, bool required = false) {
-  auto* option = app.add_option("RUN", options.run, "A run: its identifier, a unique prefix of it, or 'latest'")->type_name("");
+  auto* option = app.add_option("RUN", options.run,
+                                "A run: its identifier, a unique prefix of it, or 'latest'")
+                     ->type_name("");
   required ? option->required() : option->capture_default_str();
 }
 
 void add_jobs(CLI::App& app, Options& o) {
-  app.add_option("-j,--jobs", o.jobs, "Steps at a time (default: the number of CPUs; on a cluster 100)")
+  app.add_option("-j,--jobs", o.jobs,
+                 "Steps at a time (default: the number of CPUs; on a cluster 100)")
       ->type_name("N")
       ->check(CLI::Range(1u, 100'000u).description(""));
 }
@@ -102,10 +120,14 @@ void add_run_options(CLI::App& app, Options& o) {
   add_step(app, o, "Run only this step and what it needs");
   add_jobs(app, o);
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
-  app.add_flag("--detach", o.detach, "Hand the run to a driver in the cluster, once its images are there, and return");
-  app.add_option("--service-account", o.service_account, "As which that driver acts")->type_name("NAME")->capture_default_str();
+  app.add_flag("--detach", o.detach,
+               "Hand the run to a driver in the cluster, once its images are there, and return");
+  app.add_option("--service-account", o.service_account, "As which that driver acts")
+      ->type_name("NAME")
+      ->capture_default_str();
   app.add_option("--execution-mode", o.execution_mode,
-                 "What happens to other steps when one has failed (default: the file's, or continue_on_failure)")
+                 "What happens to other steps when one has failed (default: the file's, or "
+                 "continue_on_failure)")
       ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
       ->type_name("MODE");
   add_template_dir(app, o);
@@ -119,11 +141,15 @@ const Command commands[] = {
      "  pipe run digits.yaml -o local         as processes, without a container engine\n"
      "  pipe run -p test_size=0.3 -s train    another parameter; only train and what it needs\n"
      "  pipe run --output json                events, one a line\n"
-     "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may go\n\n"
-     "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, twice at once.\n"
-     "Exit code: 0 all well, 1 a step failed, 2 wrong input, 3 the environment (no engine, no disk), 4 a build failed, 130 interrupted.",
+     "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may "
+     "go\n\n"
+     "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, "
+     "twice at once.\n"
+     "Exit code: 0 all well, 1 a step failed, 2 wrong input, 3 the environment (no engine, no "
+     "disk), 4 a build failed, 130 interrupted.",
      add_run_options, run_command},
-    {"validate", "Check a pipeline file and say everything that is wrong with it", "Example:\n  pipe validate pipeline.yaml",
+    {"validate", "Check a pipeline file and say everything that is wrong with it",
+     "Example:\n  pipe validate pipeline.yaml",
      [](CLI::App& app, Options& o) {
        add_file(app, o);
        add_output(app, o);
@@ -132,18 +158,22 @@ const Command commands[] = {
     {"plan", "Say what a run would do: run or reuse each step, of which run, and why",
      "Examples:\n"
      "  pipe plan\n"
-     "  pipe plan -v -s train     with its code files, why they belong to it, and all parts of its key",
+     "  pipe plan -v -s train     with its code files, why they belong to it, and all parts of its "
+     "key",
      [](CLI::App& app, Options& o) {
        add_file(app, o);
        add_orchestrator(app, o);
        add_step(app, o, "Only this step and what it needs");
        app.add_flag("--no-cache", o.no_cache, "Plan for a run with --no-cache");
-       app.add_flag("-v,--verbose", o.verbose, "List the code files with the reason of each, and the parts of the cache key");
+       app.add_flag("-v,--verbose", o.verbose,
+                    "List the code files with the reason of each, and the parts of the cache key");
        add_template_dir(app, o);
        add_state(app, o);
      },
      plan_command},
-    {"render", "Print the Dockerfile of each step and the files of its build context; or the Job of each step on a cluster",
+    {"render",
+     "Print the Dockerfile of each step and the files of its build context; or the Job of each "
+     "step on a cluster",
      "Examples:\n  pipe render -s train\n  pipe render -o kubernetes",
      [](CLI::App& app, Options& o) {
        add_file(app, o);
@@ -153,7 +183,9 @@ const Command commands[] = {
        add_output(app, o);
      },
      render_command},
-    {"build", "Make the environments of all steps (images, or virtual environments), and run nothing", "Example:\n  pipe build -o local",
+    {"build",
+     "Make the environments of all steps (images, or virtual environments), and run nothing",
+     "Example:\n  pipe build -o local",
      [](CLI::App& app, Options& o) {
        add_file(app, o);
        add_orchestrator(app, o);
@@ -165,18 +197,22 @@ const Command commands[] = {
     {"runs", "List runs, the newest first", "Example:\n  pipe runs --pipeline digits -n 5",
      [](CLI::App& app, Options& o) {
        app.add_option("--pipeline", o.pipeline, "Only runs of this pipeline")->type_name("NAME");
-       app.add_option("-n,--limit", o.limit, "At most this many; 0: all")->type_name("N")->capture_default_str();
+       app.add_option("-n,--limit", o.limit, "At most this many; 0: all")
+           ->type_name("N")
+           ->capture_default_str();
        add_state(app, o);
      },
      runs_command},
-    {"show", "Show a run: its steps, attempts, times and failures", "Examples:\n  pipe show\n  pipe show 20261121-0815",
+    {"show", "Show a run: its steps, attempts, times and failures",
+     "Examples:\n  pipe show\n  pipe show 20261121-0815",
      [](CLI::App& app, Options& o) {
        add_run(app, o);
        add_state(app, o);
      },
      show_command},
     {"logs", "Print what a step printed",
-     "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train --attempt 1 > train.log",
+     "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train "
+     "--attempt 1 > train.log",
      [](CLI::App& app, Options& o) {
        add_run(app, o, true);
        app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
@@ -194,21 +230,28 @@ const Command commands[] = {
      "  pipe artifacts latest report --copy results/",
      [](CLI::App& app, Options& o) {
        add_run(app, o);
-       app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it")->type_name("");
-       app.add_option("--copy", o.copy_to, "Copy to this file or folder; what exists is not overwritten; `-`: one file to standard output")
+       app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it")
+           ->type_name("");
+       app.add_option("--copy", o.copy_to,
+                      "Copy to this file or folder; what exists is not overwritten; `-`: one file "
+                      "to standard output")
            ->type_name("DEST");
        add_state(app, o);
      },
      artifacts_command},
-    {"cancel", "Stop a run that goes on", "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
+    {"cancel", "Stop a run that goes on",
+     "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
      [](CLI::App& app, Options& o) {
        add_run(app, o, true);
        app.add_flag("--now", o.now, "Kill its steps at once instead of asking them to end");
        add_state(app, o);
      },
      cancel_command},
-    {"resume", "Go on with a run whose process was killed: what it has done stays, what still runs on a cluster is joined",
-     "Examples:\n  pipe resume\n  pipe resume 01k7 --output json\n\nIt runs as it was begun, with the files as they are now.",
+    {"resume",
+     "Go on with a run whose process was killed: what it has done stays, what still runs on a "
+     "cluster is joined",
+     "Examples:\n  pipe resume\n  pipe resume 01k7 --output json\n\nIt runs as it was begun, with "
+     "the files as they are now.",
      [](CLI::App& app, Options& o) {
        add_run(app, o);
        add_jobs(app, o);
@@ -218,37 +261,52 @@ const Command commands[] = {
     {"import", "Write the pipeline file that an Amazon ECS task definition stands for",
      "Examples:\n"
      "  pipe import task-definition.json > pipeline.yaml\n"
-     "  aws ecs describe-task-definition --task-definition train > task.json && pipe import task.json --out pipeline.yaml\n\n"
+     "  aws ecs describe-task-definition --task-definition train > task.json && pipe import "
+     "task.json --out pipeline.yaml\n\n"
      "What is not honoured is named. `pipe run task-definition.json` runs one as it is.",
      [](CLI::App& app, Options& o) {
        app.add_option("FILE", o.file, "The task definition, in JSON")->type_name("")->required();
-       app.add_option("--out", o.copy_to, "Where to write it; nothing that exists is overwritten (default: standard output)")->type_name("FILE");
+       app.add_option(
+              "--out", o.copy_to,
+              "Where to write it; nothing that exists is overwritten (default: standard output)")
+           ->type_name("FILE");
      },
      import_command},
     {"init", "Write a small pipeline to start from",
-     "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that exists is overwritten.",
+     "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that "
+     "exists is overwritten.",
      [](CLI::App& app, Options& o) {
-       app.add_option("DIR", o.folder, "Where to; made if it is not there")->type_name("")->capture_default_str();
+       app.add_option("DIR", o.folder, "Where to; made if it is not there")
+           ->type_name("")
+           ->capture_default_str();
        add_output(app, o);
      },
      init_command, Command::For::files},
-    {"doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",
-     "Exit code 3 if something that is needed fails.", [](CLI::App& app, Options& o) { add_state(app, o); }, doctor_command},
+    {"doctor",
+     "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",
+     "Exit code 3 if something that is needed fails.",
+     [](CLI::App& app, Options& o) { add_state(app, o); }, doctor_command},
     {"gpus", "List this machine's GPUs, what occupies them, which steps hold them and which wait",
      "Examples:\n  pipe gpus\n  pipe gpus --output json\n\n"
-     "Steps of all users' runs count. PIPE_GPU_LOCKS names another folder for the reservations, PIPE_NVML another libnvidia-ml.",
+     "Steps of all users' runs count. PIPE_GPU_LOCKS names another folder for the reservations, "
+     "PIPE_NVML another libnvidia-ml.",
      [](CLI::App& app, Options& o) { add_output(app, o); }, gpus_command},
     {"clean", "Remove containers, images and old runs that pipe has left",
      "Examples:\n"
      "  pipe clean --dry-run --all      say what would go\n"
-     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only the others use\n"
+     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
+     "the others use\n"
      "  pipe clean --images             images that pipe has built\n\n"
      "What a run that goes on uses stays.",
      [](CLI::App& app, Options& o) {
        app.add_flag("--containers", o.containers, "Containers of runs that have died");
        app.add_flag("--images", o.images, "Images that pipe has built");
-       app.add_flag("--runs", o.runs, "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
-       app.add_option("--keep", o.keep, "With --runs: keep the newest N")->type_name("N")->capture_default_str();
+       app.add_flag(
+           "--runs", o.runs,
+           "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
+       app.add_option("--keep", o.keep, "With --runs: keep the newest N")
+           ->type_name("N")
+           ->capture_default_str();
        app.add_flag("--all", o.all, "All of these");
        app.add_flag("-n,--dry-run", o.dry_run, "Remove nothing, only say what would be");
        add_state(app, o);
@@ -259,28 +317,47 @@ const Command commands[] = {
      "  pipe instances --gpus 4 --memory 100GiB\n"
      "  pipe instances --class A100 --gpu-memory 80GiB --output json",
      [](CLI::App& app, Options& o) {
-       app.add_option("--gpus", o.gpus, "At least so many GPUs (default: 1)")->check(CLI::Range(1u, 1000u))->type_name("N");
+       app.add_option("--gpus", o.gpus, "At least so many GPUs (default: 1)")
+           ->check(CLI::Range(1u, 1000u))
+           ->type_name("N");
        app.add_option("--class", o.gpu_class, "Model of the GPUs, such as A100")->type_name("NAME");
-       app.add_option("--gpu-memory", o.gpu_memory, "Memory of each GPU, such as 24GB")->type_name("SIZE");
-       app.add_option("--compute-capability", o.compute_capability, "At least this compute capability, such as 8.0")->type_name("N.N");
-       app.add_option("--memory", o.memory, "Memory of the machine, such as 100GiB")->type_name("SIZE");
-       app.add_option("--cpus", o.cpus, "At least so many vCPUs")->check(CLI::PositiveNumber)->type_name("N");
-       app.add_option("--arch", o.architecture, "Processor")->check(CLI::IsMember({"x86_64", "arm64"}))->type_name("ARCH");
+       app.add_option("--gpu-memory", o.gpu_memory, "Memory of each GPU, such as 24GB")
+           ->type_name("SIZE");
+       app.add_option("--compute-capability", o.compute_capability,
+                      "At least this compute capability, such as 8.0")
+           ->type_name("N.N");
+       app.add_option("--memory", o.memory, "Memory of the machine, such as 100GiB")
+           ->type_name("SIZE");
+       app.add_option("--cpus", o.cpus, "At least so many vCPUs")
+           ->check(CLI::PositiveNumber)
+           ->type_name("N");
+       app.add_option("--arch", o.architecture, "Processor")
+           ->check(CLI::IsMember({"x86_64", "arm64"}))
+           ->type_name("ARCH");
        add_output(app, o);
      },
      instances_command},
-    {"kubernetes", "Print the Role that running steps on a cluster takes, with its binding; for `kubectl apply -f -`",
+    {"kubernetes",
+     "Print the Role that running steps on a cluster takes, with its binding; for `kubectl apply "
+     "-f -`",
      "Examples:\n"
      "  pipe kubernetes rbac --namespace ml --subject User:ann | kubectl apply -f -\n"
      "  pipe kubernetes rbac --subject ServiceAccount:runner",
      [](CLI::App& app, Options& o) {
-       app.add_option("rbac", o.action, "What to print")->check(CLI::IsMember({"rbac"}))->type_name("")->required();
-       app.add_option("--namespace", o.name_space, "The Role's namespace (default: default)")->type_name("NAME");
-       app.add_option("--subject", o.subject, "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")->type_name("KIND:NAME");
+       app.add_option("rbac", o.action, "What to print")
+           ->check(CLI::IsMember({"rbac"}))
+           ->type_name("")
+           ->required();
+       app.add_option("--namespace", o.name_space, "The Role's namespace (default: default)")
+           ->type_name("NAME");
+       app.add_option("--subject", o.subject,
+                      "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")
+           ->type_name("KIND:NAME");
      },
      kubernetes_command},
     {"profiles", "List the profiles: named places to run in, with what goes with them",
-     "Examples:\n  pipe profiles\n  pipe run --profile lab\n\nThey are in profiles.yaml beside the pipeline, and in ~/.config/pipe/profiles.yaml "
+     "Examples:\n  pipe profiles\n  pipe run --profile lab\n\nThey are in profiles.yaml beside the "
+     "pipeline, and in ~/.config/pipe/profiles.yaml "
      "($PIPE_PROFILES).",
      [](CLI::App& app, Options& o) {
        add_file(app, o);
@@ -288,11 +365,13 @@ const Command commands[] = {
      },
      profiles_command},
     {"schema", "Print the JSON Schema of pipeline files, for editors",
-     "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the YAML language server:\n  # yaml-language-server: "
+     "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the "
+     "YAML language server:\n  # yaml-language-server: "
      "$schema=pipeline.schema.json",
      [](CLI::App& app, Options& o) { add_output(app, o); }, schema_command, Command::For::files},
     {"export", "Write the pipeline as YAML",
-     "Example:\n  pipe export > pipeline.yaml\n\nA step that is a function keeps this program as its command.",
+     "Example:\n  pipe export > pipeline.yaml\n\nA step that is a function keeps this program as "
+     "its command.",
      [](CLI::App& app, Options& o) { add_output(app, o); }, export_command, Command::For::programs},
     {"completion", "Print a script that completes commands and options in a shell",
      "Examples:\n"
@@ -322,7 +401,9 @@ const Command commands[] = {
 };
 
 const Command* find_command(std::string_view name, const Options& start) {
-  const auto* found = std::ranges::find_if(commands, [&](const Command& command) { return name == command.name && is_for(command, start); });
+  const auto* found = std::ranges::find_if(commands, [&](const Command& command) {
+    return name == command.name && is_for(command, start);
+  });
   return found == std::end(commands) ? nullptr : found;
 }
 
@@ -336,13 +417,17 @@ std::vector<std::string> shown_names(const Options& start) {
 /// Texts are written for `pipe`; a program goes by its own name.
 std::string named(std::string text, const Options& start) {
   if (!start.program) return text;
-  for (auto at = text.find("pipe "); at != text.npos; at = text.find("pipe ", at + start.name.size())) text.replace(at, 4, start.name);
+  for (auto at = text.find("pipe "); at != text.npos;
+       at = text.find("pipe ", at + start.name.size()))
+    text.replace(at, 4, start.name);
   return text;
 }
 
 std::string overview(const Options& start) {
   std::string text =
-      start.program ? start.name + ": a program with a pipeline\n\n" : "pipe: machine-learning pipelines, each step in an environment of its own\n\n";
+      start.program
+          ? start.name + ": a program with a pipeline\n\n"
+          : "pipe: machine-learning pipelines, each step in an environment of its own\n\n";
   text += "Usage: " + start.name + " COMMAND [OPTIONS]\n\nCommands:\n";
   for (const auto& command : commands) {
     if (!command.summary || !is_for(command, start)) continue;
@@ -351,21 +436,25 @@ std::string overview(const Options& start) {
     text += "  " + name + command.summary + "\n";
   }
   if (!start.program) text += "\nBegin here:\n  pipe init hello && pipe run hello/pipeline.yaml\n";
-  return text + "\n`" + start.name + " COMMAND --help` tells all options and shows examples; `" + start.name +
+  return text + "\n`" + start.name + " COMMAND --help` tells all options and shows examples; `" +
+         start.name +
          " --version` the version.\n"
          "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
 }
 
 [[noreturn]] void unknown_command(const std::string& name, const Options& start) {
   const auto names = shown_names(start);
-  throw InputError(name.starts_with('-') ? "unknown option '" + name + "'" : "unknown command '" + name + "'", [&] {
-    const auto hint = did_you_mean(name, names);
-    return hint.empty() ? "`" + start.name + " help` lists the commands" : hint;
-  }());
+  throw core::InputError(
+      name.starts_with('-') ? "unknown option '" + name + "'" : "unknown command '" + name + "'",
+      [&] {
+        const auto hint = core::did_you_mean(name, names);
+        return hint.empty() ? "`" + start.name + " help` lists the commands" : hint;
+      }());
 }
 
 std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
-  auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "", options.name + " " + command.name);
+  auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "",
+                                        options.name + " " + command.name);
   app->allow_extras();  // Reported by ourselves, with the option that was probably meant.
   app->footer(named(command.more, options));
   app->get_formatter()->column_width(30);
@@ -376,22 +465,26 @@ std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
 
 [[noreturn]] void unknown_argument(const CLI::App& app, const std::string& argument) {
   const std::string help = "`" + app.get_name() + " --help` lists the options";
-  if (!argument.starts_with('-')) throw InputError("unexpected argument '" + argument + "'", help);
+  if (!argument.starts_with('-'))
+    throw core::InputError("unexpected argument '" + argument + "'", help);
   std::vector<std::string> names;
   for (const auto* option : app.get_options()) {
     for (const auto& name : option->get_lnames()) names.push_back("--" + name);
     for (const auto& name : option->get_snames()) names.push_back("-" + name);
   }
   const std::string given = argument.substr(0, argument.find('='));
-  const auto hint = did_you_mean(given, names);
-  throw InputError("unknown option '" + given + "' of `" + app.get_name() + "`", hint.empty() ? help : hint);
+  const auto hint = core::did_you_mean(given, names);
+  throw core::InputError("unknown option '" + given + "' of `" + app.get_name() + "`",
+                         hint.empty() ? help : hint);
 }
 
 }  // namespace
 
 Invocation parse_arguments(const std::vector<std::string>& arguments, const Options& start) {
-  if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help") return {.options = {}, .text = overview(start)};
-  if (arguments[0] == "--version" || arguments[0] == "-V") return {.options = {}, .text = std::string("pipe ") + version + "\n"};
+  if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help")
+    return {.options = {}, .text = overview(start)};
+  if (arguments[0] == "--version" || arguments[0] == "-V")
+    return {.options = {}, .text = std::string("pipe ") + version + "\n"};
   const bool wants_help = arguments[0] == "help";
   if (wants_help && arguments.size() == 1) return {.options = {}, .text = overview(start)};
   const std::string& name = arguments[wants_help ? 1 : 0];
@@ -401,15 +494,20 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, const Opti
   Invocation invocation{.command = command->run, .options = start, .text = {}};
   const auto app = make_app(*command, invocation.options);
   if (wants_help) return {.options = {}, .text = app->help()};
-  std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);  // CLI11 wants them last first.
+  std::vector<std::string> rest(arguments.rbegin(),
+                                arguments.rend() - 1);  // CLI11 wants them last first.
   try {
     app->parse(std::move(rest));
-  } catch (const CLI::CallForHelp&) { return {.options = {}, .text = app->help()}; } catch (const CLI::ParseError& error) {
-    throw InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
+  } catch (const CLI::CallForHelp&) {
+    return {.options = {}, .text = app->help()};
+  } catch (const CLI::ParseError& error) {
+    throw core::InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
   }
-  if (const auto unknown = app->remaining(); !unknown.empty()) unknown_argument(*app, unknown.front());
+  if (const auto unknown = app->remaining(); !unknown.empty())
+    unknown_argument(*app, unknown.front());
   for (const auto* option : app->get_options())
-    if (option->count() > 0 && !option->get_lnames().empty()) invocation.options.given.insert("--" + option->get_lnames().front());
+    if (option->count() > 0 && !option->get_lnames().empty())
+      invocation.options.given.insert("--" + option->get_lnames().front());
   if (app->get_option_no_throw("--profile")) invocation.options.takes_profile = true;
   return invocation;
 }

@@ -5,38 +5,43 @@
 
 namespace pipeline::cli {
 
-ExitCode completion_command(Context& context) {
+core::ExitCode completion_command(Context& context) {
   const auto& shell = context.options().shell;
-  context.print(shell == "bash" ? bash_completion : shell == "zsh" ? zsh_completion : fish_completion);
-  return ExitCode::ok;
+  context.print(shell == "bash"  ? bash_completion
+                : shell == "zsh" ? zsh_completion
+                                 : fish_completion);
+  return core::ExitCode::ok;
 }
 
-/// What the scripts ask while the user types: identifiers of runs, the steps of one, its artifacts, the steps of a file, profiles. Silent about every error.
-ExitCode complete_command(Context& context) {
+/// What the scripts ask while the user types: identifiers of runs, the steps of one, its artifacts,
+/// the steps of a file, profiles. Silent about every error.
+core::ExitCode complete_command(Context& context) {
   const auto& options = context.options();
   try {
     if (options.words == "profiles") {
-      for (const auto& [name, profile] : spec::find_profiles(std::filesystem::current_path())) context.print(name + "\n");
-      return ExitCode::ok;
+      for (const auto& [name, profile] : spec::find_profiles(std::filesystem::current_path()))
+        context.print(name + "\n");
+      return core::ExitCode::ok;
     }
     const auto state = context.existing_state();
-    if (!state) return ExitCode::ok;
+    if (!state) return core::ExitCode::ok;
     auto& runs = context.runs(*state);
     if (options.words == "runs") {
       std::string names = "latest\n";
       for (const auto& run : runs.runs(50)) names += run.id + "\n";
       context.print(names);
-      return ExitCode::ok;
+      return core::ExitCode::ok;
     }
     const auto run = runs.find_run(options.run);
-    if (!run) return ExitCode::ok;
+    if (!run) return core::ExitCode::ok;
     for (const auto& step : runs.steps(run->id)) {
       context.print(step.name + "\n");
       if (options.words == "artifacts")
         for (const auto& output : step.outputs) context.print(step.name + "." + output.name + "\n");
     }
-  } catch (const std::exception&) {}
-  return ExitCode::ok;
+  } catch (const std::exception&) {
+  }
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

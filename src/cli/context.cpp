@@ -29,8 +29,10 @@ std::string suggest_file(const fs::path& missing) {
   std::error_code ignored;
   const fs::path folder = missing.parent_path();
   for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (const auto extension = entry.path().extension(); extension == ".yaml" || extension == ".yml") names.push_back(shown_path(entry.path()));
-  if (auto hint = did_you_mean(shown_path(missing), names); !hint.empty()) return hint;
+    if (const auto extension = entry.path().extension();
+        extension == ".yaml" || extension == ".yml")
+      names.push_back(shown_path(entry.path()));
+  if (auto hint = core::did_you_mean(shown_path(missing), names); !hint.empty()) return hint;
   if (names.size() == 1) return "did you mean '" + names.front() + "'?";
   return "`pipe init` writes a pipeline to start from";
 }
@@ -45,47 +47,60 @@ std::string shown_path(const fs::path& path) {
   return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
 }
 
-Context::Context(Options options) : options_(std::move(options)), out_(Terminal::of(STDOUT_FILENO)), paint_{out_.colours} {}
+Context::Context(Options options)
+    : options_(std::move(options)), out_(Terminal::of(STDOUT_FILENO)), paint_{out_.colours} {}
 Context::~Context() = default;
 
 void Context::print(std::string_view text) const {
-  if (const int error = write_all(STDOUT_FILENO, text)) throw system_error("cannot write the output", error);
+  if (const int error = write_all(STDOUT_FILENO, text))
+    throw core::system_error("cannot write the output", error);
 }
 
 void Context::print_json(const nlohmann::json& document) const {
   print(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-void Context::note(std::string_view text) const { write_all(STDERR_FILENO, std::string(text) + "\n"); }
+void Context::note(std::string_view text) const {
+  write_all(STDERR_FILENO, std::string(text) + "\n");
+}
 
 fs::path Context::pipeline_file() const {
-  if (options_.program) return (options_.root.empty() ? dsl::root_of(*options_.program) : options_.root) / options_.program->name();
+  if (options_.program)
+    return (options_.root.empty() ? dsl::root_of(*options_.program) : options_.root) /
+           options_.program->name();
   auto file = fs::absolute(options_.file).lexically_normal();
   std::error_code error;
   if (fs::is_directory(file, error)) file = (file / "pipeline.yaml").lexically_normal();
-  if (!fs::exists(file, error)) throw InputError("there is no file " + shown_path(file), suggest_file(file));
+  if (!fs::exists(file, error))
+    throw core::InputError("there is no file " + shown_path(file), suggest_file(file));
   return file;
 }
 
 PipelineSpec Context::load_pipeline(bool* is_task) const {
   spec::FileNotes notes;
-  auto pipeline = options_.program ? dsl::build(*options_.program, options_.parameters, options_.root)
-                                   : spec::load(pipeline_file(), {.parameters = options_.parameters, .notes = &notes});
+  auto pipeline =
+      options_.program
+          ? dsl::build(*options_.program, options_.parameters, options_.root)
+          : spec::load(pipeline_file(), {.parameters = options_.parameters, .notes = &notes});
   if (is_task) *is_task = notes.is_task;
-  for (const auto& notice : notes.notices) note("note: " + printable(notice));
+  for (const auto& notice : notes.notices) note("note: " + core::printable(notice));
   if (!options_.profile.empty()) {
     const auto folder = pipeline_file().parent_path();
     for (const auto& file : spec::profile_files(folder)) pipeline.sources.push_back(file);
     for (const auto& change : spec::apply(spec::find_profile(options_.profile, folder), pipeline))
-      note("note: by profile " + options_.profile + ", " + printable(change));
+      note("note: by profile " + options_.profile + ", " + core::printable(change));
   }
   if (options_.execution_mode == "fail_fast") pipeline.execution_mode = ExecutionMode::fail_fast;
-  if (options_.execution_mode == "stop_on_failure") pipeline.execution_mode = ExecutionMode::stop_on_failure;
-  if (options_.execution_mode == "continue_on_failure") pipeline.execution_mode = ExecutionMode::continue_on_failure;
+  if (options_.execution_mode == "stop_on_failure")
+    pipeline.execution_mode = ExecutionMode::stop_on_failure;
+  if (options_.execution_mode == "continue_on_failure")
+    pipeline.execution_mode = ExecutionMode::continue_on_failure;
   return pipeline;
 }
 
-fs::path Context::state_beside(const fs::path& file) const { return chosen_state(options_).value_or(file.parent_path() / state_name); }
+fs::path Context::state_beside(const fs::path& file) const {
+  return chosen_state(options_).value_or(file.parent_path() / state_name);
+}
 
 std::optional<fs::path> Context::existing_state() const {
   std::error_code error;
@@ -103,9 +118,10 @@ std::optional<fs::path> Context::existing_state() const {
 fs::path Context::required_state() const {
   if (auto state = existing_state()) return *state;
   if (const auto chosen = chosen_state(options_))
-    throw InputError("there is no state folder " + chosen->string(), "--state and $PIPE_HOME name the folder that `pipe run` has used");
-  throw InputError("no run has been made in this folder or above it: there is no .pipe",
-                   "go to the pipeline's folder, or name its state with --state DIR");
+    throw core::InputError("there is no state folder " + chosen->string(),
+                           "--state and $PIPE_HOME name the folder that `pipe run` has used");
+  throw core::InputError("no run has been made in this folder or above it: there is no .pipe",
+                         "go to the pipeline's folder, or name its state with --state DIR");
 }
 
 store::RunStore& Context::runs(const fs::path& state) {
@@ -114,12 +130,13 @@ store::RunStore& Context::runs(const fs::path& state) {
   const bool is_new = !fs::exists(state, error);
   runs_ = std::make_unique<store::RunStore>(state);
   // The state is no part of the user's sources: not for git, and so not for whether they are dirty.
-  if (is_new) write_file_atomically(state / ".gitignore", "*\n");
+  if (is_new) core::write_file_atomically(state / ".gitignore", "*\n");
   return *runs_;
 }
 
 store::ArtifactStore& Context::artifacts() {
-  if (!artifacts_) artifacts_ = std::make_unique<store::ArtifactStore>(runs_->folder() / "artifacts");
+  if (!artifacts_)
+    artifacts_ = std::make_unique<store::ArtifactStore>(runs_->folder() / "artifacts");
   return *artifacts_;
 }
 
@@ -130,9 +147,11 @@ store::StatIndex& Context::stats() {
 
 store::RunRecord Context::find_run(store::RunStore& runs) const {
   if (auto run = runs.find_run(options_.run)) return *run;
-  throw InputError(options_.run == "latest" ? "there is no run yet in " + shown_path(runs.folder())
-                                            : "there is no run '" + options_.run + "' in " + shown_path(runs.folder()),
-                   "`pipe runs` lists them");
+  throw core::InputError(
+      options_.run == "latest"
+          ? "there is no run yet in " + shown_path(runs.folder())
+          : "there is no run '" + options_.run + "' in " + shown_path(runs.folder()),
+      "`pipe runs` lists them");
 }
 
 asio::io_context& Context::loop() {
@@ -145,7 +164,7 @@ void Context::run_loop() {
   loop().run();
 }
 
-void Context::await(Task<> task) {
+void Context::await(async::Task<> task) {
   std::exception_ptr error;
   asio::co_spawn(loop(), std::move(task), [&](std::exception_ptr failed) {
     error = failed;

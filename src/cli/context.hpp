@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <pipeline/spec.hpp>
 
+#include "async/task.hpp"
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "cli/text.hpp"
-#include "net/asio.hpp"
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 
@@ -34,15 +34,18 @@ class Context {
   /// To standard error.
   void note(std::string_view text) const;
 
-  /// The pipeline of `options().file`, with the caller's parameters and execution mode. Throws InputError.
+  /// The pipeline of `options().file`, with the caller's parameters and execution mode. Throws
+  /// InputError.
   /// @param is_task set if there is one: whether the file is an ECS task definition
   PipelineSpec load_pipeline(bool* is_task = nullptr) const;
-  /// The absolute path of the pipeline file; InputError if it is not there. For a program: its name, in the pipeline's root.
+  /// The absolute path of the pipeline file; InputError if it is not there. For a program: its
+  /// name, in the pipeline's root.
   std::filesystem::path pipeline_file() const;
 
   /// Where runs are kept: --state, $PIPE_HOME, else `.pipe` beside the pipeline file.
   std::filesystem::path state_beside(const std::filesystem::path& pipeline_file) const;
-  /// For commands without a file: --state, $PIPE_HOME, else the nearest `.pipe` of this folder and those above; nothing if there is none.
+  /// For commands without a file: --state, $PIPE_HOME, else the nearest `.pipe` of this folder and
+  /// those above; nothing if there is none.
   std::optional<std::filesystem::path> existing_state() const;
   /// The same; throws InputError if there is none.
   std::filesystem::path required_state() const;
@@ -58,7 +61,7 @@ class Context {
   asio::io_context& loop();
   /// Runs the loop until the task has ended; returns its result or throws what it threw.
   template <class T>
-  T await(Task<T> task) {
+  T await(async::Task<T> task) {
     std::exception_ptr error;
     std::optional<T> result;
     asio::co_spawn(loop(), std::move(task), [&](std::exception_ptr failed, T value) {
@@ -70,7 +73,7 @@ class Context {
     if (error) std::rethrow_exception(error);
     return std::move(result.value());
   }
-  void await(Task<> task);
+  void await(async::Task<> task);
 
  private:
   void run_loop();

@@ -1,4 +1,5 @@
-// `pipe run --detach`: what needs this machine is done here, then a driver in the cluster goes on with the run.
+// `pipe run --detach`: what needs this machine is done here, then a driver in the cluster goes on
+// with the run.
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -10,12 +11,12 @@
 #include "cli/driver_bucket.hpp"
 #include "cli/gpu_checks.hpp"
 #include "cli/invocation.hpp"
-#include "cli/run_in_bucket.hpp"
+#include "cli/run_replica.hpp"
 #include "cli/snapshot.hpp"
-#include "core/caller.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/user_environment.hpp"
 #include "engine/cache_key.hpp"
 #include "engine/refusal.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
@@ -29,28 +30,33 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto patience = 60s;  // with a driver that does not begin; it may do so later
+constexpr auto retry_policy = 60s;  // with a driver that does not begin; it may do so later
 
 /// What a cluster's driver cannot run: it has no engine, and is not this machine.
 void refuse_other_places(Session& session) {
-  std::vector<Diagnostic> wrong;
+  std::vector<core::Diagnostic> wrong;
   for (const auto* step : session.selected_steps()) {
     if (step->orchestrator.empty() || step->orchestrator == "kubernetes") continue;
-    Diagnostic diagnostic;
+    core::Diagnostic diagnostic;
     diagnostic.code = "not-detached";
-    diagnostic.message = "step '" + step->name + "' runs on '" + step->orchestrator + "', which a driver in the cluster does not have";
-    diagnostic.span = Span{step->line, 0, 1};
+    diagnostic.message = "step '" + step->name + "' runs on '" + step->orchestrator +
+                         "', which a driver in the cluster does not have";
+    diagnostic.span = core::Span{step->line, 0, 1};
     diagnostic.suggestion = "run without --detach, or let the step run on the cluster";
     wrong.push_back(std::move(diagnostic));
   }
   engine::refuse(std::move(wrong), session.pipeline().file);
 }
 
-/// Whether other machines may have the folder, too (statfs(2), linux/magic.h): NFS, CIFS, SMB, CephFS, FUSE, Lustre, 9p.
+/// Whether other machines may have the folder, too (statfs(2), linux/magic.h): NFS, CIFS, SMB,
+/// CephFS, FUSE, Lustre, 9p.
 bool is_on_network(const fs::path& folder) {
-  constexpr std::array<unsigned long, 8> kinds{0x6969, 0xff534d42, 0xfe534d42, 0x517b, 0x00c36400, 0x65735546, 0x0bd00bd0, 0x01021997};
+  constexpr std::array<unsigned long, 8> kinds{0x6969,     0xff534d42, 0xfe534d42, 0x517b,
+                                               0x00c36400, 0x65735546, 0x0bd00bd0, 0x01021997};
   struct statfs about {};
-  return ::statfs(folder.c_str(), &about) == 0 && std::ranges::find(kinds, static_cast<unsigned long>(about.f_type) & 0xffffffff) != kinds.end();
+  return ::statfs(folder.c_str(), &about) == 0 &&
+         std::ranges::find(kinds, static_cast<unsigned long>(about.f_type) & 0xffffffff) !=
+             kinds.end();
 }
 
 /// What steps take of this process's environment, secrets included: the driver has another.
@@ -59,9 +65,10 @@ StringMap variables_of(Session& session) {
   const auto add = [&](const StepSpec& step, const std::string& name, const std::string& value) {
     const auto [place, is_new] = all.emplace(name, value);
     if (!is_new && place->second != value)
-      throw InputError("step '" + step.name + "' takes another value of " + name +
-                           " than a step before it or the artifact store: a driver in the cluster has one of each",
-                       "give one of them another name, or run without --detach");
+      throw core::InputError("step '" + step.name + "' takes another value of " + name +
+                                 " than a step before it or the artifact store: a driver in the "
+                                 "cluster has one of each",
+                             "give one of them another name, or run without --detach");
   };
   if (session.bucket) all = variables_of_bucket(session.context, *session.bucket);
   for (const auto* step : session.selected_steps()) {
@@ -76,29 +83,34 @@ StringMap variables_of(Session& session) {
 std::vector<std::string> pull_secrets_of(Session& session) {
   std::set<std::string> names;
   for (const auto* step : session.selected_steps())
-    for (const auto& name : step->settings.kubernetes.image_pull_secrets.items()) names.insert(name);
+    for (const auto& name : step->settings.kubernetes.image_pull_secrets.items())
+      names.insert(name);
   return {names.begin(), names.end()};
 }
 
 std::string repository_of(Session& session) {
   for (const auto* step : session.selected_steps())
-    if (auto repository = registry_repository(*step); !repository.empty()) return repository;
+    if (auto repository = orchestrators::registry_repository(*step); !repository.empty())
+      return repository;
   return {};
 }
 
 /// The state as the pod will see it: the same path, without links on its way; or its own.
-DriverJob driver_of(Session& session, const Detached& detached, DriverImage image) {
+orchestrators::DriverJob driver_of(Session& session, const Detached& detached,
+                                   orchestrators::DriverImage image) {
   const auto& options = session.context.options();
-  DriverJob driver;
+  orchestrators::DriverJob driver;
   driver.run_id = session.run_id;
   driver.pipeline = session.pipeline().name;
   driver.owner = detached.owner;
   driver.service_account = options.service_account;
-  driver.user = user_and_group();
+  driver.user = core::user_and_group();
   driver.image = std::move(image);
   driver.has_own_state = session.bucket != nullptr;
-  driver.state = driver.has_own_state ? state_of_driver : fs::weakly_canonical(session.runs.folder());
-  if (!options.claim.empty()) driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
+  driver.state =
+      driver.has_own_state ? state_of_driver : fs::weakly_canonical(session.runs.folder());
+  if (!options.claim.empty())
+    driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
   driver.pull_secrets = pull_secrets_of(session);
   driver.variables = variables_of(session);
@@ -116,88 +128,113 @@ void keep(Session& session, const fs::path& file, const Detached& detached) {
 }
 
 /// For a driver that sees no file of ours.
-Task<> put_in_bucket(Session& session, const fs::path& file) {
-  const TemporaryFolder folder;
+async::Task<> put_in_bucket(Session& session, const fs::path& file) {
+  const core::TemporaryFolder folder;
   store::RunStore runs(folder.path());
   runs.take_run(session.runs, session.run_id);
   auto options = *invocation_of(runs, session.run_id, {});
   const auto kept = fs::weakly_canonical(session.runs.kept_folder(session.run_id));
-  options.file = fs::path(state_of_driver) / "detached" / session.run_id / file.lexically_relative(kept);
+  options.file =
+      fs::path(state_of_driver) / "detached" / session.run_id / file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
   options.artifact_store = bucket_of_driver(*session.bucket);
   keep_invocation(runs, session.run_id, options);
-  RunInBucket bucket(*session.bucket, session.run_id);
-  co_await bucket.hand_over(runs, kept);
+  RunReplica bucket(*session.bucket, session.run_id);
+  co_await bucket.upload_all(runs, kept);
 }
 
 /// Until the driver has begun, or it is known that it will not, or it takes too long.
-Task<DriverNews> begun(kubernetes::Client& client, Session& session, Display& display) {
-  const auto until = std::chrono::steady_clock::now() + patience;
+async::Task<orchestrators::DriverStatus> begun(kubernetes::Client& client, Session& session,
+                                               Display& display) {
+  const auto until = std::chrono::steady_clock::now() + retry_policy;
   std::string told;
   for (;;) {
-    auto news = co_await news_of_driver(client, driver_name(session.run_id));
+    auto status = co_await orchestrators::driver_status_of(
+        client, orchestrators::driver_name(session.run_id));
     const auto run = session.runs.find_run(session.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
-    const bool is_decided = has_ended || !news.holder.empty() || !news.failure.empty() || news.hopeless || !news.goes_on;
-    if (is_decided || std::chrono::steady_clock::now() > until || display.cancel().level() != StopLevel::none) co_return news;
-    if (!news.waits_for.empty() && news.waits_for != told) display.progress().say("the driver waits: " + (told = news.waits_for));
+    const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
+                            status.hopeless || !status.goes_on;
+    if (is_decided || std::chrono::steady_clock::now() > until ||
+        display.cancel().level() != core::StopLevel::none)
+      co_return status;
+    if (!status.waits_for.empty() && status.waits_for != told)
+      display.progress().say("the driver waits: " + (told = status.waits_for));
     asio::steady_timer pause(client.loop(), 250ms);
     co_await pause.async_wait(asio::use_awaitable);
   }
 }
 
 /// The run goes on; or, if its driver cannot begin, is given up with the reason.
-void await_driver(kubernetes::Client& client, Session& session, Display& display, DriverNews& news) {
+void await_driver(kubernetes::Client& client, Session& session, Display& display,
+                  orchestrators::DriverStatus& status) {
   auto& context = session.context;
-  news = context.await(begun(client, session, display));
-  if (session.bucket) context.await(RunInBucket(*session.bucket, session.run_id).bring(session.runs));  // it may be over
+  status = context.await(begun(client, session, display));
+  if (session.bucket)
+    context.await(
+        RunReplica(*session.bucket, session.run_id).bring(session.runs));  // it may be over
   const auto run = session.runs.find_run(session.run_id);
-  if (!news.holder.empty() || (run && run->status != RunStatus::running)) return;
-  if (news.failure.empty() && !news.hopeless && news.goes_on) return;
-  context.await(remove_driver(client, driver_name(session.run_id)));
-  bury_dead_runs(context, session.runs, {}, session.run_id);
-  const std::string why = news.failure.empty() ? news.hopeless ? news.waits_for : "its Job was deleted" : news.failure;
-  throw EnvironmentError("the driver of run " + session.run_id + " could not begin: " + why,
-                         {"`" + context.options().name + " resume " + session.run_id + "` goes on with the run from here"});
+  if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
+  if (status.failure.empty() && !status.hopeless && status.goes_on) return;
+  context.await(orchestrators::remove_driver(client, orchestrators::driver_name(session.run_id)));
+  reap_stale_runs(context, session.runs, {}, session.run_id);
+  const std::string why = status.failure.empty()
+                              ? status.hopeless ? status.waits_for : "its Job was deleted"
+                              : status.failure;
+  throw core::EnvironmentError("the driver of run " + session.run_id + " could not begin: " + why,
+                               {"`" + context.options().name + " resume " + session.run_id +
+                                "` goes on with the run from here"});
 }
 
-void tell(Session& session, const DriverNews& news) {
+void tell(Session& session, const orchestrators::DriverStatus& status) {
   auto& context = session.context;
   const auto run = session.runs.find_run(session.run_id);
   const auto& lease = run->driver.lease;
   if (context.options().json) {
-    const nlohmann::json event{
-        {"event", "detached"},
-        {"run", session.run_id},
-        {"status", to_string(run->status)},
-        {"driver", {{"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}, {"holder", news.holder}}}};
+    const nlohmann::json event{{"event", "detached"},
+                               {"run", session.run_id},
+                               {"status", to_string(run->status)},
+                               {"driver",
+                                {{"job", lease.name},
+                                 {"namespace", lease.name_space},
+                                 {"context", lease.context},
+                                 {"holder", status.holder}}}};
     return context.print(event.dump() + "\n");
   }
   std::string state;
-  if (const auto found = context.existing_state(); !found || fs::absolute(*found) != fs::absolute(session.runs.folder()))
-    state = " --state " + shell_quote(shown_path(session.runs.folder()));
-  const auto command = [&](const char* words) { return context.options().name + " " + words + " " + session.run_id; };
-  std::string text = "run " + session.run_id + " is driven by the Job " + lease.name + " of the namespace " + lease.name_space;
+  if (const auto found = context.existing_state();
+      !found || fs::absolute(*found) != fs::absolute(session.runs.folder()))
+    state = " --state " + core::shell_quote(shown_path(session.runs.folder()));
+  const auto command = [&](const char* words) {
+    return context.options().name + " " + words + " " + session.run_id;
+  };
+  std::string text = "run " + session.run_id + " is driven by the Job " + lease.name +
+                     " of the namespace " + lease.name_space;
   if (run->status != RunStatus::running)
     text += ", and has ended: " + std::string(to_string(run->status));
-  else if (news.holder.empty())
-    text += ", which has not begun yet" + (news.waits_for.empty() ? "" : ": " + news.waits_for);
-  text += "\n  " + command("show") + state + "\n  " + command("logs") + " STEP -f" + state + "\n  " + command("cancel") + state + "\n";
+  else if (status.holder.empty())
+    text += ", which has not begun yet" + (status.waits_for.empty() ? "" : ": " + status.waits_for);
+  text += "\n  " + command("show") + state + "\n  " + command("logs") + " STEP -f" + state +
+          "\n  " + command("cancel") + state + "\n";
   context.print(text);
 }
 
-ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
+core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
   Detached detached;
   Session session(context, {}, &detached);
-  detached.owner = owner_of(session.runs.folder());
-  bury_dead_runs(context, session.runs);
-  if (!session.bucket && (!context.options().claim.empty() || is_on_network(session.runs.folder()))) session.runs.share();
+  detached.owner = orchestrators::owner_of(session.runs.folder());
+  reap_stale_runs(context, session.runs);
+  if (!session.bucket && (!context.options().claim.empty() || is_on_network(session.runs.folder())))
+    session.runs.share();
   refuse_other_places(session);
   kubernetes::Client client(context.loop(), access);
-  for (const auto& notice : context.await(check_driver(client, context.options().service_account))) context.note("note: " + notice);
+  for (const auto& notice :
+       context.await(orchestrators::check_driver(client, context.options().service_account)))
+    context.note("note: " + notice);
 
   auto options = session.run_options();
-  options.driver.lease = {access.context, access.name_space, driver_name(session.run_id)};
+  options.driver.lease = {access.context, access.name_space,
+                          orchestrators::driver_name(session.run_id)};
   if (const auto state = vcs::source_state(session.file.parent_path())) {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
@@ -206,47 +243,53 @@ ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
 
   Display display(context);
   require_engine(session);
-  tell_gpu_warnings(session, display.progress());
+  report_gpu_warnings(session, display.progress());
   const auto folder = session.runs.kept_folder(session.run_id);
-  DriverJob driver;
+  orchestrators::DriverJob driver;
   fs::path file;
   try {
     driver = driver_of(session, detached, {});
     file = keep_files(session, fs::weakly_canonical(folder));
-    driver.image = context.await(make_driver_image(context.loop(), repository_of(session), session.run_id, display.progress(), display.cancel()));
+    driver.image = context.await(
+        orchestrators::make_driver_image(context.loop(), repository_of(session), session.run_id,
+                                         display.progress(), display.cancel()));
     options.machine = session.machine_in_use();
-    context.await(engine::hand_over(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(),
-                                    display.progress(), display.cancel(), options));
+    context.await(engine::prepare_detached(session.pipeline(), *session.orchestrator, session.runs,
+                                           context.artifacts(), context.stats(), session.code(),
+                                           display.progress(), display.cancel(), options));
   } catch (...) {
-    remove_tree(folder);
-    if (display.cancel().level() == StopLevel::none) throw;
+    core::remove_tree(folder);
+    if (display.cancel().level() == core::StopLevel::none) throw;
     display.close();
     context.note("stopped before the run began");
-    return ExitCode::interrupted;
+    return core::ExitCode::interrupted;
   }
-  DriverNews news;
+  orchestrators::DriverStatus status;
   try {
     keep(session, file, detached);
     if (session.bucket) context.await(put_in_bucket(session, file));
-    context.await(start_driver(client, std::move(driver)));
+    context.await(orchestrators::start_driver(client, std::move(driver)));
   } catch (...) {
-    bury_dead_runs(context, session.runs, {}, session.run_id);
+    reap_stale_runs(context, session.runs, {}, session.run_id);
     throw;
   }
-  await_driver(client, session, display, news);
+  await_driver(client, session, display, status);
   display.close();
-  tell(session, news);
-  return ExitCode::ok;
+  tell(session, status);
+  return core::ExitCode::ok;
 }
 
 }  // namespace
 
-ExitCode detach_command(Context& given) {
+core::ExitCode detach_command(Context& given) {
   auto options = given.options();
   if (options.orchestrator != "kubernetes")
-    throw InputError("--detach hands a run to a driver in a cluster, and this one is to run on '" + options.orchestrator + "'",
-                     "add `-o kubernetes`, or --profile with a cluster's");
-  const auto access = kubernetes::find_cluster({.context = options.context, .name_space = options.name_space});
+    throw core::InputError(
+        "--detach hands a run to a driver in a cluster, and this one is to run on '" +
+            options.orchestrator + "'",
+        "add `-o kubernetes`, or --profile with a cluster's");
+  const auto access =
+      kubernetes::find_cluster({.context = options.context, .name_space = options.name_space});
   options.context = access.context;  // where the run is asked after later, whatever is current then
   options.name_space = access.name_space;
   Context context(std::move(options));

@@ -13,7 +13,8 @@ std::optional<Detached> detached_of(store::RunStore& runs, const std::string& ru
   const auto text = runs.get_blob(store::detached_kind, run);
   const auto kept = nlohmann::json::parse(text.value_or(""), nullptr, false);
   if (!kept.is_object()) return std::nullopt;
-  return Detached{kept.value("owner", std::string()), image_lock_of(kept.value("images", nlohmann::json()))};
+  return Detached{kept.value("owner", std::string()),
+                  orchestrators::image_lock_of(kept.value("images", nlohmann::json()))};
 }
 
 }  // namespace pipeline::cli

@@ -1,5 +1,6 @@
 /// @file
-/// What is kept of a run that was handed to a driver in a cluster, beside how it was begun: what that driver cannot find out where it is.
+/// What is kept of a run that was handed to a driver in a cluster, beside how it was begun: what
+/// that driver cannot find out where it is.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,7 @@ namespace pipeline::cli {
 
 struct Detached {
   std::string owner;  ///< Whose Jobs its steps are, as this machine's owner_of() has it.
-  ImageLock images;
+  orchestrators::ImageLock images;
 };
 
 void keep_detached(store::RunStore& runs, const std::string& run, const Detached& detached);

@@ -8,7 +8,8 @@ namespace {
 using namespace std::chrono_literals;
 
 std::unique_ptr<Progress> make_progress(const Context& context) {
-  ProgressIo io{.write = [](std::string_view text) { write_all(STDOUT_FILENO, text); }, .paint = context.paint()};
+  ProgressIo io{.write = [](std::string_view text) { write_all(STDOUT_FILENO, text); },
+                .paint = context.paint()};
   io.size = [] { return terminal_size(STDOUT_FILENO); };
   if (context.options().json) return json_progress(std::move(io));
   return context.out().live ? live_progress(std::move(io)) : plain_progress(std::move(io));
@@ -16,7 +17,8 @@ std::unique_ptr<Progress> make_progress(const Context& context) {
 
 }  // namespace
 
-Display::Display(Context& context, bool stops_on_signals) : progress_(make_progress(context)), timer_(context.loop()) {
+Display::Display(Context& context, bool stops_on_signals)
+    : progress_(make_progress(context)), timer_(context.loop()) {
   if (stops_on_signals)
     signals_.emplace(context.loop(), cancel_, [this, &context](std::string_view text) {
       if (context.options().json) context.note(text);

@@ -34,7 +34,9 @@ struct Check {
 
 constexpr Bytes gibibyte = Bytes{1} << 30;
 
-const char* word_of(Level level) { return level == Level::ok ? "ok" : level == Level::warn ? "warn" : "fail"; }
+const char* word_of(Level level) {
+  return level == Level::ok ? "ok" : level == Level::warn ? "warn" : "fail";
+}
 
 /// The output of a fixed command, and whether it succeeded.
 std::pair<std::string, bool> output_of(const char* command) {
@@ -72,21 +74,26 @@ class Doctor {
       docker::EngineApi engine(context_.loop(), endpoint);
       const auto& info = *context_.await(engine.info());
       add("engine", Level::ok,
-          std::string(info.podman ? "Podman " : "Docker Engine ") + info.version + " at " + endpoint.url + " (" + endpoint.origin + "), " + info.os +
-              "/" + info.architecture);
-      add("API", Level::ok, "version " + info.api_version + " (the engine's oldest: " + info.min_api_version + ")");
+          std::string(info.podman ? "Podman " : "Docker Engine ") + info.version + " at " +
+              endpoint.url + " (" + endpoint.origin + "), " + info.os + "/" + info.architecture);
+      add("API", Level::ok,
+          "version " + info.api_version + " (the engine's oldest: " + info.min_api_version + ")");
       if (info.buildkit) {
         add("BuildKit", Level::ok, "builds with cache mounts");
       } else {
-        add("BuildKit", Level::warn, "not there: images are built by the classic builder, which keeps no package cache",
-            {info.podman ? "nothing to do: Podman builds without it" : "use Docker Engine 18.09 or newer"});
+        add("BuildKit", Level::warn,
+            "not there: images are built by the classic builder, which keeps no package cache",
+            {info.podman ? "nothing to do: Podman builds without it"
+                         : "use Docker Engine 18.09 or newer"});
       }
       const auto system = context_.await(engine.system_info());
       engine_disk(system);
       limits(system);
       gpus(endpoint, info, system);
       runc(context_.await(engine.call("GET", "/version")));
-    } catch (const EnvironmentError& error) { add("engine", Level::fail, error.what(), error.advice()); }
+    } catch (const core::EnvironmentError& error) {
+      add("engine", Level::fail, error.what(), error.advice());
+    }
     credentials();
   }
 
@@ -98,8 +105,10 @@ class Doctor {
       existing = existing.parent_path();
     }
     const Bytes free = Bytes{status.f_bavail} * status.f_frsize;
-    const Level level = free < gibibyte / 2 ? Level::fail : free < 5 * gibibyte ? Level::warn : Level::ok;
-    add(name, level, format_bytes(free) + " free at " + folder.string(),
+    const Level level = free < gibibyte / 2   ? Level::fail
+                        : free < 5 * gibibyte ? Level::warn
+                                              : Level::ok;
+    add(name, level, core::format_bytes(free) + " free at " + folder.string(),
         level == Level::ok ? std::vector<std::string>{} : std::vector<std::string>{mend});
   }
 
@@ -107,7 +116,8 @@ class Doctor {
     const auto root = system.value("DockerRootDir", "");
     std::error_code error;
     if (!root.empty() && std::filesystem::exists(root, error))
-      disk("engine's disk", root, "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
+      disk("engine's disk", root,
+           "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
   }
 
   void limits(const json& system) {
@@ -118,28 +128,37 @@ class Doctor {
       add("limits", Level::ok, "memory and CPU limits are enforced");
     } else {
       add("limits", Level::warn, "the engine cannot enforce " + missing + " limits",
-          {"enable the cgroup controllers in the kernel (cgroup_enable=memory), or give the rootless engine's user systemd delegation"});
+          {"enable the cgroup controllers in the kernel (cgroup_enable=memory), or give the "
+           "rootless engine's user systemd delegation"});
     }
   }
 
-  /// How the engine gives GPUs to containers. Of an engine elsewhere only it can be said what it gives, not what its machine has.
-  void gpus(const docker::Endpoint& endpoint, const docker::EngineInfo& engine, const json& system) {
+  /// How the engine gives GPUs to containers. Of an engine elsewhere only it can be said what it
+  /// gives, not what its machine has.
+  void gpus(const docker::Endpoint& endpoint, const docker::EngineInfo& engine,
+            const json& system) {
     const bool has_gpu = has_gpu_ && endpoint.is_of_this_machine();
     const docker::GpuAccess access(engine, system);
     std::string ways;
-    for (const auto way : access.ways()) ways += (ways.empty() ? "" : ", else by ") + std::string(to_string(way));
+    for (const auto way : access.ways())
+      ways += (ways.empty() ? "" : ", else by ") + std::string(to_string(way));
     if (!access.problem().empty()) {
       add("GPU toolkit", has_gpu ? Level::warn : Level::ok, access.problem());
     } else if (access.certain()) {
       add("GPU toolkit", Level::ok,
-          "the engine gives GPUs by " + ways + (has_gpu || !endpoint.is_of_this_machine() ? "" : "; this machine shows none itself"));
+          "the engine gives GPUs by " + ways +
+              (has_gpu || !endpoint.is_of_this_machine() ? ""
+                                                         : "; this machine shows none itself"));
     } else if (has_gpu) {
-      add("GPU toolkit", Level::warn, "this machine has an NVIDIA GPU, but the engine cannot give it to containers",
-          {"sudo apt-get install nvidia-container-toolkit (from NVIDIA's repository), then: sudo nvidia-ctk runtime configure --runtime=docker && "
+      add("GPU toolkit", Level::warn,
+          "this machine has an NVIDIA GPU, but the engine cannot give it to containers",
+          {"sudo apt-get install nvidia-container-toolkit (from NVIDIA's repository), then: sudo "
+           "nvidia-ctk runtime configure --runtime=docker && "
            "sudo systemctl restart docker",
            "without it, `--orchestrator local` has the GPUs"});
     } else {
-      add("GPU toolkit", Level::ok, endpoint.is_of_this_machine() ? "none, and no NVIDIA GPU" : "the engine names none");
+      add("GPU toolkit", Level::ok,
+          endpoint.is_of_this_machine() ? "none, and no NVIDIA GPU" : "the engine names none");
     }
   }
 
@@ -157,26 +176,32 @@ class Doctor {
     std::vector<std::string> mend;
     for (const auto& device : inventory.devices)
       if (!device.trouble.empty())
-        mend.push_back("GPU " + std::to_string(device.index) + ": " + device.trouble + "; `dmesg | grep -i nvrm` tells more");
+        mend.push_back("GPU " + std::to_string(device.index) + ": " + device.trouble +
+                       "; `dmesg | grep -i nvrm` tells more");
     std::string found = counted(units.size(), "GPU") + " that can be used";
     if (!units.empty()) found += " (" + kinds_of(units) + ")";
     found += ", driver " + inventory.driver;
     if (!inventory.narrowed.empty()) found += "; " + inventory.narrowed;
     add("GPUs", mend.empty() ? Level::ok : Level::warn, std::move(found), std::move(mend));
-    GpuRequest all;
-    all.selection = GpuRequest::Selection::all;
-    if (auto cuda = gpu::runnable_cuda(host_for(all, inventory)); !cuda.empty()) add("CUDA", Level::ok, std::move(cuda));
+    settings::GpuRequest all;
+    all.selection = settings::GpuRequest::Selection::all;
+    if (auto cuda = gpu::runnable_cuda(host_for(all, inventory)); !cuda.empty())
+      add("CUDA", Level::ok, std::move(cuda));
     try {
       gpu::LockFolder::existing();
-    } catch (const EnvironmentError& failed) { add("GPU locks", Level::fail, failed.what(), failed.advice()); }
+    } catch (const core::EnvironmentError& failed) {
+      add("GPU locks", Level::fail, failed.what(), failed.advice());
+    }
   }
 
   /// `4 x Tesla V100-SXM2-16GB`
   static std::string kinds_of(const std::vector<gpu::Unit>& units) {
     std::map<std::string, std::size_t> kinds;
-    for (const auto& unit : units) ++kinds[unit.model + (unit.profile.empty() ? "" : " " + unit.profile)];
+    for (const auto& unit : units)
+      ++kinds[unit.model + (unit.profile.empty() ? "" : " " + unit.profile)];
     std::string text;
-    for (const auto& [kind, count] : kinds) text += (text.empty() ? "" : ", ") + std::to_string(count) + " x " + kind;
+    for (const auto& [kind, count] : kinds)
+      text += (text.empty() ? "" : ", ") + std::to_string(count) + " x " + kind;
     return text;
   }
 
@@ -185,8 +210,12 @@ class Doctor {
       if (component.value("Name", "") != "runc") continue;
       const auto text = component.value("Version", "");
       if (is_older(text, {1, 1, 12})) {
-        add("runc", Level::warn, text + " is older than 1.1.12: CVE-2024-21626 lets a container out, unless the distribution has mended its package",
-            {"on Debian 12: `apt list --installed runc` should show 1.1.5+ds1-1+deb12u1 or later; else update containerd.io or runc"});
+        add("runc", Level::warn,
+            text +
+                " is older than 1.1.12: CVE-2024-21626 lets a container out, unless the "
+                "distribution has mended its package",
+            {"on Debian 12: `apt list --installed runc` should show 1.1.5+ds1-1+deb12u1 or later; "
+             "else update containerd.io or runc"});
       } else {
         add("runc", Level::ok, text);
       }
@@ -200,34 +229,45 @@ class Doctor {
       for (const auto* key : {"credHelpers", "auths"})
         if (const auto entries = config.find(key); entries != config.end() && entries->is_object())
           for (const auto& [registry, ignored] : entries->items())
-            if (std::ranges::find(registries, registry) == registries.end()) registries.push_back(registry);
+            if (std::ranges::find(registries, registry) == registries.end())
+              registries.push_back(registry);
       std::string names;
       bool all_well = true;
       for (const auto& registry : registries) {
         const auto auth = context_.await(docker::registry_auth(registry));
         if (!auth.notice.empty()) {
           add("credentials", Level::warn, registry + ": " + auth.notice,
-              {"`docker login " + registry + "`, or mend the helper that " + (docker::config_folder() / "config.json").string() + " names"});
+              {"`docker login " + registry + "`, or mend the helper that " +
+               (docker::config_folder() / "config.json").string() + " names"});
           all_well = false;
         }
         names += (names.empty() ? "" : ", ") + registry;
       }
-      if (all_well) add("credentials", Level::ok, names.empty() ? "none stored; public images need none" : "for " + names);
-    } catch (const EnvironmentError& error) { add("credentials", Level::warn, error.what(), error.advice()); }
+      if (all_well)
+        add("credentials", Level::ok,
+            names.empty() ? "none stored; public images need none" : "for " + names);
+    } catch (const core::EnvironmentError& error) {
+      add("credentials", Level::warn, error.what(), error.advice());
+    }
   }
 
   void python() {
     const auto [version, has_python] = output_of("python3 --version 2>&1");
     if (!has_python) {
-      add("Python", Level::warn, "python3 is not there; only `--orchestrator local` needs it", {"on Debian: apt-get install python3 python3-venv"});
+      add("Python", Level::warn, "python3 is not there; only `--orchestrator local` needs it",
+          {"on Debian: apt-get install python3 python3-venv"});
     } else if (!output_of("python3 -c 'import venv, ensurepip' 2>&1").second) {
-      add("Python", Level::warn, version + " without venv; `--orchestrator local` needs it for steps with requirements, unless there is uv",
+      add("Python", Level::warn,
+          version +
+              " without venv; `--orchestrator local` needs it for steps with requirements, unless "
+              "there is uv",
           {"on Debian: apt-get install python3-venv"});
     } else {
       add("Python", Level::ok, version + ", for `--orchestrator local`");
     }
     const auto [uv, has_uv] = output_of("uv --version 2>/dev/null");
-    add("uv", Level::ok, has_uv ? uv : "not there; `--orchestrator local` uses pip, which is slower");
+    add("uv", Level::ok,
+        has_uv ? uv : "not there; `--orchestrator local` uses pip, which is slower");
   }
 
   void state() {
@@ -240,14 +280,18 @@ class Doctor {
     try {
       std::size_t dead = 0;
       const auto runs = context_.runs(*state).runs();
-      for (const auto& run : runs) dead += run.status == RunStatus::running && !run.driver.may_live();
+      for (const auto& run : runs)
+        dead += run.status == RunStatus::running && !run.driver.may_live();
       if (dead) {
-        add("state", Level::warn, counted(dead, "run") + " died without an end, in " + shown_path(*state),
+        add("state", Level::warn,
+            counted(dead, "run") + " died without an end, in " + shown_path(*state),
             {"the next `pipe run` there, or `pipe clean --containers`, removes what they left"});
       } else {
         add("state", Level::ok, counted(runs.size(), "run") + " in " + shown_path(*state));
       }
-    } catch (const EnvironmentError& error) { add("state", Level::fail, error.what(), error.advice()); }
+    } catch (const core::EnvironmentError& error) {
+      add("state", Level::fail, error.what(), error.advice());
+    }
     disk("disk", *state, "`pipe clean --runs --keep 5` removes old runs and their artifacts");
   }
 
@@ -258,14 +302,19 @@ class Doctor {
 
 }  // namespace
 
-ExitCode doctor_command(Context& context) {
+core::ExitCode doctor_command(Context& context) {
   const auto checks = Doctor(context).examine();
-  const bool all_well = std::ranges::none_of(checks, [](const Check& check) { return check.level == Level::fail; });
+  const bool all_well =
+      std::ranges::none_of(checks, [](const Check& check) { return check.level == Level::fail; });
   if (context.options().json) {
     json list = json::array();
     for (const auto& check : checks)
-      list.push_back({{"name", check.name}, {"status", word_of(check.level)}, {"found", check.found}, {"mend", check.mend}});
-    context.print(json{{"ok", all_well}, {"version", PIPELINE_VERSION}, {"checks", list}}.dump(-1, ' ', false, json::error_handler_t::replace) +
+      list.push_back({{"name", check.name},
+                      {"status", word_of(check.level)},
+                      {"found", check.found},
+                      {"mend", check.mend}});
+    context.print(json{{"ok", all_well}, {"version", PIPELINE_VERSION}, {"checks", list}}.dump(
+                      -1, ' ', false, json::error_handler_t::replace) +
                   "\n");
   } else {
     const auto& paint = context.paint();
@@ -280,11 +329,12 @@ ExitCode doctor_command(Context& context) {
                     : level == Level::warn ? "warn  "
                                            : "FAIL  ") +
               title + for_terminal(found, false) + "\n";
-      for (const auto& line : mend) text += "        " + paint(Colour::cyan, "to mend: ") + for_terminal(line, false) + "\n";
+      for (const auto& line : mend)
+        text += "        " + paint(Colour::cyan, "to mend: ") + for_terminal(line, false) + "\n";
     }
     context.print(text);
   }
-  return all_well ? ExitCode::ok : ExitCode::environment;
+  return all_well ? core::ExitCode::ok : core::ExitCode::environment;
 }
 
 }  // namespace pipeline::cli

@@ -8,7 +8,7 @@
 #include "cli/driver_bucket.hpp"
 #include "cli/held_lease.hpp"
 #include "cli/invocation.hpp"
-#include "cli/saving.hpp"
+#include "cli/run_uploader.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
@@ -40,101 +40,114 @@ PipelineSpec pipeline_of(Session& session) {
   return pipeline;
 }
 
-void run_to_its_end(Context& context, const store::RunRecord& run, Detached& detached, CancelSource& cancel, Saving* saving) {
+void run_to_its_end(Context& context, const store::RunRecord& run, Detached& detached,
+                    core::CancelSource& cancel, RunUploader* uploader) {
   Session session(context, run.id, &detached);
   Display display(context, false);
-  const CancelSource::Listener stop(cancel, [&](StopLevel level) { display.cancel().stop(level); });
+  const core::CancelSource::Listener stop(
+      cancel, [&](core::StopLevel level) { display.cancel().stop(level); });
   auto options = session.run_options();
   options.resume = true;
   options.git_commit = run.git_commit;
   options.git_dirty = run.git_dirty;
   options.is_task = session.is_task();
   options.driver = run.driver;
-  if (saving) options.record_is_safe = [saving] { return saving->keep(); };
+  if (uploader) options.wait_until_persisted = [uploader] { return uploader->keep(); };
   const auto pipeline = pipeline_of(session);
-  context.await(engine::run(pipeline, *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), display.progress(),
-                            display.cancel(), options));
+  context.await(engine::run(pipeline, *session.orchestrator, session.runs, context.artifacts(),
+                            context.stats(), session.code(), display.progress(), display.cancel(),
+                            options));
 }
 
 /// The run as it is in its bucket.
 /// @return false if it is there no more
-bool take_over(Context& context, RunInBucket& bucket, store::RunStore& runs, const std::string& run) {
+bool take_over(Context& context, RunReplica& bucket, store::RunStore& runs,
+               const std::string& run) {
   return context.await(bucket.take_over(runs, runs.kept_folder(run)));
 }
 
-/// What a Lease of ours is to go with, however this process ends; null if nobody is to drive the run any more.
+/// What a Lease of ours is to go with, however this process ends; null if nobody is to drive the
+/// run any more.
 nlohmann::json owners_of(Context& context, const store::LeaseId& lease) {
-  kubernetes::Client client(context.loop(), kubernetes::find_cluster({.name_space = lease.name_space}));
-  return context.await(owned_by_driver(client, lease.name));
+  kubernetes::Client client(context.loop(),
+                            kubernetes::find_cluster({.name_space = lease.name_space}));
+  return context.await(orchestrators::owned_by_driver(client, lease.name));
 }
 
 /// The last thing: this process goes with it.
-ExitCode leave(const std::string& name_space, const std::string& name) {
+core::ExitCode leave(const std::string& name_space, const std::string& name) {
   asio::io_context loop;
   kubernetes::Client client(loop, kubernetes::find_cluster({.name_space = name_space}));
   std::exception_ptr failed;
-  asio::co_spawn(loop, remove_driver(client, name), [&](std::exception_ptr error) { failed = error; });
+  asio::co_spawn(loop, orchestrators::remove_driver(client, name),
+                 [&](std::exception_ptr error) { failed = error; });
   loop.run();
   if (failed) std::rethrow_exception(failed);
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace
 
-ExitCode drive_command(Context& outside) {
-  const auto told = told_bucket(outside.options().state);
+core::ExitCode drive_command(Context& outside) {
+  const auto told = bucket_from_environment(outside.options().state);
   auto& runs = told ? outside.runs(outside.options().state) : outside.existing_runs();
   if (told) {
     s3::Artifacts artifacts(outside.loop(), *told);
-    RunInBucket bucket(artifacts, outside.options().run);
-    if (!take_over(outside, bucket, runs, outside.options().run)) return leave({}, driver_name(outside.options().run));
+    RunReplica bucket(artifacts, outside.options().run);
+    if (!take_over(outside, bucket, runs, outside.options().run))
+      return leave({}, orchestrators::driver_name(outside.options().run));
   }
   auto run = outside.find_run(runs);
   auto options = invocation_of(runs, run.id, outside.options());
   auto detached = detached_of(runs, run.id);
-  if (!options || !detached || !run.driver.is_elsewhere()) throw InputError("run " + run.id + " was not handed to a driver in a cluster");
+  if (!options || !detached || !run.driver.is_elsewhere())
+    throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
   options->context.clear();  // that of the one who began it
   Context context(std::move(*options));
 
-  CancelSource cancel;
+  core::CancelSource cancel;
   const auto name = run.driver.lease;
   auto owners = owners_of(context, name);
-  if (owners.is_null()) return ExitCode::ok;
+  if (owners.is_null()) return core::ExitCode::ok;
   HeldLease* held = nullptr;
   std::optional<s3::Artifacts> artifacts;
-  std::optional<RunInBucket> bucket;
-  std::optional<Saving> saving;
-  asio::signal_set signals(context.loop(), SIGTERM, SIGINT, SIGHUP);  // of a pod that has to go: another one comes
+  std::optional<RunReplica> bucket;
+  std::optional<RunUploader> uploader;
+  asio::signal_set signals(context.loop(), SIGTERM, SIGINT,
+                           SIGHUP);  // of a pod that has to go: another one comes
   signals.async_wait([&](boost::system::error_code error, int) {
     if (error) return;
-    if (!held) ::_exit(static_cast<int>(ExitCode::interrupted));
-    if (!saving) held->hand_on();
-    asio::co_spawn(context.loop(), saving->keep(), [&](std::exception_ptr) { held->hand_on(); });
+    if (!held) ::_exit(static_cast<int>(core::ExitCode::interrupted));
+    if (!uploader) held->hand_on();
+    asio::co_spawn(context.loop(), uploader->keep(), [&](std::exception_ptr) { held->hand_on(); });
   });
   {
     HeldLease lease(
         context, name,
         [&](const std::string& word) {
-          log::info("stop: " + word);
-          cancel.stop(word == "immediate" ? StopLevel::immediate : StopLevel::graceful);
+          core::log::info("stop: " + word);
+          cancel.stop(word == "immediate" ? core::StopLevel::immediate : core::StopLevel::graceful);
         },
         std::move(owners));
     held = &lease;
     if (told) {  // once more: nobody else saves it now
       artifacts.emplace(context.loop(), *told);
       bucket.emplace(*artifacts, run.id);
-      if (take_over(context, *bucket, runs, run.id)) saving.emplace(context.loop(), *bucket, runs);
+      if (take_over(context, *bucket, runs, run.id))
+        uploader.emplace(context.loop(), *bucket, runs);
     }
     run = runs.find_run(run.id).value_or(run);
     std::exception_ptr failed;
     if (run.status == RunStatus::running) {
       try {
-        run_to_its_end(context, run, *detached, cancel, saving ? &*saving : nullptr);
-      } catch (const InputError& error) { give_up(runs, run, error.what()); } catch (...) {
+        run_to_its_end(context, run, *detached, cancel, uploader ? &*uploader : nullptr);
+      } catch (const core::InputError& error) {
+        give_up(runs, run, error.what());
+      } catch (...) {
         failed = std::current_exception();
       }
     }
-    if (saving) context.await(saving->end());
+    if (uploader) context.await(uploader->end());
     if (failed) std::rethrow_exception(failed);
     lease.is_done();
     held = nullptr;

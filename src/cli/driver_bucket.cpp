@@ -1,42 +1,50 @@
 #include "cli/driver_bucket.hpp"
 
-#include "core/caller.hpp"
 #include "core/file.hpp"
+#include "core/user_environment.hpp"
 
 namespace pipeline::cli {
 namespace {
 
-constexpr const char *settings_variable = "PIPE_DRIVER_ARTIFACT_STORE", *authorities_variable = "PIPE_DRIVER_AUTHORITIES";
+constexpr const char *settings_variable = "PIPE_DRIVER_ARTIFACT_STORE",
+                     *authorities_variable = "PIPE_DRIVER_AUTHORITIES";
 constexpr const char* authorities_file = "authorities.pem";
 
 }  // namespace
 
-ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here) {
+settings::ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here) {
   auto settings = here.bucket().settings();
   if (!settings.pod_endpoint.empty()) settings.endpoint = settings.pod_endpoint;
   settings.aws_profile.clear();
-  if (!settings.certificate_authority.empty()) settings.certificate_authority = std::filesystem::path(state_of_driver) / authorities_file;
+  if (!settings.certificate_authority.empty())
+    settings.certificate_authority = std::filesystem::path(state_of_driver) / authorities_file;
   return settings;
 }
 
 StringMap variables_of_bucket(Context& context, s3::Artifacts& here) {
   StringMap all;
   all[settings_variable] = to_json(bucket_of_driver(here)).dump();
-  if (const auto& file = here.settings().certificate_authority; !file.empty()) all[authorities_variable] = read_file(file);
+  if (const auto& file = here.settings().certificate_authority; !file.empty())
+    all[authorities_variable] = core::read_file(file);
   const auto found = context.await(here.bucket().keys());
   all["AWS_ACCESS_KEY_ID"] = found.keys.id;
   all["AWS_SECRET_ACCESS_KEY"] = found.keys.secret;
   if (!found.keys.session_token.empty()) all["AWS_SESSION_TOKEN"] = found.keys.session_token;
   if (found.runs_out)
-    context.note("note: the keys of the artifact store, from " + found.origin + ", are good until " +
-                 format_time(std::chrono::time_point_cast<WallTime::duration>(*found.runs_out)) + ": the driver gets no others");
+    context.note("note: the keys of the artifact store, from " + found.origin +
+                 ", are good until " +
+                 format_time(std::chrono::time_point_cast<WallTime::duration>(*found.runs_out)) +
+                 ": the driver gets no others");
   return all;
 }
 
-std::optional<ArtifactStoreSettings> told_bucket(const std::filesystem::path& state) {
-  auto settings = artifact_store_of(nlohmann::json::parse(variable(settings_variable), nullptr, false));
+std::optional<settings::ArtifactStoreSettings> bucket_from_environment(
+    const std::filesystem::path& state) {
+  auto settings = settings::artifact_store_of(
+      nlohmann::json::parse(core::variable(settings_variable), nullptr, false));
   if (!settings.is_given()) return std::nullopt;
-  if (const auto authorities = variable(authorities_variable); !authorities.empty()) write_file_atomically(state / authorities_file, authorities);
+  if (const auto authorities = core::variable(authorities_variable); !authorities.empty())
+    core::write_file_atomically(state / authorities_file, authorities);
   return settings;
 }
 

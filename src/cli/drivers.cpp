@@ -1,7 +1,7 @@
 #include "cli/drivers.hpp"
 
 #include "cli/invocation.hpp"
-#include "cli/run_in_bucket.hpp"
+#include "cli/run_replica.hpp"
 #include "core/diagnostic.hpp"
 #include "kubernetes/client.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
@@ -10,19 +10,21 @@ namespace pipeline::cli {
 namespace {
 
 constexpr std::chrono::seconds good_for{3}, news_good_for{1};
-constexpr kubernetes::Patience hasty{std::chrono::milliseconds(200), std::chrono::milliseconds(200), 1};
+constexpr kubernetes::RetryPolicy hasty{std::chrono::milliseconds(200),
+                                        std::chrono::milliseconds(200), 1};
 
 }  // namespace
 
 std::string name_of(const store::Driver& driver) {
-  return driver.is_elsewhere() ? "the Job " + driver.lease.name + " in the namespace " + driver.lease.name_space
-                               : "process " + std::to_string(driver.process.pid);
+  return driver.is_elsewhere()
+             ? "the Job " + driver.lease.name + " in the namespace " + driver.lease.name_space
+             : "process " + std::to_string(driver.process.pid);
 }
 
 /// Where the driver saves the run; nowhere if it shares the state folder with us.
 struct Drivers::Elsewhere {
   std::optional<s3::Artifacts> artifacts;
-  std::optional<RunInBucket> bucket;
+  std::optional<RunReplica> bucket;
   std::optional<Clock::time_point> asked;
   bool is_told = false;  ///< That it does not answer.
 };
@@ -36,7 +38,8 @@ Drivers::Elsewhere& Drivers::elsewhere_of(const store::RunRecord& run) {
   place = std::make_unique<Elsewhere>();
   const auto options = invocation_of(runs_, run.id, {});
   if (run.driver.is_elsewhere() && options && options->artifact_store.is_given()) {
-    auto& artifacts = place->artifacts.emplace(context_.loop(), options->artifact_store, s3::Patience{.most_tries = 2});
+    auto& artifacts = place->artifacts.emplace(context_.loop(), options->artifact_store,
+                                               s3::RetryPolicy{.most_tries = 2});
     place->bucket.emplace(artifacts, run.id);
   }
   return *place;
@@ -49,24 +52,29 @@ store::RunRecord Drivers::find_run() {
 }
 
 void Drivers::update(store::RunRecord& run) {
-  if (run.status == RunStatus::running && run.driver.is_elsewhere() && elsewhere_of(run).bucket) life_of(run);
+  if (run.status == RunStatus::running && run.driver.is_elsewhere() && elsewhere_of(run).bucket)
+    liveness_of(run);
 }
 
-Drivers::Life Drivers::life_of(store::RunRecord& run) {
+Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
   const auto life = ask(run);
-  bring_news(run, life == Life::gone);
+  bring_news(run, life == Liveness::gone);
   return life;
 }
 
 /// @param is_gone the driver has saved all that it will, before it went
 void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
   auto& elsewhere = elsewhere_of(run);
-  if (!elsewhere.bucket || (!is_gone && elsewhere.asked && Clock::now() - *elsewhere.asked < news_good_for)) return;
+  if (!elsewhere.bucket ||
+      (!is_gone && elsewhere.asked && Clock::now() - *elsewhere.asked < news_good_for))
+    return;
   try {
     bring(run, elsewhere);
-    if (run.status != RunStatus::running) context_.await(elsewhere.bucket->remove());  // its end is the last that is saved
-  } catch (const EnvironmentError& error) {
-    if (!std::exchange(elsewhere.is_told, true)) context_.note("note: what is new of run " + run.id + " cannot be had: " + error.what());
+    if (run.status != RunStatus::running)
+      context_.await(elsewhere.bucket->remove());  // its end is the last that is saved
+  } catch (const core::EnvironmentError& error) {
+    if (!std::exchange(elsewhere.is_told, true))
+      context_.note("note: what is new of run " + run.id + " cannot be had: " + error.what());
   }
   elsewhere.asked = Clock::now();
 }
@@ -83,21 +91,32 @@ void Drivers::bring_home(store::RunRecord& run) {
   context_.await(elsewhere.bucket->remove());
 }
 
-Drivers::Life Drivers::ask(const store::RunRecord& run) {
-  if (!run.driver.is_elsewhere()) return run.driver.process.alive() ? Life::lives : Life::gone;
+Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
+  if (!run.driver.is_elsewhere())
+    return run.driver.process.alive() ? Liveness::alive : Liveness::gone;
   const auto now = Clock::now();
-  if (const auto known = answers_.find(run.id); known != answers_.end() && now - known->second.at < good_for) return known->second.life;
+  if (const auto known = answers_.find(run.id);
+      known != answers_.end() && now - known->second.at < good_for)
+    return known->second.life;
   const auto& lease = run.driver.lease;
   const std::pair cluster(lease.context, lease.name_space);
-  if (const auto silent = silent_clusters_.find(cluster); silent != silent_clusters_.end() && now - silent->second < good_for) return Life::unknown;
-  auto life = Life::unknown;
+  if (const auto silent = silent_clusters_.find(cluster);
+      silent != silent_clusters_.end() && now - silent->second < good_for)
+    return Liveness::unknown;
+  auto life = Liveness::unknown;
   try {
-    kubernetes::Client client(context_.loop(), kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}), hasty);
-    life = context_.await(driver_goes_on(client, lease.name)) ? Life::lives : Life::gone;
-  } catch (const EnvironmentError& error) { silence_ = error.what(); } catch (const InputError& error) {
+    kubernetes::Client client(
+        context_.loop(),
+        kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}),
+        hasty);
+    life = context_.await(orchestrators::driver_continues(client, lease.name)) ? Liveness::alive
+                                                                               : Liveness::gone;
+  } catch (const core::EnvironmentError& error) {
+    silence_ = error.what();
+  } catch (const core::InputError& error) {
     silence_ = error.what();
   }
-  if (life == Life::unknown) silent_clusters_[cluster] = Clock::now();
+  if (life == Liveness::unknown) silent_clusters_[cluster] = Clock::now();
   answers_[run.id] = {life, Clock::now()};
   return life;
 }
@@ -105,19 +124,25 @@ Drivers::Life Drivers::ask(const store::RunRecord& run) {
 std::string Drivers::described(store::RunRecord& run) {
   const auto& lease = run.driver.lease;
   auto text = name_of(run.driver) + (lease.context.empty() ? "" : " of context " + lease.context);
-  if (life_of(run) == Life::unknown) return text + ": " + silence_;
+  if (liveness_of(run) == Liveness::unknown) return text + ": " + silence_;
   try {
-    kubernetes::Client client(context_.loop(), kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}), hasty);
-    const auto news = context_.await(news_of_driver(client, lease.name));
+    kubernetes::Client client(
+        context_.loop(),
+        kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}),
+        hasty);
+    const auto news = context_.await(orchestrators::driver_status_of(client, lease.name));
     if (!news.goes_on)
-      text += ", which is gone; `" + context_.options().name + " resume " + run.id + "` goes on with the run from here";
+      text += ", which is gone; `" + context_.options().name + " resume " + run.id +
+              "` goes on with the run from here";
     else if (!news.holder.empty())
       text += ", its pod " + news.holder;
     else if (!news.waits_for.empty())
       text += ": " + news.waits_for;
     else if (!news.failure.empty())
       text += ", whose last pod failed: " + news.failure;
-  } catch (const EnvironmentError& error) { text += std::string(": ") + error.what(); }
+  } catch (const core::EnvironmentError& error) {
+    text += std::string(": ") + error.what();
+  }
   return text;
 }
 

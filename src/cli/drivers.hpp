@@ -1,5 +1,6 @@
 /// @file
-/// Those who drive runs: whether they live, and how far they are where they share no files with us. Processes are looked at, clusters and buckets asked.
+/// Those who drive runs: whether they live, and how far they are where they share no files with us.
+/// Processes are looked at, clusters and buckets asked.
 #pragma once
 
 #include <chrono>
@@ -19,18 +20,25 @@ class Drivers {
 
   /// The run that the options name, as far as it is by now. Throws InputError if there is none.
   store::RunRecord find_run();
-  /// The run as far as it is by now. Costs nothing where its driver shares the state folder with us.
+  /// The run as far as it is by now. Costs nothing where its driver shares the state folder with
+  /// us.
   void update(store::RunRecord& run);
-  /// Of a run that we hold the Lease of: all that a driver has saved of it elsewhere is here then, and not there any more.
+  /// Of a run that we hold the Lease of: all that a driver has saved of it elsewhere is here then,
+  /// and not there any more.
   void bring_home(store::RunRecord& run);
 
-  enum class Life { lives, gone, unknown };
-  /// Of a run that is recorded as running. A cluster is asked once in a few seconds, and is given up for as long if it does not answer. What the driver has
-  /// saved elsewhere is brought here first: by that the run may have ended.
-  Life life_of(store::RunRecord& run);
+  enum class Liveness { alive, gone, unknown };
+  /// Of a run that is recorded as running. A cluster is asked once in a few seconds, and is given
+  /// up for as long if it does not answer. What the driver has saved elsewhere is brought here
+  /// first: by that the run may have ended.
+  Liveness liveness_of(store::RunRecord& run);
   /// As far as it can be known: also if it may do so.
-  bool goes_on(store::RunRecord& run) { return run.status == RunStatus::running && life_of(run) != Life::gone && run.status == RunStatus::running; }
-  /// `the Job x in the namespace y of context z: its pod w`, with why that does not begin, or what it ended with.
+  bool goes_on(store::RunRecord& run) {
+    return run.status == RunStatus::running && liveness_of(run) != Liveness::gone &&
+           run.status == RunStatus::running;
+  }
+  /// `the Job x in the namespace y of context z: its pod w`, with why that does not begin, or what
+  /// it ended with.
   std::string described(store::RunRecord& run);
   /// Why it is unknown.
   const std::string& silence() const { return silence_; }
@@ -38,20 +46,21 @@ class Drivers {
  private:
   using Clock = std::chrono::steady_clock;
   struct Answer {
-    Life life;
+    Liveness life;
     Clock::time_point at;
   };
   struct Elsewhere;
-  Life ask(const store::RunRecord& run);
+  Liveness ask(const store::RunRecord& run);
   Elsewhere& elsewhere_of(const store::RunRecord& run);
   void bring_news(store::RunRecord& run, bool is_gone);
   void bring(store::RunRecord& run, Elsewhere& elsewhere);
 
   Context& context_;
   store::RunStore& runs_;
-  std::map<std::string, std::unique_ptr<Elsewhere>> elsewhere_;                       ///< By run.
-  std::map<std::string, Answer> answers_;                                             ///< By run.
-  std::map<std::pair<std::string, std::string>, Clock::time_point> silent_clusters_;  ///< By context and namespace.
+  std::map<std::string, std::unique_ptr<Elsewhere>> elsewhere_;  ///< By run.
+  std::map<std::string, Answer> answers_;                        ///< By run.
+  std::map<std::pair<std::string, std::string>, Clock::time_point>
+      silent_clusters_;  ///< By context and namespace.
   std::string silence_;
 };
 

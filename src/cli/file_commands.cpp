@@ -19,62 +19,75 @@ namespace {
 
 using nlohmann::json;
 
-/// What `pipeline` alone does not show: patterns of code that match nothing, files that an image needs. All of it at once.
+/// What `pipeline` alone does not show: patterns of code that match nothing, files that an image
+/// needs. All of it at once.
 void check_files(const PipelineSpec& pipeline) {
   spec::CodeResolver resolver(pipeline);
-  std::vector<Diagnostic> diagnostics;
+  std::vector<core::Diagnostic> diagnostics;
   std::set<std::string> seen;
   std::string file, source;
   const auto attempt = [&](const auto& work) {
     try {
       work();
-    } catch (const InputError& error) {
+    } catch (const core::InputError& error) {
       if (!error.file().empty()) file = error.file(), source = error.source();
       for (const auto& diagnostic : error.diagnostics())
-        if (seen.insert(diagnostic.message + std::to_string(diagnostic.span.line)).second) diagnostics.push_back(diagnostic);
+        if (seen.insert(diagnostic.message + std::to_string(diagnostic.span.line)).second)
+          diagnostics.push_back(diagnostic);
     }
   };
   const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {
-    const bool is_sibling = before && before->instance && step.instance && before->instance->of == step.instance->of;
+    const bool is_sibling =
+        before && before->instance && step.instance && before->instance->of == step.instance->of;
     before = &step;
     if (is_sibling) continue;  // the instances of a matrix have all of this in common
     attempt([&] { resolver.code_of(step); });
     attempt([&] { docker::plan_image(step, {.root = pipeline.root}); });
   }
-  if (!diagnostics.empty()) throw InputError(std::move(diagnostics), file.empty() ? pipeline.file.string() : file, source);
+  if (!diagnostics.empty())
+    throw core::InputError(std::move(diagnostics), file.empty() ? pipeline.file.string() : file,
+                           source);
 }
 
 /// Lists that are made from the settings, such as requirements; not the scripts that read them.
 bool is_list(const docker::ContextFile& file) {
-  return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 && !file.path.ends_with(".sh");
+  return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 &&
+         !file.path.ends_with(".sh");
 }
 
-std::string listing(const std::vector<docker::ContextFile>& files, const std::string& title, bool with_content) {
+std::string listing(const std::vector<docker::ContextFile>& files, const std::string& title,
+                    bool with_content) {
   if (files.empty()) return {};
   Bytes total = 0;
   std::string text;
   for (const auto& file : files) {
     total += file.bytes;
-    text += "#   " + for_terminal(file.path, false) + "  " + format_bytes(file.bytes) + "\n";
+    text += "#   " + for_terminal(file.path, false) + "  " + core::format_bytes(file.bytes) + "\n";
     if (with_content && is_list(file))
-      for (const auto line : lines_of(*file.content)) text += "#     " + for_terminal(line, false) + "\n";
+      for (const auto line : lines_of(*file.content))
+        text += "#     " + for_terminal(line, false) + "\n";
   }
-  return title + ": " + counted(files.size(), "file") + ", " + format_bytes(total) + "\n" + text;
+  return title + ": " + counted(files.size(), "file") + ", " + core::format_bytes(total) + "\n" +
+         text;
 }
 
 std::string text_of(const docker::ImagePlan& plan) {
   std::string text;
-  if (plan.parent) text += "# first, from the Dockerfile of its own:\n" + text_of(*plan.parent) + "#\n";
+  if (plan.parent)
+    text += "# first, from the Dockerfile of its own:\n" + text_of(*plan.parent) + "#\n";
   if (!plan.build) return text + "# used as it is: " + plan.parent_image + "\n";
   text += plan.dockerfile;
   if (!text.ends_with('\n')) text += '\n';
-  return text + listing(plan.context, "# context", true) + listing(plan.host_only, "# only mounted during the build, in no layer", false);
+  return text + listing(plan.context, "# context", true) +
+         listing(plan.host_only, "# only mounted during the build, in no layer", false);
 }
 
 json files_json(const std::vector<docker::ContextFile>& files) {
   json list = json::array();
-  for (const auto& file : files) list.push_back({{"path", file.path}, {"bytes", file.bytes}, {"generated", file.content.has_value()}});
+  for (const auto& file : files)
+    list.push_back(
+        {{"path", file.path}, {"bytes", file.bytes}, {"generated", file.content.has_value()}});
   return list;
 }
 
@@ -91,7 +104,7 @@ json to_json(const docker::ImagePlan& plan) {
 
 }  // namespace
 
-ExitCode validate_command(Context& context) {
+core::ExitCode validate_command(Context& context) {
   const auto pipeline = context.load_pipeline();
   check_files(pipeline);
   std::size_t outputs = 0;
@@ -101,9 +114,10 @@ ExitCode validate_command(Context& context) {
     steps.push_back(&step);
   }
   // Where the steps will run is open here: only what holds everywhere is said.
-  const auto warnings = sort_out(pipeline, check_gpu_steps(steps, {}), [&](std::string_view text) {
-    if (!context.options().json) context.note(std::string(text) + "\n");
-  });
+  const auto warnings =
+      check_gpus(pipeline, check_gpu_steps(steps, {}), [&](std::string_view text) {
+        if (!context.options().json) context.note(std::string(text) + "\n");
+      });
   if (context.options().json) {
     context.print_json(json{{"valid", true},
                             {"file", pipeline.file.string()},
@@ -112,17 +126,20 @@ ExitCode validate_command(Context& context) {
                             {"outputs", outputs},
                             {"warnings", warnings_json(warnings)}});
   } else {
-    context.print((pipeline.file.empty() ? context.options().name : shown_path(pipeline.file)) + ": " + context.paint()(Colour::green, "valid") +
-                  ": pipeline " + pipeline.name + ", " + counted(pipeline.steps.size(), "step") + ", " + counted(outputs, "output") + "\n");
+    context.print((pipeline.file.empty() ? context.options().name : shown_path(pipeline.file)) +
+                  ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name +
+                  ", " + counted(pipeline.steps.size(), "step") + ", " +
+                  counted(outputs, "output") + "\n");
   }
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
-ExitCode render_command(Context& context) {
+core::ExitCode render_command(Context& context) {
   const auto pipeline = context.load_pipeline();
   if (context.options().orchestrator == "kubernetes") return render_manifests(context, pipeline);
   const auto& only = context.options().step;
-  const auto wanted = only.empty() ? std::vector<std::size_t>{} : engine::steps_called(pipeline, only);
+  const auto wanted =
+      only.empty() ? std::vector<std::size_t>{} : engine::steps_called(pipeline, only);
 
   // Steps with the same image are told together.
   struct Image {
@@ -133,7 +150,8 @@ ExitCode render_command(Context& context) {
   std::vector<Image> images;
   for (std::size_t i = 0; i < (only.empty() ? pipeline.steps.size() : wanted.size()); ++i) {
     const auto& step = pipeline.steps[only.empty() ? i : wanted[i]];
-    const auto plan = docker::plan_image(step, {.root = pipeline.root, .template_dir = context.options().template_dir});
+    const auto plan = docker::plan_image(
+        step, {.root = pipeline.root, .template_dir = context.options().template_dir});
     auto entry = to_json(plan);
     const auto same = std::ranges::find(images, entry, &Image::plan);
     if (same != images.end()) {
@@ -149,17 +167,18 @@ ExitCode render_command(Context& context) {
     for (const auto& step : image.steps) steps += (steps.empty() ? "" : ", ") + step;
     image.plan["steps"] = image.steps;
     list.push_back(std::move(image.plan));
-    text += (text.empty() ? "" : "\n") + context.paint()(Colour::bold, "# image of " + steps) + "\n" + image.text;
+    text += (text.empty() ? "" : "\n") + context.paint()(Colour::bold, "# image of " + steps) +
+            "\n" + image.text;
   }
   if (context.options().json) {
     context.print_json({{"images", list}});
   } else {
     context.print(text);
   }
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
-ExitCode export_command(Context& context) {
+core::ExitCode export_command(Context& context) {
   const auto& program = *context.options().program;
   context.load_pipeline();  // says what is wrong with it
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
@@ -175,15 +194,18 @@ ExitCode export_command(Context& context) {
     if (!step.script_file.empty()) scripts += (scripts.empty() ? "" : ", ") + step.script_file;
   }
   if (!functions.empty())
-    context.note("note: functions of this program: " + functions +
-                 "; YAML can only name the program as their command, so they run where it is (local)");
-  if (!scripts.empty()) context.note("note: scripts whose text stands in this program, to be put beside the file: " + scripts);
-  return ExitCode::ok;
+    context.note(
+        "note: functions of this program: " + functions +
+        "; YAML can only name the program as their command, so they run where it is (local)");
+  if (!scripts.empty())
+    context.note("note: scripts whose text stands in this program, to be put beside the file: " +
+                 scripts);
+  return core::ExitCode::ok;
 }
 
-ExitCode schema_command(Context& context) {
+core::ExitCode schema_command(Context& context) {
   context.print_json(spec::schema());
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 /// Who holds what and who waits, at one moment.
 struct Reservations {
-  std::map<std::string, gpu::Party> holders;
+  std::map<std::string, gpu::HolderInfo> holders;
   std::vector<gpu::Entry> queue;
 };
 
@@ -26,18 +26,22 @@ Reservations look(const std::vector<gpu::Unit>& units) {
     const auto session = folder->try_enter();
     if (!session) continue;
     for (const auto& unit : units)
-      if (auto party = session->holder(unit.uuid)) found.holders.emplace(unit.uuid, std::move(*party));
+      if (auto holder = session->holder(unit.uuid))
+        found.holders.emplace(unit.uuid, std::move(*holder));
     found.queue = session->queue();
     return found;
   }
-  throw EnvironmentError(
-      "the GPU reservations in " + gpu::LockFolder::place().string() + " are locked since 2 seconds",
-      {"a `pipe` that was stopped (Ctrl-Z, SIGSTOP) may hold them: `fuser -v " + (gpu::LockFolder::place() / "mutex").string() + "` names it"});
+  throw core::EnvironmentError(
+      "the GPU reservations in " + gpu::LockFolder::place().string() +
+          " are locked since 2 seconds",
+      {"a `pipe` that was stopped (Ctrl-Z, SIGSTOP) may hold them: `fuser -v " +
+       (gpu::LockFolder::place() / "mutex").string() + "` names it"});
 }
 
-json party_json(const gpu::Party& party) {
-  return {{"run", party.run},   {"step", party.step},        {"pid", party.pid},
-          {"user", party.user}, {"driver_died", party.gone}, {"since", format_time(party.since)}};
+json holder_json(const gpu::HolderInfo& holder) {
+  return {{"run", holder.run},          {"step", holder.step},
+          {"pid", holder.pid},          {"user", holder.user},
+          {"driver_died", holder.gone}, {"since", format_time(holder.since)}};
 }
 
 json processes_json(const std::vector<gpu::Process>& processes) {
@@ -53,7 +57,7 @@ json processes_json(const std::vector<gpu::Process>& processes) {
 
 json holder_json(const Reservations& reservations, const std::string& uuid) {
   const auto found = reservations.holders.find(uuid);
-  return found == reservations.holders.end() ? json() : party_json(found->second);
+  return found == reservations.holders.end() ? json() : holder_json(found->second);
 }
 
 json device_json(const gpu::Device& device, const Reservations& reservations) {
@@ -81,11 +85,17 @@ json device_json(const gpu::Device& device, const Reservations& reservations) {
 }
 
 json inventory_json(const gpu::Inventory& inventory, const Reservations& reservations) {
-  json document{{"driver", inventory.driver}, {"cuda", inventory.cuda}, {"gpus", json::array()}, {"queue", json::array()}};
-  if (inventory.unavailable) document["unavailable"] = {{"reason", inventory.unavailable->reason}, {"advice", inventory.unavailable->advice}};
-  for (const auto& device : inventory.devices) document["gpus"].push_back(device_json(device, reservations));
+  json document{{"driver", inventory.driver},
+                {"cuda", inventory.cuda},
+                {"gpus", json::array()},
+                {"queue", json::array()}};
+  if (inventory.unavailable)
+    document["unavailable"] = {{"reason", inventory.unavailable->reason},
+                               {"advice", inventory.unavailable->advice}};
+  for (const auto& device : inventory.devices)
+    document["gpus"].push_back(device_json(device, reservations));
   for (const auto& entry : reservations.queue) {
-    auto waiting = party_json(entry.party);
+    auto waiting = holder_json(entry.holder);
     waiting.erase("driver_died");
     waiting.update({{"count", entry.waiting.demand.count},
                     {"candidates", entry.waiting.demand.candidates},
@@ -96,25 +106,29 @@ json inventory_json(const gpu::Inventory& inventory, const Reservations& reserva
   return document;
 }
 
-std::string who(const gpu::Party& party) {
-  return party.step + " of run " + party.run + " (pid " + std::to_string(party.pid) + (party.user.empty() ? "" : ", " + party.user) +
-         (party.gone ? ", dead; a process of it lives)" : ")");
+std::string who(const gpu::HolderInfo& holder) {
+  return holder.step + " of run " + holder.run + " (pid " + std::to_string(holder.pid) +
+         (holder.user.empty() ? "" : ", " + holder.user) +
+         (holder.gone ? ", dead; a process of it lives)" : ")");
 }
 
 std::string occupants(const std::vector<gpu::Process>& processes) {
   std::string text;
   for (const auto& process : processes)
-    text += (text.empty() ? "" : ", ") + std::to_string(process.pid) + (process.name.empty() ? "" : " " + process.name) +
+    text += (text.empty() ? "" : ", ") + std::to_string(process.pid) +
+            (process.name.empty() ? "" : " " + process.name) +
             (process.user.empty() ? "" : " (" + process.user + ")");
   return text;
 }
 
-std::string inventory_text(const gpu::Inventory& inventory, const Reservations& reservations, const Paint& paint) {
+std::string inventory_text(const gpu::Inventory& inventory, const Reservations& reservations,
+                           const Paint& paint) {
   std::string text = "driver " + inventory.driver + ", CUDA up to " + inventory.cuda + "\n";
   if (!inventory.narrowed.empty()) text += for_terminal(inventory.narrowed, false) + "\n";
   text += "\n";
   Table table;
-  table.add({"GPU", "MODEL", "UUID", "MEMORY", "USED", "CAPABILITY", "MODE", "PROCESSES", "HELD BY"});
+  table.add(
+      {"GPU", "MODEL", "UUID", "MEMORY", "USED", "CAPABILITY", "MODE", "PROCESSES", "HELD BY"});
   const auto holder = [&](const std::string& uuid) -> Table::Cell {
     const auto found = reservations.holders.find(uuid);
     if (found == reservations.holders.end()) return "";
@@ -123,22 +137,29 @@ std::string inventory_text(const gpu::Inventory& inventory, const Reservations& 
   for (const auto& device : inventory.devices) {
     const auto index = std::to_string(device.index);
     if (!device.trouble.empty()) {
-      table.add({index, device.model, device.uuid, "", "", "", {device.trouble, Colour::red}, "", ""});
+      table.add(
+          {index, device.model, device.uuid, "", "", "", {device.trouble, Colour::red}, "", ""});
       continue;
     }
-    table.add({index, device.model, device.uuid, format_bytes(device.memory), format_bytes(device.memory_used), device.capability.text(),
-               device.mig ? "MIG" : std::string(gpu::to_string(device.mode)), occupants(device.processes), holder(device.uuid)});
+    table.add({index, device.model, device.uuid, core::format_bytes(device.memory),
+               core::format_bytes(device.memory_used), device.capability.text(),
+               device.mig ? "MIG" : std::string(gpu::to_string(device.mode)),
+               occupants(device.processes), holder(device.uuid)});
     for (const auto& slice : device.slices)
-      table.add({index + ":" + std::to_string(slice.index), "  " + slice.profile, slice.uuid, format_bytes(slice.memory), "", "", "",
-                 occupants(slice.processes), holder(slice.uuid)});
+      table.add({index + ":" + std::to_string(slice.index), "  " + slice.profile, slice.uuid,
+                 core::format_bytes(slice.memory), "", "", "", occupants(slice.processes),
+                 holder(slice.uuid)});
   }
   text += table.render(paint);
   if (reservations.queue.empty()) return text;
   Table queue;
   queue.add({"WAITING", "GPUS", "SINCE", "OVERTAKEN", ""});
-  for (const auto& [driver, waiting, party] : reservations.queue)
-    queue.add({who(party), std::to_string(waiting.demand.count) + " of " + std::to_string(waiting.demand.candidates.size()), format_time(party.since),
-               std::to_string(waiting.overtaken), waiting.paused ? "waits for a job slot (--jobs)" : ""});
+  for (const auto& [driver, waiting, waiter] : reservations.queue)
+    queue.add({who(waiter),
+               std::to_string(waiting.demand.count) + " of " +
+                   std::to_string(waiting.demand.candidates.size()),
+               format_time(waiter.since), std::to_string(waiting.overtaken),
+               waiting.paused ? "waits for a job slot (--jobs)" : ""});
   return text + "\n" + queue.render(paint);
 }
 
@@ -147,7 +168,9 @@ std::string engine_elsewhere() {
   try {
     const auto endpoint = docker::find_endpoint();
     return endpoint.is_of_this_machine() ? std::string() : endpoint.url;
-  } catch (const EnvironmentError&) { return {}; }  // told by whoever needs the engine
+  } catch (const core::EnvironmentError&) {
+    return {};
+  }  // told by whoever needs the engine
 }
 
 std::string how_to_see(const std::string& endpoint) {
@@ -160,7 +183,7 @@ std::string how_to_see(const std::string& endpoint) {
 }  // namespace
 
 /// A machine without GPUs is a fine machine: an empty list, the reason, exit code 0.
-ExitCode gpus_command(Context& context) {
+core::ExitCode gpus_command(Context& context) {
   const auto inventory = gpu::Machine().read();
   const auto reservations = look(gpu::units_of(inventory));
   const auto elsewhere = engine_elsewhere();
@@ -168,23 +191,24 @@ ExitCode gpus_command(Context& context) {
     auto json = inventory_json(inventory, reservations);
     if (!elsewhere.empty()) json["engine_elsewhere"] = elsewhere;
     context.print_json(json);
-    return ExitCode::ok;
+    return core::ExitCode::ok;
   }
   if (inventory.unavailable || inventory.devices.empty()) {
     std::string text = "no GPU: " +
-                       for_terminal(inventory.unavailable         ? inventory.unavailable->reason
-                                    : !inventory.narrowed.empty() ? inventory.narrowed
-                                                                  : "the driver " + inventory.driver + " finds none",
+                       for_terminal(inventory.unavailable ? inventory.unavailable->reason
+                                    : !inventory.narrowed.empty()
+                                        ? inventory.narrowed
+                                        : "the driver " + inventory.driver + " finds none",
                                     false) +
                        "\n";
     if (inventory.unavailable)
       for (const auto& line : inventory.unavailable->advice)
         text += "  " + context.paint()(Colour::cyan, "hint: ") + for_terminal(line, false) + "\n";
     context.print(text + how_to_see(elsewhere));
-    return ExitCode::ok;
+    return core::ExitCode::ok;
   }
   context.print(inventory_text(inventory, reservations, context.paint()) + how_to_see(elsewhere));
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

@@ -13,41 +13,52 @@ namespace {
 std::string own_name() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  return std::string(host) + "_" + std::to_string(::getpid()) + "-" + std::to_string(std::random_device{}());
+  return std::string(host) + "_" + std::to_string(::getpid()) + "-" +
+         std::to_string(std::random_device{}());
 }
 
 }  // namespace
 
-HeldLease::HeldLease(Context& context, const store::LeaseId& lease, std::function<void(const std::string&)> on_word, nlohmann::json owners)
+HeldLease::HeldLease(Context& context, const store::LeaseId& lease,
+                     std::function<void(const std::string&)> on_signal, nlohmann::json owners)
     : context_(context),
       name_(lease.name),
       holder_(own_name()),
-      client_(context.loop(), kubernetes::find_cluster({.context = context.options().context, .name_space = context.options().name_space})),
+      client_(context.loop(),
+              kubernetes::find_cluster({.context = context.options().context,
+                                        .name_space = context.options().name_space})),
       lease_(client_, name_, holder_) {
-  lease_.on_word = std::move(on_word);
+  lease_.on_signal = std::move(on_signal);
   lease_.owners = std::move(owners);
-  context_.await(lease_.acquire([&](const std::string& other) { context_.note("the run's Lease " + name_ + " is held by " + other + "; waiting"); }));
+  context_.await(lease_.acquire([&](const std::string& other) {
+    context_.note("the run's Lease " + name_ + " is held by " + other + "; waiting");
+  }));
   keeping_.emplace(context_.loop().get_executor(), keep());
 }
 
 HeldLease::~HeldLease() {
-  stop_.stop(StopLevel::immediate);
+  stop_.stop(core::StopLevel::immediate);
   try {
     context_.await(finish());
-  } catch (const EnvironmentError& error) { context_.note(std::string("note: ") + error.what()); }
+  } catch (const core::EnvironmentError& error) {
+    context_.note(std::string("note: ") + error.what());
+  }
 }
 
-Task<> HeldLease::keep() {
+async::Task<> HeldLease::keep() {
   std::string why = "another has it, or may have it from now on";
   try {
     const bool kept = co_await lease_.keep(stop_);
     if (kept) co_return;
-  } catch (const EnvironmentError& error) { why = error.what(); }
-  context_.note("the run's Lease " + name_ + " is lost (" + why + "): what runs is left to whoever drives the run next");
-  ::_exit(static_cast<int>(ExitCode::environment));
+  } catch (const core::EnvironmentError& error) {
+    why = error.what();
+  }
+  context_.note("the run's Lease " + name_ + " is lost (" + why +
+                "): what runs is left to whoever drives the run next");
+  ::_exit(static_cast<int>(core::ExitCode::environment));
 }
 
-Task<> HeldLease::finish() {
+async::Task<> HeldLease::finish() {
   co_await keeping_->join();
   if (done_)
     co_await lease_.remove();
@@ -63,9 +74,10 @@ void HeldLease::hand_on() {
     asio::co_spawn(loop, lease.release(), asio::detached);
     loop.run();
   } catch (const std::exception& error) {
-    context_.note(std::string("note: ") + error.what() + "; the next driver waits until the Lease has run out");
+    context_.note(std::string("note: ") + error.what() +
+                  "; the next driver waits until the Lease has run out");
   }
-  ::_exit(static_cast<int>(ExitCode::interrupted));
+  ::_exit(static_cast<int>(core::ExitCode::interrupted));
 }
 
 }  // namespace pipeline::cli

@@ -6,18 +6,20 @@
 #include <optional>
 #include <string>
 
+#include "async/joinable_task.hpp"
 #include "cli/context.hpp"
 #include "kubernetes/lease.hpp"
-#include "net/companion.hpp"
 
 namespace pipeline::cli {
 
-/// Taken at construction, which waits for whoever has it, and renewed while the context's loop runs. When it is lost the process ends at once: another may
-/// drive the run by then, whose steps are left to it.
+/// Taken at construction, which waits for whoever has it, and renewed while the context's loop
+/// runs. When it is lost the process ends at once: another may drive the run by then, whose steps
+/// are left to it.
 class HeldLease {
  public:
-  /// @param on_word,owners see kubernetes::Lease
-  HeldLease(Context& context, const store::LeaseId& lease, std::function<void(const std::string&)> on_word = {}, nlohmann::json owners = {});
+  /// @param on_signal,owners see kubernetes::Lease
+  HeldLease(Context& context, const store::LeaseId& lease,
+            std::function<void(const std::string&)> on_signal = {}, nlohmann::json owners = {});
   /// Lets go of it for the next one; or removes it, if there need be none.
   ~HeldLease();
   HeldLease(const HeldLease&) = delete;
@@ -25,19 +27,20 @@ class HeldLease {
 
   /// The run has ended.
   void is_done() { done_ = true; }
-  /// Lets go of it, and ends the process with nothing written meanwhile. To be called from within the loop.
+  /// Lets go of it, and ends the process with nothing written meanwhile. To be called from within
+  /// the loop.
   [[noreturn]] void hand_on();
 
  private:
-  Task<> keep();
-  Task<> finish();
+  async::Task<> keep();
+  async::Task<> finish();
 
   Context& context_;
   const std::string name_, holder_;
   kubernetes::Client client_;
   kubernetes::Lease lease_;
-  CancelSource stop_;
-  std::optional<net::Companion> keeping_;
+  core::CancelSource stop_;
+  std::optional<async::JoinableTask> keeping_;
   bool done_ = false;
 };
 

@@ -9,25 +9,28 @@
 
 namespace pipeline::cli {
 
-ExitCode import_command(Context& context) {
+core::ExitCode import_command(Context& context) {
   const auto file = context.pipeline_file();
   const auto& target = context.options().copy_to;
   std::vector<std::string> notices;
-  std::string text = "# Made by `pipe import` of " + printable(file.filename().string()) + ".\n";
+  std::string text =
+      "# Made by `pipe import` of " + core::printable(file.filename().string()) + ".\n";
   const auto yaml = spec::import_task_definition(file, notices);
-  for (const auto& notice : notices) text += "# " + printable(notice) + "\n";
+  for (const auto& notice : notices) text += "# " + core::printable(notice) + "\n";
   text += yaml;
   if (target.empty()) {
     context.print(text);
-    return ExitCode::ok;
+    return core::ExitCode::ok;
   }
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(target, error)))
-    throw InputError(target.string() + " exists already; nothing was written", "give another file with --out");
-  write_file_atomically(target, text);
-  for (const auto& notice : notices) context.note("note: " + printable(notice));
-  context.print("wrote " + printable(target.string()) + "\nRun it: pipe run " + shell_quote(target.string()) + "\n");
-  return ExitCode::ok;
+    throw core::InputError(target.string() + " exists already; nothing was written",
+                           "give another file with --out");
+  core::write_file_atomically(target, text);
+  for (const auto& notice : notices) context.note("note: " + core::printable(notice));
+  context.print("wrote " + core::printable(target.string()) + "\nRun it: pipe run " +
+                core::shell_quote(target.string()) + "\n");
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

@@ -126,42 +126,49 @@ constexpr std::array<StarterFile, 6> files{{{"pipeline.yaml", pipeline_text},
 /// A name for the pipeline: the folder's, as far as it can be one.
 std::string pipeline_name(const fs::path& folder) {
   const auto name = folder.filename().string();
-  return is_name(name) ? name : "starter";
+  return core::is_name(name) ? name : "starter";
 }
 
 /// Never over a file that is there, not even one that appears at this moment.
 void write_new(const fs::path& path, std::string_view text) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!file) throw system_error("cannot write " + path.string(), errno);
-  if (const int error = write_all(file.get(), text)) throw system_error("cannot write " + path.string(), error);
+  const core::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file) throw core::system_error("cannot write " + path.string(), errno);
+  if (const int error = write_all(file.get(), text))
+    throw core::system_error("cannot write " + path.string(), error);
 }
 
 }  // namespace
 
-ExitCode init_command(Context& context) {
-  const auto folder = (fs::absolute(context.options().folder) / "").lexically_normal().parent_path();
+core::ExitCode init_command(Context& context) {
+  const auto folder =
+      (fs::absolute(context.options().folder) / "").lexically_normal().parent_path();
   std::error_code error;
   for (const auto& file : files) {
-    if (fs::symlink_status(folder / file.name, error).type() != fs::file_type::not_found && std::string_view(file.name) != ".gitignore")
-      throw InputError(shown_path(folder / file.name) + " exists already; nothing was written", "give another folder: `pipe init DIR`");
+    if (fs::symlink_status(folder / file.name, error).type() != fs::file_type::not_found &&
+        std::string_view(file.name) != ".gitignore")
+      throw core::InputError(
+          shown_path(folder / file.name) + " exists already; nothing was written",
+          "give another folder: `pipe init DIR`");
   }
-  make_folders(folder);
+  core::make_folders(folder);
   std::vector<std::string> written;
   for (const auto& file : files) {
     if (fs::exists(folder / file.name, error)) continue;
     std::string text(file.text);
-    if (const auto name = text.find("NAME"); file.name == files[0].name && name != text.npos) text.replace(name, 4, pipeline_name(folder));
+    if (const auto name = text.find("NAME"); file.name == files[0].name && name != text.npos)
+      text.replace(name, 4, pipeline_name(folder));
     write_new(folder / file.name, text);
     written.push_back(shown_path(folder / file.name));
   }
   if (context.options().json) {
     context.print_json(nlohmann::json{{"folder", folder.string()}, {"files", written}});
-    return ExitCode::ok;
+    return core::ExitCode::ok;
   }
   for (const auto& path : written) context.print("wrote " + path + "\n");
-  const auto run = "pipe run " + shell_quote(shown_path(folder / "pipeline.yaml"));
-  context.print("\nRun it:                 " + run + "\nwithout an engine:      " + run + " --orchestrator local\n");
-  return ExitCode::ok;
+  const auto run = "pipe run " + core::shell_quote(shown_path(folder / "pipeline.yaml"));
+  context.print("\nRun it:                 " + run + "\nwithout an engine:      " + run +
+                " --orchestrator local\n");
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

@@ -38,12 +38,15 @@ json run_json(const store::RunRecord& run) {
              {"failed", run.failed},
              {"parameters", json::parse(run.parameters, nullptr, false)}};
   if (const auto& lease = run.driver.lease; run.driver.is_elsewhere())
-    entry["driver"] = {{"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}};
-  if (!run.git_commit.empty()) entry["git"] = {{"commit", run.git_commit}, {"dirty", run.git_dirty}};
+    entry["driver"] = {
+        {"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}};
+  if (!run.git_commit.empty())
+    entry["git"] = {{"commit", run.git_commit}, {"dirty", run.git_dirty}};
   return entry;
 }
 
-json output_json(Context& context, const RunOutputs& outputs, const std::string& step, const store::OutputRecord& output) {
+json output_json(Context& context, const RunOutputs& outputs, const std::string& step,
+                 const store::OutputRecord& output) {
   json entry{{"output", step + "." + output.name},
              {"file_name", output.file_name},
              {"digest", output.digest.hex()},
@@ -62,13 +65,16 @@ json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attem
              {"ended", time_json(attempt.ended)},
              {"took_ms", attempt.took.count()},
              {"log", runs.log_file(attempt.log).string()}};
-  for (const auto& gpu : attempt.gpus) entry["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+  for (const auto& gpu : attempt.gpus)
+    entry["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
   if (attempt.exit_code) entry["exit_code"] = *attempt.exit_code;
-  if (!attempt.failure_kind.empty()) entry["failure"] = {{"kind", attempt.failure_kind}, {"message", attempt.message}};
+  if (!attempt.failure_kind.empty())
+    entry["failure"] = {{"kind", attempt.failure_kind}, {"message", attempt.message}};
   return entry;
 }
 
-json step_json(Context& context, store::RunStore& runs, const RunOutputs& outputs, const store::StepRecord& step) {
+json step_json(Context& context, store::RunStore& runs, const RunOutputs& outputs,
+               const store::StepRecord& step) {
   json entry{{"step", step.name},
              {"status", to_string(step.status)},
              {"started", time_json(step.started)},
@@ -81,34 +87,45 @@ json step_json(Context& context, store::RunStore& runs, const RunOutputs& output
   if (!step.image.empty()) entry["image"] = step.image;
   if (!step.message.empty()) entry["message"] = step.message;
   if (!step.reused_from.empty()) entry["reused_from"] = step.reused_from;
-  for (const auto& attempt : runs.attempts(step.run, step.name)) entry["attempts"].push_back(attempt_json(runs, attempt));
-  for (const auto& output : step.outputs) entry["outputs"].push_back(output_json(context, outputs, step.name, output));
+  for (const auto& attempt : runs.attempts(step.run, step.name))
+    entry["attempts"].push_back(attempt_json(runs, attempt));
+  for (const auto& output : step.outputs)
+    entry["outputs"].push_back(output_json(context, outputs, step.name, output));
   return entry;
 }
 
 /// What the record says, unless who drove the run is gone without a word.
 std::string status_of(Drivers& drivers, store::RunRecord& run) {
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
-  const auto life = drivers.life_of(run);
+  const auto life = drivers.liveness_of(run);
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
-  return life == Drivers::Life::gone ? "died" : life == Drivers::Life::unknown ? "unknown" : "running";
+  return life == Drivers::Liveness::gone      ? "died"
+         : life == Drivers::Liveness::unknown ? "unknown"
+                                              : "running";
 }
 
-std::string took_of(const store::RunRecord& run) { return run.status == RunStatus::running ? "" : format_duration(run.took); }
+std::string duration_of(const store::RunRecord& run) {
+  return run.status == RunStatus::running ? "" : core::format_duration(run.took);
+}
 
-std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord run, const Paint& paint) {
-  std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " + paint(colour_of(run.status), status_of(drivers, run));
-  if (run.status != RunStatus::running) text += " in " + format_duration(run.took);
+std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord run,
+                      const Paint& paint) {
+  std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
+                     paint(colour_of(run.status), status_of(drivers, run));
+  if (run.status != RunStatus::running) text += " in " + core::format_duration(run.took);
   text += "\n";
   const auto line = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += std::string("  ") + name + for_terminal(value, false) + "\n";
   };
   line("file:         ", run.file);
   line("orchestrator: ", run.orchestrator);
-  if (run.driver.is_elsewhere() && run.status == RunStatus::running) line("driver:       ", drivers.described(run));
+  if (run.driver.is_elsewhere() && run.status == RunStatus::running)
+    line("driver:       ", drivers.described(run));
   line("started:      ", format_time(run.started));
   if (run.parameters != "{}") line("parameters:   ", run.parameters);
-  if (!run.git_commit.empty()) line("git commit:   ", run.git_commit + (run.git_dirty ? " and changes that are not committed" : ""));
+  if (!run.git_commit.empty())
+    line("git commit:   ",
+         run.git_commit + (run.git_dirty ? " and changes that are not committed" : ""));
   text += "\n";
 
   Table table;
@@ -117,14 +134,17 @@ std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord 
   std::map<std::string_view, std::map<StepStatus, std::size_t>> many;
   const auto steps = runs.steps(run.id);
   for (const auto& step : steps)
-    if (const auto base = base_name(step.name); base != step.name) ++instances[base];
+    if (const auto base = core::base_name(step.name); base != step.name) ++instances[base];
   for (const auto& step : steps)
-    if (const auto of = instances.find(base_name(step.name)); of != instances.end() && of->second > many_instances) ++many[of->first][step.status];
+    if (const auto of = instances.find(core::base_name(step.name));
+        of != instances.end() && of->second > many_instances)
+      ++many[of->first][step.status];
   for (const auto& step : steps) {
-    if (const auto group = many.find(base_name(step.name)); group != many.end()) {
+    if (const auto group = many.find(core::base_name(step.name)); group != many.end()) {
       for (const auto& [status, count] : group->second)  // told at the first of them
         table.add({std::string(group->first) + "[*]",
-                   {std::string(status == StepStatus::cached ? "reused" : to_string(status)), colour_of(status)},
+                   {std::string(status == StepStatus::cached ? "reused" : to_string(status)),
+                    colour_of(status)},
                    "",
                    "",
                    "",
@@ -132,10 +152,12 @@ std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord 
       group->second.clear();
       continue;
     }
-    std::string remark = step.reused_from.empty() ? clip(step.message, 100) : "of " + origin_of(step.reused_from);
+    std::string remark =
+        step.reused_from.empty() ? clip(step.message, 100) : "of " + origin_of(step.reused_from);
     table.add({step.name,
-               {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},
-               step.attempts ? format_duration(step.took) : "",
+               {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)),
+                colour_of(step.status)},
+               step.attempts ? core::format_duration(step.took) : "",
                step.attempts ? std::to_string(step.attempts) : "",
                clip(shorten_digests(step.image), 40),
                remark});
@@ -149,8 +171,10 @@ std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord 
     if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
     if (!many.empty() && ++left_out > many_steps) continue;
     for (const auto& attempt : runs.attempts(step.run, step.name))
-      failures.add({step.name + " " + std::to_string(attempt.number), format_duration(attempt.took),
-                    attempt.exit_code ? std::to_string(*attempt.exit_code) : "", clip(attempt.message, 100)});
+      failures.add({step.name + " " + std::to_string(attempt.number),
+                    core::format_duration(attempt.took),
+                    attempt.exit_code ? std::to_string(*attempt.exit_code) : "",
+                    clip(attempt.message, 100)});
   }
   if (!failures.empty()) text += "\n" + failures.render(paint);
   if (left_out > many_steps) text += "and " + counted(left_out - many_steps, "more step") + "\n";
@@ -158,9 +182,11 @@ std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord 
   Table gpus;
   gpus.add({"ATTEMPT", "GPU", "MODEL", "UUID"});
   for (const auto& step : many.empty() ? steps : std::vector<store::StepRecord>{})
-    for (const auto& attempt : step.attempts ? runs.attempts(step.run, step.name) : std::vector<store::AttemptRecord>{})
+    for (const auto& attempt :
+         step.attempts ? runs.attempts(step.run, step.name) : std::vector<store::AttemptRecord>{})
       for (const auto& gpu : attempt.gpus)
-        gpus.add({step.name + " " + std::to_string(attempt.number), std::to_string(gpu.index), gpu.model, gpu.uuid});
+        gpus.add({step.name + " " + std::to_string(attempt.number), std::to_string(gpu.index),
+                  gpu.model, gpu.uuid});
   if (!gpus.empty()) text += "\n" + gpus.render(paint);
   return text;
 }
@@ -171,12 +197,12 @@ void print_content(const Context& context, const std::filesystem::path& file) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     context.print(std::string_view(piece.data(), static_cast<std::size_t>(in.gcount())));
   }
-  if (!in.eof()) throw EnvironmentError("cannot read " + file.string());
+  if (!in.eof()) throw core::EnvironmentError("cannot read " + file.string());
 }
 
 }  // namespace
 
-ExitCode runs_command(Context& context) {
+core::ExitCode runs_command(Context& context) {
   const auto& options = context.options();
   const auto state = context.existing_state();
   if (!state && !options.state.empty()) context.required_state();
@@ -192,7 +218,7 @@ ExitCode runs_command(Context& context) {
     json entries = json::array();
     for (const auto& run : list) entries.push_back(run_json(run));
     context.print_json({{"runs", entries}});
-    return ExitCode::ok;
+    return core::ExitCode::ok;
   }
   if (list.empty()) context.note("no run has been made yet");
   Table table;
@@ -202,31 +228,32 @@ ExitCode runs_command(Context& context) {
                run.pipeline,
                {status_of(*drivers, run), colour_of(run.status)},
                format_time(run.started),
-               took_of(run),
+               duration_of(run),
                std::to_string(run.steps),
                std::to_string(run.cached),
                std::to_string(run.failed)});
   if (!table.empty()) context.print(table.render(context.paint()));
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
-ExitCode show_command(Context& context) {
+core::ExitCode show_command(Context& context) {
   auto& runs = context.existing_runs();
   Drivers drivers(context, runs);
   const auto run = drivers.find_run();
   if (!context.options().json) {
     context.print(show_text(drivers, runs, run, context.paint()));
-    return ExitCode::ok;
+    return core::ExitCode::ok;
   }
   auto entry = run_json(run);
   entry["steps"] = json::array();
   const RunOutputs outputs(context, runs, run);
-  for (const auto& step : runs.steps(run.id)) entry["steps"].push_back(step_json(context, runs, outputs, step));
+  for (const auto& step : runs.steps(run.id))
+    entry["steps"].push_back(step_json(context, runs, outputs, step));
   context.print_json(entry);
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
-ExitCode artifacts_command(Context& context) {
+core::ExitCode artifacts_command(Context& context) {
   auto& runs = context.existing_runs();
   const auto run = Drivers(context, runs).find_run();
   const auto& options = context.options();
@@ -240,46 +267,62 @@ ExitCode artifacts_command(Context& context) {
   std::vector<std::string> known;
   // `STEP`, `STEP.OUTPUT`, and either with instances picked in brackets, as `STEP[c=1].OUTPUT`.
   const auto bracket = options.step.rfind(']');
-  const auto dot = bracket == std::string::npos ? std::string::npos : options.step.find('.', bracket);
+  const auto dot =
+      bracket == std::string::npos ? std::string::npos : options.step.find('.', bracket);
   std::set<std::string> called;
-  for (const auto& step : recorded_steps(runs, run, options.step.substr(0, dot))) called.insert(step.name);
-  const auto output_called = dot == std::string::npos ? std::string() : options.step.substr(dot + 1);
+  for (const auto& step : recorded_steps(runs, run, options.step.substr(0, dot)))
+    called.insert(step.name);
+  const auto output_called =
+      dot == std::string::npos ? std::string() : options.step.substr(dot + 1);
   for (const auto& step : steps) {
     known.push_back(step.name);
     for (const auto& output : step.outputs) {
       const std::string name = step.name + "." + output.name;
       known.push_back(name);
-      const bool is_called = called.contains(step.name) && (output_called.empty() || output_called == output.name);
-      if (options.step.empty() || is_called || options.step == name) found.push_back({name, &step, &output});
+      const bool is_called =
+          called.contains(step.name) && (output_called.empty() || output_called == output.name);
+      if (options.step.empty() || is_called || options.step == name)
+        found.push_back({name, &step, &output});
     }
   }
-  if (!options.step.empty() && found.empty() && called.empty() && std::ranges::find(known, options.step) == known.end())
-    throw InputError("run " + run.id + " has no step or output '" + options.step + "'", did_you_mean(options.step, known));
+  if (!options.step.empty() && found.empty() && called.empty() &&
+      std::ranges::find(known, options.step) == known.end())
+    throw core::InputError("run " + run.id + " has no step or output '" + options.step + "'",
+                           core::did_you_mean(options.step, known));
 
   RunOutputs outputs(context, runs, run);
   if (!options.copy_to.empty()) {
     if (found.empty())
-      throw InputError(options.step.empty() ? "run " + run.id + " has no artifacts" : "'" + options.step + "' has no artifacts in run " + run.id);
+      throw core::InputError(options.step.empty()
+                                 ? "run " + run.id + " has no artifacts"
+                                 : "'" + options.step + "' has no artifacts in run " + run.id);
     if (options.copy_to == "-") {
       const auto& [name, step, output] = found[0];
       if (found.size() > 1 || output->is_directory || options.json)
-        throw InputError("`--copy -` writes the content of one file to standard output, and nothing else",
-                         options.json ? "leave out `--output json`" : "name a file: STEP.OUTPUT; folders and several files need a folder's name");
+        throw core::InputError(
+            "`--copy -` writes the content of one file to standard output, and nothing else",
+            options.json
+                ? "leave out `--output json`"
+                : "name a file: STEP.OUTPUT; folders and several files need a folder's name");
       outputs.bring(*step, *output);
       print_content(context, context.artifacts().path(output->digest));
-      return ExitCode::ok;
+      return core::ExitCode::ok;
     }
     const auto target = std::filesystem::absolute(options.copy_to);
     std::error_code error;
-    const bool into_folder = found.size() > 1 || options.copy_to.string().ends_with('/') || std::filesystem::is_directory(target, error);
+    const bool into_folder = found.size() > 1 || options.copy_to.string().ends_with('/') ||
+                             std::filesystem::is_directory(target, error);
     if (into_folder) {
       std::filesystem::create_directories(target, error);
-      if (error) throw system_error("cannot make the folder " + target.string(), error.value());
+      if (error)
+        throw core::system_error("cannot make the folder " + target.string(), error.value());
     }
     json copied = json::array();
     for (const auto& [name, step, output] : found) {
       // Several at once may have the same file name: those go by their full names.
-      const auto file_name = found.size() > 1 ? name + std::filesystem::path(output->file_name).extension().string() : output->file_name;
+      const auto file_name =
+          found.size() > 1 ? name + std::filesystem::path(output->file_name).extension().string()
+                           : output->file_name;
       const auto destination = into_folder ? target / file_name : target;
       outputs.bring(*step, *output);
       context.artifacts().copy_out(output->digest, destination);
@@ -287,7 +330,7 @@ ExitCode artifacts_command(Context& context) {
       if (!options.json) context.print(name + " -> " + shown_path(destination) + "\n");
     }
     if (options.json) context.print_json({{"run", run.id}, {"copied", copied}});
-    return ExitCode::ok;
+    return core::ExitCode::ok;
   }
 
   json list = json::array();
@@ -295,14 +338,15 @@ ExitCode artifacts_command(Context& context) {
   table.add({"ARTIFACT", "FILE", "SIZE", "PATH"});
   for (const auto& [name, step, output] : found) {
     list.push_back(output_json(context, outputs, step->name, *output));
-    table.add({name, output->file_name + (output->is_directory ? "/" : ""), format_bytes(output->bytes), outputs.place(*output)});
+    table.add({name, output->file_name + (output->is_directory ? "/" : ""),
+               core::format_bytes(output->bytes), outputs.place(*output)});
   }
   if (options.json) {
     context.print_json({{"run", run.id}, {"artifacts", list}});
   } else {
     context.print(table.render(context.paint()));
   }
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

@@ -13,8 +13,9 @@ constexpr Bytes mebibyte = Bytes{1} << 20;
 
 Bytes size_of(const char* option, const std::string& text) {
   if (text.empty()) return 0;
-  if (const auto bytes = parse_bytes(text); bytes && *bytes > 0) return *bytes;
-  throw InputError(std::string(option) + " must be a size such as 24GB or 100GiB, not '" + text + "'");
+  if (const auto bytes = core::parse_bytes(text); bytes && *bytes > 0) return *bytes;
+  throw core::InputError(std::string(option) + " must be a size such as 24GB or 100GiB, not '" +
+                         text + "'");
 }
 
 gpu::InstanceNeeds needs_of(const Options& options) {
@@ -26,15 +27,17 @@ gpu::InstanceNeeds needs_of(const Options& options) {
   needs.cpus = options.cpus;
   needs.architecture = options.architecture;
   if (options.compute_capability.empty()) return needs;
-  const auto capability = parse_compute_capability(options.compute_capability);
-  if (!capability) throw InputError("--compute-capability must be of the form 8.0, not '" + options.compute_capability + "'");
+  const auto capability = settings::parse_compute_capability(options.compute_capability);
+  if (!capability)
+    throw core::InputError("--compute-capability must be of the form 8.0, not '" +
+                           options.compute_capability + "'");
   needs.capability = *capability;
   return needs;
 }
 
 }  // namespace
 
-ExitCode instances_command(Context& context) {
+core::ExitCode instances_command(Context& context) {
   const auto types = gpu::fitting_instance_types(needs_of(context.options()));
   if (context.options().json) {
     nlohmann::json list = nlohmann::json::array();
@@ -48,15 +51,19 @@ ExitCode instances_command(Context& context) {
                       {"memory", type.memory * mebibyte},
                       {"architecture", type.architecture}});
     context.print_json(list);
-    return ExitCode::ok;
+    return core::ExitCode::ok;
   }
   Table table;
-  table.add({"INSTANCE TYPE", "GPUS", "MODEL", "MEMORY EACH", "CAPABILITY", "VCPUS", "MEMORY", "PROCESSOR"});
+  table.add({"INSTANCE TYPE", "GPUS", "MODEL", "MEMORY EACH", "CAPABILITY", "VCPUS", "MEMORY",
+             "PROCESSOR"});
   for (const auto& type : types)
-    table.add({type.name, std::to_string(type.gpus), type.gpu, format_bytes(type.gpu_memory * mebibyte), type.capability.text(),
-               std::to_string(type.vcpus), format_bytes(type.memory * mebibyte), type.architecture});
-  context.print(table.empty() ? "no instance type has all of that\n" : table.render(context.paint()));
-  return ExitCode::ok;
+    table.add({type.name, std::to_string(type.gpus), type.gpu,
+               core::format_bytes(type.gpu_memory * mebibyte), type.capability.text(),
+               std::to_string(type.vcpus), core::format_bytes(type.memory * mebibyte),
+               type.architecture});
+  context.print(table.empty() ? "no instance type has all of that\n"
+                              : table.render(context.paint()));
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

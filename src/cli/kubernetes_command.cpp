@@ -4,11 +4,12 @@
 
 namespace pipeline::cli {
 
-ExitCode kubernetes_command(Context& context) {
+core::ExitCode kubernetes_command(Context& context) {
   const auto& options = context.options();
-  const auto items = kubernetes::role_manifests(options.name_space.empty() ? "default" : options.name_space, options.subject);
+  const auto items = kubernetes::role_manifests(
+      options.name_space.empty() ? "default" : options.name_space, options.subject);
   context.print_json({{"apiVersion", "v1"}, {"kind", "List"}, {"items", items}});
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

@@ -1,4 +1,5 @@
-// The lower lines of the terminal show what goes on; all else scrolls by above them. Each update is one write, so that nothing flickers.
+// The lower lines of the terminal show what goes on; all else scrolls by above them. Each update is
+// one write, so that nothing flickers.
 #include "cli/progress.hpp"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace {
 /// Whole seconds, so that a line changes once a second.
 std::string elapsed(SteadyTime since, SteadyTime now) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now - since);
-  return seconds < std::chrono::minutes(1) ? std::to_string(seconds.count()) + "s" : format_duration(seconds);
+  return seconds < std::chrono::minutes(1) ? std::to_string(seconds.count()) + "s"
+                                           : core::format_duration(seconds);
 }
 
 class LiveProgress final : public Progress {
@@ -40,10 +42,13 @@ class LiveProgress final : public Progress {
  private:
   void show(const Event& event) override {
     above_ += event_lines(event, io_.paint, false);
-    if (above_.size() > 1 << 16) tick();  // A step that prints a lot: memory stays bounded, and so does the last line's delay.
+    if (above_.size() > 1 << 16)
+      tick();  // A step that prints a lot: memory stays bounded, and so does the last line's delay.
   }
 
-  std::string erase() const { return shown_.empty() ? "" : "\x1b[" + std::to_string(shown_.size()) + "A\x1b[J"; }
+  std::string erase() const {
+    return shown_.empty() ? "" : "\x1b[" + std::to_string(shown_.size()) + "A\x1b[J";
+  }
   static std::string drawn(const std::vector<std::string>& lines) {
     std::string text;
     for (const auto& line : lines) text += line + "\n";
@@ -58,27 +63,34 @@ class LiveProgress final : public Progress {
     const std::size_t room = std::max(4u, size.rows / 2) - 1;
     std::vector<std::string> below;
     for (const auto& build : model_.builds)
-      below.push_back(activity(Colour::blue, shorten_digests(build.image), build.text, build.since, now, size.columns));
+      below.push_back(activity(Colour::blue, shorten_digests(build.image), build.text, build.since,
+                               now, size.columns));
     for (const auto& group : model_.groups)
       if (group.began != SteadyTime{} && group.done() < group.total)
-        below.push_back(activity(Colour::cyan, group.name, group.text(), group.began, now, size.columns));
+        below.push_back(
+            activity(Colour::cyan, group.name, group.text(), group.began, now, size.columns));
     for (const auto& step : model_.steps) {
       if (step.group) continue;
       if (step.status == StepStatus::running) {
-        const std::string attempt = step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
+        const std::string attempt =
+            step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
         below.push_back(activity(Colour::cyan, step.name, attempt, step.since, now, size.columns));
       } else if (step.status == StepStatus::pending && !step.waits_for.empty()) {
         below.push_back("  " + clip(step.name + "  waits for " + step.waits_for, size.columns - 3));
       }
     }
     const std::size_t shown = below.size() > room ? room - 1 : below.size();
-    std::move(below.begin(), below.begin() + static_cast<std::ptrdiff_t>(shown), std::back_inserter(lines));
-    if (shown < below.size()) lines.push_back(io_.paint(Colour::dim, "  and " + std::to_string(below.size() - shown) + " more"));
+    std::move(below.begin(), below.begin() + static_cast<std::ptrdiff_t>(shown),
+              std::back_inserter(lines));
+    if (shown < below.size())
+      lines.push_back(
+          io_.paint(Colour::dim, "  and " + std::to_string(below.size() - shown) + " more"));
     return lines;
   }
 
   std::string heading(SteadyTime now, unsigned columns) const {
-    std::string text = model_.pipeline + "  " + std::to_string(model_.done()) + "/" + std::to_string(model_.total) + " done";
+    std::string text = model_.pipeline + "  " + std::to_string(model_.done()) + "/" +
+                       std::to_string(model_.total) + " done";
     const auto add = [&](std::size_t count, const char* what) {
       if (count) text += ", " + std::to_string(count) + " " + what;
     };
@@ -90,13 +102,15 @@ class LiveProgress final : public Progress {
   }
 
   /// `  NAME  TEXT      TIME`, with the time at the right edge.
-  std::string activity(Colour colour, std::string_view name, std::string_view text, SteadyTime since, SteadyTime now, unsigned columns) const {
+  std::string activity(Colour colour, std::string_view name, std::string_view text,
+                       SteadyTime since, SteadyTime now, unsigned columns) const {
     const std::string time = elapsed(since, now);
     const unsigned room = std::max(16u, columns - 1) - 4 - static_cast<unsigned>(time.size());
     const std::string shown_name = clip(name, room / 2);
     const unsigned rest = room - display_width(shown_name);
     const std::string shown_text = rest > 3 ? clip(text, rest - 2) : "";
-    return "  " + io_.paint(colour, shown_name) + "  " + shown_text + std::string(rest - display_width(shown_text), ' ') + time;
+    return "  " + io_.paint(colour, shown_name) + "  " + shown_text +
+           std::string(rest - display_width(shown_text), ' ') + time;
   }
 
   std::string above_;
@@ -106,6 +120,8 @@ class LiveProgress final : public Progress {
 
 }  // namespace
 
-std::unique_ptr<Progress> live_progress(ProgressIo io) { return std::make_unique<LiveProgress>(std::move(io)); }
+std::unique_ptr<Progress> live_progress(ProgressIo io) {
+  return std::make_unique<LiveProgress>(std::move(io));
+}
 
 }  // namespace pipeline::cli

@@ -23,7 +23,8 @@ namespace {
 /// Prints one log as it is, or for a terminal or as JSON line by line.
 class LogPrinter {
  public:
-  LogPrinter(const Context& context, std::string step, unsigned attempt) : context_(context), step_(std::move(step)), attempt_(attempt) {}
+  LogPrinter(const Context& context, std::string step, unsigned attempt)
+      : context_(context), step_(std::move(step)), attempt_(attempt) {}
 
   void put(std::string_view bytes) {
     std::string text;
@@ -40,23 +41,27 @@ class LogPrinter {
  private:
   std::string line(std::string_view text, std::string_view end = "\n") const {
     if (!context_.options().json)
-      return (context_.out().live ? for_terminal(shown_line(text), context_.out().colours) : shown_line(text)).append(end);
-    nlohmann::json object{{"step", step_}, {"attempt", attempt_}, {"line", shown_line(text)}};
-    if (auto structured = parse_structured(text)) object["data"] = std::move(*structured);
+      return (context_.out().live ? for_terminal(core::shown_line(text), context_.out().colours)
+                                  : core::shown_line(text))
+          .append(end);
+    nlohmann::json object{{"step", step_}, {"attempt", attempt_}, {"line", core::shown_line(text)}};
+    if (auto structured = core::parse_structured(text)) object["data"] = std::move(*structured);
     return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
   const Context& context_;
   std::string step_;
   unsigned attempt_;
-  Lines lines_;
+  core::Lines lines_;
 };
 
 /// Reads what a file has and what it gets.
 class GrowingFile {
  public:
   explicit GrowingFile(const std::filesystem::path& path)
-      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-    if (!file_) throw system_error("cannot read the log " + path.string(), errno);
+      : path_(path),
+        file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+        changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    if (!file_) throw core::system_error("cannot read the log " + path.string(), errno);
     if (changes_) ::inotify_add_watch(changes_.get(), path.c_str(), IN_MODIFY);
   }
 
@@ -66,23 +71,25 @@ class GrowingFile {
     for (;;) {
       const auto count = ::read(file_.get(), buffer, sizeof buffer);
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw system_error("cannot read the log " + path_.string(), errno);
+      if (count < 0) throw core::system_error("cannot read the log " + path_.string(), errno);
       if (count == 0) return;
       printer.put({buffer, static_cast<std::size_t>(count)});
     }
   }
 
-  /// Returns when there may be more, or after a while: that the writer has ended is no change of the file.
+  /// Returns when there may be more, or after a while: that the writer has ended is no change of
+  /// the file.
   void wait() {
     pollfd waiting{changes_.get(), POLLIN, 0};
     if (::poll(&waiting, 1, 200) <= 0) return;
     char ignored[4096];
-    while (::read(changes_.get(), ignored, sizeof ignored) > 0) {}
+    while (::read(changes_.get(), ignored, sizeof ignored) > 0) {
+    }
   }
 
  private:
   std::filesystem::path path_;
-  Descriptor file_, changes_;
+  core::Descriptor file_, changes_;
 };
 
 bool goes_on(Drivers& drivers, store::RunStore& runs, const std::string& run_id) {
@@ -90,13 +97,17 @@ bool goes_on(Drivers& drivers, store::RunStore& runs, const std::string& run_id)
   return run && drivers.goes_on(*run);
 }
 
-bool has_ended(const store::StepRecord& step) { return step.status != StepStatus::pending && step.status != StepStatus::running; }
+bool has_ended(const store::StepRecord& step) {
+  return step.status != StepStatus::pending && step.status != StepStatus::running;
+}
 
 /// Prints the log of an attempt, to the attempt's end if `follow`.
-void print_attempt(const Context& context, Drivers& drivers, store::RunStore& runs, const store::AttemptRecord& attempt, bool follow) {
+void print_attempt(const Context& context, Drivers& drivers, store::RunStore& runs,
+                   const store::AttemptRecord& attempt, bool follow) {
   const auto path = runs.log_file(attempt.log);
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return;  // An attempt that printed nothing, since it could not be started.
+  if (!std::filesystem::exists(path, error))
+    return;  // An attempt that printed nothing, since it could not be started.
   LogPrinter printer(context, attempt.step, attempt.number);
   GrowingFile file(path);
   const auto is_over = [&] {
@@ -114,11 +125,14 @@ void print_attempt(const Context& context, Drivers& drivers, store::RunStore& ru
 }
 
 /// One attempt after the other as they come, until the step has ended.
-void follow(const Context& context, Drivers& drivers, store::RunStore& runs, const std::string& run, const std::string& name, unsigned number) {
+void follow(const Context& context, Drivers& drivers, store::RunStore& runs, const std::string& run,
+            const std::string& name, unsigned number) {
   for (;;) {
-    const bool over = !goes_on(drivers, runs, run) || has_ended(recorded_step(runs, *runs.find_run(run), name));
+    const bool over =
+        !goes_on(drivers, runs, run) || has_ended(recorded_step(runs, *runs.find_run(run), name));
     auto attempts = runs.attempts(run, name);
-    std::erase_if(attempts, [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
+    std::erase_if(attempts,
+                  [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
     for (const auto& attempt : attempts) {
       print_attempt(context, drivers, runs, attempt, true);
       number = attempt.number + 1;
@@ -130,7 +144,7 @@ void follow(const Context& context, Drivers& drivers, store::RunStore& runs, con
 
 }  // namespace
 
-ExitCode logs_command(Context& context) {
+core::ExitCode logs_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
   Drivers drivers(context, runs);
@@ -140,27 +154,33 @@ ExitCode logs_command(Context& context) {
   if (step.status == StepStatus::cached) {
     origin = step.reused_from;
     if (is_from_elsewhere(origin))
-      throw InputError("'" + step.name + "' was reused from " + origin + ": what it printed is on the machine that ran it");
+      throw core::InputError("'" + step.name + "' was reused from " + origin +
+                             ": what it printed is on the machine that ran it");
     context.note("note: '" + step.name + "' was reused; this is what it printed in run " + origin);
   }
   if (options.follow && step.status != StepStatus::cached && options.attempt == 0) {
     const auto attempts = runs.attempts(origin, step.name);
-    follow(context, drivers, runs, origin, step.name, attempts.empty() ? 1 : attempts.back().number);
-    return ExitCode::ok;
+    follow(context, drivers, runs, origin, step.name,
+           attempts.empty() ? 1 : attempts.back().number);
+    return core::ExitCode::ok;
   }
   const auto attempts = runs.attempts(origin, step.name);
   if (attempts.empty()) {
     if (step.status == StepStatus::cached)
-      throw InputError("the log of '" + step.name + "' is gone: run " + origin + ", which it was reused from, has been removed");
-    context.note("note: '" + step.name + "' has not been started" + (step.message.empty() ? "" : ": " + step.message));
-    return ExitCode::ok;
+      throw core::InputError("the log of '" + step.name + "' is gone: run " + origin +
+                             ", which it was reused from, has been removed");
+    context.note("note: '" + step.name + "' has not been started" +
+                 (step.message.empty() ? "" : ": " + step.message));
+    return core::ExitCode::ok;
   }
-  const auto wanted = options.attempt ? std::ranges::find(attempts, options.attempt, &store::AttemptRecord::number) : attempts.end() - 1;
+  const auto wanted =
+      options.attempt ? std::ranges::find(attempts, options.attempt, &store::AttemptRecord::number)
+                      : attempts.end() - 1;
   if (wanted == attempts.end())
-    throw InputError("'" + step.name + "' has no attempt " + std::to_string(options.attempt) + " in run " + origin + ", only " +
-                     counted(attempts.size(), "attempt"));
+    throw core::InputError("'" + step.name + "' has no attempt " + std::to_string(options.attempt) +
+                           " in run " + origin + ", only " + counted(attempts.size(), "attempt"));
   print_attempt(context, drivers, runs, *wanted, options.follow);
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

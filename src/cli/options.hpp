@@ -11,7 +11,7 @@
 
 namespace pipeline {
 class Pipeline;
-class Place;
+class Executor;
 }  // namespace pipeline
 
 namespace pipeline::cli {
@@ -22,8 +22,8 @@ struct Options {
   // Of a C++ program: its pipeline takes the place of the file, and its name that of `pipe`.
   const Pipeline* program = nullptr;
   std::string name = "pipe";
-  std::filesystem::path root;  ///< Takes the place of that pipeline's own; empty: it does not.
-  Place* place = nullptr;      ///< Takes the place of the orchestrator.
+  std::filesystem::path root;    ///< Takes the place of that pipeline's own; empty: it does not.
+  Executor* executor = nullptr;  ///< Takes the place of the orchestrator.
 
   // Commands that read a pipeline file.
   std::filesystem::path file = "pipeline.yaml";
@@ -33,9 +33,9 @@ struct Options {
   std::string context, name_space;  ///< Of the cluster.
   std::string claim;                ///< Through which its pods see the state folder; by a profile.
   std::filesystem::path claim_path;
-  ArtifactStoreSettings artifact_store;  ///< Likewise.
-  std::string step;                      ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
-  std::string execution_mode;            ///< Empty: the file's.
+  settings::ArtifactStoreSettings artifact_store;  ///< Likewise.
+  std::string step;  ///< Of run, plan, build, render, logs; artifacts: STEP or STEP.OUTPUT.
+  std::string execution_mode;  ///< Empty: the file's.
   unsigned jobs = 0;
   bool no_cache = false;
   bool detach = false;
@@ -62,8 +62,9 @@ struct Options {
   double cpus = 0;
   std::string memory, gpu_memory, gpu_class, compute_capability, architecture;
 
-  bool takes_profile = false;          ///< The command has --profile.
-  std::set<std::string> given;         ///< Long names of the options that were on the command line, as `--jobs`.
+  bool takes_profile = false;  ///< The command has --profile.
+  std::set<std::string>
+      given;  ///< Long names of the options that were on the command line, as `--jobs`.
   std::string action, subject;         ///< kubernetes
   std::filesystem::path folder = ".";  ///< init
   std::string shell;                   ///< completion

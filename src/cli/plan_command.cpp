@@ -22,19 +22,24 @@ const char* word_of(StepPlan::Action action) {
 }
 
 Colour colour_of(StepPlan::Action action) {
-  return action == StepPlan::Action::run ? Colour::yellow : action == StepPlan::Action::reuse ? Colour::green : Colour::blue;
+  return action == StepPlan::Action::run     ? Colour::yellow
+         : action == StepPlan::Action::reuse ? Colour::green
+                                             : Colour::blue;
 }
 
 std::string details(const StepPlan& plan, const spec::CodeSet& code, const Paint& paint) {
   std::string text = "\n" + paint(Colour::bold, plan.step) + "\n  code:\n";
-  Table files;
-  files.add({"", "FILE", "BECAUSE"});
-  for (const auto& file : code.files) files.add({"  ", for_terminal(file.relative_path, false), for_terminal(file.reason, false)});
-  text += files.empty() ? "    none\n" : files.render(paint);
+  Table code_files;
+  code_files.add({"", "FILE", "BECAUSE"});
+  for (const auto& file : code.files)
+    code_files.add(
+        {"  ", for_terminal(file.relative_path, false), for_terminal(file.reason, false)});
+  text += code_files.empty() ? "    none\n" : code_files.render(paint);
   text += "  key:\n";
   Table parts;
   parts.add({"", "PART", "VALUE"});
-  for (const auto& part : plan.key) parts.add({"  ", part.name, clip(shorten_digests(part.value), 100)});
+  for (const auto& part : plan.key)
+    parts.add({"  ", part.name, clip(shorten_digests(part.value), 100)});
   return text + parts.render(paint);
 }
 
@@ -47,13 +52,15 @@ struct Row {
 
 std::vector<Row> rows_of(const std::vector<StepPlan>& plans) {
   std::vector<Row> rows;
-  std::map<std::tuple<std::string_view, StepPlan::Action, std::vector<std::string>>, std::size_t> places;
+  std::map<std::tuple<std::string_view, StepPlan::Action, std::vector<std::string>>, std::size_t>
+      places;
   for (const auto& plan : plans) {
     Row row{&plan, plan.changes};
     if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + origin_of(plan.reused_from)};
-    const auto base = base_name(plan.step);
+    const auto base = core::base_name(plan.step);
     if (base != plan.step) {
-      const auto [place, is_new] = places.emplace(std::tuple(base, plan.action, row.reasons), rows.size());
+      const auto [place, is_new] =
+          places.emplace(std::tuple(base, plan.action, row.reasons), rows.size());
       if (!is_new) {
         ++rows[place->second].steps;
         continue;
@@ -74,22 +81,25 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   const auto& paint = session.context.paint();
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
-  std::map<std::string, std::pair<std::string, std::vector<std::string>>> builds;  // By environment: what will be done, for which steps.
+  std::map<std::string, std::pair<std::string, std::vector<std::string>>>
+      builds;  // By environment: what will be done, for which steps.
   std::size_t counts[3] = {};
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)
     if (step.instance) ++instances[step.instance->of];
   for (const auto& row : rows_of(plans)) {
     const auto& plan = *row.plan;
-    const std::string base(base_name(plan.step));
+    const std::string base(core::base_name(plan.step));
     const auto all = instances.find(base);
     std::string name = plan.step;
     if (row.steps > 1)
-      name = base + (row.steps == all->second ? "[*]" : "[...]") + " (" + std::to_string(row.steps) + " of " + std::to_string(all->second) + ")";
+      name = base + (row.steps == all->second ? "[*]" : "[...]") + " (" +
+             std::to_string(row.steps) + " of " + std::to_string(all->second) + ")";
     for (std::size_t i = 0; i < std::max<std::size_t>(1, row.reasons.size()); ++i)
-      table.add({i ? "" : name,
-                 {i ? "" : word_of(plan.action), colour_of(plan.action)},
-                 i < row.reasons.size() ? shorten_digests(for_terminal(row.reasons[i], false)) : ""});
+      table.add(
+          {i ? "" : name,
+           {i ? "" : word_of(plan.action), colour_of(plan.action)},
+           i < row.reasons.size() ? shorten_digests(for_terminal(row.reasons[i], false)) : ""});
   }
   for (const auto& plan : plans) {
     ++counts[static_cast<std::size_t>(plan.action)];
@@ -106,37 +116,45 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
     for (const auto& [environment, build] : builds) {
       std::string steps;
       for (const auto& step : build.second) steps += (steps.empty() ? "" : ", ") + step;
-      environments.add({shorten_digests(for_terminal(environment, false)), shorten_digests(for_terminal(build.first, false)), clip(steps, 60)});
+      environments.add({shorten_digests(for_terminal(environment, false)),
+                        shorten_digests(for_terminal(build.first, false)), clip(steps, 60)});
     }
     text += "\n" + environments.render(paint);
   }
   std::size_t next = 0;
   if (session.context.options().verbose)
-    for (const auto& plan : plans) text += details(plan, session.resolver().code_of(step_of(session, plan, next)), paint);
-  text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " + std::to_string(counts[1]) + " to reuse";
+    for (const auto& plan : plans)
+      text += details(plan, session.resolver().code_of(step_of(session, plan, next)), paint);
+  text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
+          std::to_string(counts[1]) + " to reuse";
   if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what those before give";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }
 
 nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
-  nlohmann::json json{
-      {"pipeline", session.pipeline().name}, {"orchestrator", session.context.options().orchestrator}, {"steps", nlohmann::json::array()}};
+  nlohmann::json document{{"pipeline", session.pipeline().name},
+                          {"orchestrator", session.context.options().orchestrator},
+                          {"steps", nlohmann::json::array()}};
   std::size_t next = 0;
   for (const auto& plan : plans) {
-    nlohmann::json entry{{"step", plan.step}, {"action", word_of(plan.action)}, {"changes", plan.changes}, {"environment", plan.environment}};
+    nlohmann::json entry{{"step", plan.step},
+                         {"action", word_of(plan.action)},
+                         {"changes", plan.changes},
+                         {"environment", plan.environment}};
     if (!plan.reused_from.empty()) entry["reused_from"] = plan.reused_from;
     if (!plan.build.empty()) entry["build"] = plan.build;
-    for (const auto& part : plan.key) entry["key"].push_back({{"name", part.name}, {"value", part.value}});
+    for (const auto& part : plan.key)
+      entry["key"].push_back({{"name", part.name}, {"value", part.value}});
     for (const auto& file : session.resolver().code_of(step_of(session, plan, next)).files)
       entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
-    json["steps"].push_back(std::move(entry));
+    document["steps"].push_back(std::move(entry));
   }
-  return json;
+  return document;
 }
 
 }  // namespace
 
-ExitCode plan_command(Context& context) {
+core::ExitCode plan_command(Context& context) {
   Session session(context);
   session.pipeline();  // What is wrong with the file comes before what is wrong with the machine.
   require_engine(session);
@@ -144,8 +162,9 @@ ExitCode plan_command(Context& context) {
     if (!context.options().json) context.note(std::string(text) + "\n");
   });
   const auto options = session.run_options();
-  const auto plans = context.await(
-      engine::plan(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(), options));
+  const auto plans =
+      context.await(engine::plan(session.pipeline(), *session.orchestrator, session.runs,
+                                 context.artifacts(), context.stats(), session.code(), options));
   if (context.options().json) {
     auto json = to_json(session, plans);
     json["warnings"] = warnings_json(warnings);
@@ -153,7 +172,7 @@ ExitCode plan_command(Context& context) {
   } else {
     context.print(render(session, plans));
   }
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

@@ -9,13 +9,16 @@
 namespace pipeline::cli {
 namespace {
 
-std::filesystem::path folder_of(const Options& options) { return Context(options).pipeline_file().parent_path(); }
+std::filesystem::path folder_of(const Options& options) {
+  return Context(options).pipeline_file().parent_path();
+}
 
 }  // namespace
 
 void use_profile(Options& options) {
   if (!options.takes_profile) return;
-  if (const char* name = std::getenv("PIPE_PROFILE"); name && options.profile.empty()) options.profile = name;
+  if (const char* name = std::getenv("PIPE_PROFILE"); name && options.profile.empty())
+    options.profile = name;
   if (options.profile.empty()) return;
   const auto profile = spec::find_profile(options.profile, folder_of(options));
   const auto fill = [&](const char* option, auto& value, const auto& from) {
@@ -32,34 +35,38 @@ void use_profile(Options& options) {
   options.artifact_store = profile.artifact_store;
 }
 
-ExitCode profiles_command(Context& context) {
+core::ExitCode profiles_command(Context& context) {
   // Without a pipeline there are the user's own.
   std::error_code error;
   const auto& file = context.options().file;
-  const auto folder = context.options().program                    ? context.pipeline_file().parent_path()
-                      : std::filesystem::is_directory(file, error) ? file
-                                                                   : std::filesystem::absolute(file).parent_path();
+  const auto folder = context.options().program ? context.pipeline_file().parent_path()
+                      : std::filesystem::is_directory(file, error)
+                          ? file
+                          : std::filesystem::absolute(file).parent_path();
   const auto profiles = spec::find_profiles(folder);
   nlohmann::json list = nlohmann::json::array();
   Table table;
   table.add({"PROFILE", "ORCHESTRATOR", "CLUSTER", "REGISTRY", "STATE", "FILE"});
   for (const auto& [name, profile] : profiles) {
-    const auto cluster = profile.context + (profile.name_space.empty() ? "" : "/" + profile.name_space);
+    const auto cluster =
+        profile.context + (profile.name_space.empty() ? "" : "/" + profile.name_space);
     const auto registry = profile.settings.docker.target_repository.value_or("");
-    table.add({name, profile.orchestrator, for_terminal(cluster, false), registry, for_terminal(shown_path(profile.state), false),
-               shown_path(profile.file)});
-    list.push_back({{"profile", name},
-                    {"description", profile.description},
-                    {"orchestrator", profile.orchestrator},
-                    {"context", profile.context},
-                    {"namespace", profile.name_space},
-                    {"registry", registry},
-                    {"state", profile.state.string()},
-                    {"claim", profile.claim},
-                    {"artifact_store", profile.artifact_store.is_given() ? url_of(profile.artifact_store) : ""},
-                    {"service_account", profile.service_account},
-                    {"jobs", profile.jobs},
-                    {"file", profile.file.string()}});
+    table.add({name, profile.orchestrator, for_terminal(cluster, false), registry,
+               for_terminal(shown_path(profile.state), false), shown_path(profile.file)});
+    list.push_back(
+        {{"profile", name},
+         {"description", profile.description},
+         {"orchestrator", profile.orchestrator},
+         {"context", profile.context},
+         {"namespace", profile.name_space},
+         {"registry", registry},
+         {"state", profile.state.string()},
+         {"claim", profile.claim},
+         {"artifact_store",
+          profile.artifact_store.is_given() ? settings::url_of(profile.artifact_store) : ""},
+         {"service_account", profile.service_account},
+         {"jobs", profile.jobs},
+         {"file", profile.file.string()}});
   }
   if (context.options().json) {
     context.print_json(list);
@@ -69,7 +76,7 @@ ExitCode profiles_command(Context& context) {
   } else {
     context.print(table.render(context.paint()));
   }
-  return ExitCode::ok;
+  return core::ExitCode::ok;
 }
 
 }  // namespace pipeline::cli

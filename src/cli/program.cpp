@@ -47,7 +47,9 @@ RunResult result_of(cli::Session& session, const engine::RunSummary& summary, Co
       step.failure = found->second.failure;
       step.reused_from = found->second.reused_from;
     }
-    for (const auto& output : record.outputs) step.outputs.push_back({output.name, session.context.artifacts().path(output.digest), output.bytes});
+    for (const auto& output : record.outputs)
+      step.outputs.push_back(
+          {output.name, session.context.artifacts().path(output.digest), output.bytes});
     result.steps.push_back(std::move(step));
   }
   return result;
@@ -58,23 +60,26 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   start.program = &pipeline;
   start.name = pipeline.name();
   start.parameters = options.parameters;
-  start.orchestrator = options.place ? options.place->name() : options.orchestrator;
-  start.place = options.place.get();
+  start.orchestrator = options.executor ? options.executor->name() : options.orchestrator;
+  start.executor = options.executor.get();
   start.step = options.step;
   start.jobs = options.jobs;
   start.no_cache = !options.use_cache;
   start.state = options.state;
   cli::Context context(std::move(start));
   cli::Session session(context);
-  cli::bury_dead_runs(context, session.runs);
+  cli::reap_stale_runs(context, session.runs);
   session.pipeline();
-  if (!options.place) cli::require_engine(session);
+  if (!options.executor) cli::require_engine(session);
 
   Collector events(options.on_event);
-  CancelSource cancel;
-  const std::stop_callback on_stop(options.stop, [&] { asio::post(context.loop(), [&cancel] { cancel.stop(StopLevel::graceful); }); });
-  const auto summary = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(),
-                                                 session.code(), events, cancel, session.run_options()));
+  core::CancelSource cancel;
+  const std::stop_callback on_stop(options.stop, [&] {
+    asio::post(context.loop(), [&cancel] { cancel.stop(core::StopLevel::graceful); });
+  });
+  const auto summary = context.await(
+      engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(),
+                  context.stats(), session.code(), events, cancel, session.run_options()));
   return result_of(session, summary, events);
 }
 
@@ -99,8 +104,10 @@ void enter_steps(std::initializer_list<const Pipeline*> pipelines) {
 RunResult run(const Pipeline& pipeline, const RunOptions& options) {
   enter_steps({&pipeline});
   if (dsl::step_to_enter())
-    throw RunError("this process is a step of another pipeline: call pipeline::enter_steps() with all of the program's before the first run()",
-                   static_cast<int>(ExitCode::bad_input));
+    throw RunError(
+        "this process is a step of another pipeline: call pipeline::enter_steps() with all of the "
+        "program's before the first run()",
+        static_cast<int>(core::ExitCode::bad_input));
   try {
     return run_here(pipeline, options);
   } catch (const std::exception&) {
@@ -119,7 +126,8 @@ const std::string& RunResult::path(const AnyArtifact& artifact) const {
   const auto& made = step(artifact.step);
   for (const auto& output : made.outputs)
     if (output.name == artifact.output) return output.path;
-  throw std::out_of_range("step '" + artifact.step + "' of run " + id + " " + std::string(to_string(made.status)) + ": it has not made '" +
+  throw std::out_of_range("step '" + artifact.step + "' of run " + id + " " +
+                          std::string(to_string(made.status)) + ": it has not made '" +
                           artifact.output + "'");
 }
 

@@ -17,14 +17,16 @@ std::string tag(const Paint& paint, std::string_view name, Colour colour = Colou
 std::string joined(const std::vector<std::string>& names) {
   constexpr std::size_t shown = 4;
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), shown); ++i) text += (i ? ", " : "") + names[i];
+  for (std::size_t i = 0; i < std::min(names.size(), shown); ++i)
+    text += (i ? ", " : "") + names[i];
   if (names.size() > shown) text += " and " + counted(names.size() - shown, "more step");
   return text;
 }
 
 std::string failure_lines(const Failure& failure, const Paint& paint) {
   std::string text = for_terminal(failure.message, false) + "\n";
-  for (const auto& hint : failure.hints) text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
+  for (const auto& hint : failure.hints)
+    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
   return text;
 }
 
@@ -34,7 +36,8 @@ struct Lines {
   bool verbose;
 
   std::string operator()(const event::RunStarted& e) const {
-    return paint(Colour::bold, e.pipeline) + ": run " + e.run + ", " + counted(e.steps, "step") + ", orchestrator " + e.orchestrator + "\n";
+    return paint(Colour::bold, e.pipeline) + ": run " + e.run + ", " + counted(e.steps, "step") +
+           ", orchestrator " + e.orchestrator + "\n";
   }
   std::string operator()(const event::BuildStarted& e) const {
     std::string text = tag(paint, shorten_digests(e.image), Colour::blue) + "preparing";
@@ -43,45 +46,61 @@ struct Lines {
     return text + "\n";
   }
   std::string operator()(const event::BuildProgress& e) const {
-    return verbose ? tag(paint, shorten_digests(e.image), Colour::blue) + for_terminal(e.text, paint.on) + "\n" : "";
+    return verbose ? tag(paint, shorten_digests(e.image), Colour::blue) +
+                         for_terminal(e.text, paint.on) + "\n"
+                   : "";
   }
   std::string operator()(const event::BuildFinished& e) const {
     const std::string name = tag(paint, shorten_digests(e.image), Colour::blue);
-    if (e.failure) return name + paint(Colour::red, "failed") + " after " + format_duration(e.took) + ": " + failure_lines(*e.failure, paint);
-    return name + paint(Colour::green, "ready") + " after " + format_duration(e.took) + "\n";
+    if (e.failure)
+      return name + paint(Colour::red, "failed") + " after " + core::format_duration(e.took) +
+             ": " + failure_lines(*e.failure, paint);
+    return name + paint(Colour::green, "ready") + " after " + core::format_duration(e.took) + "\n";
   }
   std::string operator()(const event::StepStarted& e) const {
     std::string text = e.attempt > 1 ? "started, attempt " + std::to_string(e.attempt) : "started";
     for (std::size_t i = 0; i < e.gpus.size(); ++i)
-      text += (i ? ", " : e.gpus.size() > 1 ? " on GPUs " : " on GPU ") + std::to_string(e.gpus[i].index);
+      text += (i                   ? ", "
+               : e.gpus.size() > 1 ? " on GPUs "
+                                   : " on GPU ") +
+              std::to_string(e.gpus[i].index);
     return tag(paint, e.step) + text + "\n";
   }
   std::string operator()(const event::StepLog& e) const {
-    return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) + for_terminal(shown_line(e.line), paint.on) + "\n";
+    return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
+           for_terminal(core::shown_line(e.line), paint.on) + "\n";
   }
   std::string operator()(const event::StepRetried& e) const {
-    const std::string when = e.delay.count() ? "in " + format_duration(e.delay) : "at once";
-    return tag(paint, e.step) + paint(Colour::yellow, "attempt " + std::to_string(e.attempt) + " failed") + ", next one " + when + ": " +
-           failure_lines(e.failure, paint);
+    const std::string when = e.delay.count() ? "in " + core::format_duration(e.delay) : "at once";
+    return tag(paint, e.step) +
+           paint(Colour::yellow, "attempt " + std::to_string(e.attempt) + " failed") +
+           ", next one " + when + ": " + failure_lines(e.failure, paint);
   }
   std::string operator()(const event::StepWaits& e) const {
     return verbose ? tag(paint, e.step) + "waits for " + for_terminal(e.reason, false) + "\n" : "";
   }
   std::string operator()(const event::StepFinished& e) const {
     const std::string name = tag(paint, e.step);
-    const std::string after =
-        e.attempts > 1 ? " after " + format_duration(e.took) + " and " + counted(e.attempts, "attempt") : " after " + format_duration(e.took);
+    const std::string after = e.attempts > 1 ? " after " + core::format_duration(e.took) + " and " +
+                                                   counted(e.attempts, "attempt")
+                                             : " after " + core::format_duration(e.took);
     switch (e.status) {
       case StepStatus::succeeded: return name + paint(Colour::green, "succeeded") + after + "\n";
-      case StepStatus::cached: return name + "reused from " + for_terminal(origin_of(e.reused_from), false) + "\n";
-      case StepStatus::skipped: return name + paint(Colour::yellow, "skipped") + (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");
+      case StepStatus::cached:
+        return name + "reused from " + for_terminal(origin_of(e.reused_from), false) + "\n";
+      case StepStatus::skipped:
+        return name + paint(Colour::yellow, "skipped") +
+               (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");
       case StepStatus::cancelled: return name + paint(Colour::yellow, "cancelled") + after + "\n";
-      default: return name + paint(Colour::red, "failed") + after + (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");
+      default:
+        return name + paint(Colour::red, "failed") + after +
+               (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");
     }
   }
   std::string operator()(const event::Notice& e) const {
-    return (e.step.empty() ? paint(Colour::yellow, "note: ") : tag(paint, e.step) + paint(Colour::yellow, "note: ")) + for_terminal(e.text, false) +
-           "\n";
+    return (e.step.empty() ? paint(Colour::yellow, "note: ")
+                           : tag(paint, e.step) + paint(Colour::yellow, "note: ")) +
+           for_terminal(e.text, false) + "\n";
   }
   std::string operator()(const event::RunFinished&) const { return ""; }  // The summary says it.
 };
@@ -110,7 +129,8 @@ class PlainProgress final : public Progress {
   /// At each tenth of the way.
   void show_group(const GroupView& group) override {
     const auto tenth = group.done() * 10 / group.total;
-    if (std::exchange(tenths_[group.name], tenth) != tenth) io_.write(tag(io_.paint, group.name) + group.text() + "\n");
+    if (std::exchange(tenths_[group.name], tenth) != tenth)
+      io_.write(tag(io_.paint, group.name) + group.text() + "\n");
   }
   std::map<std::string, std::size_t> tenths_;
 };
@@ -121,12 +141,14 @@ class JsonProgress final : public Progress {
   void say(std::string_view) override {}
 
  private:
-  void show(const Event& event) override { io_.write(to_json_line(event) + "\n"); }
+  void show(const Event& event) override { io_.write(core::to_json_line(event) + "\n"); }
 };
 
 }  // namespace
 
-std::string event_lines(const Event& event, const Paint& paint, bool verbose) { return std::visit(Lines{paint, verbose}, event); }
+std::string event_lines(const Event& event, const Paint& paint, bool verbose) {
+  return std::visit(Lines{paint, verbose}, event);
+}
 
 void Progress::emit(const Event& event) {
   model_.apply(event, io_.now());
@@ -140,14 +162,19 @@ bool Progress::is_told(const Event& event) {
   const auto* step = step_of(event);
   const auto* finished = std::get_if<event::StepFinished>(&event);
   if (auto* group = step ? model_.group_of(*step) : nullptr) {
-    const bool is_trouble = std::holds_alternative<event::StepRetried>(event) || std::holds_alternative<event::Notice>(event) ||
+    const bool is_trouble = std::holds_alternative<event::StepRetried>(event) ||
+                            std::holds_alternative<event::Notice>(event) ||
                             (finished && finished->status == StepStatus::failed);
     return is_trouble && group->told++ < most_failures;
   }
   return !finished || finished->status != StepStatus::cached || model_.total <= many_steps;
 }
 
-std::unique_ptr<Progress> plain_progress(ProgressIo io) { return std::make_unique<PlainProgress>(std::move(io)); }
-std::unique_ptr<Progress> json_progress(ProgressIo io) { return std::make_unique<JsonProgress>(std::move(io)); }
+std::unique_ptr<Progress> plain_progress(ProgressIo io) {
+  return std::make_unique<PlainProgress>(std::move(io));
+}
+std::unique_ptr<Progress> json_progress(ProgressIo io) {
+  return std::make_unique<JsonProgress>(std::move(io));
+}
 
 }  // namespace pipeline::cli

@@ -1,5 +1,6 @@
 /// @file
-/// What a run shows while it goes on: live lines on a terminal, plain lines in a pipe or CI, events as JSON.
+/// What a run shows while it goes on: live lines on a terminal, plain lines in a pipe or CI, events
+/// as JSON.
 #pragma once
 
 #include <functional>
@@ -35,7 +36,8 @@ class Progress : public EventSink {
   const RunModel& model() const { return model_; }
 
  protected:
-  explicit Progress(ProgressIo io, bool shows_all = false) : io_(std::move(io)), shows_all_(shows_all) {}
+  explicit Progress(ProgressIo io, bool shows_all = false)
+      : io_(std::move(io)), shows_all_(shows_all) {}
   virtual void show(const Event& event) = 0;
   /// Something has changed in one of many instances that are told as one.
   virtual void show_group(const GroupView&) {}
@@ -52,8 +54,9 @@ std::unique_ptr<Progress> live_progress(ProgressIo io);
 /// One event a line. `say` is silent.
 std::unique_ptr<Progress> json_progress(ProgressIo io);
 
-/// The line or lines that tell of an event for good, as the plain and the live display print them; empty for what only changes the live lines. Of a
-/// failure the message and the hints: its details have been seen already, and come again in the summary.
+/// The line or lines that tell of an event for good, as the plain and the live display print them;
+/// empty for what only changes the live lines. Of a failure the message and the hints: its details
+/// have been seen already, and come again in the summary.
 /// @param verbose also what a live display shows in its live lines
 std::string event_lines(const Event& event, const Paint& paint, bool verbose);
 

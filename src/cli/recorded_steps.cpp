@@ -11,27 +11,32 @@
 namespace pipeline::cli {
 namespace {
 
-std::vector<std::size_t> called(const std::vector<store::StepRecord>& steps, const std::string& name) {
+std::vector<std::size_t> called(const std::vector<store::StepRecord>& steps,
+                                const std::string& name) {
   std::vector<nlohmann::json> parameters(steps.size());
-  return pick(name, steps.size(), [&](std::size_t i) {
-    return Candidate{steps[i].name, [&, i](const std::string& axis) -> const nlohmann::json* {
-                       if (parameters[i].is_null()) parameters[i] = nlohmann::json::parse(steps[i].parameters, nullptr, false);
-                       const auto value = parameters[i].find(axis);
-                       return value == parameters[i].end() ? nullptr : &*value;
-                     }};
+  return core::pick(name, steps.size(), [&](std::size_t i) {
+    return core::Candidate{steps[i].name, [&, i](const std::string& axis) -> const nlohmann::json* {
+                             if (parameters[i].is_null())
+                               parameters[i] =
+                                   nlohmann::json::parse(steps[i].parameters, nullptr, false);
+                             const auto value = parameters[i].find(axis);
+                             return value == parameters[i].end() ? nullptr : &*value;
+                           }};
   });
 }
 
 }  // namespace
 
-std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store::RunRecord& run, const std::string& name) {
+std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store::RunRecord& run,
+                                              const std::string& name) {
   auto steps = runs.steps(run.id);
   std::vector<store::StepRecord> found;
   for (const auto i : called(steps, name)) found.push_back(std::move(steps[i]));
   return found;
 }
 
-store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run, const std::string& name) {
+store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run,
+                                const std::string& name) {
   constexpr std::size_t most_shown = 6;
   const auto steps = runs.steps(run.id);
   const auto found = called(steps, name);
@@ -39,16 +44,21 @@ store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& r
   if (found.empty()) {
     std::vector<std::string> names;
     for (const auto& step : steps) {
-      const std::string base(base_name(step.name));  // of an instance: their own names are too many, and too long to be misspelt
+      const std::string base(core::base_name(
+          step.name));  // of an instance: their own names are too many, and too long to be misspelt
       if (names.empty() || names.back() != base) names.push_back(base);
     }
-    throw InputError("run " + run.id + " has no step '" + name + "'", did_you_mean(name, names));
+    throw core::InputError("run " + run.id + " has no step '" + name + "'",
+                           core::did_you_mean(name, names));
   }
   std::string list;
-  for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i) list += (i ? ", " : "") + steps[found[i]].name;
+  for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i)
+    list += (i ? ", " : "") + steps[found[i]].name;
   if (found.size() > most_shown) list += ", ...";
-  throw InputError("'" + name + "' is " + counted(found.size(), "step") + " in run " + run.id + ": " + list,
-                   "name one of them, as it stands there, by its values as in `STEP[AXIS=VALUE]`, or by its number as in `STEP[0]`");
+  throw core::InputError(
+      "'" + name + "' is " + counted(found.size(), "step") + " in run " + run.id + ": " + list,
+      "name one of them, as it stands there, by its values as in `STEP[AXIS=VALUE]`, or by its "
+      "number as in `STEP[0]`");
 }
 
 }  // namespace pipeline::cli

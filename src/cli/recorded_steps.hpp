@@ -9,10 +9,14 @@
 
 namespace pipeline::cli {
 
-/// Those called `name`: `train` (all of its instances, where it had a matrix), `train[c=1]`, `train[0]`, `train.c-1`; none if there is none.
-std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store::RunRecord& run, const std::string& name);
+/// Those called `name`: `train` (all of its instances, where it had a matrix), `train[c=1]`,
+/// `train[0]`, `train.c-1`; none if there is none.
+std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store::RunRecord& run,
+                                              const std::string& name);
 
-/// The one called `name`; throws InputError, with the likely names, if there is none or more than one.
-store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run, const std::string& name);
+/// The one called `name`; throws InputError, with the likely names, if there is none or more than
+/// one.
+store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run,
+                                const std::string& name);
 
 }  // namespace pipeline::cli

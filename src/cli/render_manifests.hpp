@@ -9,7 +9,8 @@
 
 namespace pipeline::cli {
 
-/// Prints the Job of each step that the options ask for, as one list that kubectl reads. What only a run knows is written in capitals.
-ExitCode render_manifests(Context& context, const PipelineSpec& pipeline);
+/// Prints the Job of each step that the options ask for, as one list that kubectl reads. What only
+/// a run knows is written in capitals.
+core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline);
 
 }  // namespace pipeline::cli

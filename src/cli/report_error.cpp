@@ -13,27 +13,38 @@ using nlohmann::json;
 
 /// What all kinds of errors have, so that each is told apart once.
 struct Facts {
-  ExitCode code = ExitCode::environment;
+  core::ExitCode code = core::ExitCode::environment;
   const char* kind = "environment";
   std::string message;
   std::vector<std::string> details, advice;
-  const InputError* input = nullptr;  ///< Lives as long as the exception.
+  const core::InputError* input = nullptr;  ///< Lives as long as the exception.
 };
 
 Facts facts_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const InputError& e) {
-    return {.code = ExitCode::bad_input, .kind = "input", .message = e.what(), .input = &e};
-  } catch (const BuildError& e) {
-    return {.code = ExitCode::build_failed, .kind = "build", .message = e.what(), .details = e.details(), .advice = e.advice()};
-  } catch (const EnvironmentError& e) { return {.message = e.what(), .advice = e.advice()}; } catch (const Interrupted& e) {
-    return {.code = ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
-  } catch (const std::bad_alloc&) { return {.message = "out of memory"}; } catch (const std::exception& e) {
+  } catch (const core::InputError& e) {
+    return {.code = core::ExitCode::bad_input, .kind = "input", .message = e.what(), .input = &e};
+  } catch (const core::BuildError& e) {
+    return {.code = core::ExitCode::build_failed,
+            .kind = "build",
+            .message = e.what(),
+            .details = e.details(),
+            .advice = e.advice()};
+  } catch (const core::EnvironmentError& e) {
+    return {.message = e.what(), .advice = e.advice()};
+  } catch (const Interrupted& e) {
+    return {.code = core::ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
+  } catch (const std::bad_alloc&) {
+    return {.message = "out of memory"};
+  } catch (const std::exception& e) {
     return {.kind = "internal",
             .message = std::string("internal error: ") + e.what(),
-            .advice = {"this is a fault of pipe itself: please report it with the command and the file"}};
-  } catch (...) { return {.kind = "internal", .message = "internal error"}; }
+            .advice = {
+                "this is a fault of pipe itself: please report it with the command and the file"}};
+  } catch (...) {
+    return {.kind = "internal", .message = "internal error"};
+  }
 }
 
 std::string safe_lines(std::string_view text, const Paint& paint) {
@@ -46,30 +57,41 @@ std::string safe_lines(std::string_view text, const Paint& paint) {
 
 ErrorReport report_error(const std::exception_ptr& error, const Paint& paint) {
   const auto facts = facts_of(error);
-  if (facts.code == ExitCode::interrupted) return {facts.code, {}};
+  if (facts.code == core::ExitCode::interrupted) return {facts.code, {}};
   std::string text;
   if (facts.input && !facts.input->file().empty()) {
     text = safe_lines(facts.message, paint);
     const auto count = facts.input->diagnostics().size();
     if (count > 1) text += "\n" + counted(count, "problem") + " in " + facts.input->file() + "\n";
   } else {
-    text = paint(Colour::red, "error:") + " " + safe_lines(facts.message.starts_with("error: ") ? facts.message.substr(7) : facts.message, paint);
+    text =
+        paint(Colour::red, "error:") + " " +
+        safe_lines(facts.message.starts_with("error: ") ? facts.message.substr(7) : facts.message,
+                   paint);
   }
-  for (const auto& line : facts.details) text += "  " + paint(Colour::dim, "| ") + for_terminal(line, paint.on) + "\n";
-  for (const auto& line : facts.advice) text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(line, false) + "\n";
+  for (const auto& line : facts.details)
+    text += "  " + paint(Colour::dim, "| ") + for_terminal(line, paint.on) + "\n";
+  for (const auto& line : facts.advice)
+    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(line, false) + "\n";
   return {facts.code, std::move(text)};
 }
 
 nlohmann::json error_json(const std::exception_ptr& error) {
   const auto facts = facts_of(error);
-  json report{{"event", "error"}, {"kind", facts.kind}, {"message", facts.message}, {"exit_code", static_cast<int>(facts.code)}};
+  json report{{"event", "error"},
+              {"kind", facts.kind},
+              {"message", facts.message},
+              {"exit_code", static_cast<int>(facts.code)}};
   if (!facts.details.empty()) report["details"] = facts.details;
   if (!facts.advice.empty()) report["advice"] = facts.advice;
   if (facts.input) {
-    report["message"] = facts.input->diagnostics().empty() ? facts.message : facts.input->diagnostics().front().message;
+    report["message"] = facts.input->diagnostics().empty()
+                            ? facts.message
+                            : facts.input->diagnostics().front().message;
     for (const auto& diagnostic : facts.input->diagnostics()) {
-      json entry{
-          {"code", diagnostic.code}, {"severity", diagnostic.severity == Severity::error ? "error" : "warning"}, {"message", diagnostic.message}};
+      json entry{{"code", diagnostic.code},
+                 {"severity", diagnostic.severity == core::Severity::error ? "error" : "warning"},
+                 {"message", diagnostic.message}};
       if (!facts.input->file().empty()) entry["file"] = facts.input->file();
       if (diagnostic.span.line) {
         entry["line"] = diagnostic.span.line;

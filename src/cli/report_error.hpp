@@ -19,7 +19,7 @@ class Interrupted : public std::exception {
 };
 
 struct ErrorReport {
-  ExitCode code;
+  core::ExitCode code;
   std::string text;  ///< For people, lines with their ends; may be empty.
 };
 

@@ -13,13 +13,14 @@
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "dsl/builder.hpp"
-#include "engine/memo.hpp"
+#include "engine/run_fingerprint.hpp"
 #include "vcs/repository.hpp"
 
 namespace pipeline::cli {
 namespace {
 
-/// What the run has made or found made: every output, or in a pipeline of many those that no step takes.
+/// What the run has made or found made: every output, or in a pipeline of many those that no step
+/// takes.
 std::vector<Result> results_of(Session& session) {
   constexpr std::size_t most = 12;
   std::set<std::pair<std::string_view, std::string_view>> taken;
@@ -40,37 +41,44 @@ std::vector<Result> results_of(Session& session) {
     if (!interesting.contains(step.name)) continue;
     for (const auto& output : step.outputs)
       if (results.size() < most && !taken.contains({step.name, output.name}))
-        results.push_back({step.name + "." + output.name, shown_path(session.context.artifacts().path(output.digest)), output.bytes});
+        results.push_back({step.name + "." + output.name,
+                           shown_path(session.context.artifacts().path(output.digest)),
+                           output.bytes});
   }
   return results;
 }
 
 std::string copy_command(Session& session, const std::vector<Result>& results) {
   if (results.empty()) return {};
-  std::string command = session.context.options().name + " artifacts " + session.run_id + " " + results.back().name + " --copy DEST";
+  std::string command = session.context.options().name + " artifacts " + session.run_id + " " +
+                        results.back().name + " --copy DEST";
   if (const auto found = session.context.existing_state();
-      !found || std::filesystem::absolute(*found) != std::filesystem::absolute(session.runs.folder()))
-    command += " --state " + shell_quote(shown_path(session.runs.folder()));
+      !found ||
+      std::filesystem::absolute(*found) != std::filesystem::absolute(session.runs.folder()))
+    command += " --state " + core::shell_quote(shown_path(session.runs.folder()));
   return command;
 }
 
 nlohmann::json summary_json(const Summary& summary) {
   const auto& outcome = summary.outcome;
-  nlohmann::json json{{"event", "summary"},
-                      {"run", outcome.run},
-                      {"status", to_string(outcome.status)},
-                      {"succeeded", outcome.succeeded},
-                      {"reused", outcome.cached},
-                      {"failed", outcome.failed},
-                      {"skipped", outcome.skipped},
-                      {"cancelled", outcome.cancelled},
-                      {"exit_code", static_cast<int>(exit_code_of(outcome))},
-                      {"results", nlohmann::json::array()}};
-  for (const auto& result : summary.results) json["results"].push_back({{"output", result.name}, {"path", result.path}, {"bytes", result.bytes}});
-  return json;
+  nlohmann::json document{{"event", "summary"},
+                          {"run", outcome.run},
+                          {"status", to_string(outcome.status)},
+                          {"succeeded", outcome.succeeded},
+                          {"reused", outcome.cached},
+                          {"failed", outcome.failed},
+                          {"skipped", outcome.skipped},
+                          {"cancelled", outcome.cancelled},
+                          {"exit_code", static_cast<int>(exit_code_of(outcome))},
+                          {"results", nlohmann::json::array()}};
+  for (const auto& result : summary.results)
+    document["results"].push_back(
+        {{"output", result.name}, {"path", result.path}, {"bytes", result.bytes}});
+  return document;
 }
 
-/// All that determines what a run does besides the content of files, variables and environments: what the memo of a run is found by.
+/// All that determines what a run does besides the content of files, variables and environments:
+/// what the memo of a run is found by.
 std::string identity_of(const Session& session) {
   const auto& options = session.context.options();
   return nlohmann::json{PIPELINE_VERSION,
@@ -86,26 +94,31 @@ std::string identity_of(const Session& session) {
 }
 
 /// The run, if nothing has changed since an earlier one: found out without reading the pipeline.
-std::optional<engine::RunSummary> run_again(Session& session, Display& display, const engine::RunOptions& options) {
+std::optional<engine::RunSummary> run_again(Session& session, Display& display,
+                                            const engine::RunOptions& options) {
   if (!options.use_cache) return std::nullopt;
   // Steps of a large pipeline are counted, not listed; the last run tells how large it is.
   const auto last = session.runs.find_run("latest");
   const bool each_step = session.context.options().json || !last || last->steps <= many_steps;
   try {
-    return session.context.await(engine::run_by_memo(options.identity, *session.orchestrator, session.runs, session.context.artifacts(),
-                                                     display.progress(), options, each_step));
-  } catch (const EnvironmentError&) {
+    return session.context.await(engine::reuse_by_fingerprint(
+        options.identity, *session.orchestrator, session.runs, session.context.artifacts(),
+        display.progress(), options, each_step));
+  } catch (const core::EnvironmentError&) {
     return std::nullopt;  // Met again, and told, by the run proper.
   }
 }
 
 /// @param resumed the run that is to go on; empty: one begins
-/// @param detached of a run that has been driven elsewhere, where it is known to have no driver any more
-ExitCode drive(Context& context, const std::string& resumed, Detached* detached = nullptr) {
+/// @param detached of a run that has been driven elsewhere, where it is known to have no driver any
+/// more
+core::ExitCode drive(Context& context, const std::string& resumed, Detached* detached = nullptr) {
   // The state of the source takes libgit2 some milliseconds: asked for beside the rest.
-  auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] { return vcs::source_state(folder); });
+  auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] {
+    return vcs::source_state(folder);
+  });
   Session session(context, resumed, detached);
-  bury_dead_runs(context, session.runs, resumed, detached ? resumed : "");
+  reap_stale_runs(context, session.runs, resumed, detached ? resumed : "");
   auto options = session.run_options();
   if (!detached) options.identity = identity_of(session);
   if (const auto state = source.get()) {
@@ -120,12 +133,13 @@ ExitCode drive(Context& context, const std::string& resumed, Detached* detached 
     options.sources = session.sources();
     if (!detached) {
       require_engine(session);
-      tell_gpu_warnings(session, display.progress());
+      report_gpu_warnings(session, display.progress());
     }
     options.is_task = session.is_task();
     options.machine = session.machine_in_use();
     if (!detached) keep_invocation(session.runs, session.run_id, context.options());
-    outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(), context.stats(), session.code(),
+    outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs,
+                                        context.artifacts(), context.stats(), session.code(),
                                         display.progress(), display.cancel(), options));
   }
   display.close();
@@ -143,29 +157,38 @@ ExitCode drive(Context& context, const std::string& resumed, Detached* detached 
 
 }  // namespace
 
-ExitCode run_command(Context& context) { return context.options().detach ? detach_command(context) : drive(context, {}); }
+core::ExitCode run_command(Context& context) {
+  return context.options().detach ? detach_command(context) : drive(context, {});
+}
 
-ExitCode resume_command(Context& context) {
+core::ExitCode resume_command(Context& context) {
   auto& runs = context.existing_runs();
   Drivers drivers(context, runs);
   auto run = drivers.find_run();
-  const std::string follow = "`" + context.options().name + " logs " + run.id + " STEP -f` follows it";
+  const std::string follow =
+      "`" + context.options().name + " logs " + run.id + " STEP -f` follows it";
   if (drivers.goes_on(run)) {
-    if (drivers.life_of(run) == Drivers::Life::unknown)
-      throw EnvironmentError("it cannot be told whether run " + run.id + " goes on, which " + name_of(run.driver) + " drives: " + drivers.silence());
-    throw InputError("run " + run.id + " goes on: " + name_of(run.driver) + " drives it", follow);
+    if (drivers.liveness_of(run) == Drivers::Liveness::unknown)
+      throw core::EnvironmentError("it cannot be told whether run " + run.id + " goes on, which " +
+                                   name_of(run.driver) + " drives: " + drivers.silence());
+    throw core::InputError("run " + run.id + " goes on: " + name_of(run.driver) + " drives it",
+                           follow);
   }
   const auto refuse_ended = [&] {
     if (run.status != RunStatus::running && run.status != RunStatus::interrupted)
-      throw InputError("run " + run.id + " has ended: " + std::string(to_string(run.status)),
-                       "`" + context.options().name + " run` runs what did not succeed, and what has changed");
+      throw core::InputError(
+          "run " + run.id + " has ended: " + std::string(to_string(run.status)),
+          "`" + context.options().name + " run` runs what did not succeed, and what has changed");
   };
   refuse_ended();
   auto options = invocation_of(runs, run.id, context.options());
-  if (!options) throw InputError("it was not kept how run " + run.id + " was begun", "`" + context.options().name + " run` reuses what it has made");
+  if (!options)
+    throw core::InputError("it was not kept how run " + run.id + " was begun",
+                           "`" + context.options().name + " run` reuses what it has made");
   Context again(std::move(*options));
   auto detached = detached_of(runs, run.id);
-  if (!detached || !run.driver.is_elsewhere()) return drive(again, run.id, detached ? &*detached : nullptr);
+  if (!detached || !run.driver.is_elsewhere())
+    return drive(again, run.id, detached ? &*detached : nullptr);
   HeldLease lease(again, run.driver.lease);
   drivers.bring_home(run);
   refuse_ended();

@@ -17,14 +17,17 @@ Overloaded(F...) -> Overloaded<F...>;  // which clang 16 does not see by itself
 }  // namespace
 
 std::size_t GroupView::done() const {
-  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) + count(StepStatus::skipped) +
-         count(StepStatus::cancelled);
+  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) +
+         count(StepStatus::skipped) + count(StepStatus::cancelled);
 }
 
 std::string GroupView::text() const {
   std::string text = std::to_string(done()) + "/" + std::to_string(total);
-  for (const auto status : {StepStatus::running, StepStatus::cached, StepStatus::failed, StepStatus::skipped, StepStatus::cancelled})
-    if (count(status)) text += ", " + std::to_string(count(status)) + " " + std::string(status == StepStatus::cached ? "reused" : to_string(status));
+  for (const auto status : {StepStatus::running, StepStatus::cached, StepStatus::failed,
+                            StepStatus::skipped, StepStatus::cancelled})
+    if (count(status))
+      text += ", " + std::to_string(count(status)) + " " +
+              std::string(status == StepStatus::cached ? "reused" : to_string(status));
   return text;
 }
 
@@ -34,7 +37,8 @@ StepView& RunModel::step(const std::string& name) {
     auto& view = steps.emplace_back();
     view.name = name;
     ++counts_[static_cast<std::size_t>(StepStatus::pending)];
-    if (const auto group = group_index_.find(std::string(base_name(name))); group != group_index_.end()) {
+    if (const auto group = group_index_.find(std::string(core::base_name(name)));
+        group != group_index_.end()) {
       view.group = group->second;
       ++groups[group->second].counts[static_cast<std::size_t>(StepStatus::pending)];
     }
@@ -44,7 +48,7 @@ StepView& RunModel::step(const std::string& name) {
 
 GroupView* RunModel::group_of(const std::string& name) {
   if (groups.empty()) return nullptr;
-  const auto group = group_index_.find(std::string(base_name(name)));
+  const auto group = group_index_.find(std::string(core::base_name(name)));
   return group == group_index_.end() ? nullptr : &groups[group->second];
 }
 
@@ -64,60 +68,61 @@ void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
 }
 
 std::size_t RunModel::done() const {
-  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) + count(StepStatus::skipped) +
-         count(StepStatus::cancelled);
+  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) +
+         count(StepStatus::skipped) + count(StepStatus::cancelled);
 }
 
 void RunModel::apply(const Event& event, SteadyTime now) {
-  std::visit(Overloaded{
-                 [&](const event::RunStarted& e) {
-                   run = e.run, pipeline = e.pipeline, orchestrator = e.orchestrator, total = e.steps;
-                   began = now;
-                   for (const auto& [name, count] : e.instances) {
-                     if (count <= many_instances) continue;
-                     group_index_.emplace(name, groups.size());
-                     groups.push_back({.name = name, .total = count});
-                   }
-                 },
-                 [&](const event::BuildStarted& e) {
-                   builds.push_back({e.image, e.reason, e.steps, now});
-                 },
-                 [&](const event::BuildProgress& e) {
-                   for (auto& build : builds)
-                     if (build.image == e.image) build.text = e.text;
-                 },
-                 [&](const event::BuildFinished& e) {
-                   std::erase_if(builds, [&](const BuildView& build) { return build.image == e.image; });
-                   if (e.failure) failed_builds.emplace_back(e.image, *e.failure);
-                 },
-                 [&](const event::StepStarted& e) {
-                   auto& view = step(e.step);
-                   set_status(view, StepStatus::running, now);
-                   view.attempts = e.attempt;
-                   view.since = now;
-                   view.waits_for.clear();
-                 },
-                 [](const event::StepLog&) {},
-                 [&](const event::StepRetried& e) {
-                   auto& view = step(e.step);
-                   set_status(view, StepStatus::pending, now);
-                   view.attempts = e.attempt;
-                   view.failure = e.failure;
-                 },
-                 [&](const event::StepWaits& e) { step(e.step).waits_for = e.reason; },
-                 [&](const event::StepFinished& e) {
-                   auto& view = step(e.step);
-                   set_status(view, e.status, now);
-                   view.attempts = e.attempts;
-                   view.took = e.took;
-                   view.failure = e.failure;
-                   view.reused_from = e.reused_from;
-                   view.waits_for.clear();
-                 },
-                 [](const event::Notice&) {},
-                 [&](const event::RunFinished& e) { finished = e; },
-             },
-             event);
+  std::visit(
+      Overloaded{
+          [&](const event::RunStarted& e) {
+            run = e.run, pipeline = e.pipeline, orchestrator = e.orchestrator, total = e.steps;
+            began = now;
+            for (const auto& [name, count] : e.instances) {
+              if (count <= many_instances) continue;
+              group_index_.emplace(name, groups.size());
+              groups.push_back({.name = name, .total = count});
+            }
+          },
+          [&](const event::BuildStarted& e) {
+            builds.push_back({e.image, e.reason, e.steps, now});
+          },
+          [&](const event::BuildProgress& e) {
+            for (auto& build : builds)
+              if (build.image == e.image) build.text = e.text;
+          },
+          [&](const event::BuildFinished& e) {
+            std::erase_if(builds, [&](const BuildView& build) { return build.image == e.image; });
+            if (e.failure) failed_builds.emplace_back(e.image, *e.failure);
+          },
+          [&](const event::StepStarted& e) {
+            auto& view = step(e.step);
+            set_status(view, StepStatus::running, now);
+            view.attempts = e.attempt;
+            view.since = now;
+            view.waits_for.clear();
+          },
+          [](const event::StepLog&) {},
+          [&](const event::StepRetried& e) {
+            auto& view = step(e.step);
+            set_status(view, StepStatus::pending, now);
+            view.attempts = e.attempt;
+            view.failure = e.failure;
+          },
+          [&](const event::StepWaits& e) { step(e.step).waits_for = e.reason; },
+          [&](const event::StepFinished& e) {
+            auto& view = step(e.step);
+            set_status(view, e.status, now);
+            view.attempts = e.attempts;
+            view.took = e.took;
+            view.failure = e.failure;
+            view.reused_from = e.reused_from;
+            view.waits_for.clear();
+          },
+          [](const event::Notice&) {},
+          [&](const event::RunFinished& e) { finished = e; },
+      },
+      event);
 }
 
 }  // namespace pipeline::cli

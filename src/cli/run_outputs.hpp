@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/context.hpp"
-#include "engine/shared_results.hpp"
+#include "engine/remote_cache.hpp"
 #include "s3/artifacts.hpp"
 
 namespace pipeline::cli {
@@ -20,14 +20,15 @@ class RunOutputs {
   bool is_here(const store::OutputRecord& output) const;
   /// Its file or folder, or the URL of what the bucket has of it.
   std::string place(const store::OutputRecord& output) const;
-  /// Makes it one of this machine's, where it is not. Throws EnvironmentError if the bucket does not have it any more.
+  /// Makes it one of this machine's, where it is not. Throws EnvironmentError if the bucket does
+  /// not have it any more.
   void bring(const store::StepRecord& step, const store::OutputRecord& output);
 
  private:
   Context& context_;
   const std::filesystem::path state_;
   std::optional<s3::Artifacts> bucket_;
-  std::unique_ptr<engine::SharedResults> shared_;
+  std::unique_ptr<engine::RemoteCache> shared_;
 };
 
 }  // namespace pipeline::cli

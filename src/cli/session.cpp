@@ -8,8 +8,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "cli/bucket_results.hpp"
-#include "cli/custom_place.hpp"
+#include "cli/bucket_cache.hpp"
 #include "cli/invocation.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
@@ -18,23 +17,27 @@
 #include "docker/engine_api.hpp"
 #include "engine/attempt.hpp"
 #include "engine/decision.hpp"
-#include "orchestrators/places.hpp"
+#include "orchestrators/executor/executor_orchestrator.hpp"
+#include "orchestrators/routing_orchestrator.hpp"
 
 namespace pipeline::cli {
 namespace {
 
 std::string new_run_id() {
   using namespace std::chrono;
-  return make_run_id(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count(), std::random_device{}());
+  return core::make_run_id(
+      duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count(),
+      std::random_device{}());
 }
 
 /// Whether somebody listens on the socket; says nothing of whether he answers.
-bool someone_listens(const std::string& path) {
+bool has_listener(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX};
   if (path.size() >= sizeof address.sun_path) return false;
   path.copy(address.sun_path, path.size());
-  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return socket && ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const core::Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return socket &&
+         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 }  // namespace
@@ -44,32 +47,38 @@ Session::Session(Context& c, std::string id, Detached* detached)
       file(c.pipeline_file()),
       run_id(id.empty() ? new_run_id() : std::move(id)),
       runs(open_state()),
-      bucket(c.options().artifact_store.is_given() ? std::make_unique<s3::Artifacts>(c.loop(), c.options().artifact_store) : nullptr),
-      shared_results(bucket ? make_bucket_results(*bucket, c.artifacts()) : nullptr),
-      orchestrator(make_places(c.options().orchestrator, [this, detached](const std::string& name) {
-        return make_orchestrator(context, name,
-                                 {.root = file.parent_path(),
-                                  .state = runs.folder(),
-                                  .template_dir = context.options().template_dir,
-                                  .run_id = run_id,
-                                  .context = context.options().context,
-                                  .name_space = context.options().name_space,
-                                  .claim = context.options().claim,
-                                  .claim_path = context.options().claim_path,
-                                  .artifacts = bucket.get(),
-                                  .owner = detached ? detached->owner : "",
-                                  .images = detached ? &detached->images : nullptr});
-      })) {
+      bucket(c.options().artifact_store.is_given()
+                 ? std::make_unique<s3::Artifacts>(c.loop(), c.options().artifact_store)
+                 : nullptr),
+      remote_cache(bucket ? make_bucket_cache(*bucket, c.artifacts()) : nullptr),
+      orchestrator(orchestrators::make_routing_orchestrator(
+          c.options().orchestrator, [this, detached](const std::string& name) {
+            return make_orchestrator(context, name,
+                                     {.root = file.parent_path(),
+                                      .state = runs.folder(),
+                                      .template_dir = context.options().template_dir,
+                                      .run_id = run_id,
+                                      .context = context.options().context,
+                                      .name_space = context.options().name_space,
+                                      .claim = context.options().claim,
+                                      .claim_path = context.options().claim_path,
+                                      .artifacts = bucket.get(),
+                                      .owner = detached ? detached->owner : "",
+                                      .images = detached ? &detached->images : nullptr});
+          })) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
     const auto& set = resolver().code_of(step);
     const auto [tree, is_new] = trees_.try_emplace({&set, step.files});
     if (is_new) {
-      for (const auto& found : set.files) tree->second.push_back({found.relative_path, found.source});
+      for (const auto& found : set.files)
+        tree->second.push_back({found.relative_path, found.source});
       add_files(step, tree->second);
     }
     return tree->second;
   };
-  code_.missing_file = [this](const StepSpec& step, std::string_view output) { return resolver().missing_file(step, output); };
+  code_.missing_file = [this](const StepSpec& step, std::string_view output) {
+    return resolver().missing_file(step, output);
+  };
 }
 
 store::RunStore& Session::open_state() {
@@ -79,16 +88,18 @@ store::RunStore& Session::open_state() {
   return context.runs(state);
 }
 
-/// Texts of the program become files, named by their content, so that what is unchanged keeps its time stamp.
+/// Texts of the program become files, named by their content, so that what is unchanged keeps its
+/// time stamp.
 void Session::add_files(const StepSpec& step, std::vector<store::TreeEntry>& tree) {
   for (const auto& [name, text] : step.files) {
-    const auto path = runs.folder() / "scripts" / sha256(text).hex();
+    const auto path = runs.folder() / "scripts" / core::sha256(text).hex();
     std::error_code error;
     if (!std::filesystem::exists(path, error)) {
-      make_folders(path.parent_path());
-      write_file_atomically(path, text);
+      core::make_folders(path.parent_path());
+      core::write_file_atomically(path, text);
     }
-    std::erase_if(tree, [&own = name](const store::TreeEntry& entry) { return entry.relative_path == own; });
+    std::erase_if(
+        tree, [&own = name](const store::TreeEntry& entry) { return entry.relative_path == own; });
     tree.push_back({name, path});
   }
   std::ranges::sort(tree, {}, &store::TreeEntry::relative_path);
@@ -118,26 +129,36 @@ std::vector<std::filesystem::path> Session::sources() {
   }
   std::error_code ignored;
   if (const auto& folder = context.options().template_dir; !folder.empty())
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) sources.insert(entry.path());
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored))
+      sources.insert(entry.path());
   return {sources.begin(), sources.end()};
 }
 
 engine::RunOptions Session::run_options() const {
   const auto& options = context.options();
-  return {.jobs = options.jobs, .use_cache = !options.no_cache, .only_step = options.step, .run_id = run_id, .shared = shared_results.get()};
+  return {.jobs = options.jobs,
+          .use_cache = !options.no_cache,
+          .only_step = options.step,
+          .run_id = run_id,
+          .shared = remote_cache.get()};
 }
 
 std::vector<const StepSpec*> Session::selected_steps() {
   std::vector<const StepSpec*> selected;
-  for (const auto i : engine::select_steps(pipeline(), context.options().step)) selected.push_back(&pipeline().steps[i]);
+  for (const auto i : engine::select_steps(pipeline(), context.options().step))
+    selected.push_back(&pipeline().steps[i]);
   return selected;
 }
 
-std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options) {
-  if (auto* place = context.options().place; place && name == place->name()) return make_place_orchestrator(context.loop(), *place);
-  if (name == "local") return make_local_orchestrator(context.loop(), std::move(options));
-  if (name == "kubernetes") return make_kubernetes_orchestrator(context.loop(), std::move(options));
-  return make_docker_orchestrator(context.loop(), std::move(options));
+std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
+    Context& context, const std::string& name, orchestrators::OrchestratorOptions options) {
+  if (auto* executor = context.options().executor; executor && name == executor->name())
+    return orchestrators::make_executor_orchestrator(context.loop(), *executor);
+  if (name == "local")
+    return orchestrators::make_local_orchestrator(context.loop(), std::move(options));
+  if (name == "kubernetes")
+    return orchestrators::make_kubernetes_orchestrator(context.loop(), std::move(options));
+  return orchestrators::make_docker_orchestrator(context.loop(), std::move(options));
 }
 
 void require_engine(Session& session) {
@@ -151,12 +172,15 @@ void require_engine(Session& session) {
     return;
   const auto endpoint = docker::find_endpoint();
   constexpr std::string_view unix_scheme = "unix://";
-  if (endpoint.url.starts_with(unix_scheme) && someone_listens(endpoint.url.substr(unix_scheme.size()))) return;
+  if (endpoint.url.starts_with(unix_scheme) &&
+      has_listener(endpoint.url.substr(unix_scheme.size())))
+    return;
   docker::EngineApi engine(context.loop(), endpoint);
   context.await(engine.info());  // Its error says what was tried, and how to go without an engine.
 }
 
-std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs, const std::string& resumed, const std::string& gone) {
+std::vector<store::RunRecord> reap_stale_runs(Context& context, store::RunStore& runs,
+                                              const std::string& resumed, const std::string& gone) {
   auto dead = runs.mark_dead_runs(gone);
   // Orchestrator, its cluster's context and namespace, and whose Jobs there.
   std::set<std::tuple<std::string, std::string, std::string, std::string>> places;
@@ -171,16 +195,18 @@ std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& 
   }
   for (const auto& [name, cluster, name_space, owner] : places) {
     try {
-      const auto place = make_orchestrator(context, name, {.state = runs.folder(), .context = cluster, .name_space = name_space, .owner = owner});
+      const auto place = make_orchestrator(
+          context, name,
+          {.state = runs.folder(), .context = cluster, .name_space = name_space, .owner = owner});
       const bool can_join = place->capabilities().outlives_driver;
       context.await(place->remove_orphans([&](const std::string& id) {
         if (id == resumed) return can_join;
         const auto run = runs.find_run(id);
         return run && run->status == RunStatus::running;
       }));
-    } catch (const EnvironmentError& error) {
-      context.note(std::string("note: cannot remove what an interrupted run has left: ") + error.what() +
-                   "; `pipe clean --containers` does it later");
+    } catch (const core::EnvironmentError& error) {
+      context.note(std::string("note: cannot remove what an interrupted run has left: ") +
+                   error.what() + "; `pipe clean --containers` does it later");
     }
   }
   return dead;

@@ -9,8 +9,8 @@
 
 #include "cli/context.hpp"
 #include "cli/detached.hpp"
+#include "engine/remote_cache.hpp"
 #include "engine/run.hpp"
-#include "engine/shared_results.hpp"
 #include "orchestrators/factory.hpp"
 #include "s3/artifacts.hpp"
 #include "spec/pipeline_file.hpp"
@@ -22,10 +22,11 @@ class Session {
   bool is_task_ = false;
 
  public:
-  /// Opens the state of the pipeline file that the options name. The file itself is read when it is asked for; at once if there is no state yet, so that a
-  /// wrong file leaves none behind.
+  /// Opens the state of the pipeline file that the options name. The file itself is read when it is
+  /// asked for; at once if there is no state yet, so that a wrong file leaves none behind.
   /// @param run_id of a run that goes on; empty: of one that begins
-  /// @param detached of a run that is or was to be driven elsewhere: its images are filled in, or taken from there; outlives this object
+  /// @param detached of a run that is or was to be driven elsewhere: its images are filled in, or
+  /// taken from there; outlives this object
   explicit Session(Context& context, std::string run_id = {}, Detached* detached = nullptr);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -34,9 +35,10 @@ class Session {
   const std::filesystem::path file;
   const std::string run_id;
   store::RunStore& runs;
-  const std::unique_ptr<s3::Artifacts> bucket;                  ///< That a profile names, for artifacts; null: none does.
-  const std::unique_ptr<engine::SharedResults> shared_results;  ///< Through it; likewise.
-  const std::unique_ptr<Orchestrator> orchestrator;
+  const std::unique_ptr<s3::Artifacts>
+      bucket;  ///< That a profile names, for artifacts; null: none does.
+  const std::unique_ptr<engine::RemoteCache> remote_cache;  ///< Through it; likewise.
+  const std::unique_ptr<orchestrators::Orchestrator> orchestrator;
 
   const PipelineSpec& pipeline();
   /// Whether its file is an ECS task definition.
@@ -52,7 +54,8 @@ class Session {
 
   /// What the spec and the choice of the code files were made from.
   std::vector<std::filesystem::path> sources();
-  /// The steps that `--step` asks for, what they need included; all without it. Throws InputError for an unknown one.
+  /// The steps that `--step` asks for, what they need included; all without it. Throws InputError
+  /// for an unknown one.
   std::vector<const StepSpec*> selected_steps();
 
  private:
@@ -65,14 +68,19 @@ class Session {
 };
 
 /// The orchestrator of this name, on the context's loop.
-std::unique_ptr<Orchestrator> make_orchestrator(Context& context, const std::string& name, OrchestratorOptions options);
+std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
+    Context& context, const std::string& name, orchestrators::OrchestratorOptions options);
 
-/// Throws EnvironmentError if a step needs an engine and none answers. Costs a connection to a socket.
+/// Throws EnvironmentError if a step needs an engine and none answers. Costs a connection to a
+/// socket.
 void require_engine(Session& session);
 
-/// Runs whose driver has died become interrupted, and what they have left outside is removed. Returns them.
+/// Runs whose driver has died become interrupted, and what they have left outside is removed.
+/// Returns them.
 /// @param resumed the run that is to go on: what can be joined of it stays
 /// @param gone a run that is driven elsewhere, and whose driver is known to be dead
-std::vector<store::RunRecord> bury_dead_runs(Context& context, store::RunStore& runs, const std::string& resumed = {}, const std::string& gone = {});
+std::vector<store::RunRecord> reap_stale_runs(Context& context, store::RunStore& runs,
+                                              const std::string& resumed = {},
+                                              const std::string& gone = {});
 
 }  // namespace pipeline::cli

@@ -8,10 +8,12 @@
 
 namespace pipeline::cli {
 
-StopOnSignals::StopOnSignals(asio::io_context& loop, CancelSource& cancel, std::function<void(std::string_view)> say)
+StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
+                             std::function<void(std::string_view)> say)
     : signals_(loop, SIGINT, SIGTERM), cancel_(cancel), say_(std::move(say)) {
   struct sigaction hang_up {};
-  if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) signals_.add(SIGHUP);  // nohup has set it to be ignored
+  if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
+    signals_.add(SIGHUP);  // nohup has set it to be ignored
   wait();
 }
 
@@ -19,17 +21,17 @@ void StopOnSignals::wait() {
   signals_.async_wait([this](boost::system::error_code error, int) {
     if (error) return;
     switch (cancel_.level()) {
-      case StopLevel::none:
+      case core::StopLevel::none:
         say_("stopping gracefully; press Ctrl-C again to stop at once");
-        cancel_.stop(StopLevel::graceful);
+        cancel_.stop(core::StopLevel::graceful);
         break;
-      case StopLevel::graceful:
+      case core::StopLevel::graceful:
         say_("stopping at once");
-        cancel_.stop(StopLevel::immediate);
+        cancel_.stop(core::StopLevel::immediate);
         break;
-      case StopLevel::immediate:
+      case core::StopLevel::immediate:
         say_("gave up; `pipe clean --containers` removes what may be left");
-        ::_exit(static_cast<int>(ExitCode::interrupted));
+        ::_exit(static_cast<int>(core::ExitCode::interrupted));
     }
     wait();
   });

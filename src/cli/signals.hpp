@@ -5,21 +5,23 @@
 #include <functional>
 #include <string_view>
 
+#include "async/task.hpp"
 #include "core/cancel.hpp"
-#include "net/asio.hpp"
 
 namespace pipeline::cli {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the second at once; a third ends the process as it is.
+/// While it lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the second at
+/// once; a third ends the process as it is.
 class StopOnSignals {
  public:
   /// @param say shows a line to the user
-  StopOnSignals(asio::io_context& loop, CancelSource& cancel, std::function<void(std::string_view)> say);
+  StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
+                std::function<void(std::string_view)> say);
 
  private:
   void wait();
   asio::signal_set signals_;
-  CancelSource& cancel_;
+  core::CancelSource& cancel_;
   std::function<void(std::string_view)> say_;
 };
 

@@ -8,7 +8,8 @@
 
 namespace pipeline::cli {
 
-/// Copies what the pipeline was read from, the profile, and the steps' code into a new folder, as they lie to one another.
+/// Copies what the pipeline was read from, the profile, and the steps' code into a new folder, as
+/// they lie to one another.
 /// @return the pipeline's file in there
 std::filesystem::path keep_files(Session& session, const std::filesystem::path& folder);
 

@@ -17,7 +17,9 @@ struct Trouble {
 };
 
 /// Not what the step itself printed: what a build did, or a machine lacks.
-bool is_of_environment(const Failure& failure) { return failure.kind == FailureKind::build || failure.kind == FailureKind::environment; }
+bool is_of_environment(const Failure& failure) {
+  return failure.kind == FailureKind::build || failure.kind == FailureKind::environment;
+}
 
 std::vector<Trouble> troubles_of(const RunModel& model) {
   constexpr std::size_t most_of_group = 3;
@@ -26,8 +28,10 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
   for (const auto& step : model.steps) {
     if (step.status != StepStatus::failed || !step.failure) continue;
     if (is_of_environment(*step.failure)) {
-      const auto same = std::ranges::find_if(
-          troubles, [&](const Trouble& t) { return t.failure->message == step.failure->message && t.failure->details == step.failure->details; });
+      const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) {
+        return t.failure->message == step.failure->message &&
+               t.failure->details == step.failure->details;
+      });
       if (same != troubles.end()) {
         same->steps.push_back(step.name);
         continue;
@@ -45,26 +49,34 @@ std::string render(const Trouble& trouble, const std::string& logs, const Paint&
   constexpr std::size_t last_lines = 15;
   const auto& [kind, message, hints, details] = *trouble.failure;
   std::string names;
-  for (std::size_t i = 0; i < std::min(trouble.steps.size(), many_instances); ++i) names += (i ? ", " : "") + trouble.steps[i];
-  if (trouble.steps.size() > many_instances) names += " and " + counted(trouble.steps.size() - many_instances, "more step");
+  for (std::size_t i = 0; i < std::min(trouble.steps.size(), many_instances); ++i)
+    names += (i ? ", " : "") + trouble.steps[i];
+  if (trouble.steps.size() > many_instances)
+    names += " and " + counted(trouble.steps.size() - many_instances, "more step");
   std::string text = paint(Colour::red, names + " failed: ") + for_terminal(message, false) + "\n";
   const bool is_log = !is_of_environment(*trouble.failure);
-  for (std::size_t i = is_log && details.size() > last_lines ? details.size() - last_lines : 0; i < details.size(); ++i)
+  for (std::size_t i = is_log && details.size() > last_lines ? details.size() - last_lines : 0;
+       i < details.size(); ++i)
     text += "  " + paint(Colour::dim, "| ") + for_terminal(details[i], paint.on) + "\n";
-  for (const auto& hint : hints) text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
+  for (const auto& hint : hints)
+    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
   if (is_log && !details.empty()) text += "  all that it printed: " + logs + " " + names + "\n";
   return text;
 }
 
 /// `train[*]  failed  4.2s    97/100, 3 failed`
 void add_group(const GroupView& group, Table& table) {
-  StepStatus status = group.count(StepStatus::cached) == group.total ? StepStatus::cached : StepStatus::succeeded;
+  StepStatus status =
+      group.count(StepStatus::cached) == group.total ? StepStatus::cached : StepStatus::succeeded;
   for (const auto worse : {StepStatus::skipped, StepStatus::cancelled, StepStatus::failed})
     if (group.count(worse)) status = worse;
   const bool ran = group.began != SteadyTime{};
   table.add({group.name + "[*]",
-             {std::string(status == StepStatus::cached ? "reused" : to_string(status)), colour_of(status)},
-             ran ? format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(group.ended - group.began)) : "",
+             {std::string(status == StepStatus::cached ? "reused" : to_string(status)),
+              colour_of(status)},
+             ran ? core::format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(
+                       group.ended - group.began))
+                 : "",
              "",
              group.text()});
 }
@@ -93,10 +105,12 @@ std::string steps_table(const RunModel& model, const Paint& paint) {
     const bool ran = step.attempts > 0;
     std::string remark;
     if (!step.reused_from.empty()) remark = "reused from " + origin_of(step.reused_from);
-    if (step.status != StepStatus::failed && step.failure) remark = clip(step.failure->message, 100);
+    if (step.status != StepStatus::failed && step.failure)
+      remark = clip(step.failure->message, 100);
     table.add({step.name,
-               {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)), colour_of(step.status)},
-               ran ? format_duration(step.took) : "",
+               {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)),
+                colour_of(step.status)},
+               ran ? core::format_duration(step.took) : "",
                ran ? std::to_string(step.attempts) : "",
                remark});
   }
@@ -127,11 +141,11 @@ Colour colour_of(RunStatus status) {
   }
 }
 
-ExitCode exit_code_of(const engine::RunSummary& outcome) {
-  if (outcome.status == RunStatus::interrupted) return ExitCode::interrupted;
-  if (outcome.status == RunStatus::succeeded) return ExitCode::ok;
-  if (outcome.build_failed) return ExitCode::build_failed;
-  return outcome.environment_failed ? ExitCode::environment : ExitCode::step_failed;
+core::ExitCode exit_code_of(const engine::RunSummary& outcome) {
+  if (outcome.status == RunStatus::interrupted) return core::ExitCode::interrupted;
+  if (outcome.status == RunStatus::succeeded) return core::ExitCode::ok;
+  if (outcome.build_failed) return core::ExitCode::build_failed;
+  return outcome.environment_failed ? core::ExitCode::environment : core::ExitCode::step_failed;
 }
 
 std::string render_summary(const Summary& summary, const Paint& paint) {
@@ -139,7 +153,8 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   std::string text = steps_table(model, paint);
   if (!text.empty()) text.insert(0, "\n");
   const auto troubles = troubles_of(model);
-  for (std::size_t i = 0; i < std::min(troubles.size(), many_steps); ++i) text += "\n" + render(troubles[i], program + " logs " + outcome.run, paint);
+  for (std::size_t i = 0; i < std::min(troubles.size(), many_steps); ++i)
+    text += "\n" + render(troubles[i], program + " logs " + outcome.run, paint);
 
   std::string counts;
   const auto add = [&](std::size_t count, const char* what) {
@@ -150,14 +165,16 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   add(outcome.failed, "failed");
   add(outcome.skipped, "skipped");
   add(outcome.cancelled, "cancelled");
-  text += "\n" + paint(Colour::bold, model.pipeline) + " " + paint(colour_of(outcome.status), to_string(outcome.status));
-  if (model.finished) text += " in " + format_duration(model.finished->took);
+  text += "\n" + paint(Colour::bold, model.pipeline) + " " +
+          paint(colour_of(outcome.status), to_string(outcome.status));
+  if (model.finished) text += " in " + core::format_duration(model.finished->took);
   text += ": " + counts + "  (run " + outcome.run + ")\n";
 
   if (!results.empty()) {
     Table table;
     table.add({"RESULT", "SIZE", "PATH"});
-    for (const auto& result : results) table.add({result.name, format_bytes(result.bytes), result.path});
+    for (const auto& result : results)
+      table.add({result.name, core::format_bytes(result.bytes), result.path});
     text += table.render(paint);
   }
   if (!copy_command.empty()) text += "Copy one out: " + copy_command + "\n";

@@ -23,14 +23,17 @@ struct Summary {
   const RunModel& model;
   engine::RunSummary outcome;
   std::vector<Result> results;
-  std::string copy_command;      ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty: there is nothing to copy.
-  std::string program = "pipe";  ///< As the user calls it: another where a C++ program is the pipeline.
+  std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty: there is
+                             ///< nothing to copy.
+  std::string program =
+      "pipe";  ///< As the user calls it: another where a C++ program is the pipeline.
 };
 
-/// Per step status, time, attempts and the run it was reused from; failures with details and hints, once each; the end; where the results are.
+/// Per step status, time, attempts and the run it was reused from; failures with details and hints,
+/// once each; the end; where the results are.
 std::string render_summary(const Summary& summary, const Paint& paint);
 
-ExitCode exit_code_of(const engine::RunSummary& outcome);
+core::ExitCode exit_code_of(const engine::RunSummary& outcome);
 
 Colour colour_of(StepStatus status);
 Colour colour_of(RunStatus status);

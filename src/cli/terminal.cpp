@@ -27,7 +27,8 @@ Terminal Terminal::of(int descriptor) {
 
 TerminalSize terminal_size(int descriptor) {
   winsize size{};
-  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {};
   return {size.ws_col, size.ws_row};
 }
 

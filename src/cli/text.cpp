@@ -21,7 +21,10 @@ CodePoint decode(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
   if (first < 0x80) return {first, 1, true};
-  const std::size_t length = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc2 && first < 0xe0 ? 2 : 1;
+  const std::size_t length = first >= 0xf0 && first < 0xf5   ? 4
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                                                             : 1;
   if (length == 1 || text.size() < length) return {};
   char32_t value = first & (0xffu >> (length + 1));
   for (std::size_t i = 1; i < length; ++i) {
@@ -29,11 +32,13 @@ CodePoint decode(std::string_view text) {
     value = value << 6 | (byte(i) & 0x3fu);
   }
   constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < smallest[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {};
+  if (value < smallest[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+    return {};
   return {value, length, true};
 }
 
-/// Length of the escape sequence that `text` begins with (ECMA-48: CSI, strings such as OSC, and the short ones), and whether it sets a colour.
+/// Length of the escape sequence that `text` begins with (ECMA-48: CSI, strings such as OSC, and
+/// the short ones), and whether it sets a colour.
 std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
   if (text.size() < 2) return {text.size(), false};
   const char kind = text[1];
@@ -41,8 +46,9 @@ std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
   if (kind == '[') {
     while (at < text.size() && text[at] >= 0x20 && text[at] < 0x40) ++at;
     if (at == text.size()) return {at, false};
-    const bool plain = std::all_of(text.begin() + 2, text.begin() + static_cast<std::ptrdiff_t>(at),
-                                   [](char c) { return (c >= '0' && c <= '9') || c == ';' || c == ':'; });
+    const bool plain =
+        std::all_of(text.begin() + 2, text.begin() + static_cast<std::ptrdiff_t>(at),
+                    [](char c) { return (c >= '0' && c <= '9') || c == ';' || c == ':'; });
     return {at + 1, text[at] == 'm' && plain};
   }
   if (kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_') {
@@ -56,10 +62,11 @@ std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
   return {at, false};
 }
 
-/// Characters that show nothing but change how their neighbours are read: direction overrides and isolates, line and paragraph separators.
+/// Characters that show nothing but change how their neighbours are read: direction overrides and
+/// isolates, line and paragraph separators.
 bool is_deceptive(char32_t c) {
-  return (c >= 0x80 && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 ||
-         c == 0x2029 || c == 0xfeff;
+  return (c >= 0x80 && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+         c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029 || c == 0xfeff;
 }
 
 unsigned columns(char32_t c) {
@@ -73,7 +80,8 @@ unsigned columns(char32_t c) {
 
 std::string for_terminal(std::string_view line, bool keep_colours) {
   while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
-  if (const auto overwritten = line.rfind('\r'); overwritten != line.npos) line.remove_prefix(overwritten + 1);
+  if (const auto overwritten = line.rfind('\r'); overwritten != line.npos)
+    line.remove_prefix(overwritten + 1);
   std::string safe;
   safe.reserve(line.size());
   bool coloured = false;
@@ -91,7 +99,8 @@ std::string for_terminal(std::string_view line, bool keep_colours) {
       safe.append(8 - display_width(safe) % 8, ' ');
     } else if (const auto point = decode(line); !point.valid) {
       safe += replacement;
-    } else if (taken = point.bytes; point.value >= 0x20 && point.value != 0x7f && !is_deceptive(point.value)) {
+    } else if (taken = point.bytes;
+               point.value >= 0x20 && point.value != 0x7f && !is_deceptive(point.value)) {
       safe += line.substr(0, taken);
     }
     line.remove_prefix(taken);
@@ -147,7 +156,9 @@ std::string shorten_digests(std::string_view text) {
   return result;
 }
 
-std::string counted(std::size_t count, std::string_view noun) { return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s"); }
+std::string counted(std::size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -188,12 +199,14 @@ std::string Table::render(const Paint& paint) const {
   std::vector<unsigned> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i].text));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(row[i].text));
   }
   std::string text;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     std::string line;
-    unsigned missing = 0;  // Spaces owed before the next cell that is not empty, so that no line ends in spaces.
+    unsigned missing =
+        0;  // Spaces owed before the next cell that is not empty, so that no line ends in spaces.
     for (std::size_t i = 0; i < rows_[r].size(); ++i) {
       const auto& cell = rows_[r][i];
       if (!cell.text.empty()) {

@@ -1,5 +1,6 @@
 /// @file
-/// Text for people: made safe for a terminal, measured and clipped in columns, coloured, laid out as a table.
+/// Text for people: made safe for a terminal, measured and clipped in columns, coloured, laid out
+/// as a table.
 #pragma once
 
 #include <chrono>
@@ -12,8 +13,9 @@
 
 namespace pipeline::cli {
 
-/// One line that a program printed, safe to show: what moves the cursor, sets titles or hides text is removed, what a carriage return had overwritten
-/// too, bytes that are no UTF-8 become U+FFFD, tabs become spaces. Colours stay where `keep_colours` says so, and end with the line.
+/// One line that a program printed, safe to show: what moves the cursor, sets titles or hides text
+/// is removed, what a carriage return had overwritten too, bytes that are no UTF-8 become U+FFFD,
+/// tabs become spaces. Colours stay where `keep_colours` says so, and end with the line.
 std::string for_terminal(std::string_view line, bool keep_colours);
 
 /// Columns that the text takes; colour sequences take none.

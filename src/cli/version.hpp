@@ -7,7 +7,8 @@
 
 namespace pipeline::cli {
 
-/// True if the first three numbers of `version` are smaller; a version that cannot be read is not older.
+/// True if the first three numbers of `version` are smaller; a version that cannot be read is not
+/// older.
 bool is_older(std::string_view version, std::array<unsigned, 3> than);
 
 }  // namespace pipeline::cli

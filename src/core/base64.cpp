@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace pipeline {
+namespace pipeline::core {
 
 std::optional<std::string> decode_base64(std::string_view text) {
   while (!text.empty() && text.back() == '=') text.remove_suffix(1);
@@ -36,16 +36,19 @@ std::optional<std::string> decode_base64(std::string_view text) {
 }
 
 std::string encode_base64(std::string_view bytes) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     const auto piece = bytes.substr(i, 3);
     std::uint32_t bits = 0;
-    for (std::size_t k = 0; k < 3; ++k) bits = bits << 8 | (k < piece.size() ? static_cast<unsigned char>(piece[k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k) text += k <= piece.size() ? digits[bits >> (18 - 6 * k) & 63] : '=';
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (k < piece.size() ? static_cast<unsigned char>(piece[k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += k <= piece.size() ? digits[bits >> (18 - 6 * k) & 63] : '=';
   }
   return text;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

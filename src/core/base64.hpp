@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace pipeline {
+namespace pipeline::core {
 
 /// The bytes; padding may be missing, `-` and `_` stand for `+` and `/`. Nothing for other text.
 std::optional<std::string> decode_base64(std::string_view text);
@@ -14,4 +14,4 @@ std::optional<std::string> decode_base64(std::string_view text);
 /// With padding.
 std::string encode_base64(std::string_view bytes);
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -1,6 +1,6 @@
 #include "core/cancel.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 void CancelSource::stop(StopLevel level) {
   if (level <= level_) return;
@@ -18,10 +18,11 @@ void CancelSource::stop(StopLevel level) {
   }
 }
 
-CancelSource::Listener::Listener(CancelSource& source, std::function<void(StopLevel)> callback) : source_(source), id_(source.next_id_++) {
+CancelSource::Listener::Listener(CancelSource& source, std::function<void(StopLevel)> callback)
+    : source_(source), id_(source.next_id_++) {
   const auto level = source.level();
   source.entries_.emplace(id_, Entry{callback, level});
   if (level != StopLevel::none) callback(level);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

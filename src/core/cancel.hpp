@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-namespace pipeline {
+namespace pipeline::core {
 
 enum class StopLevel { none, graceful, immediate };
 
@@ -18,8 +18,8 @@ class CancelSource {
   CancelSource& operator=(const CancelSource&) = delete;
 
   StopLevel level() const { return level_; }
-  /// Raises the level and tells all who listen, in the order in which they came; never lowers it. A callback may add listeners, remove itself or
-  /// others, and call stop(); it must not throw.
+  /// Raises the level and tells all who listen, in the order in which they came; never lowers it. A
+  /// callback may add listeners, remove itself or others, and call stop(); it must not throw.
   void stop(StopLevel level);
 
   /// Listens until destroyed. Called at once if the level is above none already.
@@ -45,4 +45,4 @@ class CancelSource {
   std::map<std::uint64_t, Entry> entries_;
 };
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -6,33 +6,41 @@
 
 #include "core/utf8.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 namespace {
 
-constexpr unsigned kTabWidth = 4;
+constexpr unsigned tab_width = 4;
 /// What is shown of a source line; a longer one is cut around the span.
-constexpr std::size_t kShownColumns = 120, kColumnsBefore = 40;
+constexpr std::size_t shown_columns = 120, columns_before = 40;
 
-/// Characters that a terminal obeys instead of showing, or that show text in another order than it has ("Trojan Source", CVE-2021-42574).
+/// Characters that a terminal obeys instead of showing, or that show text in another order than it
+/// has ("Trojan Source", CVE-2021-42574).
 bool is_hidden(char32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
-         c == 0xfeff;
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
-/// Columns that a terminal gives to a character: two for East Asian wide ones and most emoji, none for combining marks.
+/// Columns that a terminal gives to a character: two for East Asian wide ones and most emoji, none
+/// for combining marks.
 unsigned width(char32_t c) {
   struct Range {
     char32_t first, last;
   };
-  static constexpr Range none[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},   {0x64b, 0x65f},  {0x1ab0, 0x1aff},
-                                   {0x1dc0, 0x1dff}, {0x200b, 0x200d}, {0x20d0, 0x20f0}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
-  static constexpr Range wide[] = {
-      {0x1100, 0x115f}, {0x231a, 0x231b}, {0x23e9, 0x23ec},   {0x2614, 0x2615},   {0x26a1, 0x26a1},   {0x2705, 0x2705},   {0x2728, 0x2728},
-      {0x274c, 0x274c}, {0x2e80, 0x303e}, {0x3041, 0xa4cf},   {0xa960, 0xa97f},   {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
-      {0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x1fa70, 0x1faff}, {0x20000, 0x3fffd}};
+  static constexpr Range none[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},
+                                   {0x610, 0x61a},   {0x64b, 0x65f},   {0x1ab0, 0x1aff},
+                                   {0x1dc0, 0x1dff}, {0x200b, 0x200d}, {0x20d0, 0x20f0},
+                                   {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
+  static constexpr Range wide[] = {{0x1100, 0x115f},   {0x231a, 0x231b},   {0x23e9, 0x23ec},
+                                   {0x2614, 0x2615},   {0x26a1, 0x26a1},   {0x2705, 0x2705},
+                                   {0x2728, 0x2728},   {0x274c, 0x274c},   {0x2e80, 0x303e},
+                                   {0x3041, 0xa4cf},   {0xa960, 0xa97f},   {0xac00, 0xd7a3},
+                                   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+                                   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff},
+                                   {0x1f900, 0x1f9ff}, {0x1fa70, 0x1faff}, {0x20000, 0x3fffd}};
   const auto among = [c](const auto& ranges) {
-    return std::any_of(std::begin(ranges), std::end(ranges), [c](Range r) { return c >= r.first && c <= r.last; });
+    return std::any_of(std::begin(ranges), std::end(ranges),
+                       [c](Range r) { return c >= r.first && c <= r.last; });
   };
   return among(none) ? 0 : among(wide) ? 2 : 1;
 }
@@ -42,7 +50,8 @@ std::string escape(CodePoint c) {
   if (c.valid && c.value == '\t') return "\\t";
   if (c.valid && c.value == '\r') return "\\r";
   char text[16];
-  std::snprintf(text, sizeof text, c.valid && c.value >= 0x80 ? "\\u%04x" : "\\x%02x", static_cast<unsigned>(c.value));
+  std::snprintf(text, sizeof text, c.valid && c.value >= 0x80 ? "\\u%04x" : "\\x%02x",
+                static_cast<unsigned>(c.value));
   return text;
 }
 
@@ -61,7 +70,7 @@ std::vector<Cell> lay_out(std::string_view line) {
     const auto c = decode_utf8(line.substr(byte));
     Cell cell{std::string(line.substr(byte, c.length)), column, 1, byte};
     if (c.valid && c.value == '\t') {
-      cell.width = kTabWidth - column % kTabWidth;
+      cell.width = tab_width - column % tab_width;
       cell.text.assign(cell.width, ' ');
     } else if (!c.valid || is_hidden(c.value)) {
       cell.text = escape(c);
@@ -91,24 +100,28 @@ std::string_view line_of(std::string_view source, unsigned number) {
 /// The line and, under the span, a caret with tildes.
 std::string excerpt(std::string_view line, const Span& span) {
   // What lies far behind is never shown, so a line of megabytes costs no more than a short one.
-  const std::size_t begin_byte = std::min<std::size_t>(span.column > 0 ? span.column - 1 : 0, line.size());
+  const std::size_t begin_byte =
+      std::min<std::size_t>(span.column > 0 ? span.column - 1 : 0, line.size());
   const std::size_t end_byte = std::min(begin_byte + std::max(span.length, 1U), line.size());
-  const auto cells = lay_out(line.substr(0, std::min(line.size(), begin_byte + 8 * kShownColumns)));
+  const auto cells = lay_out(line.substr(0, std::min(line.size(), begin_byte + 8 * shown_columns)));
   const auto column_of = [&](std::size_t byte) {
-    const auto cell = std::find_if(cells.begin(), cells.end(), [&](const Cell& c) { return c.byte >= byte; });
+    const auto cell =
+        std::find_if(cells.begin(), cells.end(), [&](const Cell& c) { return c.byte >= byte; });
     if (cell != cells.end()) return cell->column;
     return cells.empty() ? 0 : cells.back().column + cells.back().width;
   };
   const auto begin = column_of(begin_byte), end = std::max(column_of(end_byte), begin + 1);
   const auto total = cells.empty() ? 0 : cells.back().column + cells.back().width;
-  const auto first = begin > kShownColumns - kColumnsBefore && total > kShownColumns ? begin - kColumnsBefore : 0;
+  const auto first =
+      begin > shown_columns - columns_before && total > shown_columns ? begin - columns_before : 0;
   std::string text = first > 0 ? "    ..." : "    ";
   const auto indent = text.size();
   std::size_t shown_from = first, shown_to = first;
-  bool started = false, cut = !cells.empty() && cells.back().byte + 8 < line.size() && line.size() > begin_byte + 8 * kShownColumns;
+  bool started = false, cut = !cells.empty() && cells.back().byte + 8 < line.size() &&
+                              line.size() > begin_byte + 8 * shown_columns;
   for (const auto& cell : cells) {
     if (cell.column < first) continue;
-    if (cell.column + cell.width > first + kShownColumns) {
+    if (cell.column + cell.width > first + shown_columns) {
       cut = true;
       break;
     }
@@ -135,8 +148,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
   for (std::size_t i = 1; i <= a.size(); ++i) {
     current[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      current[j] = std::min({last[j] + 1, current[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) current[j] = std::min(current[j], before_last[j - 2] + 1);
+      current[j] =
+          std::min({last[j] + 1, current[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        current[j] = std::min(current[j], before_last[j - 2] + 1);
     }
     before_last = last;
     last = current;
@@ -154,7 +169,8 @@ std::string folded(std::string_view word) {
   return result;
 }
 
-std::string render_all(const std::vector<Diagnostic>& diagnostics, std::string_view file, std::string_view source) {
+std::string render_all(const std::vector<Diagnostic>& diagnostics, std::string_view file,
+                       std::string_view source) {
   std::string text;
   for (const auto& diagnostic : diagnostics) {
     if (!text.empty()) text += '\n';
@@ -188,8 +204,10 @@ std::string render(const Diagnostic& diagnostic, std::string_view file, std::str
     if (diagnostic.span.column > 0) text += std::to_string(diagnostic.span.column) + ':';
   }
   if (!text.empty()) text += ' ';
-  text += (diagnostic.severity == Severity::error ? "error: " : "warning: ") + printable(diagnostic.message);
-  if (diagnostic.span.line > 0 && !source.empty()) text += '\n' + excerpt(line_of(source, diagnostic.span.line), diagnostic.span);
+  text += (diagnostic.severity == Severity::error ? "error: " : "warning: ") +
+          printable(diagnostic.message);
+  if (diagnostic.span.line > 0 && !source.empty())
+    text += '\n' + excerpt(line_of(source, diagnostic.span.line), diagnostic.span);
   for (const auto& note : diagnostic.notes) text += "\n  note: " + printable(note);
   if (!diagnostic.suggestion.empty()) text += "\n  " + printable(diagnostic.suggestion);
   return text;
@@ -202,16 +220,21 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   const std::string* best = nullptr;
   std::size_t best_distance = word.size() / 3 + 1;
   for (const auto& candidate : candidates) {
-    if (candidate.size() > wanted.size() + best_distance || wanted.size() > candidate.size() + best_distance) continue;
+    if (candidate.size() > wanted.size() + best_distance ||
+        wanted.size() > candidate.size() + best_distance)
+      continue;
     if (const auto d = distance(wanted, folded(candidate)); d < best_distance) {
       best = &candidate;
       best_distance = d;
     }
   }
   if (!best && word.size() >= 3) {
-    const auto begins = [&](const std::string& candidate) { return folded(candidate).starts_with(wanted); };
+    const auto begins = [&](const std::string& candidate) {
+      return folded(candidate).starts_with(wanted);
+    };
     const auto found = std::find_if(candidates.begin(), candidates.end(), begins);
-    if (found != candidates.end() && std::none_of(found + 1, candidates.end(), begins)) best = &*found;
+    if (found != candidates.end() && std::none_of(found + 1, candidates.end(), begins))
+      best = &*found;
   }
   return best ? std::optional(*best) : std::nullopt;
 }
@@ -222,9 +245,13 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 }
 
 InputError::InputError(std::vector<Diagnostic> diagnostics, std::string file, std::string source)
-    : diagnostics_(std::move(diagnostics)), file_(std::move(file)), source_(std::move(source)), rendered_(render_all(diagnostics_, file_, source_)) {}
+    : diagnostics_(std::move(diagnostics)),
+      file_(std::move(file)),
+      source_(std::move(source)),
+      rendered_(render_all(diagnostics_, file_, source_)) {}
 
 InputError::InputError(std::string message, std::string suggestion)
-    : InputError({Diagnostic{"input", std::move(message), {}, {}, std::move(suggestion)}}, {}, {}) {}
+    : InputError({Diagnostic{"input", std::move(message), {}, {}, std::move(suggestion)}}, {}, {}) {
+}
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -1,5 +1,6 @@
 /// @file
-/// What a user wrote wrong: where, what was expected, and the likely fix. As many at once as there are.
+/// What a user wrote wrong: where, what was expected, and the likely fix. As many at once as there
+/// are.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,10 @@
 #include <string_view>
 #include <vector>
 
-namespace pipeline {
+namespace pipeline::core {
 
-/// A stretch of a source text. Lines and columns count from 1, columns in bytes; line 0 means "the text as a whole".
+/// A stretch of a source text. Lines and columns count from 1, columns in bytes; line 0 means "the
+/// text as a whole".
 struct Span {
   unsigned line = 0;
   unsigned column = 0;
@@ -22,23 +24,28 @@ struct Span {
 enum class Severity { error, warning };
 
 struct Diagnostic {
-  std::string code;  ///< Stable name of the error class, as `unknown-key`; docs/errors.md has one entry for each.
+  std::string code;  ///< Stable name of the error class, as `unknown-key`; docs/errors.md has one
+                     ///< entry for each.
   std::string message;
   Span span;
   std::vector<std::string> notes;  ///< What is allowed, where the other definition is, ...
-  std::string suggestion;          ///< The likely fix, as in `did you mean 'parent_image'?`; may be empty.
+  std::string suggestion;  ///< The likely fix, as in `did you mean 'parent_image'?`; may be empty.
   Severity severity = Severity::error;
 };
 
-/// The text as it may be shown: control characters, bytes that are no UTF-8 and marks that turn the direction of writing become `\n`, `\x1b`, `\u202e`.
+/// The text as it may be shown: control characters, bytes that are no UTF-8 and marks that turn the
+/// direction of writing become `\n`, `\x1b`, `\u202e`.
 std::string printable(std::string_view text);
 
-/// `FILE:LINE:COLUMN: error: MESSAGE`, the source line with a caret under the span, notes and suggestion, one per line, no end of line after the
-/// last. `source` is the whole text of `file`; all texts are made printable. Without a line: `FILE: error: MESSAGE`, without a file `error: MESSAGE`.
+/// `FILE:LINE:COLUMN: error: MESSAGE`, the source line with a caret under the span, notes and
+/// suggestion, one per line, no end of line after the last. `source` is the whole text of `file`;
+/// all texts are made printable. Without a line: `FILE: error: MESSAGE`, without a file `error:
+/// MESSAGE`.
 std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source);
 
-/// The candidate that `word` most likely stands for, if any: by Damerau-Levenshtein distance, at most a third of the word's length, where `-`, `_`
-/// and the letters' case do not count; else the only candidate that begins with `word`, if that has three letters or more.
+/// The candidate that `word` most likely stands for, if any: by Damerau-Levenshtein distance, at
+/// most a third of the word's length, where `-`, `_` and the letters' case do not count; else the
+/// only candidate that begins with `word`, if that has three letters or more.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
 /// `did you mean 'X'?`, or empty.
@@ -60,4 +67,4 @@ class InputError : public std::exception {
   std::string file_, source_, rendered_;
 };
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -13,15 +13,16 @@
 
 #include "core/error.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 namespace {
 
-constexpr std::size_t kReadSize = 1 << 20;
+constexpr std::size_t read_size = 1 << 20;
 
 EVP_MD_CTX* context(void* pointer) { return static_cast<EVP_MD_CTX*>(pointer); }
 
-/// Fetched once: OpenSSL 3 otherwise looks the algorithm up at every use. Its configuration file is not wanted, and reading it costs a millisecond.
+/// Fetched once: OpenSSL 3 otherwise looks the algorithm up at every use. Its configuration file is
+/// not wanted, and reading it costs a millisecond.
 const EVP_MD* sha256_algorithm() {
   static const EVP_MD* algorithm = [] {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
@@ -54,14 +55,16 @@ Digest Digest::from_hex(std::string_view hex) {
   if (hex.size() != 64) throw std::invalid_argument("a SHA-256 digest has 64 hexadecimal digits");
   for (std::size_t i = 0; i < digest.bytes.size(); ++i) {
     const int high = nibble(hex[2 * i]), low = nibble(hex[2 * i + 1]);
-    if (high < 0 || low < 0) throw std::invalid_argument("a SHA-256 digest has hexadecimal digits only");
+    if (high < 0 || low < 0)
+      throw std::invalid_argument("a SHA-256 digest has hexadecimal digits only");
     digest.bytes[i] = static_cast<std::uint8_t>(high << 4 | low);
   }
   return digest;
 }
 
 Hasher::Hasher() : context_(EVP_MD_CTX_new()) {
-  if (!context_ || EVP_DigestInit_ex2(context(context_), sha256_algorithm(), nullptr) != 1) throw std::bad_alloc();
+  if (!context_ || EVP_DigestInit_ex2(context(context_), sha256_algorithm(), nullptr) != 1)
+    throw std::bad_alloc();
 }
 
 Hasher::~Hasher() { EVP_MD_CTX_free(context(context_)); }
@@ -73,7 +76,8 @@ Hasher& Hasher::update(std::string_view data) {
 
 Hasher& Hasher::field(std::string_view data) {
   char length[8];
-  for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(static_cast<std::uint64_t>(data.size()) >> (8 * i));
+  for (int i = 0; i < 8; ++i)
+    length[i] = static_cast<char>(static_cast<std::uint64_t>(data.size()) >> (8 * i));
   return update({length, sizeof length}).update(data);
 }
 
@@ -100,13 +104,13 @@ Digest sha256_file(const std::filesystem::path& file) {
   std::unique_ptr<char[]> large;
   while (true) {
     char* buffer = large ? large.get() : small;
-    const ssize_t count = ::read(descriptor, buffer, large ? kReadSize : sizeof small);
+    const ssize_t count = ::read(descriptor, buffer, large ? read_size : sizeof small);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw system_error("cannot read " + file.string(), errno);
     if (count == 0) return hasher.finish();
     hasher.update({buffer, static_cast<std::size_t>(count)});
-    if (!large && count == sizeof small) large = std::make_unique_for_overwrite<char[]>(kReadSize);
+    if (!large && count == sizeof small) large = std::make_unique_for_overwrite<char[]>(read_size);
   }
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

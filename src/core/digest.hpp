@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace pipeline {
+namespace pipeline::core {
 
 struct Digest {
   std::array<std::uint8_t, 32> bytes{};
@@ -39,4 +39,4 @@ Digest sha256(std::string_view data);
 /// Of a file's content; throws EnvironmentError when it cannot be read.
 Digest sha256_file(const std::filesystem::path& file);
 
-}  // namespace pipeline
+}  // namespace pipeline::core

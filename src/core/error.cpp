@@ -3,19 +3,35 @@
 #include <cerrno>
 #include <system_error>
 
-namespace pipeline {
+namespace pipeline::core {
 
 EnvironmentError system_error(const std::string& what, int error_number) {
   std::vector<std::string> advice;
   switch (error_number) {
-    case ENOSPC: advice = {"free some space on that disk: `pipe clean` removes old runs, images and containers"}; break;
-    case EDQUOT: advice = {"your disk quota is used up: remove files of yours (`pipe clean` removes old runs), or ask for a larger quota"}; break;
+    case ENOSPC:
+      advice = {
+          "free some space on that disk: `pipe clean` removes old runs, images and containers"};
+      break;
+    case EDQUOT:
+      advice = {
+          "your disk quota is used up: remove files of yours (`pipe clean` removes old runs), or "
+          "ask for a larger quota"};
+      break;
     case EACCES:
-    case EPERM: advice = {"check the owner and the permissions of that path, or choose another folder with --state DIR or PIPE_HOME"}; break;
-    case EROFS: advice = {"that file system is mounted read-only: choose a folder on another one with --state DIR or PIPE_HOME"}; break;
+    case EPERM:
+      advice = {
+          "check the owner and the permissions of that path, or choose another folder with --state "
+          "DIR or PIPE_HOME"};
+      break;
+    case EROFS:
+      advice = {
+          "that file system is mounted read-only: choose a folder on another one with --state DIR "
+          "or PIPE_HOME"};
+      break;
     default: break;
   }
-  return EnvironmentError(what + ": " + std::generic_category().message(error_number), std::move(advice));
+  return EnvironmentError(what + ": " + std::generic_category().message(error_number),
+                          std::move(advice));
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace pipeline {
+namespace pipeline::core {
 
 enum class ExitCode : int {
   ok = 0,
@@ -22,7 +22,8 @@ class EnvironmentError : public std::runtime_error {
  public:
   /// @param message what was tried, on what, and what came back, in one line
   /// @param advice  what the user can do, a line each
-  explicit EnvironmentError(const std::string& message, std::vector<std::string> advice = {}) : runtime_error(message), advice_(std::move(advice)) {}
+  explicit EnvironmentError(const std::string& message, std::vector<std::string> advice = {})
+      : runtime_error(message), advice_(std::move(advice)) {}
   const std::vector<std::string>& advice() const { return advice_; }
 
  private:
@@ -33,7 +34,8 @@ class EnvironmentError : public std::runtime_error {
 class BuildError : public EnvironmentError {
  public:
   /// @param details the failing line of the Dockerfile and the last lines that it printed
-  BuildError(const std::string& message, std::vector<std::string> details, std::vector<std::string> advice)
+  BuildError(const std::string& message, std::vector<std::string> details,
+             std::vector<std::string> advice)
       : EnvironmentError(message, std::move(advice)), details_(std::move(details)) {}
   const std::vector<std::string>& details() const { return details_; }
 
@@ -41,7 +43,8 @@ class BuildError : public EnvironmentError {
   std::vector<std::string> details_;
 };
 
-/// The error for a failed system call: "WHAT: strerror(errno)"; ENOSPC, EACCES, EROFS and EDQUOT bring advice.
+/// The error for a failed system call: "WHAT: strerror(errno)"; ENOSPC, EACCES, EROFS and EDQUOT
+/// bring advice.
 [[nodiscard]] EnvironmentError system_error(const std::string& what, int error_number);
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline {
+namespace pipeline::core {
 
 namespace {
 
@@ -15,14 +15,22 @@ void add_failure(json& object, const std::optional<Failure>& failure) {
 }
 
 json convert(const event::RunStarted& e) {
-  json object = {{"event", "run_started"}, {"run", e.run}, {"pipeline", e.pipeline}, {"orchestrator", e.orchestrator}, {"steps", e.steps}};
+  json object = {{"event", "run_started"},
+                 {"run", e.run},
+                 {"pipeline", e.pipeline},
+                 {"orchestrator", e.orchestrator},
+                 {"steps", e.steps}};
   for (const auto& [name, count] : e.instances) object["instances"][name] = count;
   return object;
 }
 
-json convert(const event::BuildStarted& e) { return {{"event", "build_started"}, {"image", e.image}, {"steps", e.steps}, {"reason", e.reason}}; }
+json convert(const event::BuildStarted& e) {
+  return {{"event", "build_started"}, {"image", e.image}, {"steps", e.steps}, {"reason", e.reason}};
+}
 
-json convert(const event::BuildProgress& e) { return {{"event", "build_progress"}, {"image", e.image}, {"text", e.text}}; }
+json convert(const event::BuildProgress& e) {
+  return {{"event", "build_progress"}, {"image", e.image}, {"text", e.text}};
+}
 
 json convert(const event::BuildFinished& e) {
   json object = {{"event", "build_finished"}, {"image", e.image}, {"took_ms", e.took.count()}};
@@ -32,27 +40,41 @@ json convert(const event::BuildFinished& e) {
 }
 
 json convert(const event::StepStarted& e) {
-  json object = {{"event", "step_started"}, {"step", e.step}, {"attempt", e.attempt}, {"image", e.image}};
-  for (const auto& gpu : e.gpus) object["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+  json object = {
+      {"event", "step_started"}, {"step", e.step}, {"attempt", e.attempt}, {"image", e.image}};
+  for (const auto& gpu : e.gpus)
+    object["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
   return object;
 }
 
 json convert(const event::StepLog& e) {
-  json object = {{"event", "step_log"}, {"step", e.step}, {"attempt", e.attempt}, {"stream", e.stream == Stream::out ? "stdout" : "stderr"}};
+  json object = {{"event", "step_log"},
+                 {"step", e.step},
+                 {"attempt", e.attempt},
+                 {"stream", e.stream == Stream::out ? "stdout" : "stderr"}};
   if (const auto structured = parse_structured(e.line)) object["data"] = *structured;
   object["line"] = shown_line(e.line);
   return object;
 }
 
 json convert(const event::StepRetried& e) {
-  return {{"event", "step_retried"}, {"step", e.step}, {"attempt", e.attempt}, {"failure", to_json(e.failure)}, {"delay_ms", e.delay.count()}};
+  return {{"event", "step_retried"},
+          {"step", e.step},
+          {"attempt", e.attempt},
+          {"failure", to_json(e.failure)},
+          {"delay_ms", e.delay.count()}};
 }
 
-json convert(const event::StepWaits& e) { return {{"event", "step_waits"}, {"step", e.step}, {"reason", e.reason}}; }
+json convert(const event::StepWaits& e) {
+  return {{"event", "step_waits"}, {"step", e.step}, {"reason", e.reason}};
+}
 
 json convert(const event::StepFinished& e) {
-  json object = {
-      {"event", "step_finished"}, {"step", e.step}, {"status", to_string(e.status)}, {"attempts", e.attempts}, {"took_ms", e.took.count()}};
+  json object = {{"event", "step_finished"},
+                 {"step", e.step},
+                 {"status", to_string(e.status)},
+                 {"attempts", e.attempts},
+                 {"took_ms", e.took.count()}};
   add_failure(object, e.failure);
   if (!e.reused_from.empty()) object["reused_from"] = e.reused_from;
   return object;
@@ -65,7 +87,10 @@ json convert(const event::Notice& e) {
 }
 
 json convert(const event::RunFinished& e) {
-  return {{"event", "run_finished"}, {"run", e.run}, {"status", to_string(e.status)}, {"took_ms", e.took.count()}};
+  return {{"event", "run_finished"},
+          {"run", e.run},
+          {"status", to_string(e.status)},
+          {"took_ms", e.took.count()}};
 }
 
 }  // namespace
@@ -81,6 +106,8 @@ json to_json(const Event& event) {
   return std::visit([](const auto& e) { return convert(e); }, event);
 }
 
-std::string to_json_line(const Event& event) { return to_json(event).dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string to_json_line(const Event& event) {
+  return to_json(event).dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -6,10 +6,11 @@
 
 #include <pipeline/events.hpp>
 
-namespace pipeline {
+namespace pipeline::core {
 
-/// `{"event": "step_finished", "step": "train", "status": "succeeded", "attempts": 1, "took_ms": 1234}`. Fields that say nothing (no failure, no run
-/// that it was reused from) are left out; bytes that are no UTF-8 become U+FFFD when the object is dumped with error_handler_t::replace.
+/// `{"event": "step_finished", "step": "train", "status": "succeeded", "attempts": 1, "took_ms":
+/// 1234}`. Fields that say nothing (no failure, no run that it was reused from) are left out; bytes
+/// that are no UTF-8 become U+FFFD when the object is dumped with error_handler_t::replace.
 nlohmann::json to_json(const Event& event);
 
 /// `{"kind": "timed_out", "message": ..., "hints": [...], "details": [...]}`
@@ -18,4 +19,4 @@ nlohmann::json to_json(const Failure& failure);
 /// The event as one line of JSON, without its end; never throws for what is in the texts.
 std::string to_json_line(const Event& event);
 
-}  // namespace pipeline
+}  // namespace pipeline::core

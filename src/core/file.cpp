@@ -12,13 +12,14 @@
 
 #include "core/error.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-/// Removes one entry below the open folder `parent`; with descriptors, so that nobody can lead it elsewhere by swapping a folder for a link.
+/// Removes one entry below the open folder `parent`; with descriptors, so that nobody can lead it
+/// elsewhere by swapping a folder for a link.
 int remove_below(int parent, const char* name);
 
 int empty_folder(int folder) {
@@ -28,7 +29,8 @@ int empty_folder(int folder) {
   std::error_code error;
   // /proc/self/fd keeps to the folder that is open, whatever its path has become.
   fs::directory_iterator entries("/proc/self/fd/" + std::to_string(copy), error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) names.push_back(entries->path().filename().string());
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error))
+    names.push_back(entries->path().filename().string());
   ::close(copy);
   if (error) return error.value();
   for (const auto& name : names) {
@@ -42,10 +44,12 @@ int remove_below(int parent, const char* name) {
   if (errno != EISDIR && errno != EPERM && errno != EACCES) return errno;
   const int refused = errno;
   struct stat status {};
-  if (::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? 0 : errno;
+  if (::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT ? 0 : errno;
   if (!S_ISDIR(status.st_mode)) return refused;
   if (::unlinkat(parent, name, AT_REMOVEDIR) == 0) return 0;
-  if ((status.st_mode & S_IRWXU) != S_IRWXU) ::fchmodat(parent, name, (status.st_mode & 07777) | S_IRWXU, 0);
+  if ((status.st_mode & S_IRWXU) != S_IRWXU)
+    ::fchmodat(parent, name, (status.st_mode & 07777) | S_IRWXU, 0);
   const Descriptor folder(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!folder) return errno;
   if (const int failure = empty_folder(folder.get())) return failure;
@@ -70,7 +74,8 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 std::string read_file(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) throw system_error("cannot read " + path.string(), errno);
+  if (!file || ::fstat(file.get(), &status) != 0)
+    throw system_error("cannot read " + path.string(), errno);
   if (S_ISDIR(status.st_mode)) throw system_error("cannot read " + path.string(), EISDIR);
   std::string content;
   std::size_t length = 0;
@@ -89,12 +94,14 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view content, Durability durability) {
-  // Beside its target, for a rename crosses no file system. O_EXCL keeps two writers apart, and passes over what a killed one has left.
+  // Beside its target, for a rename crosses no file system. O_EXCL keeps two writers apart, and
+  // passes over what a killed one has left.
   static std::atomic<unsigned> counter = 0;
   std::string temporary;
   Descriptor file;
   do {
-    temporary = path.string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter++) + ".tmp";
+    temporary =
+        path.string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter++) + ".tmp";
     file = Descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   } while (!file && errno == EEXIST);
   if (!file) throw system_error("cannot write " + path.string(), errno);
@@ -112,7 +119,8 @@ void write_file_atomically(const fs::path& path, std::string_view content, Durab
   if (::rename(temporary.c_str(), path.c_str()) != 0) fail(errno);
   if (durability == Durability::power) {
     const auto parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    if (const Descriptor folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); folder) ::fsync(folder.get());
+    if (const Descriptor folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); folder)
+      ::fsync(folder.get());
   }
 }
 
@@ -120,7 +128,8 @@ void make_folders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw system_error("cannot make the folder " + path.string(), error.value());
-  if (!fs::is_directory(path, error)) throw system_error("cannot make the folder " + path.string(), ENOTDIR);
+  if (!fs::is_directory(path, error))
+    throw system_error("cannot make the folder " + path.string(), ENOTDIR);
 }
 
 void remove_tree(const fs::path& path) {
@@ -132,14 +141,17 @@ void remove_tree(const fs::path& path) {
     if (errno == ENOENT) return;
     throw system_error("cannot remove " + path.string(), errno);
   }
-  if (const int failure = remove_below(parent.get(), whole.filename().c_str())) throw system_error("cannot remove " + path.string(), failure);
+  if (const int failure = remove_below(parent.get(), whole.filename().c_str()))
+    throw system_error("cannot remove " + path.string(), failure);
 }
 
 TemporaryFolder::TemporaryFolder(const fs::path& parent, std::string_view prefix) {
   std::error_code error;
   const auto base = parent.empty() ? fs::temp_directory_path(error) : parent;
-  std::string name = ((error ? fs::path("/tmp") : base) / (std::string(prefix) + "XXXXXX")).string();
-  if (!::mkdtemp(name.data())) throw system_error("cannot make a temporary folder in " + base.string(), errno);
+  std::string name =
+      ((error ? fs::path("/tmp") : base) / (std::string(prefix) + "XXXXXX")).string();
+  if (!::mkdtemp(name.data()))
+    throw system_error("cannot make a temporary folder in " + base.string(), errno);
   path_ = name;
 }
 
@@ -148,11 +160,14 @@ TemporaryFolder::~TemporaryFolder() {
   try {
     remove_tree(path_);
   } catch (const EnvironmentError&) {
-    // What cannot be removed, such as files of another user, is left; a destructor has nobody to tell.
+    // What cannot be removed, such as files of another user, is left; a destructor has nobody to
+    // tell.
   }
 }
 
-TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::move(other.path_)) {
+  other.path_.clear();
+}
 
 fs::path TemporaryFolder::release() {
   auto path = std::move(path_);
@@ -160,4 +175,4 @@ fs::path TemporaryFolder::release() {
   return path;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

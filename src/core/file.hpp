@@ -1,5 +1,6 @@
 /// @file
-/// Whole files and folders: read, replaced, made, removed. Every failure is an EnvironmentError that names the path.
+/// Whole files and folders: read, replaced, made, removed. Every failure is an EnvironmentError
+/// that names the path.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace pipeline {
+namespace pipeline::core {
 
 /// The whole content.
 std::string read_file(const std::filesystem::path& path);
@@ -15,20 +16,24 @@ std::string read_file(const std::filesystem::path& path);
 /// Whether a file must survive a power failure, or only a crash of the program.
 enum class Durability { process, power };
 
-/// Replaces or makes the file as a whole: whoever reads it sees the old content or the new, never a part. Its folder must be there.
-void write_file_atomically(const std::filesystem::path& path, std::string_view content, Durability durability = Durability::process);
+/// Replaces or makes the file as a whole: whoever reads it sees the old content or the new, never a
+/// part. Its folder must be there.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                           Durability durability = Durability::process);
 
 /// Makes the folder and those above it that are missing.
 void make_folders(const std::filesystem::path& path);
 
-/// Removes a file or a folder with all that is in it, also below folders without write permission; follows no link. Nothing there: nothing done.
+/// Removes a file or a folder with all that is in it, also below folders without write permission;
+/// follows no link. Nothing there: nothing done.
 void remove_tree(const std::filesystem::path& path);
 
 /// A new, empty folder for the caller alone, removed with all that is in it at destruction.
 class TemporaryFolder {
  public:
   /// @param parent where to make it; default: the system's folder for temporary files
-  explicit TemporaryFolder(const std::filesystem::path& parent = {}, std::string_view prefix = "pipe-");
+  explicit TemporaryFolder(const std::filesystem::path& parent = {},
+                           std::string_view prefix = "pipe-");
   ~TemporaryFolder();
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
@@ -56,4 +61,4 @@ class Descriptor {
   int value_;
 };
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -4,7 +4,7 @@
 
 #include "core/utf8.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 namespace {
 
@@ -12,19 +12,21 @@ using Ranges = std::vector<std::pair<char32_t, char32_t>>;
 
 /// POSIX classes in the C locale, as git has them.
 const Ranges* posix_class(std::string_view name) {
-  static const std::pair<std::string_view, Ranges> classes[] = {{"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
-                                                                {"alpha", {{'A', 'Z'}, {'a', 'z'}}},
-                                                                {"blank", {{' ', ' '}, {'\t', '\t'}}},
-                                                                {"cntrl", {{0, 0x1f}, {0x7f, 0x7f}}},
-                                                                {"digit", {{'0', '9'}}},
-                                                                {"graph", {{0x21, 0x7e}}},
-                                                                {"lower", {{'a', 'z'}}},
-                                                                {"print", {{0x20, 0x7e}}},
-                                                                {"punct", {{0x21, 0x2f}, {0x3a, 0x40}, {0x5b, 0x60}, {0x7b, 0x7e}}},
-                                                                {"space", {{' ', ' '}, {'\t', '\r'}}},
-                                                                {"upper", {{'A', 'Z'}}},
-                                                                {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}}};
-  const auto* found = std::find_if(std::begin(classes), std::end(classes), [&](const auto& c) { return c.first == name; });
+  static const std::pair<std::string_view, Ranges> classes[] = {
+      {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
+      {"alpha", {{'A', 'Z'}, {'a', 'z'}}},
+      {"blank", {{' ', ' '}, {'\t', '\t'}}},
+      {"cntrl", {{0, 0x1f}, {0x7f, 0x7f}}},
+      {"digit", {{'0', '9'}}},
+      {"graph", {{0x21, 0x7e}}},
+      {"lower", {{'a', 'z'}}},
+      {"print", {{0x20, 0x7e}}},
+      {"punct", {{0x21, 0x2f}, {0x3a, 0x40}, {0x5b, 0x60}, {0x7b, 0x7e}}},
+      {"space", {{' ', ' '}, {'\t', '\r'}}},
+      {"upper", {{'A', 'Z'}}},
+      {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}}};
+  const auto* found = std::find_if(std::begin(classes), std::end(classes),
+                                   [&](const auto& c) { return c.first == name; });
   return found == std::end(classes) ? nullptr : &found->second;
 }
 
@@ -33,7 +35,9 @@ const Ranges* posix_class(std::string_view name) {
 /// Reads a pattern from left to right.
 class GlobCompiler {
  public:
-  explicit GlobCompiler(std::string_view pattern, bool characters) : rest_(pattern) { glob_.characters_ = characters; }
+  explicit GlobCompiler(std::string_view pattern, bool characters) : rest_(pattern) {
+    glob_.characters_ = characters;
+  }
 
   std::optional<Glob> docker();
   Glob git();
@@ -42,7 +46,9 @@ class GlobCompiler {
   using Kind = Glob::Kind;
 
   char32_t take() {
-    const auto c = glob_.characters_ ? decode_utf8(rest_) : CodePoint{static_cast<unsigned char>(rest_.front()), 1, true};
+    const auto c = glob_.characters_
+                       ? decode_utf8(rest_)
+                       : CodePoint{static_cast<unsigned char>(rest_.front()), 1, true};
     rest_.remove_prefix(c.length);
     return c.valid ? c.value : 0xfffd;  // as Go reads a stray byte
   }
@@ -59,7 +65,8 @@ class GlobCompiler {
   void add_literal() {
     const auto before = rest_;
     take();
-    glob_.tokens_.push_back({Kind::literal, std::string(before.substr(0, before.size() - rest_.size())), false, {}});
+    glob_.tokens_.push_back(
+        {Kind::literal, std::string(before.substr(0, before.size() - rest_.size())), false, {}});
   }
   bool docker_class();
   bool git_class();
@@ -94,8 +101,10 @@ bool GlobCompiler::docker_class() {
 }
 
 std::optional<Glob> GlobCompiler::docker() {
-  // `**name` alone is a suffix; with any other special character it is `**/name`, so says Pattern.compile.
-  if (rest_.starts_with("**") && rest_.size() > 2 && rest_[2] != '/' && rest_.find_first_of("*?[]\\", 2) == std::string_view::npos) {
+  // `**name` alone is a suffix; with any other special character it is `**/name`, so says
+  // Pattern.compile.
+  if (rest_.starts_with("**") && rest_.size() > 2 && rest_[2] != '/' &&
+      rest_.find_first_of("*?[]\\", 2) == std::string_view::npos) {
     add(Kind::anything);
     rest_.remove_prefix(2);
   }
@@ -172,7 +181,8 @@ Glob GlobCompiler::git() {
         add_folders();
         after_slash = true;
       } else {
-        add(twice && bounded && (rest_.empty() || rest_.starts_with("\\/")) ? Kind::anything : Kind::star);
+        add(twice && bounded && (rest_.empty() || rest_.starts_with("\\/")) ? Kind::anything
+                                                                            : Kind::star);
       }
     } else if (take('?')) {
       add(Kind::any);
@@ -202,7 +212,9 @@ Glob GlobCompiler::git() {
   return std::move(glob_);
 }
 
-std::optional<Glob> Glob::docker(std::string_view pattern) { return GlobCompiler(pattern, true).docker(); }
+std::optional<Glob> Glob::docker(std::string_view pattern) {
+  return GlobCompiler(pattern, true).docker();
+}
 Glob Glob::git(std::string_view pattern) { return GlobCompiler(pattern, false).git(); }
 
 void Glob::finish() {
@@ -221,7 +233,9 @@ bool Glob::Token::accepts(char32_t c, std::string_view bytes) const {
     case Kind::any:
     case Kind::star: return c != '/';
     case Kind::set:
-      return negated != std::any_of(ranges.begin(), ranges.end(), [c](const auto& range) { return c >= range.first && c <= range.second; });
+      return negated != std::any_of(ranges.begin(), ranges.end(), [c](const auto& range) {
+               return c >= range.first && c <= range.second;
+             });
     case Kind::anything:
     case Kind::folders_inside: return true;
     case Kind::folders: return false;
@@ -230,11 +244,14 @@ bool Glob::Token::accepts(char32_t c, std::string_view bytes) const {
 }
 
 bool Glob::matches(std::string_view path) const {
-  if (never_ || path.size() < prefix_.size() + suffix_.size() || !path.starts_with(prefix_) || !path.ends_with(suffix_)) return false;
+  if (never_ || path.size() < prefix_.size() + suffix_.size() || !path.starts_with(prefix_) ||
+      !path.ends_with(suffix_))
+    return false;
   path.remove_prefix(prefix_.size());
   path.remove_suffix(suffix_.size());
   if (tokens_.empty()) return path.empty();
-  // The set of places in the pattern that the path's beginning can have led to: a nondeterministic automaton, run without going back.
+  // The set of places in the pattern that the path's beginning can have led to: a nondeterministic
+  // automaton, run without going back.
   const auto end = tokens_.size();
   std::vector<char> now(end + 1, 0), next(end + 1, 0);
   const auto enter = [&](std::vector<char>& places, std::size_t place) {
@@ -252,7 +269,8 @@ bool Glob::matches(std::string_view path) const {
   };
   enter(now, 0);
   while (!path.empty()) {
-    const auto c = characters_ ? decode_utf8(path) : CodePoint{static_cast<unsigned char>(path.front()), 1, true};
+    const auto c = characters_ ? decode_utf8(path)
+                               : CodePoint{static_cast<unsigned char>(path.front()), 1, true};
     const auto bytes = path.substr(0, c.length);
     path.remove_prefix(c.length);
     const char32_t character = c.valid ? c.value : 0xfffd;
@@ -274,7 +292,11 @@ bool Glob::matches(std::string_view path) const {
   return now[end] != 0;
 }
 
-bool matches_component(std::string_view pattern, std::string_view component) { return Glob::git(pattern).matches(component); }
-bool matches_glob(std::string_view glob, std::string_view relative_path) { return Glob::git(glob).matches(relative_path); }
+bool matches_component(std::string_view pattern, std::string_view component) {
+  return Glob::git(pattern).matches(component);
+}
+bool matches_glob(std::string_view glob, std::string_view relative_path) {
+  return Glob::git(glob).matches(relative_path);
+}
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -8,16 +8,20 @@
 #include <utility>
 #include <vector>
 
-namespace pipeline {
+namespace pipeline::core {
 
-/// Matching takes time proportional to the lengths of pattern and path, whatever the pattern: no pattern of a stranger's blows it up.
+/// Matching takes time proportional to the lengths of pattern and path, whatever the pattern: no
+/// pattern of a stranger's blows it up.
 class Glob {
  public:
-  /// github.com/moby/patternmatcher, for a cleaned pattern and a whole path. `**/` stands for any number of folders, `**` at the end for anything;
-  /// `*` and `?` match no `/`, a class may. Nothing if Go's filepath.Match calls the pattern malformed.
+  /// github.com/moby/patternmatcher, for a cleaned pattern and a whole path. `**/` stands for any
+  /// number of folders, `**` at the end for anything;
+  /// `*` and `?` match no `/`, a class may. Nothing if Go's filepath.Match calls the pattern
+  /// malformed.
   static std::optional<Glob> docker(std::string_view pattern);
-  /// git's wildmatch with WM_PATHNAME: like docker's, but `**` counts only between slashes, a class matches no `/`, `[!a]` negates as `[^a]`, and
-  /// classes such as `[:alpha:]` are known. Bytes, not characters. A malformed pattern matches nothing.
+  /// git's wildmatch with WM_PATHNAME: like docker's, but `**` counts only between slashes, a class
+  /// matches no `/`, `[!a]` negates as `[^a]`, and classes such as `[:alpha:]` are known. Bytes,
+  /// not characters. A malformed pattern matches nothing.
   static Glob git(std::string_view pattern);
 
   bool matches(std::string_view path) const;
@@ -35,9 +39,10 @@ class Glob {
   friend class GlobCompiler;
   void finish();
 
-  std::vector<Token> tokens_;    ///< Between prefix and suffix.
-  std::string prefix_, suffix_;  ///< What every match begins and ends with: most paths are told apart by them.
-  bool characters_ = false;      ///< `?` and classes stand for UTF-8 characters, not bytes.
+  std::vector<Token> tokens_;  ///< Between prefix and suffix.
+  std::string prefix_,
+      suffix_;  ///< What every match begins and ends with: most paths are told apart by them.
+  bool characters_ = false;  ///< `?` and classes stand for UTF-8 characters, not bytes.
   bool never_ = false;
 };
 
@@ -46,4 +51,4 @@ bool matches_component(std::string_view pattern, std::string_view component);
 /// A relative path against a glob whose components may be `**`.
 bool matches_glob(std::string_view glob, std::string_view relative_path);
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -6,9 +6,10 @@
 #include <queue>
 #include <stdexcept>
 
-namespace pipeline {
+namespace pipeline::core {
 
-Graph::Graph(const std::vector<std::vector<StepIndex>>& needs) : first_need_{0}, first_needed_by_(needs.size() + 1, 0) {
+Graph::Graph(const std::vector<std::vector<StepIndex>>& needs)
+    : first_need_{0}, first_needed_by_(needs.size() + 1, 0) {
   first_need_.reserve(needs.size() + 1);
   for (const auto& list : needs) {
     const auto first = static_cast<std::ptrdiff_t>(needs_.size());
@@ -18,7 +19,9 @@ Graph::Graph(const std::vector<std::vector<StepIndex>>& needs) : first_need_{0},
     first_need_.push_back(static_cast<std::uint32_t>(needs_.size()));
   }
   for (const auto need : needs_) {
-    if (need >= needs.size()) throw std::out_of_range("a step needs step " + std::to_string(need) + " of " + std::to_string(needs.size()));
+    if (need >= needs.size())
+      throw std::out_of_range("a step needs step " + std::to_string(need) + " of " +
+                              std::to_string(needs.size()));
     ++first_needed_by_[need + 1];
   }
   std::partial_sum(first_needed_by_.begin(), first_needed_by_.end(), first_needed_by_.begin());
@@ -34,7 +37,8 @@ std::span<const StepIndex> Graph::needs(StepIndex step) const {
 }
 
 std::span<const StepIndex> Graph::needed_by(StepIndex step) const {
-  return std::span(needed_by_).subspan(first_needed_by_[step], first_needed_by_[step + 1] - first_needed_by_[step]);
+  return std::span(needed_by_)
+      .subspan(first_needed_by_[step], first_needed_by_[step + 1] - first_needed_by_[step]);
 }
 
 std::optional<std::vector<StepIndex>> Graph::topological_order() const {
@@ -108,10 +112,12 @@ Scheduler::Scheduler(const Graph& graph)
   for (auto i = order->size(); i-- > 0;) {
     const auto step = (*order)[i];
     position_[step] = static_cast<std::uint32_t>(i);
-    for (const auto next : graph.needed_by(step)) behind[step] = std::max(behind[step], behind[next] + 1);
+    for (const auto next : graph.needed_by(step))
+      behind[step] = std::max(behind[step], behind[next] + 1);
   }
   std::iota(by_urgency_.begin(), by_urgency_.end(), 0U);
-  std::stable_sort(by_urgency_.begin(), by_urgency_.end(), [&](StepIndex a, StepIndex b) { return behind[a] > behind[b]; });
+  std::stable_sort(by_urgency_.begin(), by_urgency_.end(),
+                   [&](StepIndex a, StepIndex b) { return behind[a] > behind[b]; });
   for (std::uint32_t i = 0; i < by_urgency_.size(); ++i) urgency_[by_urgency_[i]] = i;
   for (StepIndex step = 0; step < graph.size(); ++step) {
     missing_[step] = static_cast<std::uint32_t>(graph.needs(step).size());
@@ -168,8 +174,9 @@ std::vector<StepIndex> Scheduler::failed(StepIndex step) {
   };
   lose_dependents(step);
   for (std::size_t i = 0; i < lost.size(); ++i) lose_dependents(lost[i]);
-  std::sort(lost.begin(), lost.end(), [&](StepIndex a, StepIndex b) { return position_[a] < position_[b]; });
+  std::sort(lost.begin(), lost.end(),
+            [&](StepIndex a, StepIndex b) { return position_[a] < position_[b]; });
   return lost;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

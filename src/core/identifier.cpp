@@ -4,12 +4,13 @@
 #include <cstdio>
 #include <ctime>
 
-namespace pipeline {
+#include "core/text.hpp"
+
+namespace pipeline::core {
 
 namespace {
 
 // Not <cctype>: what a name may be must not depend on the caller's locale.
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 constexpr bool is_alphanumeric(char c) { return is_letter(c) || is_digit(c); }
 
@@ -17,15 +18,19 @@ constexpr bool is_alphanumeric(char c) { return is_letter(c) || is_digit(c); }
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= 128 && is_alphanumeric(text.front()) &&
-         std::all_of(text.begin(), text.end(), [](char c) { return is_alphanumeric(c) || c == '_' || c == '-' || c == '.'; });
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alphanumeric(c) || c == '_' || c == '-' || c == '.'; });
 }
 
 bool is_variable_name(std::string_view text) {
-  return !text.empty() && !is_digit(text.front()) && std::all_of(text.begin(), text.end(), [](char c) { return is_alphanumeric(c) || c == '_'; });
+  return !text.empty() && !is_digit(text.front()) &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alphanumeric(c) || c == '_'; });
 }
 
 bool has_control_characters(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 std::string make_run_id(std::int64_t unix_milliseconds, std::uint32_t random) {
@@ -52,7 +57,9 @@ std::string variable_name(std::string_view prefix, std::string_view name) {
 
 std::string shell_quote(std::string_view text) {
   static constexpr std::string_view safe = "_@%+=:,./-";
-  const auto plain = [](char c) { return is_alphanumeric(c) || safe.find(c) != std::string_view::npos; };
+  const auto plain = [](char c) {
+    return is_alphanumeric(c) || safe.find(c) != std::string_view::npos;
+  };
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
   std::string quoted = "'";
   for (const char c : text) {
@@ -65,4 +72,4 @@ std::string shell_quote(std::string_view text) {
   return quoted + "'";
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -4,7 +4,7 @@
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 namespace {
 
@@ -15,7 +15,8 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-/// Calls `take(line, number)` for each line; a byte order mark at the beginning and a carriage return at a line's end do not count.
+/// Calls `take(line, number)` for each line; a byte order mark at the beginning and a carriage
+/// return at a line's end do not count.
 template <class Take>
 void for_each_line(std::string_view text, const Take& take) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
@@ -76,20 +77,25 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
     const bool negated = text.starts_with('!');
     if (negated) text = trim(text.substr(1));
     const auto refuse = [&](std::string message, std::string note) {
-      errors.push_back(
-          {"ignore-pattern", std::move(message), {number, 1, static_cast<unsigned>(std::max<std::size_t>(line.size(), 1))}, {std::move(note)}, {}});
+      errors.push_back({"ignore-pattern",
+                        std::move(message),
+                        {number, 1, static_cast<unsigned>(std::max<std::size_t>(line.size(), 1))},
+                        {std::move(note)},
+                        {}});
     };
     // "!/" as well: docker drops the slash and refuses what is left.
     if (text.empty() || (negated && clean(text) == "/")) {
-      refuse("a '!' without a pattern", "'!' in front of a pattern includes again what an earlier line has left out");
+      refuse("a '!' without a pattern",
+             "'!' in front of a pattern includes again what an earlier line has left out");
       return;
     }
     auto pattern = clean(text);
     if (pattern.size() > 1 && pattern.front() == '/') pattern.erase(0, 1);
     auto glob = Glob::docker(pattern);
     if (!glob) {
-      refuse("malformed pattern '" + std::string(text) + "'",
-             "a class is closed, as in [a-z], and '\\' is followed by the character that it escapes");
+      refuse(
+          "malformed pattern '" + std::string(text) + "'",
+          "a class is closed, as in [a-z], and '\\' is followed by the character that it escapes");
       return;
     }
     rules_.push_back({std::move(*glob), negated});
@@ -103,7 +109,8 @@ bool DockerIgnore::ignores(std::string_view relative_path) const {
   for (const auto& rule : rules_) {
     if (rule.negated != ignored) continue;
     bool matched = rule.glob.matches(relative_path);
-    for (auto slash = relative_path.find('/'); !matched && slash != std::string_view::npos; slash = relative_path.find('/', slash + 1)) {
+    for (auto slash = relative_path.find('/'); !matched && slash != std::string_view::npos;
+         slash = relative_path.find('/', slash + 1)) {
       matched = rule.glob.matches(relative_path.substr(0, slash));
     }
     if (matched) ignored = !rule.negated;
@@ -131,7 +138,8 @@ void GitIgnore::add(std::string_view folder, std::string_view rules) {
     if (line.empty()) return;
     if (!folder.empty()) rule.folder = std::string(folder) + '/';
     rule.prefix = std::string(line.substr(0, line.find_first_of("*?[\\")));
-    // Split only for paths: there it decides what `**` behind a name means. A name is matched as a whole.
+    // Split only for paths: there it decides what `**` behind a name means. A name is matched as a
+    // whole.
     if (!rule.anchored) rule.prefix.clear();
     rule.rest = Glob::git(line.substr(rule.prefix.size()));
     rules_.push_back(std::move(rule));
@@ -152,10 +160,11 @@ bool GitIgnore::ignores(std::string_view relative_path, bool is_directory) const
     slash = relative_path.find('/', slash + 1);
     const auto path = relative_path.substr(0, slash);
     const bool directory = slash != std::string_view::npos || is_directory;
-    const auto rule = std::find_if(rules_.rbegin(), rules_.rend(), [&](const Rule& r) { return matches(r, path, directory); });
+    const auto rule = std::find_if(rules_.rbegin(), rules_.rend(),
+                                   [&](const Rule& r) { return matches(r, path, directory); });
     if (rule != rules_.rend() && !rule->negated) return true;
   }
   return false;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

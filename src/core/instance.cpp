@@ -6,12 +6,15 @@
 #include "core/digest.hpp"
 #include "core/identifier.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
-constexpr std::size_t kLongestName = 128;
+constexpr std::size_t longest_name = 128;
 
-bool is_plain(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' || c == '.'; }
+bool is_plain(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         c == '-' || c == '.';
+}
 
 std::optional<std::size_t> whole_number(std::string_view text) {
   std::size_t number = 0;
@@ -22,7 +25,9 @@ std::optional<std::size_t> whole_number(std::string_view text) {
 
 }  // namespace
 
-std::string axis_text(const nlohmann::json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string axis_text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
 
 std::string InstanceNames::next(const AxisValues& values) {
   std::string name = base_;
@@ -35,11 +40,11 @@ std::string InstanceNames::next(const AxisValues& values) {
       name += is_plain(c) ? c : '_';
     }
   }
-  if (is_exact && name.size() <= kLongestName && taken_.insert(name).second) return name;
+  if (is_exact && name.size() <= longest_name && taken_.insert(name).second) return name;
   Hasher hasher;
   for (const auto& [axis, value] : values) hasher.field(axis).field(value.dump());
   const auto end = "-" + hasher.finish().hex().substr(0, 8);
-  name.resize(std::min(name.size(), kLongestName - end.size()));
+  name.resize(std::min(name.size(), longest_name - end.size()));
   taken_.insert(name += end);
   return name;
 }
@@ -84,7 +89,8 @@ bool stands_for(std::string_view written, const nlohmann::json& value) {
   return !value.is_string() && nlohmann::json::parse(written, nullptr, false) == value;
 }
 
-std::vector<std::size_t> pick(std::string_view text, std::size_t count, const std::function<Candidate(std::size_t)>& candidate) {
+std::vector<std::size_t> pick(std::string_view text, std::size_t count,
+                              const std::function<Candidate(std::size_t)>& candidate) {
   std::vector<std::size_t> picked;
   for (std::size_t i = 0; i < count; ++i)
     if (candidate(i).name == text) return {i};
@@ -105,4 +111,4 @@ std::vector<std::size_t> pick(std::string_view text, std::size_t count, const st
   return picked;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -16,7 +16,8 @@ const json null_value;
 json integer_in(const json& from, const std::string& place) {
   if (from.is_number_integer()) return from;
   const auto number = from.is_number_float() ? from.get<double>() : 0.5;
-  if (std::trunc(number) != number || std::abs(number) >= 9e15) json_mismatch(place, "an integer", from);
+  if (std::trunc(number) != number || std::abs(number) >= 9e15)
+    json_mismatch(place, "an integer", from);
   return static_cast<std::int64_t>(number);
 }
 
@@ -42,7 +43,8 @@ void json_mismatch(const std::string& place, const char* expected, const json& f
   auto shown = found.dump(-1, ' ', false, json::error_handler_t::replace);
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
   if (found.is_null()) shown = "nothing";
-  throw JsonError((place.empty() ? "" : place + ": ") + "expected " + expected + ", found " + shown);
+  throw JsonError((place.empty() ? "" : place + ": ") + "expected " + expected + ", found " +
+                  shown);
 }
 
 bool is_null(const json& from) { return from.is_null(); }
@@ -52,17 +54,23 @@ bool get_boolean(const json& from, const std::string& place) {
   return from.get<bool>();
 }
 
-std::int64_t get_integer(const json& from, const std::string& place, std::int64_t least, std::int64_t most) {
+std::int64_t get_integer(const json& from, const std::string& place, std::int64_t least,
+                         std::int64_t most) {
   const auto number = integer_in(from, place);
-  const bool is_huge = number.is_number_unsigned() && number.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
+  const bool is_huge =
+      number.is_number_unsigned() && number.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
   if (is_huge || number.get<std::int64_t>() > most || number.get<std::int64_t>() < least)
-    json_mismatch(place, most < std::numeric_limits<std::int64_t>::max() ? "a smaller integer" : "an integer of 64 bits", from);
+    json_mismatch(place,
+                  most < std::numeric_limits<std::int64_t>::max() ? "a smaller integer"
+                                                                  : "an integer of 64 bits",
+                  from);
   return number.get<std::int64_t>();
 }
 
 std::uint64_t get_unsigned(const json& from, const std::string& place, std::uint64_t most) {
   const auto number = integer_in(from, place);
-  if (!number.is_number_unsigned() && number.get<std::int64_t>() < 0) json_mismatch(place, "an integer that is not negative", from);
+  if (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)
+    json_mismatch(place, "an integer that is not negative", from);
   if (number.get<std::uint64_t>() > most) json_mismatch(place, "a smaller integer", from);
   return number.get<std::uint64_t>();
 }
@@ -88,7 +96,8 @@ std::size_t get_list(const json& from, const std::string& place) {
   return from.size();
 }
 
-void check_list(const json& from, const std::string& place, std::size_t length, const char* expected) {
+void check_list(const json& from, const std::string& place, std::size_t length,
+                const char* expected) {
   if (!from.is_array() || from.size() != length) json_mismatch(place, expected, from);
 }
 
@@ -110,7 +119,9 @@ void each_member(const json& map, const Function<void(const std::string&, const 
 void convert(const std::string& place, const Function<void()>& conversion) {
   try {
     conversion();
-  } catch (const json::exception& error) { throw JsonError((place.empty() ? "" : place + ": ") + error.what()); }
+  } catch (const json::exception& error) {
+    throw JsonError((place.empty() ? "" : place + ": ") + error.what());
+  }
 }
 
 }  // namespace detail
@@ -121,7 +132,9 @@ Json::Json(const char* text) : Json(std::string_view(text)) {}
 Json::Json(std::string_view text) : value_(std::make_unique<nlohmann::json>(text)) {}
 
 Json::Json(std::initializer_list<Json> items) {
-  const bool is_map = std::ranges::all_of(items, [](const Json& item) { return item->is_array() && item->size() == 2 && (*item)[0].is_string(); });
+  const bool is_map = std::ranges::all_of(items, [](const Json& item) {
+    return item->is_array() && item->size() == 2 && (*item)[0].is_string();
+  });
   auto& value = **this;
   value = is_map ? nlohmann::json::object() : nlohmann::json::array();
   for (const auto& item : items) {
@@ -132,7 +145,8 @@ Json::Json(std::initializer_list<Json> items) {
   }
 }
 
-Json::Json(const Json& other) : value_(other.value_ ? std::make_unique<nlohmann::json>(*other.value_) : nullptr) {}
+Json::Json(const Json& other)
+    : value_(other.value_ ? std::make_unique<nlohmann::json>(*other.value_) : nullptr) {}
 Json::Json(Json&& other) noexcept = default;
 Json& Json::operator=(Json other) noexcept {
   value_.swap(other.value_);

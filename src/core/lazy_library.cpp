@@ -7,11 +7,12 @@
 
 #include "core/error.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 namespace {
 
-/// Debian names a library's package by its soname: libcurl.so.4 -> libcurl4, libgit2.so.1.5 -> libgit2-1.5 (Debian Policy 8.1).
+/// Debian names a library's package by its soname: libcurl.so.4 -> libcurl4, libgit2.so.1.5 ->
+/// libgit2-1.5 (Debian Policy 8.1).
 std::string debian_package(std::string_view soname) {
   const auto dot = soname.find(".so.");
   if (dot == std::string_view::npos) return std::string(soname.substr(0, soname.find(".so")));
@@ -28,18 +29,23 @@ std::string last_loader_error() {
 }  // namespace
 
 void* load_symbol(const char* soname, const char* symbol) {
-  // The loader counts how often a library is opened and gives the same handle again; it stays loaded until the program ends.
+  // The loader counts how often a library is opened and gives the same handle again; it stays
+  // loaded until the program ends.
   void* library = ::dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
   if (!library) {
-    throw EnvironmentError(std::string("cannot load the library ") + soname + ": " + last_loader_error(),
-                           {"install it: apt-get install " + debian_package(soname)});
+    throw EnvironmentError(
+        std::string("cannot load the library ") + soname + ": " + last_loader_error(),
+        {"install it: apt-get install " + debian_package(soname)});
   }
   void* address = ::dlsym(library, symbol);
   if (!address) {
-    throw EnvironmentError(std::string("the library ") + soname + " has no function " + symbol + ": " + last_loader_error(),
-                           {"install the distribution's own version of it: apt-get install --reinstall " + debian_package(soname)});
+    throw EnvironmentError(
+        std::string("the library ") + soname + " has no function " + symbol + ": " +
+            last_loader_error(),
+        {"install the distribution's own version of it: apt-get install --reinstall " +
+         debian_package(soname)});
   }
   return address;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -1,26 +1,32 @@
 /// @file
-/// A shared library that is loaded on the first call of one of its functions: what a command does not need costs nothing at its start.
+/// A shared library that is loaded on the first call of one of its functions: what a command does
+/// not need costs nothing at its start.
 #pragma once
 
 #include <atomic>
 
-namespace pipeline {
+namespace pipeline::core {
 
-/// The address of `symbol` in the library `soname`; throws EnvironmentError naming both when either is missing.
+/// The address of `symbol` in the library `soname`; throws EnvironmentError naming both when either
+/// is missing.
 void* load_symbol(const char* soname, const char* symbol);
 
-/// One function of such a library. `LazyFunction<decltype(::curl_easy_init)> easy_init{soname, "curl_easy_init"};` is called like the function.
+/// One function of such a library. `LazyFunction<decltype(::curl_easy_init)> easy_init{soname,
+/// "curl_easy_init"};` is called like the function.
 template <class Signature>
 class LazyFunction {
  public:
-  constexpr LazyFunction(const char* soname, const char* symbol) : soname_(soname), symbol_(symbol) {}
+  constexpr LazyFunction(const char* soname, const char* symbol)
+      : soname_(soname), symbol_(symbol) {}
   template <class... Arguments>
   decltype(auto) operator()(Arguments... arguments) const {
     return get()(arguments...);
   }
   Signature* get() const {
     auto* function = function_.load(std::memory_order_acquire);
-    if (!function) function_.store(function = reinterpret_cast<Signature*>(load_symbol(soname_, symbol_)), std::memory_order_release);
+    if (!function)
+      function_.store(function = reinterpret_cast<Signature*>(load_symbol(soname_, symbol_)),
+                      std::memory_order_release);
     return function;
   }
 
@@ -30,4 +36,4 @@ class LazyFunction {
   mutable std::atomic<Signature*> function_ = nullptr;
 };
 
-}  // namespace pipeline
+}  // namespace pipeline::core

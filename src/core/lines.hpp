@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace pipeline {
+namespace pipeline::core {
 
 class Lines {
  public:
@@ -29,4 +29,4 @@ class Lines {
   std::string rest_;
 };
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -7,7 +7,7 @@
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline::log {
+namespace pipeline::core::log {
 
 namespace {
 
@@ -43,4 +43,4 @@ void debug(std::string_view message) { write(spdlog::level::debug, message); }
 void info(std::string_view message) { write(spdlog::level::info, message); }
 void warn(std::string_view message) { write(spdlog::level::warn, message); }
 
-}  // namespace pipeline::log
+}  // namespace pipeline::core::log

@@ -8,25 +8,31 @@
 #include <cstdlib>
 #include <limits>
 
-namespace pipeline {
+#include "core/text.hpp"
+
+namespace pipeline::core {
 
 namespace {
 
-__extension__ typedef unsigned __int128 Wide;  // NOLINT(modernize-use-using): __extension__ needs the old form
+__extension__ typedef unsigned __int128
+    Wide;  // NOLINT(modernize-use-using): __extension__ needs the old form
 
-constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t largest_allowed = std::numeric_limits<std::int64_t>::max();
 /// Clocks count nanoseconds in 64 bits, some 292 years; nobody waits longer than a hundred.
-constexpr std::uint64_t kLongest = 100ULL * 365 * 24 * 3600 * 1000;
+constexpr std::uint64_t longest_allowed = 100ULL * 365 * 24 * 3600 * 1000;
 
 struct Unit {
   std::string_view name;
   std::uint64_t size;
 };
 
-constexpr std::uint64_t power(std::uint64_t base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
+constexpr std::uint64_t power(std::uint64_t base, int exponent) {
+  return exponent == 0 ? 1 : base * power(base, exponent - 1);
+}
 
-/// Bare lower-case letters are docker's (powers of 1024). Bare capitals are not taken: Kubernetes means 1000 by them, docker 1024.
-constexpr Unit kSizes[] = {
+/// Bare lower-case letters are docker's (powers of 1024). Bare capitals are not taken: Kubernetes
+/// means 1000 by them, docker 1024.
+constexpr Unit size_units[] = {
     {"", 1},
     {"B", 1},
     {"b", 1},
@@ -54,12 +60,12 @@ constexpr Unit kSizes[] = {
 };
 
 /// From the longest: `1h30m` goes down this list.
-constexpr Unit kTimes[] = {{"d", 24 * 3600 * 1000}, {"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}, {"ms", 1}};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr Unit time_units[] = {
+    {"d", 24 * 3600 * 1000}, {"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}, {"ms", 1}};
 
 std::size_t count_digits(std::string_view text) {
-  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) -
+                                  text.begin());
 }
 
 /// A decimal number in front of a unit, kept exactly: 0.1 has no binary form.
@@ -81,7 +87,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   if (whole_digits == 0 || whole_digits > 19) return std::nullopt;
   for (const char c : text.substr(0, whole_digits)) {
     const Wide next = Wide(number.whole) * 10 + static_cast<unsigned>(c - '0');
-    if (next > kLargest) return std::nullopt;
+    if (next > largest_allowed) return std::nullopt;
     number.whole = static_cast<std::uint64_t>(next);
   }
   text.remove_prefix(whole_digits);
@@ -111,9 +117,11 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
   const auto number = take_decimal(text);
   if (!number) return std::nullopt;
   if (text.size() > 1 && text.front() == ' ') text.remove_prefix(1);
-  const auto* unit = std::find_if(std::begin(kSizes), std::end(kSizes), [&](const Unit& u) { return u.name == text; });
-  if (unit == std::end(kSizes) || (number->has_fraction && unit->size == 1)) return std::nullopt;
-  return number->times(unit->size, kLargest);
+  const auto* unit = std::find_if(std::begin(size_units), std::end(size_units),
+                                  [&](const Unit& u) { return u.name == text; });
+  if (unit == std::end(size_units) || (number->has_fraction && unit->size == 1))
+    return std::nullopt;
+  return number->times(unit->size, largest_allowed);
 }
 
 std::string format_bytes(Bytes bytes) {
@@ -130,22 +138,28 @@ std::string format_bytes(Bytes bytes) {
 
 std::optional<double> parse_quantity(std::string_view text) {
   // apimachinery's resource.Quantity: a decimal number with a suffix of these, or with an exponent.
-  constexpr std::array suffixes{std::pair{"n", 1e-9},    std::pair{"u", 1e-6},    std::pair{"m", 1e-3},    std::pair{"", 1.0},
-                                std::pair{"k", 1e3},     std::pair{"M", 1e6},     std::pair{"G", 1e9},     std::pair{"T", 1e12},
-                                std::pair{"P", 1e15},    std::pair{"E", 1e18},    std::pair{"Ki", 0x1p10}, std::pair{"Mi", 0x1p20},
-                                std::pair{"Gi", 0x1p30}, std::pair{"Ti", 0x1p40}, std::pair{"Pi", 0x1p50}, std::pair{"Ei", 0x1p60}};
+  constexpr std::array suffixes{
+      std::pair{"n", 1e-9},    std::pair{"u", 1e-6},    std::pair{"m", 1e-3},
+      std::pair{"", 1.0},      std::pair{"k", 1e3},     std::pair{"M", 1e6},
+      std::pair{"G", 1e9},     std::pair{"T", 1e12},    std::pair{"P", 1e15},
+      std::pair{"E", 1e18},    std::pair{"Ki", 0x1p10}, std::pair{"Mi", 0x1p20},
+      std::pair{"Gi", 0x1p30}, std::pair{"Ti", 0x1p40}, std::pair{"Pi", 0x1p50},
+      std::pair{"Ei", 0x1p60}};
   const auto digits = text.find_first_not_of("0123456789.");
   const auto number = text.substr(0, digits);
   auto suffix = digits == text.npos ? std::string_view() : text.substr(digits);
   double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value, std::chars_format::fixed);
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value,
+                                            std::chars_format::fixed);
   if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
   if (suffix.size() > 1 && (suffix.front() == 'e' || suffix.front() == 'E') && suffix != "Ei") {
     suffix.remove_prefix(1);
     int exponent = 0;
     if (suffix.starts_with('+')) suffix.remove_prefix(1);
-    const auto [last, bad] = std::from_chars(suffix.data(), suffix.data() + suffix.size(), exponent);
-    if (bad != std::errc() || last != suffix.data() + suffix.size() || std::abs(exponent) > 18) return std::nullopt;
+    const auto [last, bad] =
+        std::from_chars(suffix.data(), suffix.data() + suffix.size(), exponent);
+    if (bad != std::errc() || last != suffix.data() + suffix.size() || std::abs(exponent) > 18)
+      return std::nullopt;
     return value * std::pow(10, exponent);
   }
   for (const auto& [name, factor] : suffixes)
@@ -155,19 +169,22 @@ std::optional<double> parse_quantity(std::string_view text) {
 
 std::optional<Duration> parse_duration(std::string_view text) {
   std::uint64_t total = 0;
-  const Unit* next = std::begin(kTimes);
+  const Unit* next = std::begin(time_units);
   bool first = true;
   do {
     const auto number = take_decimal(text);
     if (!number) return std::nullopt;
-    const auto letters = static_cast<std::size_t>(std::find_if(text.begin(), text.end(), is_digit) - text.begin());
+    const auto letters =
+        static_cast<std::size_t>(std::find_if(text.begin(), text.end(), is_digit) - text.begin());
     const auto name = text.substr(0, letters);
     text.remove_prefix(letters);
     const bool bare = name.empty() && first && text.empty();
-    const auto* unit = std::find_if(next, std::end(kTimes), [&](const Unit& u) { return u.name == (bare ? "s" : name); });
-    if (unit == std::end(kTimes) || (number->has_fraction && !text.empty())) return std::nullopt;
-    const auto part = number->times(unit->size, kLongest);
-    if (!part || total + *part > kLongest) return std::nullopt;
+    const auto* unit = std::find_if(next, std::end(time_units),
+                                    [&](const Unit& u) { return u.name == (bare ? "s" : name); });
+    if (unit == std::end(time_units) || (number->has_fraction && !text.empty()))
+      return std::nullopt;
+    const auto part = number->times(unit->size, longest_allowed);
+    if (!part || total + *part > longest_allowed) return std::nullopt;
     total += *part;
     next = unit + 1;
     first = false;
@@ -178,11 +195,13 @@ std::optional<Duration> parse_duration(std::string_view text) {
 std::string format_duration(Duration duration) {
   const auto ms = static_cast<unsigned long long>(std::max<std::int64_t>(duration.count(), 0));
   if (ms < 1000) return print("%llums", ms);
-  if (const auto tenths = (ms + 50) / 100; tenths < 600) return print("%llu.%llus", tenths / 10, tenths % 10);
-  if (const auto seconds = (ms + 500) / 1000; seconds < 3600) return print("%llum%02llus", seconds / 60, seconds % 60);
+  if (const auto tenths = (ms + 50) / 100; tenths < 600)
+    return print("%llu.%llus", tenths / 10, tenths % 10);
+  if (const auto seconds = (ms + 500) / 1000; seconds < 3600)
+    return print("%llum%02llus", seconds / 60, seconds % 60);
   const auto minutes = (ms + 30000) / 60000;
   if (minutes < 24 * 60) return print("%lluh%02llum", minutes / 60, minutes % 60);
   return print("%llud%02lluh", minutes / (24 * 60), minutes / 60 % 24);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

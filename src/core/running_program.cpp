@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 Program running_program() {
   struct Found {
@@ -25,16 +25,19 @@ Program running_program() {
           return 0;
         }
         const std::filesystem::path path = object->dlpi_name;
-        // Without a slash it is the kernel's own (linux-vdso.so.1). The loader is among them, under the name that the libraries need it by.
-        if (path.is_absolute() && path.filename() != program.loader.filename()) program.libraries.push_back(path);
+        // Without a slash it is the kernel's own (linux-vdso.so.1). The loader is among them, under
+        // the name that the libraries need it by.
+        if (path.is_absolute() && path.filename() != program.loader.filename())
+          program.libraries.push_back(path);
         return 0;
       },
       &found);
-  // Started through its loader, as in an image, that is what the kernel calls the executable; the loader has put the program's own path in its place.
+  // Started through its loader, as in an image, that is what the kernel calls the executable; the
+  // loader has put the program's own path in its place.
   auto& program = found.program;
   if (!program.loader.empty() && program.executable.filename() == program.loader.filename())
     program.executable = std::filesystem::absolute(program_invocation_name);
   return std::move(program);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -1,6 +1,7 @@
 /// @file
-/// Child processes by vfork: cheap however large this process is. Until exec the child runs in this process's memory, which stands still: all that it needs
-/// is made before, and nothing may be allocated in it.
+/// Child processes by vfork: cheap however large this process is. Until exec the child runs in this
+/// process's memory, which stands still: all that it needs is made before, and nothing may be
+/// allocated in it.
 #pragma once
 
 #include <signal.h>
@@ -11,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace pipeline {
+namespace pipeline::core {
 
 /// Of words for exec, as it wants them; they must stay as they are meanwhile.
 inline std::vector<char*> exec_pointers(std::vector<std::string>& words) {
@@ -21,7 +22,8 @@ inline std::vector<char*> exec_pointers(std::vector<std::string>& words) {
   return all;
 }
 
-/// The child's first words: a session of its own, the standard handlers, and its end with the parent's.
+/// The child's first words: a session of its own, the standard handlers, and its end with the
+/// parent's.
 inline void begin_child(pid_t parent, int when_parent_dies) {
   setsid();
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -64,4 +66,4 @@ template <class Launch>
   return pid;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -1,5 +1,6 @@
 /// @file
-/// Lines of a step's log that programs can read: `@pipe {"level": "info", "message": "epoch done", "fields": {"loss": 0.25}}`, `@pipe {"progress": 0.5}`,
+/// Lines of a step's log that programs can read: `@pipe {"level": "info", "message": "epoch done",
+/// "fields": {"loss": 0.25}}`, `@pipe {"progress": 0.5}`,
 /// `@pipe {"metric": "loss", "value": 0.25}`. Steps in any language may print them.
 #pragma once
 
@@ -9,7 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace pipeline {
+namespace pipeline::core {
 
 inline constexpr std::string_view structured_prefix = "@pipe {";
 
@@ -18,4 +19,4 @@ std::optional<nlohmann::json> parse_structured(std::string_view line);
 /// For people: `info: epoch done loss=0.25`, `50 %`, `loss = 0.25`; any other line as it is.
 std::string shown_line(std::string_view line);
 
-}  // namespace pipeline
+}  // namespace pipeline::core

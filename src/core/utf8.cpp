@@ -1,6 +1,6 @@
 #include "core/utf8.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 CodePoint decode_utf8(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -18,4 +18,4 @@ CodePoint decode_utf8(std::string_view text) {
   return {value, length, true};
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace pipeline {
+namespace pipeline::core {
 
 struct CodePoint {
   char32_t value = 0;
@@ -13,7 +13,8 @@ struct CodePoint {
   bool valid = false;      ///< If not, `value` is one byte.
 };
 
-/// The first code point of a text that is not empty. Overlong forms, surrogates and cut sequences are invalid.
+/// The first code point of a text that is not empty. Overlong forms, surrogates and cut sequences
+/// are invalid.
 CodePoint decode_utf8(std::string_view text);
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -1,5 +1,6 @@
 /// @file
-/// A document as its author wrote it: every scalar, list and map with its place. What YAML and JSON parse to, and settings are decoded from.
+/// A document as its author wrote it: every scalar, list and map with its place. What YAML and JSON
+/// parse to, and settings are decoded from.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 
 struct Value {
   enum class Kind { null, scalar, list, map };
@@ -22,9 +23,10 @@ struct Value {
   const Value* find(std::string_view key) const;
 };
 
-/// A key and its value. A struct of its own, for std::pair cannot be named while Value is incomplete.
+/// A key and its value. A struct of its own, for std::pair cannot be named while Value is
+/// incomplete.
 struct Value::Member {
   Value first, second;
 };
 
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base64.hpp"
+#include "core/text.hpp"
 #include "docker/buildkit_trace.hpp"
 #include "docker/dockerfile.hpp"
 
@@ -17,11 +18,6 @@ namespace pipeline::docker {
 namespace {
 
 constexpr std::size_t kept_lines = 200;
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::istringstream stream{std::string(text)};
-  return {std::istream_iterator<std::string>(stream), {}};
-}
 
 std::string join(const std::vector<std::string>& words) {
   std::string text;
@@ -38,7 +34,7 @@ std::string instruction_in(std::string_view name) {
     auto end = name.find(" : ");
     if (end != name.npos) name.remove_prefix(end + 3);
   }
-  return join(words_of(name));
+  return join(core::words_of(name));
 }
 
 /// Escape sequences and other control characters have no business in an error's lines.
@@ -47,7 +43,9 @@ std::string printable(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\x1b' && at + 1 < text.size() && text[at + 1] == '[') {
       at += 2;
-      while (at < text.size() && (static_cast<unsigned char>(text[at]) < 0x40 || static_cast<unsigned char>(text[at]) > 0x7e)) ++at;
+      while (at < text.size() && (static_cast<unsigned char>(text[at]) < 0x40 ||
+                                  static_cast<unsigned char>(text[at]) > 0x7e))
+        ++at;
     } else if (text[at] == '\t') {
       result += ' ';
     } else if (static_cast<unsigned char>(text[at]) >= 0x20 && text[at] != 0x7f) {
@@ -57,7 +55,8 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-/// The builder's "executor failed running [/bin/sh ...]: exit code: 1" in words, where the instruction is one of our template's.
+/// The builder's "executor failed running [/bin/sh ...]: exit code: 1" in words, where the
+/// instruction is one of our template's.
 std::string what_failed(const std::string& instruction, const std::string& error) {
   static constexpr std::pair<const char*, const char*> scripts[] = {
       {"/apt/install.sh", "the Debian packages could not be installed"},
@@ -68,7 +67,8 @@ std::string what_failed(const std::string& instruction, const std::string& error
   };
   std::smatch match;
   for (auto& [script, what] : scripts)
-    if (instruction.find(script) != instruction.npos && std::regex_search(error, match, std::regex("(?:exit|non-zero) code: (\\d+)")))
+    if (instruction.find(script) != instruction.npos &&
+        std::regex_search(error, match, std::regex("(?:exit|non-zero) code: (\\d+)")))
       return std::string(what) + " (exit code " + match[1].str() + ")";
   return error;
 }
@@ -76,7 +76,7 @@ std::string what_failed(const std::string& instruction, const std::string& error
 }  // namespace
 
 std::string readable_title(std::string_view name) {
-  auto words = words_of(name);
+  auto words = core::words_of(name);
   std::erase_if(words, [](auto& word) { return word.starts_with("--mount="); });
   return join(words);
 }
@@ -97,7 +97,8 @@ void BuildLog::print(Output& output, std::string_view text) {
   for (char c : text) {
     if (c == '\n') {
       line(output, std::exchange(output.partial, {}));
-    } else if (c == '\r') {  // A progress bar paints over its line; a lone one before the line's end does not.
+    } else if (c == '\r') {  // A progress bar paints over its line; a lone one before the line's
+                             // end does not.
       if (output.partial.size() > 4096) output.partial.clear();
       output.partial += c;
     } else {
@@ -113,12 +114,14 @@ void BuildLog::trace(std::string_view bytes) {
   for (auto& vertex : update->vertexes) {
     auto& output = outputs_[vertex.digest];
     if (output.name.empty()) output.name = vertex.name;
-    bool internal = vertex.name.starts_with("[internal]") || vertex.name.starts_with("copy /context");
+    bool internal =
+        vertex.name.starts_with("[internal]") || vertex.name.starts_with("copy /context");
     if (vertex.started && !output.announced && !internal) {
       output.announced = true;
       on_line_(readable_title(vertex.name) + (vertex.cached ? " (cached)" : ""));
     }
-    if (!vertex.error.empty() && vertex.error.find("context canceled") == std::string::npos && failed_vertex_.empty()) {
+    if (!vertex.error.empty() && vertex.error.find("context canceled") == std::string::npos &&
+        failed_vertex_.empty()) {
       failed_vertex_ = vertex.digest;
       failed_instruction_ = instruction_in(vertex.name);
     }
@@ -136,10 +139,11 @@ void BuildLog::message(const nlohmann::json& message) {
   auto aux = message.find("aux");
   if (id == "moby.buildkit.trace") {
     if (aux != message.end() && aux->is_string())
-      if (auto bytes = decode_base64(aux->get_ref<const std::string&>())) trace(*bytes);
+      if (auto bytes = core::decode_base64(aux->get_ref<const std::string&>())) trace(*bytes);
     return;
   }
-  if (aux != message.end() && aux->is_object() && aux->contains("ID") && (*aux)["ID"].is_string()) image_id_ = (*aux)["ID"].get<std::string>();
+  if (aux != message.end() && aux->is_object() && aux->contains("ID") && (*aux)["ID"].is_string())
+    image_id_ = (*aux)["ID"].get<std::string>();
   auto& classic = outputs_[""];
   if (auto text = text_of("stream"); !text.empty()) {
     if (text.starts_with("Step ") && text.find(" : ") != text.npos) {
@@ -151,10 +155,12 @@ void BuildLog::message(const nlohmann::json& message) {
     }
   }
   if (auto text = text_of("error"); !text.empty()) error_ = text;
-  if (auto detail = message.find("errorDetail");
-      detail != message.end() && detail->is_object() && detail->contains("message") && (*detail)["message"].is_string())
+  if (auto detail = message.find("errorDetail"); detail != message.end() && detail->is_object() &&
+                                                 detail->contains("message") &&
+                                                 (*detail)["message"].is_string())
     error_ = (*detail)["message"].get<std::string>();
-  if (failed() && failed_instruction_.empty() && !classic.name.empty()) failed_instruction_ = instruction_in(classic.name);
+  if (failed() && failed_instruction_.empty() && !classic.name.empty())
+    failed_instruction_ = instruction_in(classic.name);
 }
 
 std::vector<std::string> BuildLog::last_lines(std::size_t count) const {
@@ -163,55 +169,84 @@ std::vector<std::string> BuildLog::last_lines(std::size_t count) const {
   if (!output) return {};
   std::vector<std::string> lines(output->lines.begin(), output->lines.end());
   if (auto rest = printable(output->partial); !rest.empty()) lines.push_back(rest);
-  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(count));
+  if (lines.size() > count)
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(count));
   return lines;
 }
 
-std::vector<std::string> build_advice(const std::vector<std::string>& lines, const std::string& error) {
+std::vector<std::string> build_advice(const std::vector<std::string>& lines,
+                                      const std::string& error) {
   std::string text = error;
   for (auto& line : lines) text += "\n" + line;
   std::smatch match;
   std::vector<std::string> advice;
-  auto finds = [&](const char* pattern) { return std::regex_search(text, match, std::regex(pattern, std::regex::icase)); };
+  auto finds = [&](const char* pattern) {
+    return std::regex_search(text, match, std::regex(pattern, std::regex::icase));
+  };
   if (finds("no space left on device"))
-    advice.push_back("free space where the engine keeps images and build caches: `pipe clean`, `docker builder prune`, `docker image prune`");
-  if (finds("Because ([A-Za-z0-9_.-]+) was not found in the package registry|No matching distribution found for ([^\\s]+)|Because there is no "
+    advice.push_back(
+        "free space where the engine keeps images and build caches: `pipe clean`, `docker builder "
+        "prune`, `docker image prune`");
+  if (finds("Because ([A-Za-z0-9_.-]+) was not found in the package registry|No matching "
+            "distribution found for ([^\\s]+)|Because there is no "
             "version of ([^\\s]+)")) {
-    std::string name = match[1].matched ? match[1].str() : match[2].matched ? match[2].str() : match[3].str();
+    std::string name = match[1].matched   ? match[1].str()
+                       : match[2].matched ? match[2].str()
+                                          : match[3].str();
     advice.push_back("there is no `" + name +
-                     "` for this Python in the package index: check the name and version under requirements, and the Python of the parent image");
-  } else if (finds("no solution found when resolving|ResolutionImpossible|conflicting dependencies")) {
-    advice.push_back("these requirements contradict each other: relax one of the versions named above");
+                     "` for this Python in the package index: check the name and version under "
+                     "requirements, and the Python of the parent image");
+  } else if (finds("no solution found when resolving|ResolutionImpossible|conflicting "
+                   "dependencies")) {
+    advice.push_back(
+        "these requirements contradict each other: relax one of the versions named above");
   }
-  if (finds("Unable to locate package (\\S+)|Version '([^']+)' for '[^']+' was not found|has no installation candidate"))
-    advice.push_back("this distribution has no such package" + (match[1].matched ? " `" + match[1].str() + "`" : std::string()) +
+  if (finds("Unable to locate package (\\S+)|Version '([^']+)' for '[^']+' was not found|has no "
+            "installation candidate"))
+    advice.push_back("this distribution has no such package" +
+                     (match[1].matched ? " `" + match[1].str() + "`" : std::string()) +
                      ": check apt_packages against the parent image's release");
-  if (finds("CERTIFICATE_VERIFY_FAILED|certificate verify failed|invalid peer certificate|UnknownIssuer|self.signed certificate"))
+  if (finds("CERTIFICATE_VERIFY_FAILED|certificate verify failed|invalid peer "
+            "certificate|UnknownIssuer|self.signed certificate"))
     advice.push_back(
-        "the package index's certificate is not trusted in the build: name your CA bundle in SSL_CERT_FILE or PIP_CERT; it reaches the build and "
+        "the package index's certificate is not trusted in the build: name your CA bundle in "
+        "SSL_CERT_FILE or PIP_CERT; it reaches the build and "
         "stays out of the image");
-  else if (finds("Temporary failure (in name resolution|resolving)|Name or service not known|Could not resolve|dns error|failed to lookup address"))
-    advice.push_back("the build cannot resolve names: check the engine's DNS, or set build_config.build_options.network");
-  else if (finds("Connection refused|Connection timed out|Network is unreachable|ProxyError|ConnectTimeout|operation timed out"))
+  else if (finds("Temporary failure (in name resolution|resolving)|Name or service not known|Could "
+                 "not resolve|dns error|failed to lookup address"))
     advice.push_back(
-        "the build cannot reach the package index: an index or proxy on localhost is not reachable from a build, unless "
+        "the build cannot resolve names: check the engine's DNS, or set "
+        "build_config.build_options.network");
+  else if (finds("Connection refused|Connection timed out|Network is "
+                 "unreachable|ProxyError|ConnectTimeout|operation timed out"))
+    advice.push_back(
+        "the build cannot reach the package index: an index or proxy on localhost is not reachable "
+        "from a build, unless "
         "build_config.build_options.network is host");
   if (finds("externally-managed-environment"))
     advice.push_back(
-        "this Python refuses installs outside of a virtual environment (PEP 668): pass --break-system-packages, or use a virtual environment");
+        "this Python refuses installs outside of a virtual environment (PEP 668): pass "
+        "--break-system-packages, or use a virtual environment");
   if (finds("401 Unauthorized|403 Forbidden|403 Client Error|401 Client Error"))
-    advice.push_back("the package index refused the request: check the credentials in PIP_INDEX_URL, UV_DEFAULT_INDEX or pip.conf");
+    advice.push_back(
+        "the package index refused the request: check the credentials in PIP_INDEX_URL, "
+        "UV_DEFAULT_INDEX or pip.conf");
   if (finds("pull access denied|no active sessions|authorization (failed|status)|unauthorized: "))
     advice.push_back("an image of the Dockerfile needs credentials: `docker login REGISTRY`");
-  if (finds("(gcc|cc|g\\+\\+|clang).*(not found|No such file)|error: command '?(gcc|cc|x86_64-linux-gnu-gcc)'?"))
+  if (finds("(gcc|cc|g\\+\\+|clang).*(not found|No such file)|error: command "
+            "'?(gcc|cc|x86_64-linux-gnu-gcc)'?"))
     advice.push_back(
-        "a package is compiled from source and needs a compiler: add `apt_packages: [build-essential]`, or ask for a version that has a wheel");
+        "a package is compiled from source and needs a compiler: add `apt_packages: "
+        "[build-essential]`, or ask for a version that has a wheel");
   if (finds("exec format error"))
-    advice.push_back("the image is for another processor: set `platform`, or install emulation (binfmt) on the engine's machine");
+    advice.push_back(
+        "the image is for another processor: set `platform`, or install emulation (binfmt) on the "
+        "engine's machine");
   return advice;
 }
 
-BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile, const BuildLog& log, const std::string& rejected) {
+core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile,
+                               const BuildLog& log, const std::string& rejected) {
   std::string error = rejected.empty() ? log.error() : rejected;
   auto lines = log.last_lines(20);
   std::vector<std::string> details;
@@ -219,46 +254,62 @@ BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile, c
   auto instructions = instructions_of(dockerfile);
   const Instruction* failing = nullptr;
   for (auto& instruction : instructions)
-    if (!log.failed_instruction().empty() && instruction.text == log.failed_instruction()) failing = &instruction;
+    if (!log.failed_instruction().empty() && instruction.text == log.failed_instruction())
+      failing = &instruction;
   if (!failing && !log.failed_instruction().empty())
-    for (auto& instruction : instructions)  // The builder fills in ARG and ENV values: then only the beginning agrees.
-      if (instruction.text.substr(0, 12) == log.failed_instruction().substr(0, 12)) failing = &instruction;
+    for (auto& instruction :
+         instructions)  // The builder fills in ARG and ENV values: then only the beginning agrees.
+      if (instruction.text.substr(0, 12) == log.failed_instruction().substr(0, 12))
+        failing = &instruction;
   std::smatch match;
-  if (!failing && std::regex_search(error, match, std::regex("(?:parse error )?(?:on )?line (\\d+)"))) {
+  if (!failing &&
+      std::regex_search(error, match, std::regex("(?:parse error )?(?:on )?line (\\d+)"))) {
     auto number = std::stoul(match[1].str());
     for (auto& instruction : instructions)
       if (instruction.line <= number) failing = &instruction;
   }
   if (failing) {
     where = " at line " + std::to_string(failing->line) + " of the Dockerfile";
-    details.push_back("Dockerfile:" + std::to_string(failing->line) + ": " + readable_title(failing->text));
+    details.push_back("Dockerfile:" + std::to_string(failing->line) + ": " +
+                      readable_title(failing->text));
   } else if (!log.failed_instruction().empty()) {
     details.push_back("Dockerfile: " + readable_title(log.failed_instruction()));
   }
-  std::ranges::copy_if(lines, std::back_inserter(details),
-                       [](auto& line) { return !line.starts_with("pipe: error: ") && !line.starts_with("pipe: hint: "); });
+  std::ranges::copy_if(lines, std::back_inserter(details), [](auto& line) {
+    return !line.starts_with("pipe: error: ") && !line.starts_with("pipe: hint: ");
+  });
 
-  auto name = plan.own ? std::string("the image of the pipeline's own Dockerfile")
-                       : "the image from " + (plan.parent_image.empty() ? "the pipeline's own Dockerfile" : plan.parent_image);
+  auto name = plan.own
+                  ? std::string("the image of the pipeline's own Dockerfile")
+                  : "the image from " + (plan.parent_image.empty() ? "the pipeline's own Dockerfile"
+                                                                   : plan.parent_image);
   std::string parent = plan.parent_image.empty() ? "the parent image" : plan.parent_image;
   auto advice = log.hints();
-  if (!log.reason().empty()) return BuildError("cannot build " + name + ": " + log.reason(), details, advice);
-  bool no_shell = error.find("\"/bin/sh\"") != error.npos && error.find("no such file or directory") != error.npos;
-  for (auto& line : lines) no_shell = no_shell || (line.find("\"/bin/sh\"") != line.npos && line.find("no such file or directory") != line.npos);
+  if (!log.reason().empty())
+    return core::BuildError("cannot build " + name + ": " + log.reason(), details, advice);
+  bool no_shell = error.find("\"/bin/sh\"") != error.npos &&
+                  error.find("no such file or directory") != error.npos;
+  for (auto& line : lines)
+    no_shell = no_shell || (line.find("\"/bin/sh\"") != line.npos &&
+                            line.find("no such file or directory") != line.npos);
   if (no_shell && !plan.own)
-    return BuildError(
-        "cannot build " + name + ": " + parent + " has no shell (/bin/sh), which every install needs", details,
-        {"install what the step needs in a `dockerfile` of your own that copies it from another stage, or choose a parent_image with a shell",
-         "to run " + parent + " as it is, leave out requirements, apt_packages and user, or set skip_build: true"});
+    return core::BuildError(
+        "cannot build " + name + ": " + parent +
+            " has no shell (/bin/sh), which every install needs",
+        details,
+        {"install what the step needs in a `dockerfile` of your own that copies it from another "
+         "stage, or choose a parent_image with a shell",
+         "to run " + parent +
+             " as it is, leave out requirements, apt_packages and user, or set skip_build: true"});
   if (!plan.own && failing) error = what_failed(failing->text, error);
   auto more = build_advice(lines, error);
   advice.insert(advice.end(), more.begin(), more.end());
-  return BuildError("cannot build " + name + where + ": " + error, details, advice);
+  return core::BuildError("cannot build " + name + where + ": " + error, details, advice);
 }
 
-Failure failure_of(const EnvironmentError& error) {
+Failure failure_of(const core::EnvironmentError& error) {
   Failure failure{FailureKind::environment, error.what(), error.advice(), {}};
-  if (auto* build = dynamic_cast<const BuildError*>(&error)) {
+  if (auto* build = dynamic_cast<const core::BuildError*>(&error)) {
     failure.kind = FailureKind::build;
     failure.details = build->details();
   }

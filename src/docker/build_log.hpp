@@ -1,5 +1,6 @@
 /// @file
-/// What an engine says while it builds, from either builder: lines for people, the image's id, and if it failed why.
+/// What an engine says while it builds, from either builder: lines for people, the image's id, and
+/// if it failed why.
 #pragma once
 
 #include <deque>
@@ -22,7 +23,8 @@ namespace pipeline::docker {
 class BuildLog {
  public:
   /// @param on_line gets the title of each step as it starts, and each line that it prints
-  explicit BuildLog(std::function<void(const std::string&)> on_line) : on_line_(std::move(on_line)) {}
+  explicit BuildLog(std::function<void(const std::string&)> on_line)
+      : on_line_(std::move(on_line)) {}
 
   void message(const nlohmann::json& message);
 
@@ -48,7 +50,8 @@ class BuildLog {
   void line(Output& output, std::string text);
 
   std::function<void(const std::string&)> on_line_;
-  std::map<std::string, Output> outputs_;  ///< By the vertex's digest; the classic builder's only one is "".
+  std::map<std::string, Output>
+      outputs_;  ///< By the vertex's digest; the classic builder's only one is "".
   std::string error_, image_id_, failed_instruction_, failed_vertex_, reason_;
   std::vector<std::string> hints_;
 };
@@ -56,14 +59,18 @@ class BuildLog {
 /// A vertex's or step's name as people want it: `RUN` without its mounts, blanks collapsed.
 std::string readable_title(std::string_view name);
 
-/// The error for a build that failed: the failing line of the Dockerfile, the last lines printed, what to try.
-/// @param rejected the engine's answer when it refused the Dockerfile as a whole (status 400), else empty
-BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile, const BuildLog& log, const std::string& rejected);
+/// The error for a build that failed: the failing line of the Dockerfile, the last lines printed,
+/// what to try.
+/// @param rejected the engine's answer when it refused the Dockerfile as a whole (status 400), else
+/// empty
+core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile,
+                               const BuildLog& log, const std::string& rejected);
 
 /// What an event says of an error.
-Failure failure_of(const EnvironmentError& error);
+Failure failure_of(const core::EnvironmentError& error);
 
 /// What to try, by what a build printed.
-std::vector<std::string> build_advice(const std::vector<std::string>& lines, const std::string& error);
+std::vector<std::string> build_advice(const std::vector<std::string>& lines,
+                                      const std::string& error);
 
 }  // namespace pipeline::docker

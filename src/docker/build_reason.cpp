@@ -15,7 +15,8 @@ constexpr std::size_t named_items = 4;
 PlanParts parts_of(const nlohmann::json& image) {
   PlanParts parts;
   auto labels = image.find("Labels");
-  if (labels == image.end() || !labels->is_object() || !labels->contains("pipe.parts")) return parts;
+  if (labels == image.end() || !labels->is_object() || !labels->contains("pipe.parts"))
+    return parts;
   auto json = nlohmann::json::parse((*labels)["pipe.parts"].get<std::string>(), nullptr, false);
   if (!json.is_object()) return parts;
   for (auto& [name, items] : json.items())
@@ -27,12 +28,15 @@ PlanParts parts_of(const nlohmann::json& image) {
 std::string list(const char* verb, const std::vector<std::string>& items) {
   if (items.empty()) return {};
   std::string text = verb;
-  for (std::size_t i = 0; i < std::min(items.size(), named_items); ++i) text += (i ? ", " : " ") + items[i];
-  if (items.size() > named_items) text += " and " + std::to_string(items.size() - named_items) + " more";
+  for (std::size_t i = 0; i < std::min(items.size(), named_items); ++i)
+    text += (i ? ", " : " ") + items[i];
+  if (items.size() > named_items)
+    text += " and " + std::to_string(items.size() - named_items) + " more";
   return text;
 }
 
-std::vector<std::string> only_in(const std::vector<std::string>& these, const std::vector<std::string>& others) {
+std::vector<std::string> only_in(const std::vector<std::string>& these,
+                                 const std::vector<std::string>& others) {
   std::vector<std::string> result;
   for (auto& item : these)
     if (std::ranges::find(others, item) == others.end()) result.push_back(item);
@@ -41,7 +45,9 @@ std::vector<std::string> only_in(const std::vector<std::string>& these, const st
 
 }  // namespace
 
-std::string parts_to_label(const PlanParts& parts) { return nlohmann::json(parts).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace); }
+std::string parts_to_label(const PlanParts& parts) {
+  return nlohmann::json(parts).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
 
 std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
   auto part = [](const PlanParts& of, const std::string& name) {
@@ -61,15 +67,18 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
     int likeness = 0;
     for (auto& name : all) {
       auto now = part(parts, name), before = part(other, name);
-      likeness += static_cast<int>(now.size()) - 2 * static_cast<int>(only_in(now, before).size()) - static_cast<int>(only_in(before, now).size());
+      likeness += static_cast<int>(now.size()) - 2 * static_cast<int>(only_in(now, before).size()) -
+                  static_cast<int>(only_in(before, now).size());
     }
-    if (likeness <= 0) continue;  // it has less in common than it differs in: an image of something else
+    if (likeness <= 0)
+      continue;  // it has less in common than it differs in: an image of something else
     std::pair score{likeness, image.value("Created", std::int64_t{0})};
     if (score <= best) continue;
     best = score;
     nearest = other;
     nearest_name.clear();
-    if (auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array() && !tags->empty() && (*tags)[0] != "<none>:<none>")
+    if (auto tags = image.find("RepoTags");
+        tags != image.end() && tags->is_array() && !tags->empty() && (*tags)[0] != "<none>:<none>")
       nearest_name = (*tags)[0].get<std::string>();
   }
   if (nearest.empty()) return "new";
@@ -83,9 +92,11 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
       reason += "parent image changed";
       continue;
     }
-    auto added = list("added", only_in(now, before)), removed = list("removed", only_in(before, now));
+    auto added = list("added", only_in(now, before)),
+         removed = list("removed", only_in(before, now));
     reason += name + " changed";
-    if (!added.empty() || !removed.empty()) reason += " (" + added + (added.empty() || removed.empty() ? "" : ", ") + removed + ")";
+    if (!added.empty() || !removed.empty())
+      reason += " (" + added + (added.empty() || removed.empty() ? "" : ", ") + removed + ")";
   }
   if (reason.empty()) reason = "files or templates changed";
   return reason + (nearest_name.empty() ? "" : ", compared with " + nearest_name);

@@ -11,7 +11,8 @@
 namespace pipeline::docker {
 
 /// `new`, or such as `requirements changed since pipe:env-1a2b (added joblib==1.4.2)`.
-/// @param images GET /images/json: those with the label `pipe.parts` and the same parent image are compared
+/// @param images GET /images/json: those with the label `pipe.parts` and the same parent image are
+/// compared
 std::string build_reason(const PlanParts& parts, const nlohmann::json& images);
 
 /// For the label: sorted and without line ends.

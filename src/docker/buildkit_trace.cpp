@@ -11,7 +11,8 @@ class Fields {
  public:
   explicit Fields(std::string_view bytes) : bytes_(bytes) {}
 
-  /// The next field, or false at the end or at an error. Afterwards number(), and text() or integer() hold it.
+  /// The next field, or false at the end or at an error. Afterwards number(), and text() or
+  /// integer() hold it.
   bool next() {
     if (bytes_.empty() || failed_) return false;
     auto key = varint();

@@ -1,5 +1,6 @@
 /// @file
-/// BuildKit's build trace (moby.buildkit.v1.StatusResponse in protobuf's wire format), as POST /build?version=2 sends it.
+/// BuildKit's build trace (moby.buildkit.v1.StatusResponse in protobuf's wire format), as POST
+/// /build?version=2 sends it.
 #pragma once
 
 #include <optional>

@@ -9,7 +9,8 @@
 namespace pipeline::docker {
 
 std::filesystem::path config_folder();
-/// config.json; an empty object if there is none. Throws EnvironmentError for one that is no JSON object.
+/// config.json; an empty object if there is none. Throws EnvironmentError for one that is no JSON
+/// object.
 nlohmann::json config_file();
 
 }  // namespace pipeline::docker

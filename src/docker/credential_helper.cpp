@@ -10,9 +10,12 @@
 namespace pipeline::docker {
 namespace {
 
-std::string first_line(const std::string& text) { return text.substr(0, std::min(text.find('\n'), std::size_t{200})); }
+std::string first_line(const std::string& text) {
+  return text.substr(0, std::min(text.find('\n'), std::size_t{200}));
+}
 
-Task<HelperAnswer> run_helper(std::string program, std::string server, std::chrono::milliseconds timeout) {
+async::Task<HelperAnswer> run_helper(std::string program, std::string server,
+                                     std::chrono::milliseconds timeout) {
   HelperAnswer answer;
   net::ProgramCall call;
   call.command.push_back(program);
@@ -21,13 +24,16 @@ Task<HelperAnswer> run_helper(std::string program, std::string server, std::chro
   call.timeout = timeout;
   const auto said = co_await net::run_program(std::move(call));
   if (said.late) {
-    answer.failure = program + " gave no answer within " + std::to_string(timeout.count() / 1000) + " s";
+    answer.failure =
+        program + " gave no answer within " + std::to_string(timeout.count() / 1000) + " s";
   } else if (said.code != 0) {
     // The agreed words for "none kept", which is no failure.
-    if (said.output.find("credentials not found") == std::string::npos) answer.failure = program + " failed: " + first_line(said.output);
+    if (said.output.find("credentials not found") == std::string::npos)
+      answer.failure = program + " failed: " + first_line(said.output);
   } else {
     const auto json = nlohmann::json::parse(said.output, nullptr, false);
-    if (json.is_object() && json.contains("Username") && json["Username"].is_string() && json.contains("Secret") && json["Secret"].is_string()) {
+    if (json.is_object() && json.contains("Username") && json["Username"].is_string() &&
+        json.contains("Secret") && json["Secret"].is_string()) {
       answer.username = json["Username"].get<std::string>();
       answer.secret = json["Secret"].get<std::string>();
     } else {
@@ -39,16 +45,19 @@ Task<HelperAnswer> run_helper(std::string program, std::string server, std::chro
 
 }  // namespace
 
-Task<HelperAnswer> ask_credential_helper(std::string name, std::string server, std::chrono::milliseconds timeout) {
+async::Task<HelperAnswer> ask_credential_helper(std::string name, std::string server,
+                                                std::chrono::milliseconds timeout) {
   HelperAnswer answer;
   const std::string program = "docker-credential-" + name;
-  if (!is_name(name)) {
+  if (!core::is_name(name)) {
     answer.failure = "the name of a credential helper is no plain name";
     co_return answer;
   }
   try {
     answer = co_await run_helper(program, server, timeout);
-  } catch (const std::exception& error) { answer.failure = program + ": " + error.what(); }
+  } catch (const std::exception& error) {
+    answer.failure = program + ": " + error.what();
+  }
   co_return answer;
 }
 

@@ -1,11 +1,12 @@
 /// @file
-/// Programs that keep registry credentials: `docker-credential-NAME get` (github.com/docker/docker-credential-helpers).
+/// Programs that keep registry credentials: `docker-credential-NAME get`
+/// (github.com/docker/docker-credential-helpers).
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "net/asio.hpp"
+#include "async/task.hpp"
 
 namespace pipeline::docker {
 
@@ -15,6 +16,7 @@ struct HelperAnswer {
 };
 
 /// Asks the helper called `name` for the credentials of `server`.
-Task<HelperAnswer> ask_credential_helper(std::string name, std::string server, std::chrono::milliseconds timeout);
+async::Task<HelperAnswer> ask_credential_helper(std::string name, std::string server,
+                                                std::chrono::milliseconds timeout);
 
 }  // namespace pipeline::docker

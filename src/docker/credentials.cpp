@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "docker/config.hpp"
 #include "docker/credential_helper.hpp"
+#include "docker/json_text.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -16,12 +17,15 @@ constexpr const char* hub_key = "https://index.docker.io/v1/";
 
 struct Credentials {
   std::string username, password, identity_token, registry_token;
-  bool empty() const { return username.empty() && identity_token.empty() && registry_token.empty(); }
+  bool empty() const {
+    return username.empty() && identity_token.empty() && registry_token.empty();
+  }
 };
 
 std::string encode(const std::string& text) {
   std::string encoded(4 * ((text.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()), reinterpret_cast<const unsigned char*>(text.data()),
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()),
                                    static_cast<int>(text.size()));
   encoded.resize(static_cast<std::size_t>(size));
   return encoded;
@@ -37,11 +41,13 @@ std::string encode_for_url(const std::string& text) {
 std::string decode(std::string text) {
   while (text.size() % 4 != 0) text += '=';
   std::string decoded(text.size() / 4 * 3 + 1, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()), reinterpret_cast<const unsigned char*>(text.data()),
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()),
                                    static_cast<int>(text.size()));
   if (size < 0) return {};
   const auto padding = text.size() - text.find_last_not_of('=') - 1;
-  decoded.resize(static_cast<std::size_t>(size) - std::min(padding, static_cast<std::size_t>(size)));
+  decoded.resize(static_cast<std::size_t>(size) -
+                 std::min(padding, static_cast<std::size_t>(size)));
   return decoded;
 }
 
@@ -53,13 +59,9 @@ std::string host_of(std::string_view key) {
 
 bool names(const std::string& key, const std::string& registry) {
   const auto host = host_of(key);
-  if (registry == "docker.io") return host == "index.docker.io" || host == "docker.io" || host == "registry-1.docker.io";
+  if (registry == "docker.io")
+    return host == "index.docker.io" || host == "docker.io" || host == "registry-1.docker.io";
   return host == registry;
-}
-
-std::string text_at(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 Credentials from_entry(const json& entry) {
@@ -72,7 +74,10 @@ Credentials from_entry(const json& entry) {
   if (const auto both = decode(text_at(entry, "auth")); !both.empty()) {
     const auto colon = both.find(':');
     found.username = both.substr(0, colon);
-    found.password = colon == both.npos ? std::string() : std::string(both.c_str() + colon + 1);  // some clients pad with zero bytes
+    found.password =
+        colon == both.npos
+            ? std::string()
+            : std::string(both.c_str() + colon + 1);  // some clients pad with zero bytes
   }
   return found;
 }
@@ -88,7 +93,8 @@ Credentials from_auths(const json& config, const std::string& registry) {
 
 /// The helper that keeps this registry's, by its own name or the one for all.
 std::string helper_for(const json& config, const std::string& registry) {
-  if (const auto helpers = config.find("credHelpers"); helpers != config.end() && helpers->is_object())
+  if (const auto helpers = config.find("credHelpers");
+      helpers != config.end() && helpers->is_object())
     for (const auto& [key, helper] : helpers->items())
       if (names(key, registry) && helper.is_string()) return helper.get<std::string>();
   return text_at(config, "credsStore");
@@ -112,17 +118,21 @@ std::string header_of(const Credentials& credentials, const std::string& server)
 
 }  // namespace
 
-Task<RegistryAuth> registry_auth(std::string registry) {
+async::Task<RegistryAuth> registry_auth(std::string registry) {
   RegistryAuth auth;
   const std::string server = registry == "docker.io" ? hub_key : registry;
   Credentials credentials;
   json config = json::object();
   try {
     config = config_file();
-  } catch (const EnvironmentError& error) { auth.notice = std::string("going on without registry credentials: ") + error.what(); }
+  } catch (const core::EnvironmentError& error) {
+    auth.notice = std::string("going on without registry credentials: ") + error.what();
+  }
   if (const auto helper = helper_for(config, registry); !helper.empty()) {
     const auto answer = co_await ask_credential_helper(helper, server, std::chrono::seconds(10));
-    if (!answer.failure.empty()) auth.notice = "going on without the credential helper for " + registry + ": " + answer.failure;
+    if (!answer.failure.empty())
+      auth.notice =
+          "going on without the credential helper for " + registry + ": " + answer.failure;
     if (answer.username == "<token>") {
       credentials.identity_token = answer.secret;
     } else {

@@ -13,6 +13,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/identifier.hpp"
+#include "core/text.hpp"
 #include "docker/templates.hpp"
 
 namespace pipeline::docker {
@@ -23,16 +24,6 @@ namespace {
 
 /// Builders before 0.13 read a Dockerfile line by line into a buffer of 64 KiB.
 constexpr std::size_t longest_line = 60'000;
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::istringstream stream{std::string(text)};
-  return {std::istream_iterator<std::string>(stream), {}};
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 /// `$NAME`, `${NAME}`, `${NAME:-default}`; nothing when a name has no value.
 std::optional<std::string> expand(std::string_view text, const StringMap& values) {
@@ -45,13 +36,17 @@ std::optional<std::string> expand(std::string_view text, const StringMap& values
     bool braces = at + 1 < text.size() && text[at + 1] == '{';
     auto begin = at + (braces ? 2 : 1);
     auto end = begin;
-    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+      ++end;
     auto value = values.find(std::string(text.substr(begin, end - begin)));
-    std::optional<std::string> found = value == values.end() ? std::nullopt : std::optional(value->second);
+    std::optional<std::string> found =
+        value == values.end() ? std::nullopt : std::optional(value->second);
     if (braces) {
       auto close = text.find('}', end);
       if (close == text.npos) return std::nullopt;
-      if (text.substr(end, 2) == ":-" && (!found || found->empty())) found = text.substr(end + 2, close - end - 2);
+      if (text.substr(end, 2) == ":-" && (!found || found->empty()))
+        found = text.substr(end + 2, close - end - 2);
       end = close + 1;
     }
     if (!found) return std::nullopt;
@@ -62,11 +57,14 @@ std::optional<std::string> expand(std::string_view text, const StringMap& values
 }
 
 std::string unquoted(std::string text) {
-  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) return text.substr(1, text.size() - 2);
+  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
+      text.back() == text.front())
+    return text.substr(1, text.size() - 2);
   return text;
 }
 
-/// Sections that were left out leave empty lines behind: one is kept before each further stage. A here-document's lines are its own.
+/// Sections that were left out leave empty lines behind: one is kept before each further stage. A
+/// here-document's lines are its own.
 std::string without_gaps(const std::string& text) {
   if (text.find("<<") != text.npos) return text;
   std::istringstream stream(text);
@@ -89,19 +87,24 @@ std::string template_text(std::string_view name, const std::filesystem::path& te
       std::ifstream stream(file, std::ios::binary);
       std::string text{std::istreambuf_iterator<char>(stream), {}};
       if (!stream)
-        throw EnvironmentError("cannot read the template " + file.string(), {"--template-dir names a folder with templates that you can read"});
+        throw core::EnvironmentError(
+            "cannot read the template " + file.string(),
+            {"--template-dir names a folder with templates that you can read"});
       return text;
     }
   }
   for (auto& embedded : embedded_templates())
     if (embedded.name == name) return std::string(embedded.text);
-  throw EnvironmentError("there is no template called " + std::string(name));
+  throw core::EnvironmentError("there is no template called " + std::string(name));
 }
 
 bool is_image_reference(std::string_view text) {
-  if (text.empty() || text.size() > 512 || !std::isalnum(static_cast<unsigned char>(text.front()))) return false;
-  return std::ranges::all_of(
-      text, [](unsigned char c) { return std::isalnum(c) || std::string_view("._-:/@").find(static_cast<char>(c)) != std::string_view::npos; });
+  if (text.empty() || text.size() > 512 || !std::isalnum(static_cast<unsigned char>(text.front())))
+    return false;
+  return std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalnum(c) ||
+           std::string_view("._-:/@").find(static_cast<char>(c)) != std::string_view::npos;
+  });
 }
 
 std::string quote_env(std::string_view value) {
@@ -113,30 +116,36 @@ std::string quote_env(std::string_view value) {
   return quoted + '"';
 }
 
-std::string dockerfile_text(const DockerfileValues& values, Builder builder, const std::filesystem::path& template_dir) {
+std::string dockerfile_text(const DockerfileValues& values, Builder builder,
+                            const std::filesystem::path& template_dir) {
   if (!is_image_reference(values.parent_image))
-    throw InputError("parent_image '" + values.parent_image + "' is not an image reference", "write it as NAME:TAG or REGISTRY/NAME:TAG");
+    throw core::InputError("parent_image '" + values.parent_image + "' is not an image reference",
+                           "write it as NAME:TAG or REGISTRY/NAME:TAG");
   mustache::data data;
   data.set("note", "Made by pipe; `pipe render` prints it, --template-dir replaces its template.");
   data.set("parent_image", values.parent_image);
   mustache::data environment{mustache::data::type::list};
   for (auto& [name, value] : values.environment) {
-    if (!is_variable_name(name))
-      throw InputError("environment: '" + name + "' is not a variable's name", "letters, digits and _, not beginning with a digit");
-    if (has_control_characters(value))
-      throw InputError("environment: the value of " + name + " holds a control character, such as a line end",
-                       "set it under runtime_environment, which is no part of the Dockerfile");
+    if (!core::is_variable_name(name))
+      throw core::InputError("environment: '" + name + "' is not a variable's name",
+                             "letters, digits and _, not beginning with a digit");
+    if (core::has_control_characters(value))
+      throw core::InputError(
+          "environment: the value of " + name + " holds a control character, such as a line end",
+          "set it under runtime_environment, which is no part of the Dockerfile");
     auto quoted = quote_env(value);
     if (quoted.size() > longest_line)
-      throw InputError("environment: the value of " + name + " is too long for a Dockerfile", "set it under runtime_environment");
+      throw core::InputError("environment: the value of " + name + " is too long for a Dockerfile",
+                             "set it under runtime_environment");
     mustache::data entry;
     entry.set("name", name);
     entry.set("value", quoted);
     environment.push_back(entry);
   }
   data.set("environment", environment);
-  bool parent_is_root = values.parent_user.empty() || values.parent_user == "0" || values.parent_user == "root" ||
-                        values.parent_user.starts_with("0:") || values.parent_user.starts_with("root:");
+  bool parent_is_root = values.parent_user.empty() || values.parent_user == "0" ||
+                        values.parent_user == "root" || values.parent_user.starts_with("0:") ||
+                        values.parent_user.starts_with("root:");
   data.set("as_root", values.installs() && !parent_is_root);
   data.set("apt", values.apt);
   data.set("python", values.python);
@@ -146,15 +155,22 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder, con
   data.set("installer", values.installer == PackageInstaller::uv ? "uv" : "pip");
   data.set("needed", values.python ? "required" : "optional");
   if (values.user) data.set("user", *values.user);
-  auto final_user = values.user ? *values.user : values.installs() && !parent_is_root ? values.parent_user : "";
+  auto final_user = values.user                            ? *values.user
+                    : values.installs() && !parent_is_root ? values.parent_user
+                                                           : "";
   if (!final_user.empty()) {
-    if (!std::ranges::all_of(final_user, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == ':'; }))
-      throw InputError("user '" + final_user + "' is not a user's name", "write NAME, UID or UID:GID");
+    if (!std::ranges::all_of(final_user, [](unsigned char c) {
+          return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == ':';
+        }))
+      throw core::InputError("user '" + final_user + "' is not a user's name",
+                             "write NAME, UID or UID:GID");
     data.set("final_user", final_user);
   }
   auto name = builder == Builder::buildkit ? "Dockerfile.mustache" : "Dockerfile-classic.mustache";
   mustache::mustache page(template_text(name, template_dir));
-  if (!page.is_valid()) throw InputError("the template " + std::string(name) + " is malformed: " + page.error_message());
+  if (!page.is_valid())
+    throw core::InputError("the template " + std::string(name) +
+                           " is malformed: " + page.error_message());
   page.set_custom_escape([](const std::string& text) { return text; });
   return without_gaps(page.render(data));
 }
@@ -164,24 +180,27 @@ std::vector<Instruction> instructions_of(std::string_view dockerfile) {
   char escape = '\\';
   bool directives = true, continued = false;
   unsigned number = 0;
-  std::vector<std::pair<std::string, bool>> heredocs;  // Ends that are awaited, and whether tabs before them count for nothing.
+  std::vector<std::pair<std::string, bool>>
+      heredocs;  // Ends that are awaited, and whether tabs before them count for nothing.
   for (std::size_t at = 0; at <= dockerfile.size();) {
     auto end = std::min(dockerfile.find('\n', at), dockerfile.size());
     auto line = dockerfile.substr(at, end - at);
     at = end + 1;
     ++number;
     if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())))
+      line.remove_suffix(1);
     if (!heredocs.empty()) {
       auto candidate = line;
       while (heredocs.front().second && candidate.starts_with('\t')) candidate.remove_prefix(1);
       if (candidate == heredocs.front().first) heredocs.erase(heredocs.begin());
       continue;
     }
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front()))) line.remove_prefix(1);
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front())))
+      line.remove_prefix(1);
     if (line.starts_with('#')) {
       if (directives && !continued) {
-        auto directive = lower(std::string(line.substr(1)));
+        auto directive = core::lower(std::string(line.substr(1)));
         std::erase_if(directive, [](unsigned char c) { return std::isspace(c); });
         if (directive.starts_with("escape=") && directive.size() == 8) escape = directive[7];
         directives = directive.find('=') != directive.npos;
@@ -193,10 +212,11 @@ std::vector<Instruction> instructions_of(std::string_view dockerfile) {
     bool goes_on = line.back() == escape;
     if (goes_on) line.remove_suffix(1);
     if (!continued) result.push_back({number, {}});
-    for (auto& word : words_of(line)) result.back().text += (result.back().text.empty() ? "" : " ") + word;
+    for (auto& word : core::words_of(line))
+      result.back().text += (result.back().text.empty() ? "" : " ") + word;
     continued = goes_on;
     if (!goes_on)
-      for (auto& word : words_of(result.back().text))
+      for (auto& word : core::words_of(result.back().text))
         if (word.starts_with("<<") && word.size() > 2) {
           auto name = word.substr(2);
           bool tabs = name.starts_with('-');
@@ -213,13 +233,17 @@ std::vector<std::string> images_used(std::string_view dockerfile, const StringMa
   StringMap arguments;
   bool in_stage = false;
   auto add = [&](const std::string& reference) {
-    bool is_stage =
-        stages.contains(lower(reference)) || (!reference.empty() && std::ranges::all_of(reference, [](unsigned char c) { return std::isdigit(c); }));
-    if (!is_stage && is_image_reference(reference) && std::ranges::find(images, reference) == images.end()) images.push_back(reference);
+    bool is_stage = stages.contains(core::lower(reference)) ||
+                    (!reference.empty() && std::ranges::all_of(reference, [](unsigned char c) {
+                      return std::isdigit(c);
+                    }));
+    if (!is_stage && is_image_reference(reference) &&
+        std::ranges::find(images, reference) == images.end())
+      images.push_back(reference);
   };
   for (auto& instruction : instructions_of(dockerfile)) {
-    auto words = words_of(instruction.text);
-    auto verb = lower(words.front());
+    auto words = core::words_of(instruction.text);
+    auto verb = core::lower(words.front());
     if (verb == "arg" && !in_stage) {
       for (auto word = words.begin() + 1; word != words.end(); ++word) {
         auto equals = word->find('=');
@@ -227,7 +251,8 @@ std::vector<std::string> images_used(std::string_view dockerfile, const StringMa
         if (auto given = build_args.find(name); given != build_args.end())
           arguments[name] = given->second;
         else if (equals != word->npos)
-          if (auto value = expand(unquoted(word->substr(equals + 1)), arguments)) arguments[name] = *value;
+          if (auto value = expand(unquoted(word->substr(equals + 1)), arguments))
+            arguments[name] = *value;
       }
     } else if (verb == "from") {
       in_stage = true;
@@ -235,7 +260,8 @@ std::vector<std::string> images_used(std::string_view dockerfile, const StringMa
       while (word != words.end() && word->starts_with("--")) ++word;
       if (word == words.end()) continue;
       if (auto reference = expand(unquoted(*word), arguments)) add(*reference);
-      if (words.end() - word >= 3 && lower(word[1]) == "as") stages.insert(lower(word[2]));
+      if (words.end() - word >= 3 && core::lower(word[1]) == "as")
+        stages.insert(core::lower(word[2]));
     } else if (verb == "copy" || verb == "run") {
       for (auto& word : std::span(words).subspan(1)) {
         if (!word.starts_with("--")) break;
@@ -243,7 +269,8 @@ std::vector<std::string> images_used(std::string_view dockerfile, const StringMa
         if (word.starts_with("--mount="))
           for (std::size_t at = 8; at < word.size();) {
             auto comma = std::min(word.find(',', at), word.size());
-            if (word.substr(at, comma - at).starts_with("from=")) add(word.substr(at + 5, comma - at - 5));
+            if (word.substr(at, comma - at).starts_with("from="))
+              add(word.substr(at + 5, comma - at - 5));
             at = comma + 1;
           }
       }

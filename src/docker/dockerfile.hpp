@@ -1,5 +1,6 @@
 /// @file
-/// The generated Dockerfile: from values to text, each one encoded for its place; and what must be known of a Dockerfile that the user wrote.
+/// The generated Dockerfile: from values to text, each one encoded for its place; and what must be
+/// known of a Dockerfile that the user wrote.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +23,8 @@ struct DockerfileValues {
   bool project = false;  ///< There is a local_project_install_command.
   PackageInstaller installer = PackageInstaller::uv;
   std::optional<std::string> user;
-  std::string parent_user;  ///< USER of the parent image; put back after the installs, which need root.
+  std::string
+      parent_user;  ///< USER of the parent image; put back after the installs, which need root.
 
   bool installs() const { return apt || python || project || user.has_value(); }
 };
@@ -30,16 +32,19 @@ struct DockerfileValues {
 enum class Builder { buildkit, classic };
 
 /// The Dockerfile's text. Throws InputError for a value that no encoding makes safe.
-std::string dockerfile_text(const DockerfileValues& values, Builder builder, const std::filesystem::path& template_dir);
+std::string dockerfile_text(const DockerfileValues& values, Builder builder,
+                            const std::filesystem::path& template_dir);
 
 /// A value of ENV: in double quotes, so that the builder expands nothing in it.
 std::string quote_env(std::string_view value);
 
-/// `registry:5000/team/image:tag@sha256:...`: just what such a reference may be made of, so it ends no line and begins no option.
+/// `registry:5000/team/image:tag@sha256:...`: just what such a reference may be made of, so it ends
+/// no line and begins no option.
 bool is_image_reference(std::string_view text);
 
-/// The images that a Dockerfile starts from or copies from, in order, without stages and `scratch`; ARG values before the first FROM are filled in.
-/// A reference that cannot be told (an ARG without a value) is left out.
+/// The images that a Dockerfile starts from or copies from, in order, without stages and `scratch`;
+/// ARG values before the first FROM are filled in. A reference that cannot be told (an ARG without
+/// a value) is left out.
 std::vector<std::string> images_used(std::string_view dockerfile, const StringMap& build_args);
 
 struct Instruction {

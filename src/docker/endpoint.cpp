@@ -3,9 +3,9 @@
 #include <optional>
 #include <sstream>
 
-#include "core/caller.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "core/user_environment.hpp"
 #include "docker/config.hpp"
 #include "docker/engine_api.hpp"
 
@@ -22,7 +22,9 @@ std::string existing(const fs::path& file) {
 }
 
 net::TlsOptions tls_files(const fs::path& folder) {
-  return {.ca_file = existing(folder / "ca.pem"), .cert_file = existing(folder / "cert.pem"), .key_file = existing(folder / "key.pem")};
+  return {.ca_file = existing(folder / "ca.pem"),
+          .cert_file = existing(folder / "cert.pem"),
+          .key_file = existing(folder / "key.pem")};
 }
 
 /// `host:2376` -> `tcp://host:2376`, and a port where there is none, as docker's own client does.
@@ -32,17 +34,18 @@ std::string complete_url(std::string url, bool use_tls) {
   while (url.ends_with('/')) url.pop_back();
   const auto host = std::string_view(url).substr(6);
   const auto after_address = host.starts_with('[') ? host.find(']') : 0;
-  if (after_address == host.npos || host.find(':', after_address) == host.npos) url += use_tls ? ":2376" : ":2375";
+  if (after_address == host.npos || host.find(':', after_address) == host.npos)
+    url += use_tls ? ":2376" : ":2375";
   return url;
 }
 
 Endpoint from_environment(const std::string& host) {
   Endpoint endpoint;
   endpoint.origin = "DOCKER_HOST";
-  const bool verify = !variable("DOCKER_TLS_VERIFY").empty();
-  endpoint.use_tls = verify || !variable("DOCKER_TLS").empty();
+  const bool verify = !core::variable("DOCKER_TLS_VERIFY").empty();
+  endpoint.use_tls = verify || !core::variable("DOCKER_TLS").empty();
   if (endpoint.use_tls) {
-    const auto certificates = variable("DOCKER_CERT_PATH");
+    const auto certificates = core::variable("DOCKER_CERT_PATH");
     endpoint.certificates = certificates.empty() ? config_folder().string() : certificates;
     endpoint.tls = tls_files(endpoint.certificates);
     endpoint.tls.verify = verify;
@@ -52,16 +55,19 @@ Endpoint from_environment(const std::string& host) {
 }
 
 Endpoint from_context(const std::string& name, const std::string& named_by) {
-  const auto id = sha256(name).hex();
+  const auto id = core::sha256(name).hex();
   const auto file = config_folder() / "contexts" / "meta" / id / "meta.json";
   std::error_code error;
   if (!fs::exists(file, error))
-    throw EnvironmentError("the docker context '" + name + "', named by " + named_by + ", does not exist: there is no " + file.string(),
-                           {"`docker context ls` lists those that do, `docker context use NAME` chooses one"});
-  const auto meta = nlohmann::json::parse(read_file(file), nullptr, false);
+    throw core::EnvironmentError(
+        "the docker context '" + name + "', named by " + named_by +
+            ", does not exist: there is no " + file.string(),
+        {"`docker context ls` lists those that do, `docker context use NAME` chooses one"});
+  const auto meta = nlohmann::json::parse(core::read_file(file), nullptr, false);
   const auto host = nlohmann::json::json_pointer("/Endpoints/docker/Host");
   if (meta.is_discarded() || !meta.contains(host) || !meta[host].is_string())
-    throw EnvironmentError("the docker context '" + name + "' names no endpoint: " + file.string() + " has no string at /Endpoints/docker/Host");
+    throw core::EnvironmentError("the docker context '" + name + "' names no endpoint: " +
+                                 file.string() + " has no string at /Endpoints/docker/Host");
   Endpoint endpoint;
   endpoint.origin = "docker context '" + name + "'";
   const auto certificates = config_folder() / "contexts" / "tls" / id / "docker";
@@ -76,25 +82,29 @@ Endpoint from_context(const std::string& name, const std::string& named_by) {
 }  // namespace
 
 std::filesystem::path config_folder() {
-  if (auto folder = variable("DOCKER_CONFIG"); !folder.empty()) return folder;
-  return fs::path(variable("HOME")) / ".docker";
+  if (auto folder = core::variable("DOCKER_CONFIG"); !folder.empty()) return folder;
+  return fs::path(core::variable("HOME")) / ".docker";
 }
 
 nlohmann::json config_file() {
   const auto file = config_folder() / "config.json";
   std::error_code error;
   if (!fs::exists(file, error)) return nlohmann::json::object();
-  auto config = nlohmann::json::parse(read_file(file), nullptr, false);
-  if (!config.is_object()) throw EnvironmentError(file.string() + " is not a JSON object", {"mend it, or move it away and run `docker login` again"});
+  auto config = nlohmann::json::parse(core::read_file(file), nullptr, false);
+  if (!config.is_object())
+    throw core::EnvironmentError(file.string() + " is not a JSON object",
+                                 {"mend it, or move it away and run `docker login` again"});
   return config;
 }
 
 Endpoint find_endpoint() {
-  if (auto host = variable("DOCKER_HOST"); !host.empty()) return from_environment(host);
-  std::string context = variable("DOCKER_CONTEXT"), named_by = "DOCKER_CONTEXT";
+  if (auto host = core::variable("DOCKER_HOST"); !host.empty()) return from_environment(host);
+  std::string context = core::variable("DOCKER_CONTEXT"), named_by = "DOCKER_CONTEXT";
   if (context.empty()) {
     const auto config = config_file();
-    if (auto current = config.find("currentContext"); current != config.end() && current->is_string()) context = current->get<std::string>();
+    if (auto current = config.find("currentContext");
+        current != config.end() && current->is_string())
+      context = current->get<std::string>();
     named_by = (config_folder() / "config.json").string();
   }
   if (!context.empty() && context != "default") return from_context(context, named_by);

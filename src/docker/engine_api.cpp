@@ -13,12 +13,17 @@ namespace pipeline::docker {
 namespace {
 
 /// An image's reference as a part of a path: `/` and `:` stand for themselves there.
-std::string image_path(const std::string& reference, const char* rest) { return "/images/" + net::url_encode(reference, "/:@") + rest; }
+std::string image_path(const std::string& reference, const char* rest) {
+  return "/images/" + net::url_encode(reference, "/:@") + rest;
+}
 
-std::string container_path(const std::string& id, const char* rest) { return "/containers/" + net::url_encode(id) + rest; }
+std::string container_path(const std::string& id, const char* rest) {
+  return "/containers/" + net::url_encode(id) + rest;
+}
 
 std::string auth_header(const std::string& registry_auth) {
-  return "X-Registry-Auth: " + (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}
+  return "X-Registry-Auth: " +
+         (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}
 }
 
 }  // namespace
@@ -27,23 +32,29 @@ struct EngineApi::Implementation : EngineConnection {
   using EngineConnection::EngineConnection;
 };
 
-EngineApi::EngineApi(asio::io_context& loop, Endpoint endpoint) : self_(std::make_unique<Implementation>(loop, std::move(endpoint))) {}
+EngineApi::EngineApi(asio::io_context& loop, Endpoint endpoint)
+    : self_(std::make_unique<Implementation>(loop, std::move(endpoint))) {}
 EngineApi::~EngineApi() = default;
 const Endpoint& EngineApi::endpoint() const { return self_->endpoint(); }
 
-Task<const EngineInfo*> EngineApi::info() { return self_->info(); }
+async::Task<const EngineInfo*> EngineApi::info() { return self_->info(); }
 
-Task<nlohmann::json> EngineApi::system_info() { return self_->send_json(EngineCall("ask the engine about itself", "GET", "/info")); }
+async::Task<nlohmann::json> EngineApi::system_info() {
+  return self_->send_json(EngineCall("ask the engine about itself", "GET", "/info"));
+}
 
-Task<nlohmann::json> EngineApi::disk_usage() { return self_->send_json(EngineCall("ask the engine about its disk", "GET", "/system/df")); }
+async::Task<nlohmann::json> EngineApi::disk_usage() {
+  return self_->send_json(EngineCall("ask the engine about its disk", "GET", "/system/df"));
+}
 
-Task<nlohmann::json> EngineApi::call(std::string method, std::string path, nlohmann::json body) {
+async::Task<nlohmann::json> EngineApi::call(std::string method, std::string path,
+                                            nlohmann::json body) {
   EngineCall call(method + " " + path, method, path);
   call.body = std::move(body);
   return self_->send_json(std::move(call));
 }
 
-Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string reference) {
+async::Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string reference) {
   try {
     EngineCall call("look up the image " + reference, "GET", image_path(reference, "/json"));
     co_return co_await self_->send_json(std::move(call));
@@ -53,11 +64,16 @@ Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string referen
   co_return std::nullopt;
 }
 
-Task<> EngineApi::pull_image(std::string reference, std::string platform, std::string registry_auth, std::function<void(std::string_view)> on_line,
-                             CancelSource& cancel) {
+async::Task<> EngineApi::pull_image(std::string reference, std::string platform,
+                                    std::string registry_auth,
+                                    std::function<void(std::string_view)> on_line,
+                                    core::CancelSource& cancel) {
   const auto [name, tag] = split_reference(reference);
-  TransferProgress progress("pull the image " + reference, registry_of(reference), std::move(on_line));
-  EngineCall call("pull the image " + reference, "POST", "/images/create?fromImage=" + net::url_encode(name) + "&tag=" + net::url_encode(tag));
+  TransferProgress progress("pull the image " + reference, registry_of(reference),
+                            std::move(on_line));
+  EngineCall call(
+      "pull the image " + reference, "POST",
+      "/images/create?fromImage=" + net::url_encode(name) + "&tag=" + net::url_encode(tag));
   if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
   call.headers.push_back(auth_header(registry_auth));
   call.registry = registry_of(reference);
@@ -67,11 +83,14 @@ Task<> EngineApi::pull_image(std::string reference, std::string platform, std::s
   progress.finish();
 }
 
-Task<Pushed> EngineApi::push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line,
-                                   CancelSource& cancel) {
+async::Task<Pushed> EngineApi::push_image(std::string reference, std::string registry_auth,
+                                          std::function<void(std::string_view)> on_line,
+                                          core::CancelSource& cancel) {
   const auto [name, tag] = split_reference(reference);
-  TransferProgress progress("push the image " + reference, registry_of(reference), std::move(on_line));
-  EngineCall call("push the image " + reference, "POST", image_path(name, "/push?tag=") + net::url_encode(tag));
+  TransferProgress progress("push the image " + reference, registry_of(reference),
+                            std::move(on_line));
+  EngineCall call("push the image " + reference, "POST",
+                  image_path(name, "/push?tag=") + net::url_encode(tag));
   call.headers.push_back(auth_header(registry_auth));
   call.registry = registry_of(reference);
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
@@ -81,34 +100,41 @@ Task<Pushed> EngineApi::push_image(std::string reference, std::string registry_a
   co_return progress.pushed();
 }
 
-Task<std::optional<std::string>> EngineApi::registry_digest(std::string reference, std::string registry_auth, CancelSource& cancel) {
-  EngineCall call("ask the registry for the image " + reference, "GET", "/distribution/" + net::url_encode(reference, "/:@") + "/json");
+async::Task<std::optional<std::string>> EngineApi::registry_digest(std::string reference,
+                                                                   std::string registry_auth,
+                                                                   core::CancelSource& cancel) {
+  EngineCall call("ask the registry for the image " + reference, "GET",
+                  "/distribution/" + net::url_encode(reference, "/:@") + "/json");
   call.headers.push_back(auth_header(registry_auth));
   call.registry = registry_of(reference);
   call.cancel = &cancel;
   try {
     const auto answer = co_await self_->send_json(std::move(call));
     const auto digest = nlohmann::json::json_pointer("/Descriptor/digest");
-    if (answer.is_object() && answer.contains(digest) && answer[digest].is_string()) co_return answer[digest].get<std::string>();
+    if (answer.is_object() && answer.contains(digest) && answer[digest].is_string())
+      co_return answer[digest].get<std::string>();
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;
   }
   co_return std::nullopt;
 }
 
-Task<> EngineApi::tag_image(std::string reference, std::string repository, std::string tag) {
+async::Task<> EngineApi::tag_image(std::string reference, std::string repository, std::string tag) {
   EngineCall call("tag the image " + reference + " as " + repository + ":" + tag, "POST",
-                  image_path(reference, "/tag?repo=") + net::url_encode(repository) + "&tag=" + net::url_encode(tag));
+                  image_path(reference, "/tag?repo=") + net::url_encode(repository) +
+                      "&tag=" + net::url_encode(tag));
   co_await self_->send(std::move(call));
 }
 
-Task<> EngineApi::remove_image(std::string reference) {
+async::Task<> EngineApi::remove_image(std::string reference) {
   EngineCall call("remove the image " + reference, "DELETE", image_path(reference, ""));
   co_await self_->send(std::move(call));
 }
 
-Task<> EngineApi::build(std::string query, std::string registry_config, net::BodySource context,
-                        std::function<void(const nlohmann::json&)> on_message, CancelSource& cancel) {
+async::Task<> EngineApi::build(std::string query, std::string registry_config,
+                               net::BodySource context,
+                               std::function<void(const nlohmann::json&)> on_message,
+                               core::CancelSource& cancel) {
   JsonLines lines(std::move(on_message));
   EngineCall call("build an image", "POST", "/build?" + query);
   call.headers.push_back("Content-Type: application/x-tar");
@@ -121,25 +147,32 @@ Task<> EngineApi::build(std::string query, std::string registry_config, net::Bod
   lines.finish();
 }
 
-Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body, std::string platform) {
-  EngineCall call("create the container " + name, "POST", "/containers/create?name=" + net::url_encode(name));
+async::Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body,
+                                                     std::string platform) {
+  EngineCall call("create the container " + name, "POST",
+                  "/containers/create?name=" + net::url_encode(name));
   call.body = std::move(body);
   if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
   const auto answer = co_await self_->send_json(std::move(call));
   if (answer.is_object() && answer.contains("Warnings") && answer["Warnings"].is_array())
-    for (const auto& warning : answer["Warnings"]) log::info("engine: " + name + ": " + warning.dump());
+    for (const auto& warning : answer["Warnings"])
+      core::log::info("engine: " + name + ": " + warning.dump());
   if (!answer.is_object() || !answer.contains("Id"))
-    throw EnvironmentError("cannot create the container " + name + ": the engine's answer has no Id");
+    throw core::EnvironmentError("cannot create the container " + name +
+                                 ": the engine's answer has no Id");
   co_return answer["Id"].get<std::string>();
 }
 
-Task<> EngineApi::start_container(std::string id) {
+async::Task<> EngineApi::start_container(std::string id) {
   EngineCall call("start the container " + id.substr(0, 12), "POST", container_path(id, "/start"));
   co_await self_->send(std::move(call));
 }
 
-Task<int> EngineApi::wait_container(std::string id, std::string condition, std::function<void()> on_listening, CancelSource* cancel) {
-  EngineCall call("wait for the container " + id.substr(0, 12), "POST", container_path(id, "/wait?condition=") + net::url_encode(condition));
+async::Task<int> EngineApi::wait_container(std::string id, std::string condition,
+                                           std::function<void()> on_listening,
+                                           core::CancelSource* cancel) {
+  EngineCall call("wait for the container " + id.substr(0, 12), "POST",
+                  container_path(id, "/wait?condition=") + net::url_encode(condition));
   call.cancel = cancel;
   if (on_listening)
     call.on_headers = [&on_listening](const net::Response& response) {
@@ -148,14 +181,17 @@ Task<int> EngineApi::wait_container(std::string id, std::string condition, std::
   const auto answer = co_await self_->send_json(std::move(call));
   const auto code = nlohmann::json::json_pointer("/StatusCode");
   if (!answer.is_object() || !answer.contains(code) || !answer[code].is_number_integer())
-    throw EnvironmentError("cannot wait for the container " + id.substr(0, 12) + ": the engine's answer has no StatusCode");
+    throw core::EnvironmentError("cannot wait for the container " + id.substr(0, 12) +
+                                 ": the engine's answer has no StatusCode");
   const auto error = nlohmann::json::json_pointer("/Error/Message");
-  if (answer.contains(error) && answer[error].is_string() && !answer[error].get<std::string>().empty())
-    throw EngineError(500, "cannot wait for the container " + id.substr(0, 12) + ": " + answer[error].get<std::string>());
+  if (answer.contains(error) && answer[error].is_string() &&
+      !answer[error].get<std::string>().empty())
+    throw EngineError(500, "cannot wait for the container " + id.substr(0, 12) + ": " +
+                               answer[error].get<std::string>());
   co_return answer[code].get<int>();
 }
 
-Task<ContainerState> EngineApi::inspect_container(std::string id) {
+async::Task<ContainerState> EngineApi::inspect_container(std::string id) {
   EngineCall call("look up the container " + id.substr(0, 12), "GET", container_path(id, "/json"));
   const auto answer = co_await self_->send_json(std::move(call));
   const auto state = answer.value("State", nlohmann::json::object());
@@ -165,7 +201,7 @@ Task<ContainerState> EngineApi::inspect_container(std::string id) {
                            .error = state.value("Error", std::string())};
 }
 
-Task<bool> EngineApi::has_file(std::string id, std::string path) {
+async::Task<bool> EngineApi::has_file(std::string id, std::string path) {
   try {
     EngineCall call("look for " + path + " in the container " + id.substr(0, 12), "HEAD",
                     container_path(id, "/archive?path=") + net::url_encode(path));
@@ -177,10 +213,12 @@ Task<bool> EngineApi::has_file(std::string id, std::string path) {
   co_return true;
 }
 
-Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening,
-                                   CancelSource* cancel) {
+async::Task<> EngineApi::attach_container(
+    std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes,
+    std::function<void()> on_listening, core::CancelSource* cancel) {
   LogFrames frames(std::move(on_bytes));
-  EngineCall call("attach to the container " + id.substr(0, 12), "POST", container_path(id, "/attach?stream=1&stdout=1&stderr=1"));
+  EngineCall call("attach to the container " + id.substr(0, 12), "POST",
+                  container_path(id, "/attach?stream=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
   call.cancel = cancel;
   if (on_listening)
@@ -191,53 +229,68 @@ Task<> EngineApi::attach_container(std::string id, std::function<void(bool is_st
   frames.finish();
 }
 
-Task<> EngineApi::follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, CancelSource* cancel) {
+async::Task<> EngineApi::follow_logs(std::string id,
+                                     std::function<void(bool is_stderr, std::string_view)> on_bytes,
+                                     core::CancelSource* cancel) {
   LogFrames frames(std::move(on_bytes));
-  EngineCall call("read the logs of the container " + id.substr(0, 12), "GET", container_path(id, "/logs?follow=1&stdout=1&stderr=1"));
+  EngineCall call("read the logs of the container " + id.substr(0, 12), "GET",
+                  container_path(id, "/logs?follow=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
   call.cancel = cancel;
   co_await self_->send(std::move(call));
   frames.finish();
 }
 
-Task<> EngineApi::put_archive(std::string id, std::string folder, std::function<net::BodySource()> tar, CancelSource& cancel) {
-  EngineCall call("copy files into the container " + id.substr(0, 12), "PUT", container_path(id, "/archive?path=") + net::url_encode(folder));
+async::Task<> EngineApi::put_archive(std::string id, std::string folder,
+                                     std::function<net::BodySource()> tar,
+                                     core::CancelSource& cancel) {
+  EngineCall call("copy files into the container " + id.substr(0, 12), "PUT",
+                  container_path(id, "/archive?path=") + net::url_encode(folder));
   call.headers.push_back("Content-Type: application/x-tar");
   call.source = std::move(tar);
   call.cancel = &cancel;
   co_await self_->send(std::move(call));
 }
 
-Task<> EngineApi::get_archive(std::string id, std::string path, std::function<void(std::string_view)> on_bytes, CancelSource& cancel) {
-  EngineCall call("copy " + path + " out of the container " + id.substr(0, 12), "GET", container_path(id, "/archive?path=") + net::url_encode(path));
+async::Task<> EngineApi::get_archive(std::string id, std::string path,
+                                     std::function<void(std::string_view)> on_bytes,
+                                     core::CancelSource& cancel) {
+  EngineCall call("copy " + path + " out of the container " + id.substr(0, 12), "GET",
+                  container_path(id, "/archive?path=") + net::url_encode(path));
   call.on_body = std::move(on_bytes);
   call.cancel = &cancel;
   co_await self_->send(std::move(call));
 }
 
-Task<> EngineApi::stop_container(std::string id, int grace_seconds) {
-  EngineCall call("stop the container " + id.substr(0, 12), "POST", container_path(id, "/stop?t=") + std::to_string(grace_seconds));
+async::Task<> EngineApi::stop_container(std::string id, int grace_seconds) {
+  EngineCall call("stop the container " + id.substr(0, 12), "POST",
+                  container_path(id, "/stop?t=") + std::to_string(grace_seconds));
   co_await self_->send(std::move(call));
 }
 
-Task<> EngineApi::kill_container(std::string id, std::string signal) {
-  EngineCall call("kill the container " + id.substr(0, 12), "POST", container_path(id, "/kill?signal=") + net::url_encode(signal));
+async::Task<> EngineApi::kill_container(std::string id, std::string signal) {
+  EngineCall call("kill the container " + id.substr(0, 12), "POST",
+                  container_path(id, "/kill?signal=") + net::url_encode(signal));
   co_await self_->send(std::move(call));
 }
 
-Task<> EngineApi::remove_container(std::string id) {
+async::Task<> EngineApi::remove_container(std::string id) {
   try {
-    EngineCall call("remove the container " + id.substr(0, 12), "DELETE", container_path(id, "?force=1&v=1"));
+    EngineCall call("remove the container " + id.substr(0, 12), "DELETE",
+                    container_path(id, "?force=1&v=1"));
     co_await self_->send(std::move(call));
   } catch (const EngineError& error) {
-    if (error.status() != 404 && error.status() != 409) throw;  // gone, or somebody else is removing it
+    if (error.status() != 404 && error.status() != 409)
+      throw;  // gone, or somebody else is removing it
   }
 }
 
-Task<std::vector<nlohmann::json>> EngineApi::list_containers(std::vector<std::string> labels) {
+async::Task<std::vector<nlohmann::json>> EngineApi::list_containers(
+    std::vector<std::string> labels) {
   nlohmann::json filters;
   filters["label"] = std::move(labels);
-  EngineCall call("list the containers", "GET", "/containers/json?all=1&filters=" + net::url_encode(filters.dump()));
+  EngineCall call("list the containers", "GET",
+                  "/containers/json?all=1&filters=" + net::url_encode(filters.dump()));
   const auto answer = co_await self_->send_json(std::move(call));
   std::vector<nlohmann::json> containers;
   for (const auto& container : answer) containers.push_back(container);

@@ -10,10 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "async/task.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
 #include "docker/transfer_progress.hpp"
-#include "net/asio.hpp"
 #include "net/http.hpp"
 
 namespace pipeline::docker {
@@ -32,10 +32,10 @@ struct Endpoint {
 Endpoint find_endpoint();
 
 /// The engine answered with an error.
-class EngineError : public EnvironmentError {
+class EngineError : public core::EnvironmentError {
  public:
   EngineError(long status, const std::string& message, std::vector<std::string> advice = {})
-      : EnvironmentError(message, std::move(advice)), status_(status) {}
+      : core::EnvironmentError(message, std::move(advice)), status_(status) {}
   long status() const { return status_; }
 
  private:
@@ -45,7 +45,8 @@ class EngineError : public EnvironmentError {
 struct EngineInfo {
   std::string version, api_version, min_api_version, os, architecture;
   bool podman = false;
-  bool buildkit = false;  ///< BuildKit builds (`POST /build?version=2`); DOCKER_BUILDKIT=0 or 1 overrides the engine's own preference.
+  bool buildkit = false;  ///< BuildKit builds (`POST /build?version=2`); DOCKER_BUILDKIT=0 or 1
+                          ///< overrides the engine's own preference.
 };
 
 struct ContainerState {
@@ -57,55 +58,85 @@ struct ContainerState {
 
 class EngineApi {
  public:
-  /// Connects on the first call only. `loop` must outlive it. Beside what each call says, all throw EnvironmentError when the engine cannot be reached.
+  /// Connects on the first call only. `loop` must outlive it. Beside what each call says, all throw
+  /// EnvironmentError when the engine cannot be reached.
   EngineApi(asio::io_context& loop, Endpoint endpoint);
   ~EngineApi();
   const Endpoint& endpoint() const;
 
-  /// Version and abilities, negotiated once. Throws EnvironmentError saying which endpoint was tried and how to start an engine.
-  Task<const EngineInfo*> info();
-  Task<nlohmann::json> system_info();  ///< GET /info
-  Task<nlohmann::json> disk_usage();   ///< GET /system/df
+  /// Version and abilities, negotiated once. Throws EnvironmentError saying which endpoint was
+  /// tried and how to start an engine.
+  async::Task<const EngineInfo*> info();
+  async::Task<nlohmann::json> system_info();  ///< GET /info
+  async::Task<nlohmann::json> disk_usage();   ///< GET /system/df
 
-  /// One JSON call on the negotiated version's path. `path` as `/containers/json?all=1`; `body` null for none. Throws EngineError for a status of 400 and above.
-  Task<nlohmann::json> call(std::string method, std::string path, nlohmann::json body = nullptr);
+  /// One JSON call on the negotiated version's path. `path` as `/containers/json?all=1`; `body`
+  /// null for none. Throws EngineError for a status of 400 and above.
+  async::Task<nlohmann::json> call(std::string method, std::string path,
+                                   nlohmann::json body = nullptr);
 
-  Task<std::optional<nlohmann::json>> inspect_image(std::string reference);  ///< Nothing if the engine lacks it.
+  async::Task<std::optional<nlohmann::json>> inspect_image(
+      std::string reference);  ///< Nothing if the engine lacks it.
   /// Pulls; progress lines go to `on_line`. `registry_auth` is the X-Registry-Auth header's value.
-  Task<> pull_image(std::string reference, std::string platform, std::string registry_auth, std::function<void(std::string_view)> on_line,
-                    CancelSource& cancel);
-  /// Pushes what the registry lacks of an image that the engine has under this name. A push that is cancelled leaves no image there.
-  Task<Pushed> push_image(std::string reference, std::string registry_auth, std::function<void(std::string_view)> on_line, CancelSource& cancel);
-  /// The digest of the manifest that the registry has under this tag or digest, which the engine asks for; nothing if it has none.
-  Task<std::optional<std::string>> registry_digest(std::string reference, std::string registry_auth, CancelSource& cancel);
-  Task<> tag_image(std::string reference, std::string repository, std::string tag);
-  Task<> remove_image(std::string reference);
-  /// POST /build with the tar that `context` produces; `on_message` gets each JSON line of the answer.
-  Task<> build(std::string query, std::string registry_config, net::BodySource context, std::function<void(const nlohmann::json&)> on_message,
-               CancelSource& cancel);
+  async::Task<> pull_image(std::string reference, std::string platform, std::string registry_auth,
+                           std::function<void(std::string_view)> on_line,
+                           core::CancelSource& cancel);
+  /// Pushes what the registry lacks of an image that the engine has under this name. A push that is
+  /// cancelled leaves no image there.
+  async::Task<Pushed> push_image(std::string reference, std::string registry_auth,
+                                 std::function<void(std::string_view)> on_line,
+                                 core::CancelSource& cancel);
+  /// The digest of the manifest that the registry has under this tag or digest, which the engine
+  /// asks for; nothing if it has none.
+  async::Task<std::optional<std::string>> registry_digest(std::string reference,
+                                                          std::string registry_auth,
+                                                          core::CancelSource& cancel);
+  async::Task<> tag_image(std::string reference, std::string repository, std::string tag);
+  async::Task<> remove_image(std::string reference);
+  /// POST /build with the tar that `context` produces; `on_message` gets each JSON line of the
+  /// answer.
+  async::Task<> build(std::string query, std::string registry_config, net::BodySource context,
+                      std::function<void(const nlohmann::json&)> on_message,
+                      core::CancelSource& cancel);
 
-  Task<std::string> create_container(std::string name, nlohmann::json body, std::string platform = {});  ///< The identifier.
-  Task<> start_container(std::string id);
-  /// The exit code. `condition`: not-running, next-exit (ask before the start) or removed; `on_listening` is called once the engine is waiting.
-  Task<int> wait_container(std::string id, std::string condition = "not-running", std::function<void()> on_listening = {},
-                           CancelSource* cancel = nullptr);
-  Task<ContainerState> inspect_container(std::string id);
-  /// Whether there is such a file in the container's file system, also before it is started; its mounts are not looked at.
-  Task<bool> has_file(std::string id, std::string path);
-  /// What the container writes from now on, to its end; for what runs without a TTY. `on_listening` is called once nothing can be missed: start it then.
-  Task<> attach_container(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, std::function<void()> on_listening = {},
-                          CancelSource* cancel = nullptr);
+  async::Task<std::string> create_container(std::string name, nlohmann::json body,
+                                            std::string platform = {});  ///< The identifier.
+  async::Task<> start_container(std::string id);
+  /// The exit code. `condition`: not-running, next-exit (ask before the start) or removed;
+  /// `on_listening` is called once the engine is waiting.
+  async::Task<int> wait_container(std::string id, std::string condition = "not-running",
+                                  std::function<void()> on_listening = {},
+                                  core::CancelSource* cancel = nullptr);
+  async::Task<ContainerState> inspect_container(std::string id);
+  /// Whether there is such a file in the container's file system, also before it is started; its
+  /// mounts are not looked at.
+  async::Task<bool> has_file(std::string id, std::string path);
+  /// What the container writes from now on, to its end; for what runs without a TTY. `on_listening`
+  /// is called once nothing can be missed: start it then.
+  async::Task<> attach_container(std::string id,
+                                 std::function<void(bool is_stderr, std::string_view)> on_bytes,
+                                 std::function<void()> on_listening = {},
+                                 core::CancelSource* cancel = nullptr);
   /// Follows both streams from the start until the container ends; for what ran without a TTY.
-  Task<> follow_logs(std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes, CancelSource* cancel = nullptr);
-  /// Unpacks a tar in a folder of the container, which need not run. `tar` is asked for it, again when a connection has not come about.
-  Task<> put_archive(std::string id, std::string folder, std::function<net::BodySource()> tar, CancelSource& cancel);
-  /// The tar of what is at `path`, named after its last component. Throws EngineError, 404, if nothing is there.
-  Task<> get_archive(std::string id, std::string path, std::function<void(std::string_view)> on_bytes, CancelSource& cancel);
-  Task<> stop_container(std::string id, int grace_seconds);  ///< SIGTERM, then SIGKILL; fine for what does not run.
-  Task<> kill_container(std::string id, std::string signal);
-  Task<> remove_container(std::string id);  ///< Kills it first if it runs, with its anonymous volumes; fine for what is gone.
+  async::Task<> follow_logs(std::string id,
+                            std::function<void(bool is_stderr, std::string_view)> on_bytes,
+                            core::CancelSource* cancel = nullptr);
+  /// Unpacks a tar in a folder of the container, which need not run. `tar` is asked for it, again
+  /// when a connection has not come about.
+  async::Task<> put_archive(std::string id, std::string folder,
+                            std::function<net::BodySource()> tar, core::CancelSource& cancel);
+  /// The tar of what is at `path`, named after its last component. Throws EngineError, 404, if
+  /// nothing is there.
+  async::Task<> get_archive(std::string id, std::string path,
+                            std::function<void(std::string_view)> on_bytes,
+                            core::CancelSource& cancel);
+  async::Task<> stop_container(
+      std::string id, int grace_seconds);  ///< SIGTERM, then SIGKILL; fine for what does not run.
+  async::Task<> kill_container(std::string id, std::string signal);
+  async::Task<> remove_container(std::string id);  ///< Kills it first if it runs, with its
+                                                   ///< anonymous volumes; fine for what is gone.
   /// Containers with all of these labels (`key` or `key=value`), also the ended ones.
-  Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
+  async::Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
 
  private:
   struct Implementation;

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "async/gate.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/ssh_connection.hpp"
-#include "net/event.hpp"
 
 namespace pipeline::docker {
 
@@ -18,7 +18,9 @@ namespace pipeline::docker {
 struct EngineCall {
   // No aggregate: g++ 12 destroys a brace-initialised temporary twice in a co_await expression.
   EngineCall(std::string what_is_tried, std::string http_method, std::string path_and_query)
-      : what(std::move(what_is_tried)), method(std::move(http_method)), path(std::move(path_and_query)) {}
+      : what(std::move(what_is_tried)),
+        method(std::move(http_method)),
+        path(std::move(path_and_query)) {}
   std::string what;  ///< For messages, after "cannot ": `start the container x`.
   std::string method;
   std::string path;
@@ -29,37 +31,41 @@ struct EngineCall {
   bool repeatable = true;                   ///< `source` can be asked again.
   std::function<void(std::string_view)> on_body;
   std::function<void(const net::Response&)> on_headers;
-  CancelSource* cancel = nullptr;
+  core::CancelSource* cancel = nullptr;
 };
 
 class EngineConnection {
  public:
-  EngineConnection(asio::io_context& loop, Endpoint endpoint) : loop_(loop), endpoint_(std::move(endpoint)), http_(loop) {}
+  EngineConnection(asio::io_context& loop, Endpoint endpoint)
+      : loop_(loop), endpoint_(std::move(endpoint)), http_(loop) {}
   const Endpoint& endpoint() const { return endpoint_; }
   asio::io_context& loop() { return loop_; }
 
-  Task<const EngineInfo*> info();
-  /// The answer, whose status is below 300, or 304. Throws EngineError for any other, EnvironmentError if the engine cannot be reached.
-  Task<net::Response> send(EngineCall call);
+  async::Task<const EngineInfo*> info();
+  /// The answer, whose status is below 300, or 304. Throws EngineError for any other,
+  /// EnvironmentError if the engine cannot be reached.
+  async::Task<net::Response> send(EngineCall call);
   /// The same, as JSON; null for an empty answer.
-  Task<nlohmann::json> send_json(EngineCall call);
+  async::Task<nlohmann::json> send_json(EngineCall call);
 
  private:
   struct Negotiation {
     explicit Negotiation(asio::io_context& loop) : done(loop.get_executor()) {}
-    net::Event done;
+    async::Gate done;
     std::exception_ptr error;
   };
   net::Request request(const std::string& path);
-  /// One exchange with whatever the endpoint is. An ssh that has not come through is explained by what it said, or tried again.
-  Task<net::Response> exchange(net::Request prepared, EngineCall call);
+  /// One exchange with whatever the endpoint is. An ssh that has not come through is explained by
+  /// what it said, or tried again.
+  async::Task<net::Response> exchange(net::Request prepared, EngineCall call);
   /// A question that needs no version.
-  Task<net::Response> ask(std::string path);
-  Task<EngineInfo> negotiate();
+  async::Task<net::Response> ask(std::string path);
+  async::Task<EngineInfo> negotiate();
 
   asio::io_context& loop_;
   Endpoint endpoint_;
-  std::unique_ptr<SshConnections> ssh_;  ///< Made when needed; outlives the client, which closes the connections.
+  std::unique_ptr<SshConnections>
+      ssh_;  ///< Made when needed; outlives the client, which closes the connections.
   net::HttpClient http_;
   std::optional<EngineInfo> info_;
   std::shared_ptr<Negotiation> negotiation_;  ///< Shared with those who wait for it.

@@ -12,10 +12,12 @@ using nlohmann::json;
 
 constexpr std::string_view cdi_kind = "nvidia.com/gpu=";
 
-/// Texts of engines that lack a way, in lower case. A CDI specification that lacks one device, or a hook that refuses one, is another matter.
-constexpr std::array no_device_requests{"could not select device driver", "invoking the nvidia container runtime hook directly"};
-constexpr std::array no_cdi{"could not select device driver", "no cdi specification directories", "cdi cache initialization failed",
-                            "unresolvable cdi devices"};
+/// Texts of engines that lack a way, in lower case. A CDI specification that lacks one device, or a
+/// hook that refuses one, is another matter.
+constexpr std::array no_device_requests{"could not select device driver",
+                                        "invoking the nvidia container runtime hook directly"};
+constexpr std::array no_cdi{"could not select device driver", "no cdi specification directories",
+                            "cdi cache initialization failed", "unresolvable cdi devices"};
 constexpr std::array no_runtime{"unknown runtime specified", "invalid runtime name"};
 
 bool has_runtime(const json& system) {
@@ -33,20 +35,25 @@ std::set<std::string> cdi_devices(const json& system) {
   const auto devices = system.find("DiscoveredDevices");
   if (devices == system.end() || !devices->is_array()) return names;
   for (const auto& device : *devices)
-    if (const auto name = device.is_object() ? device.value("ID", std::string()) : std::string(); name.starts_with(cdi_kind)) names.insert(name);
+    if (const auto name = device.is_object() ? device.value("ID", std::string()) : std::string();
+        name.starts_with(cdi_kind))
+      names.insert(name);
   return names;
 }
 
 /// Podman ignores device requests before 5.4, and takes those of CDI from then on.
 bool podman_has_cdi(const std::string& version) {
   int major = 0, minor = 0;
-  return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 && std::pair(major, minor) >= std::pair(5, 4);
+  return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 &&
+         std::pair(major, minor) >= std::pair(5, 4);
 }
 
 void set_variable(json& body, const std::string& name, const std::string& value) {
   auto& variables = body["Env"];
   if (!variables.is_array()) variables = json::array();
-  const auto is_it = [&](const json& variable) { return variable.get_ref<const std::string&>().starts_with(name + "="); };
+  const auto is_it = [&](const json& variable) {
+    return variable.get_ref<const std::string&>().starts_with(name + "=");
+  };
   variables.erase(std::remove_if(variables.begin(), variables.end(), is_it), variables.end());
   variables.push_back(name + "=" + value);
 }
@@ -68,29 +75,37 @@ std::string_view to_string(GpuWay way) {
   return "";
 }
 
-GpuAccess::GpuAccess(const EngineInfo& engine, const json& system) : cdi_devices_(cdi_devices(system)) {
+GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
+    : cdi_devices_(cdi_devices(system)) {
   if (engine.podman) {
     if (podman_has_cdi(engine.version))
       ways_ = {GpuWay::cdi};
     else
-      problem_ = "Podman " + engine.version + " leaves out the GPUs that it is asked for through its API: 5.4 and newer give them";
+      problem_ =
+          "Podman " + engine.version +
+          " leaves out the GPUs that it is asked for through its API: 5.4 and newer give them";
     return;
   }
   const bool runtime = has_runtime(system);
-  if (!cdi_devices_.empty() && !runtime) ways_.push_back(GpuWay::cdi);  // NVIDIA's hook comes with its runtime
+  if (!cdi_devices_.empty() && !runtime)
+    ways_.push_back(GpuWay::cdi);  // NVIDIA's hook comes with its runtime
   ways_.push_back(GpuWay::device_request);
-  if (runtime && (!cdi_devices_.empty() || has_specifications(system))) ways_.push_back(GpuWay::cdi);
+  if (runtime && (!cdi_devices_.empty() || has_specifications(system)))
+    ways_.push_back(GpuWay::cdi);
   if (runtime) ways_.push_back(GpuWay::runtime);
   certain_ = runtime || !cdi_devices_.empty();
 }
 
 bool GpuAccess::try_next(GpuWay refused, std::string_view text) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto says = [&](std::string_view part) { return lower.find(part) != lower.npos; };
-  const bool lacks_it = refused == GpuWay::device_request ? std::any_of(no_device_requests.begin(), no_device_requests.end(), says)
-                        : refused == GpuWay::cdi          ? std::any_of(no_cdi.begin(), no_cdi.end(), says)
-                                                          : std::any_of(no_runtime.begin(), no_runtime.end(), says);
+  const bool lacks_it =
+      refused == GpuWay::device_request
+          ? std::any_of(no_device_requests.begin(), no_device_requests.end(), says)
+      : refused == GpuWay::cdi ? std::any_of(no_cdi.begin(), no_cdi.end(), says)
+                               : std::any_of(no_runtime.begin(), no_runtime.end(), says);
   if (!lacks_it) return false;
   if (ways_.front() != refused) return true;  // another attempt has found that out before
   if (ways_.size() < 2) return false;
@@ -99,12 +114,17 @@ bool GpuAccess::try_next(GpuWay refused, std::string_view text) {
 }
 
 std::string GpuAccess::cdi_name(const GpuName& gpu) const {
-  const auto by_uuid = std::string(cdi_kind) + gpu.uuid, by_index = std::string(cdi_kind) + std::to_string(gpu.index);
+  const auto by_uuid = std::string(cdi_kind) + gpu.uuid,
+             by_index = std::string(cdi_kind) + std::to_string(gpu.index);
   // nvidia-ctk before 1.14 wrote indices only.
-  return !cdi_devices_.contains(by_uuid) && cdi_devices_.contains(by_index) && !gpu.uuid.starts_with("MIG-") ? by_index : by_uuid;
+  return !cdi_devices_.contains(by_uuid) && cdi_devices_.contains(by_index) &&
+                 !gpu.uuid.starts_with("MIG-")
+             ? by_index
+             : by_uuid;
 }
 
-void GpuAccess::give(json& body, const GpuRequest& request, std::span<const GpuName> gpus) const {
+void GpuAccess::give(json& body, const settings::GpuRequest& request,
+                     std::span<const GpuName> gpus) const {
   auto way = ways_.empty() ? GpuWay::device_request : ways_.front();
   if (request.driver == "cdi") way = GpuWay::cdi;
   std::vector<std::string> ids;
@@ -114,7 +134,8 @@ void GpuAccess::give(json& body, const GpuRequest& request, std::span<const GpuN
   switch (way) {
     case GpuWay::device_request: {
       auto capabilities = request.capabilities;
-      if (std::find(capabilities.begin(), capabilities.end(), "gpu") == capabilities.end()) capabilities.insert(capabilities.begin(), "gpu");
+      if (std::find(capabilities.begin(), capabilities.end(), "gpu") == capabilities.end())
+        capabilities.insert(capabilities.begin(), "gpu");
       wanted["Driver"] = request.driver;
       wanted["Capabilities"] = json::array({capabilities});
       if (!request.options.empty()) wanted["Options"] = request.options;
@@ -122,7 +143,8 @@ void GpuAccess::give(json& body, const GpuRequest& request, std::span<const GpuN
         wanted["Count"] = -1;
       else
         wanted["DeviceIDs"] = ids;
-      set_variable(body, "NVIDIA_VISIBLE_DEVICES", visible);  // the engine sets it too, but would leave the image's beside its own
+      set_variable(body, "NVIDIA_VISIBLE_DEVICES",
+                   visible);  // the engine sets it too, but would leave the image's beside its own
       break;
     }
     case GpuWay::cdi:
@@ -130,12 +152,14 @@ void GpuAccess::give(json& body, const GpuRequest& request, std::span<const GpuN
       if (ids.empty()) ids.emplace_back("nvidia.com/gpu=all");
       wanted["DeviceIDs"] = ids;
       set_variable(body, "NVIDIA_VISIBLE_DEVICES",
-                   "void");  // else NVIDIA's runtime, where it is the default, would add those of the image's variable
+                   "void");  // else NVIDIA's runtime, where it is the default, would add those of
+                             // the image's variable
       break;
     case GpuWay::runtime:
       body["HostConfig"]["Runtime"] = "nvidia";
       set_variable(body, "NVIDIA_VISIBLE_DEVICES", visible);
-      if (!request.capabilities.empty()) set_variable(body, "NVIDIA_DRIVER_CAPABILITIES", joined(request.capabilities));
+      if (!request.capabilities.empty())
+        set_variable(body, "NVIDIA_DRIVER_CAPABILITIES", joined(request.capabilities));
       return;
   }
   body["HostConfig"]["DeviceRequests"].push_back(std::move(wanted));

@@ -1,6 +1,6 @@
 /// @file
-/// How an engine gives GPUs to containers. Engines differ in what they can, and none says all of it: the likeliest way is tried first, and when the
-/// engine says that it lacks it, the next.
+/// How an engine gives GPUs to containers. Engines differ in what they can, and none says all of
+/// it: the likeliest way is tried first, and when the engine says that it lacks it, the next.
 #pragma once
 
 #include <set>
@@ -17,8 +17,10 @@
 namespace pipeline::docker {
 
 enum class GpuWay {
-  device_request,  ///< HostConfig.DeviceRequests, as `docker run --gpus` makes: the engine calls NVIDIA's hook (or, from 28.3 on, its own CDI).
-  cdi,      ///< A device request of the driver `cdi`: the engine reads the Container Device Interface's files. On by default from 28.2; Podman 5.4.
+  device_request,  ///< HostConfig.DeviceRequests, as `docker run --gpus` makes: the engine calls
+                   ///< NVIDIA's hook (or, from 28.3 on, its own CDI).
+  cdi,  ///< A device request of the driver `cdi`: the engine reads the Container Device Interface's
+        ///< files. On by default from 28.2; Podman 5.4.
   runtime,  ///< `Runtime: nvidia` and NVIDIA_VISIBLE_DEVICES: NVIDIA's runtime does it.
 };
 /// `device requests`, `CDI`, `the runtime nvidia`
@@ -37,15 +39,19 @@ class GpuAccess {
 
   /// None: `problem()` says why.
   const std::vector<GpuWay>& ways() const { return ways_; }
-  /// One that the engine is known to have, by its configuration; a device request is worth a try without that too.
+  /// One that the engine is known to have, by its configuration; a device request is worth a try
+  /// without that too.
   bool certain() const { return certain_; }
   const std::string& problem() const { return problem_; }
 
-  /// After a refusal of the first way: true if it was for lack of that way and there is another, which is the first then.
+  /// After a refusal of the first way: true if it was for lack of that way and there is another,
+  /// which is the first then.
   bool try_next(GpuWay refused, std::string_view text);
 
-  /// Adds the GPUs to a body of POST /containers/create; none named: all that the engine has. Its variables are in `Env` already.
-  void give(nlohmann::json& body, const GpuRequest& request, std::span<const GpuName> gpus) const;
+  /// Adds the GPUs to a body of POST /containers/create; none named: all that the engine has. Its
+  /// variables are in `Env` already.
+  void give(nlohmann::json& body, const settings::GpuRequest& request,
+            std::span<const GpuName> gpus) const;
 
  private:
   std::string cdi_name(const GpuName& gpu) const;
@@ -56,7 +62,8 @@ class GpuAccess {
   bool certain_ = true;
 };
 
-/// Keeps GPUs from a container, whatever its image's environment says: where NVIDIA's runtime is the engine's default, that would be all of them.
+/// Keeps GPUs from a container, whatever its image's environment says: where NVIDIA's runtime is
+/// the engine's default, that would be all of them.
 void withhold_gpus(nlohmann::json& body);
 
 }  // namespace pipeline::docker

@@ -18,13 +18,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What of pip's configuration says how packages are reached. The rest (target, user, cache-dir, ...) is about this machine.
-constexpr std::array pip_keys{"index-url", "extra-index-url", "trusted-host", "find-links", "timeout", "default-timeout", "retries", "proxy"};
-constexpr std::array uv_variables{"UV_INDEX_URL",     "UV_DEFAULT_INDEX", "UV_INDEX",          "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS",
-                                  "UV_INSECURE_HOST", "UV_HTTP_TIMEOUT",  "UV_INDEX_STRATEGY", "UV_NATIVE_TLS"};
-constexpr std::array proxy_variables{"http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy",
-                                     "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY"};
-constexpr std::array ca_variables{"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"};
+// What of pip's configuration says how packages are reached. The rest (target, user, cache-dir,
+// ...) is about this machine.
+constexpr std::array pip_keys{"index-url", "extra-index-url", "trusted-host", "find-links",
+                              "timeout",   "default-timeout", "retries",      "proxy"};
+constexpr std::array uv_variables{"UV_INDEX_URL",       "UV_DEFAULT_INDEX",  "UV_INDEX",
+                                  "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS",     "UV_INSECURE_HOST",
+                                  "UV_HTTP_TIMEOUT",    "UV_INDEX_STRATEGY", "UV_NATIVE_TLS"};
+constexpr std::array proxy_variables{"http_proxy", "https_proxy", "ftp_proxy",   "no_proxy",
+                                     "all_proxy",  "HTTP_PROXY",  "HTTPS_PROXY", "FTP_PROXY",
+                                     "NO_PROXY",   "ALL_PROXY"};
+constexpr std::array ca_variables{"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
+                                  "CURL_CA_BUNDLE"};
 
 std::string trim(std::string_view text) {
   auto begin = text.find_first_not_of(" \t\r\n");
@@ -37,7 +42,8 @@ std::string urls_of(const std::string& list) {
   std::istringstream words(list);
   std::string kept;
   for (std::string word; words >> word;)
-    if (word.find("://") != word.npos && !word.starts_with("file:")) kept += (kept.empty() ? "" : " ") + word;
+    if (word.find("://") != word.npos && !word.starts_with("file:"))
+      kept += (kept.empty() ? "" : " ") + word;
   return kept;
 }
 
@@ -50,7 +56,8 @@ std::string one_line(std::string text) {
 
 bool has_certificates(const fs::path& folder) {
   std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
     if (entry->path().extension() == ".crt") return true;
   return false;
 }
@@ -72,7 +79,8 @@ StringMap parse_pip_conf(std::string_view text) {
       continue;
     }
     if (!wanted) continue;
-    if (std::isspace(static_cast<unsigned char>(line.front())) && !key.empty()) {  // configparser: an indented line goes on with the value.
+    if (std::isspace(static_cast<unsigned char>(line.front())) &&
+        !key.empty()) {  // configparser: an indented line goes on with the value.
       values[key] += (values[key].empty() ? "" : " ") + content;
       continue;
     }
@@ -99,9 +107,13 @@ HostSources this_machine() {
   auto config = sources.variable("PIP_CONFIG_FILE");
   if (config == "/dev/null") return sources;  // pip's way to say "no configuration files".
   sources.pip_files = {"/etc/xdg/pip/pip.conf", "/etc/pip.conf"};
-  if (home) sources.pip_files.insert(sources.pip_files.end(), {fs::path(*home) / ".pip/pip.conf", fs::path(*home) / ".config/pip/pip.conf"});
-  if (auto xdg = sources.variable("XDG_CONFIG_HOME")) sources.pip_files.push_back(fs::path(*xdg) / "pip/pip.conf");
-  if (auto venv = sources.variable("VIRTUAL_ENV")) sources.pip_files.push_back(fs::path(*venv) / "pip.conf");
+  if (home)
+    sources.pip_files.insert(sources.pip_files.end(), {fs::path(*home) / ".pip/pip.conf",
+                                                       fs::path(*home) / ".config/pip/pip.conf"});
+  if (auto xdg = sources.variable("XDG_CONFIG_HOME"))
+    sources.pip_files.push_back(fs::path(*xdg) / "pip/pip.conf");
+  if (auto venv = sources.variable("VIRTUAL_ENV"))
+    sources.pip_files.push_back(fs::path(*venv) / "pip.conf");
   if (config) sources.pip_files.emplace_back(*config);
   return sources;
 }
@@ -112,10 +124,12 @@ HostConfig read_host_config(const HostSources& sources) {
   for (auto& file : sources.pip_files) {
     std::ifstream stream(file);
     if (!stream) continue;
-    for (auto& [key, value] : parse_pip_conf(std::string{std::istreambuf_iterator<char>(stream), {}})) pip[key] = value;
+    for (auto& [key, value] :
+         parse_pip_conf(std::string{std::istreambuf_iterator<char>(stream), {}}))
+      pip[key] = value;
   }
   for (std::string key : pip_keys) {
-    auto name = variable_name("PIP_", key);
+    auto name = core::variable_name("PIP_", key);
     if (auto value = sources.variable(name)) pip[key] = *value;
     auto found = pip.find(key);
     if (found == pip.end()) continue;
@@ -124,7 +138,8 @@ HostConfig read_host_config(const HostSources& sources) {
   }
   // uv reads no pip configuration: the same in its own names.
   auto translate = [&](const char* from, const char* to) {
-    if (auto found = config.variables.find(from); found != config.variables.end()) config.variables.emplace(to, found->second);
+    if (auto found = config.variables.find(from); found != config.variables.end())
+      config.variables.emplace(to, found->second);
   };
   for (auto* name : uv_variables)
     if (auto value = sources.variable(name)) {
@@ -132,10 +147,12 @@ HostConfig read_host_config(const HostSources& sources) {
       if (!kept.empty()) config.variables[name] = kept;
     }
   for (auto& name : sources.variable_names)
-    if (name.starts_with("UV_INDEX_") && (name.ends_with("_USERNAME") || name.ends_with("_PASSWORD")))
+    if (name.starts_with("UV_INDEX_") &&
+        (name.ends_with("_USERNAME") || name.ends_with("_PASSWORD")))
       if (auto value = sources.variable(name)) config.variables[name] = *value;
   if (!config.variables.contains("UV_DEFAULT_INDEX")) translate("PIP_INDEX_URL", "UV_INDEX_URL");
-  if (!config.variables.contains("UV_INDEX")) translate("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL");
+  if (!config.variables.contains("UV_INDEX"))
+    translate("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL");
   translate("PIP_TRUSTED_HOST", "UV_INSECURE_HOST");
   translate("PIP_FIND_LINKS", "UV_FIND_LINKS");
 
@@ -144,7 +161,8 @@ HostConfig read_host_config(const HostSources& sources) {
 
   std::error_code error;
   auto use = [&](const std::string& path) {
-    if (!config.ca && !path.empty() && fs::is_regular_file(path, error)) config.ca = fs::absolute(path);
+    if (!config.ca && !path.empty() && fs::is_regular_file(path, error))
+      config.ca = fs::absolute(path);
   };
   for (auto* name : ca_variables)
     if (auto value = sources.variable(name)) use(*value);
@@ -156,11 +174,13 @@ HostConfig read_host_config(const HostSources& sources) {
 std::vector<ContextFile> host_files(const HostConfig& config) {
   std::string script = "# How the caller's machine reaches package indexes.\n";
   for (auto& [name, value] : config.variables)
-    if (is_variable_name(name) && !has_control_characters(value)) script += "export " + name + "=" + shell_quote(value) + "\n";
+    if (core::is_variable_name(name) && !core::has_control_characters(value))
+      script += "export " + name + "=" + core::shell_quote(value) + "\n";
   std::vector<ContextFile> files;
   if (config.ca) {
     std::error_code error;
-    files.push_back({.path = "host/ca.crt", .source = *config.ca, .bytes = fs::file_size(*config.ca, error)});
+    files.push_back(
+        {.path = "host/ca.crt", .source = *config.ca, .bytes = fs::file_size(*config.ca, error)});
   }
   files.push_back({.path = "host/env.sh", .content = script, .bytes = script.size()});
   return files;

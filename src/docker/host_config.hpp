@@ -1,5 +1,6 @@
 /// @file
-/// How this machine reaches package indexes: proxies, pip's and uv's configuration, the CA bundle. It reaches a build and stays out of the image.
+/// How this machine reaches package indexes: proxies, pip's and uv's configuration, the CA bundle.
+/// It reaches a build and stays out of the image.
 #pragma once
 
 #include <filesystem>
@@ -16,9 +17,10 @@
 namespace pipeline::docker {
 
 struct HostConfig {
-  StringMap variables;                      ///< For the build's scripts; values may hold credentials.
-  std::optional<std::filesystem::path> ca;  ///< PEM bundle, if this machine names one or has CAs of its own.
-  StringMap proxies;                        ///< http_proxy and its like, as docker's predefined build arguments.
+  StringMap variables;  ///< For the build's scripts; values may hold credentials.
+  std::optional<std::filesystem::path>
+      ca;             ///< PEM bundle, if this machine names one or has CAs of its own.
+  StringMap proxies;  ///< http_proxy and its like, as docker's predefined build arguments.
 };
 
 /// Where the configuration is looked for; replaced in tests.

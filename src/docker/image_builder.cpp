@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "async/single_flight.hpp"
 #include "core/digest.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_reason.hpp"
@@ -16,7 +17,6 @@
 #include "docker/engine_connection.hpp"
 #include "docker/host_config.hpp"
 #include "docker/reference.hpp"
-#include "docker/shared.hpp"
 #include "net/url.hpp"
 #include "settings/settings.hpp"
 
@@ -34,7 +34,8 @@ std::string key_of(const StepSpec& step) {
   settings.network.reset();
   settings.labels.clear();
   settings.run_args.clear();
-  auto key = to_json(settings).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  auto key =
+      settings::to_json(settings).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (settings.local_project_install_command)
     for (auto& pattern : step.code.items()) key += '\n' + pattern;
   if (step.program) key += "\nprogram";
@@ -51,7 +52,8 @@ std::string last_user(const std::string& dockerfile) {
   std::string user;
   for (auto& instruction : instructions_of(dockerfile)) {
     auto verb = instruction.text.substr(0, 5);
-    std::ranges::transform(verb, verb.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(verb, verb.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (verb == "from ") user.clear();
     if (verb == "user ") user = instruction.text.substr(5);
   }
@@ -67,66 +69,85 @@ bool fits_platform(const nlohmann::json& image, const std::string& platform) {
 std::string short_id(const std::string& id) { return id.substr(id.find(':') + 1, 12); }
 
 void replace_all(std::string& text, std::string_view what, const std::string& with) {
-  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) text.replace(at, what.size(), with);
+  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
 }
 
 }  // namespace
 
 struct ImageBuilder::Implementation {
   Implementation(asio::io_context& event_loop, EngineApi& api, BuilderOptions builder_options)
-      : loop(event_loop), engine(api), options(std::move(builder_options)), lookups(loop), made(loop), builds(loop), pulls(loop) {}
+      : loop(event_loop),
+        engine(api),
+        options(std::move(builder_options)),
+        lookups(loop),
+        made(loop),
+        builds(loop),
+        pulls(loop) {}
 
   /// A plan, and what the engine says about it now.
-  struct Looked {
+  struct InspectedImage {
     std::shared_ptr<ImagePlan> plan;  // Shared by the coroutines that look at it; immutable.
     ImageStatus status;
   };
 
-  Task<Looked> look(const StepSpec& step);
-  Task<ImageStatus> look_at(ImagePlan& plan);
-  Task<ImageStatus> make(const StepSpec& step, EventSink& events, CancelSource& cancel);
-  Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step, EventSink& events,
-                          CancelSource& cancel);
-  Task<ImageStatus> told_build(const ImagePlan& plan, const ImageStatus& status, const std::string& from, const std::string& step, EventSink& events,
-                               CancelSource& cancel);
-  Task<ImageStatus> run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events, CancelSource& cancel);
-  Task<> remove_stages(const std::string& stage);
-  Task<> pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step, EventSink& events,
-              CancelSource& cancel);
-  Task<bool> run_pull(const std::string& reference, const std::string& platform, const std::string& reason, const std::string& step,
-                      EventSink& events, CancelSource& cancel);
+  async::Task<InspectedImage> look(const StepSpec& step);
+  async::Task<ImageStatus> look_at(ImagePlan& plan);
+  async::Task<ImageStatus> make(const StepSpec& step, EventSink& events,
+                                core::CancelSource& cancel);
+  async::Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, const std::string& from,
+                                 const std::string& step, EventSink& events,
+                                 core::CancelSource& cancel);
+  async::Task<ImageStatus> reported_build(const ImagePlan& plan, const ImageStatus& status,
+                                          const std::string& from, const std::string& step,
+                                          EventSink& events, core::CancelSource& cancel);
+  async::Task<ImageStatus> run_build(const ImagePlan& plan, ImageStatus status,
+                                     const std::string& from, EventSink& events,
+                                     core::CancelSource& cancel);
+  async::Task<> remove_stages(const std::string& stage);
+  async::Task<> pull(const std::string& reference, const std::string& platform, bool newer,
+                     const std::string& step, EventSink& events, core::CancelSource& cancel);
+  async::Task<bool> run_pull(const std::string& reference, const std::string& platform,
+                             const std::string& reason, const std::string& step, EventSink& events,
+                             core::CancelSource& cancel);
   std::string query(const ImagePlan& plan, const ImageStatus& status, bool buildkit) const;
 
   asio::io_context& loop;
   EngineApi& engine;
   BuilderOptions options;
-  Shared<Looked> lookups;      // By key_of(step).
-  Shared<ImageStatus> made;    // By key_of(step).
-  Shared<ImageStatus> builds;  // By reference.
-  Shared<bool> pulls;          // By reference and platform.
-  std::set<std::string> told;  // Notices, each shown once.
+  async::SingleFlight<InspectedImage> lookups;  // By key_of(step).
+  async::SingleFlight<ImageStatus> made;        // By key_of(step).
+  async::SingleFlight<ImageStatus> builds;      // By reference.
+  async::SingleFlight<bool> pulls;              // By reference and platform.
+  std::set<std::string> told;                   // Notices, each shown once.
 };
 
 ImageBuilder::ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOptions options)
     : self_(std::make_unique<Implementation>(loop, engine, std::move(options))) {}
 ImageBuilder::~ImageBuilder() = default;
 
-Task<ImageStatus> ImageBuilder::status(const StepSpec& step) {
+async::Task<ImageStatus> ImageBuilder::status(const StepSpec& step) {
   const auto key = key_of(step);
-  const std::function<Task<Implementation::Looked>()> look = [&]() { return self_->look(step); };
+  const std::function<async::Task<Implementation::InspectedImage>()> look = [&]() {
+    return self_->look(step);
+  };
   auto looked = co_await self_->lookups.get(key, look, nullptr);
   co_return looked.status;
 }
 
-Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& events, CancelSource& cancel) {
+async::Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& events,
+                                              core::CancelSource& cancel) {
   const auto key = key_of(step);
-  const std::function<Task<ImageStatus>()> make = [&]() { return self_->make(step, events, cancel); };
+  const std::function<async::Task<ImageStatus>()> make = [&]() {
+    return self_->make(step, events, cancel);
+  };
   auto status = co_await self_->made.get(key, make, &cancel);
   co_return status;
 }
 
-/// Fills in digest, reference and image_id as far as they can be known now; for a plan that does not build, those of the parent.
-Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
+/// Fills in digest, reference and image_id as far as they can be known now; for a plan that does
+/// not build, those of the parent.
+async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
   ImageStatus status;
   if (!plan.build) {
     status.reference = plan.parent_image;
@@ -166,29 +187,35 @@ Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
     }
   }
   if (!missing.empty()) {
-    status.reason = "parent image " + missing + " is missing: it will be pulled, and the image built";
+    status.reason =
+        "parent image " + missing + " is missing: it will be pulled, and the image built";
     co_return status;
   }
   status.digest = plan_digest(plan, ids);
   status.reference = plan.repository + (plan.own ? ":own-" : ":env-") + status.digest.substr(0, 16);
   if (auto image = co_await engine.inspect_image(status.reference)) {
     auto config = image->find("Config");
-    auto labels = config != image->end() && config->is_object() ? config->value("Labels", nlohmann::json()) : nlohmann::json();
-    if (labels.is_object() && labels.value("pipe.digest", "") == status.digest) status.image_id = (*image)["Id"].get<std::string>();
+    auto labels = config != image->end() && config->is_object()
+                      ? config->value("Labels", nlohmann::json())
+                      : nlohmann::json();
+    if (labels.is_object() && labels.value("pipe.digest", "") == status.digest)
+      status.image_id = (*image)["Id"].get<std::string>();
   }
   if (status.image_id.empty()) {
     if (!plan.run_id.empty()) {
       status.reason = "prevent_build_reuse is set";
     } else {
-      const auto images = co_await engine.call("GET", "/images/json?filters=" + net::url_encode(R"({"label":["pipe.parts"]})"));
+      const auto images = co_await engine.call(
+          "GET", "/images/json?filters=" + net::url_encode(R"({"label":["pipe.parts"]})"));
       status.reason = build_reason(plan.parts, images);
     }
   }
   co_return status;
 }
 
-Task<ImageBuilder::Implementation::Looked> ImageBuilder::Implementation::look(const StepSpec& step) {
-  Looked looked;
+async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::look(
+    const StepSpec& step) {
+  InspectedImage looked;
   looked.plan = std::make_shared<ImagePlan>(plan_image(step, options));
   // Whoever the parent runs as, installs need root, and that user comes back afterwards.
   if (auto& plan = *looked.plan; plan.build && !plan.own) {
@@ -198,14 +225,17 @@ Task<ImageBuilder::Implementation::Looked> ImageBuilder::Implementation::look(co
     } else if (auto image = co_await engine.inspect_image(plan.parent_image)) {
       user = user_of(*image);
     }
-    if (!user.empty() && user != "root" && user != "0") looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user));
+    if (!user.empty() && user != "root" && user != "0")
+      looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user));
   }
   looked.status = co_await look_at(*looked.plan);
   co_return looked;
 }
 
-Task<> ImageBuilder::Implementation::pull(const std::string& reference, const std::string& platform, bool newer, const std::string& step,
-                                          EventSink& events, CancelSource& cancel) {
+async::Task<> ImageBuilder::Implementation::pull(const std::string& reference,
+                                                 const std::string& platform, bool newer,
+                                                 const std::string& step, EventSink& events,
+                                                 core::CancelSource& cancel) {
   std::string reason = "build_options.pull is set";
   if (!newer) {
     auto image = co_await engine.inspect_image(reference);
@@ -213,18 +243,26 @@ Task<> ImageBuilder::Implementation::pull(const std::string& reference, const st
     reason = image ? "the engine has it for another platform" : "the engine does not have it";
   }
   const auto key = reference + " " + platform;
-  const std::function<Task<bool>()> make = [&]() { return run_pull(reference, platform, reason, step, events, cancel); };
+  const std::function<async::Task<bool>()> make = [&]() {
+    return run_pull(reference, platform, reason, step, events, cancel);
+  };
   co_await pulls.get(key, make, &cancel);
 }
 
-Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, const std::string& platform, const std::string& reason,
-                                                  const std::string& step, EventSink& events, CancelSource& cancel) {
+async::Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference,
+                                                         const std::string& platform,
+                                                         const std::string& reason,
+                                                         const std::string& step, EventSink& events,
+                                                         core::CancelSource& cancel) {
   auto began = Clock::now();
-  auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
+  auto took = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+  };
   events.emit(event::BuildStarted{reference, {step}, "pull: " + reason});
   const auto registry = registry_of(reference);
   auto auth = co_await registry_auth(registry);
-  if (!auth.notice.empty() && told.insert(auth.notice).second) events.emit(event::Notice{"", auth.notice});
+  if (!auth.notice.empty() && told.insert(auth.notice).second)
+    events.emit(event::Notice{"", auth.notice});
   try {
     co_await engine.pull_image(
         reference, platform, auth.header,
@@ -232,18 +270,20 @@ Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference, 
           events.emit(event::BuildProgress{reference, std::string(line)});
         },
         cancel);
-  } catch (const EnvironmentError& failed) {
+  } catch (const core::EnvironmentError& failed) {
     events.emit(event::BuildFinished{reference, "", took(), failure_of(failed)});
     throw;
   }
   auto image = co_await engine.inspect_image(reference);
-  events.emit(event::BuildFinished{reference, image ? (*image)["Id"].get<std::string>() : "", took(), {}});
+  events.emit(
+      event::BuildFinished{reference, image ? (*image)["Id"].get<std::string>() : "", took(), {}});
   co_return true;
 }
 
-Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, EventSink& events, CancelSource& cancel) {
+async::Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, EventSink& events,
+                                                            core::CancelSource& cancel) {
   const auto key = key_of(step);
-  const std::function<Task<Looked>()> look_up = [&]() { return look(step); };
+  const std::function<async::Task<InspectedImage>()> look_up = [&]() { return look(step); };
   auto looked = co_await lookups.get(key, look_up, &cancel);
   auto tell = [&](const ImagePlan& plan) {
     for (auto& notice : plan.notices)
@@ -252,13 +292,17 @@ Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, Event
   tell(*looked.plan);
   if (looked.plan->parent) tell(*looked.plan->parent);
 
-  bool newer = looked.plan->options.pull.value_or(false) || (looked.plan->parent && looked.plan->parent->options.pull.value_or(false));
+  bool newer = looked.plan->options.pull.value_or(false) ||
+               (looked.plan->parent && looked.plan->parent->options.pull.value_or(false));
   if (looked.status.image_id.empty() || newer) {
     auto& plan = *looked.plan;
-    for (auto& used : plan.images_used) co_await pull(used, plan.platform, plan.options.pull.value_or(false), step.name, events, cancel);
+    for (auto& used : plan.images_used)
+      co_await pull(used, plan.platform, plan.options.pull.value_or(false), step.name, events,
+                    cancel);
     if (plan.parent)
       for (auto& used : plan.parent->images_used)
-        co_await pull(used, plan.platform, plan.parent->options.pull.value_or(false), step.name, events, cancel);
+        co_await pull(used, plan.platform, plan.parent->options.pull.value_or(false), step.name,
+                      events, cancel);
     if (looked.status.digest.empty() || newer) looked = co_await look(step);
   }
   auto& plan = *looked.plan;
@@ -267,14 +311,17 @@ Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, Event
     std::string from;
     if (status.image_id.empty() && plan.parent) {
       auto parent = co_await look_at(*plan.parent);
-      if (parent.image_id.empty()) parent = co_await build(*plan.parent, parent, "", step.name, events, cancel);
+      if (parent.image_id.empty())
+        parent = co_await build(*plan.parent, parent, "", step.name, events, cancel);
       from = parent.reference;
     }
-    if (status.image_id.empty()) status = co_await build(plan, status, from, step.name, events, cancel);
+    if (status.image_id.empty())
+      status = co_await build(plan, status, from, step.name, events, cancel);
     if (!plan.tag.empty()) {
       const auto name = plan.repository + ":" + plan.tag;
       auto tagged = co_await engine.inspect_image(name);
-      if (!tagged || (*tagged)["Id"] != status.image_id) co_await engine.tag_image(status.reference, plan.repository, plan.tag);
+      if (!tagged || (*tagged)["Id"] != status.image_id)
+        co_await engine.tag_image(status.reference, plan.repository, plan.tag);
     }
   }
   status.reason.clear();
@@ -283,30 +330,38 @@ Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, Event
   co_return status;
 }
 
-Task<ImageStatus> ImageBuilder::Implementation::build(const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step,
-                                                      EventSink& events, CancelSource& cancel) {
-  const std::function<Task<ImageStatus>()> make = [&]() { return told_build(plan, status, from, step, events, cancel); };
+async::Task<ImageStatus> ImageBuilder::Implementation::build(
+    const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step,
+    EventSink& events, core::CancelSource& cancel) {
+  const std::function<async::Task<ImageStatus>()> make = [&]() {
+    return reported_build(plan, status, from, step, events, cancel);
+  };
   co_return co_await builds.get(status.reference, make, &cancel);
 }
 
-Task<ImageStatus> ImageBuilder::Implementation::told_build(const ImagePlan& plan, const ImageStatus& status, const std::string& from,
-                                                           const std::string& step, EventSink& events, CancelSource& cancel) {
+async::Task<ImageStatus> ImageBuilder::Implementation::reported_build(
+    const ImagePlan& plan, const ImageStatus& status, const std::string& from,
+    const std::string& step, EventSink& events, core::CancelSource& cancel) {
   auto began = Clock::now();
-  auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
+  auto took = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+  };
   events.emit(event::BuildStarted{status.reference, {step}, status.reason});
   try {
     auto result = co_await run_build(plan, status, from, events, cancel);
     events.emit(event::BuildFinished{result.reference, result.image_id, took(), {}});
     co_return result;
-  } catch (const EnvironmentError& error) {
+  } catch (const core::EnvironmentError& error) {
     events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error)});
     throw;
   }
 }
 
-std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const ImageStatus& status, bool buildkit) const {
+std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const ImageStatus& status,
+                                                bool buildkit) const {
   auto& given = plan.options;
-  std::string text = std::string("version=") + (buildkit ? "2" : "1") + "&t=" + net::url_encode(status.reference);
+  std::string text =
+      std::string("version=") + (buildkit ? "2" : "1") + "&t=" + net::url_encode(status.reference);
   auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += std::string("&") + name + "=" + net::url_encode(value);
   };
@@ -328,7 +383,8 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   add("platform", plan.platform);
   add("networkmode", given.network.value_or(""));
   for (auto& host : given.extra_hosts.items()) add("extrahosts", host);
-  if (given.cache_from.has_value()) add("cachefrom", nlohmann::json(given.cache_from.items()).dump());
+  if (given.cache_from.has_value())
+    add("cachefrom", nlohmann::json(given.cache_from.items()).dump());
   if (given.shm_size) add("shmsize", std::to_string(*given.shm_size));
   if (given.no_cache.value_or(false) || !plan.run_id.empty()) add("nocache", "1");
   if (!buildkit) add("rm", given.rm.value_or(true) ? "1" : "0");
@@ -336,9 +392,12 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   return text;
 }
 
-/// The classic builder keeps its stages as images without a name, and ours hold how this machine reaches package indexes.
-Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
-  const auto path = "/images/json?filters=" + net::url_encode(R"({"dangling":["true"],"label":["pipe.stage=)" + stage + R"("]})");
+/// The classic builder keeps its stages as images without a name, and ours hold how this machine
+/// reaches package indexes.
+async::Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
+  const auto path =
+      "/images/json?filters=" +
+      net::url_encode(R"({"dangling":["true"],"label":["pipe.stage=)" + stage + R"("]})");
   try {
     const auto images = co_await engine.call("GET", path);
     for (auto& image : images) {
@@ -346,33 +405,45 @@ Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
       const auto name = "/images/" + id;
       co_await engine.call("DELETE", name);
     }
-  } catch (const EnvironmentError&) {  // The build's own outcome matters more; an image still in use goes with `docker image prune`.
+  } catch (const core::EnvironmentError&) {  // The build's own outcome matters more; an image still
+                                             // in use goes with `docker image prune`.
   }
 }
 
-Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan, ImageStatus status, const std::string& from, EventSink& events,
-                                                          CancelSource& cancel) {
+async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
+                                                                 ImageStatus status,
+                                                                 const std::string& from,
+                                                                 EventSink& events,
+                                                                 core::CancelSource& cancel) {
   auto* info = co_await engine.info();
-  auto dockerfile = info->buildkit || plan.classic_dockerfile.empty() ? plan.dockerfile : plan.classic_dockerfile;
+  auto dockerfile =
+      info->buildkit || plan.classic_dockerfile.empty() ? plan.dockerfile : plan.classic_dockerfile;
   if (!from.empty()) replace_all(dockerfile, "pipe:own-dockerfile", from);
 
   const auto stage = status.digest + "-" + std::to_string(Clock::now().time_since_epoch().count());
   replace_all(dockerfile, "of-this-build", stage);
 
   auto files = plan.context;
-  if (!plan.own) files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
+  if (!plan.own)
+    files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
   for (auto& file : plan.host_only)
     if (!info->buildkit || !file.path.starts_with("collect/")) files.push_back(file);
 
-  BuildLog log([&](const std::string& line) { events.emit(event::BuildProgress{status.reference, line}); });
+  BuildLog log([&](const std::string& line) {
+    events.emit(event::BuildProgress{status.reference, line});
+  });
   std::optional<EngineError> refused;
   std::exception_ptr broken;
   const auto request = query(plan, status, info->buildkit);
   const auto context = tar_stream(std::move(files));
-  const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) { log.message(message); };
+  const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
+    log.message(message);
+  };
   try {
     co_await engine.build(request, "", context, on_message, cancel);
-  } catch (const EngineError& error) { refused = error; } catch (...) {
+  } catch (const EngineError& error) {
+    refused = error;
+  } catch (...) {
     broken = std::current_exception();
   }
   if (!info->buildkit) co_await remove_stages(stage);
@@ -383,8 +454,9 @@ Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
   if (log.failed()) throw build_failure(plan, dockerfile, log, "");
   auto image = co_await engine.inspect_image(status.reference);
   if (!image)
-    throw BuildError("the engine built " + status.reference + " without an error, but does not have it", {},
-                     {"if another program removes images at this moment (docker image prune), run again"});
+    throw core::BuildError(
+        "the engine built " + status.reference + " without an error, but does not have it", {},
+        {"if another program removes images at this moment (docker image prune), run again"});
   status.image_id = (*image)["Id"].get<std::string>();
   co_return status;
 }

@@ -14,7 +14,8 @@
 namespace pipeline::docker {
 
 struct ImageStatus {
-  std::string digest;     ///< Over the plan and the parent's id, hex; empty while the parent is not there.
+  std::string
+      digest;  ///< Over the plan and the parent's id, hex; empty while the parent is not there.
   std::string reference;  ///< `pipe:env-<digest>`, or the parent's reference.
   std::string image_id;   ///< `sha256:...`, if the engine has it.
   std::string reason;     ///< If it has not: what will be done and why.
@@ -26,9 +27,11 @@ class ImageBuilder {
   ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOptions options);
   ~ImageBuilder();
   /// Without side effect.
-  Task<ImageStatus> status(const StepSpec& step);
-  /// Pulls and builds what is missing. Throws BuildError (failing line, last output, what to try), EnvironmentError.
-  Task<ImageStatus> ensure(const StepSpec& step, EventSink& events, CancelSource& cancel);
+  async::Task<ImageStatus> status(const StepSpec& step);
+  /// Pulls and builds what is missing. Throws BuildError (failing line, last output, what to try),
+  /// EnvironmentError.
+  async::Task<ImageStatus> ensure(const StepSpec& step, EventSink& events,
+                                  core::CancelSource& cancel);
 
  private:
   struct Implementation;

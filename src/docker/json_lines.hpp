@@ -12,7 +12,8 @@ namespace pipeline::docker {
 
 class JsonLines {
  public:
-  explicit JsonLines(std::function<void(const nlohmann::json&)> on_value) : on_value_(std::move(on_value)) {}
+  explicit JsonLines(std::function<void(const nlohmann::json&)> on_value)
+      : on_value_(std::move(on_value)) {}
   void feed(std::string_view bytes) {
     while (!bytes.empty()) {
       const auto end = bytes.find('\n');

@@ -17,7 +17,8 @@ using Clock = std::chrono::steady_clock;
 /// All of it goes into the image by one instruction, so that it is one layer.
 constexpr const char* layer_folder = "layer";
 
-Task<std::string> run_build(EngineApi& engine, const LayerImage& image, EventSink& events, CancelSource& cancel) {
+async::Task<std::string> run_build(EngineApi& engine, const LayerImage& image, EventSink& events,
+                                   core::CancelSource& cancel) {
   const auto* info = co_await engine.info();
   const std::string dockerfile = "FROM " + image.from + "\nCOPY " + layer_folder + "/ /\n";
   std::vector<ContextFile> files;
@@ -27,42 +28,56 @@ Task<std::string> run_build(EngineApi& engine, const LayerImage& image, EventSin
     files.push_back(std::move(each));
   }
   files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
-  const nlohmann::json labels{{"pipe.image", image.kind}, {"pipe.digest", image.digest}, {"pipe.run", image.run_id}};
-  std::string query = std::string("version=") + (info->buildkit ? "2" : "1") + "&rm=1&forcerm=1&t=" + net::url_encode(image.reference) +
+  const nlohmann::json labels{
+      {"pipe.image", image.kind}, {"pipe.digest", image.digest}, {"pipe.run", image.run_id}};
+  std::string query = std::string("version=") + (info->buildkit ? "2" : "1") +
+                      "&rm=1&forcerm=1&t=" + net::url_encode(image.reference) +
                       "&labels=" + net::url_encode(labels.dump());
   if (!image.platform.empty()) query += "&platform=" + net::url_encode(image.platform);
   const auto context = tar_stream(std::move(files));
-  BuildLog log([&](const std::string& line) { events.emit(event::BuildProgress{image.reference, line}); });
-  const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) { log.message(message); };
+  BuildLog log([&](const std::string& line) {
+    events.emit(event::BuildProgress{image.reference, line});
+  });
+  const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
+    log.message(message);
+  };
   co_await engine.build(query, "", context, on_message, cancel);
   if (log.failed())
-    throw BuildError("the " + image.kind + " could not be put into the image " + image.reference + ": " + log.error(), log.last_lines(15), {});
+    throw core::BuildError("the " + image.kind + " could not be put into the image " +
+                               image.reference + ": " + log.error(),
+                           log.last_lines(15), {});
   const auto made = co_await engine.inspect_image(image.reference);
   if (!made)
-    throw BuildError("the engine built " + image.reference + " without an error, but does not have it", {},
-                     {"if another program removes images at this moment (docker image prune), run again"});
+    throw core::BuildError(
+        "the engine built " + image.reference + " without an error, but does not have it", {},
+        {"if another program removes images at this moment (docker image prune), run again"});
   co_return (*made)["Id"].get<std::string>();
 }
 
 }  // namespace
 
-Task<std::string> layer_image_id(EngineApi& engine, std::string reference, std::string digest) {
+async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference,
+                                        std::string digest) {
   const auto image = co_await engine.inspect_image(reference);
   if (!image) co_return std::string();
-  const auto labels = image->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json());
+  const auto labels =
+      image->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json());
   if (!labels.is_object() || labels.value("pipe.digest", "") != digest) co_return std::string();
   co_return (*image)["Id"].get<std::string>();
 }
 
-Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, std::string step, std::string reason, EventSink& events,
-                                    CancelSource& cancel) {
+async::Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, std::string step,
+                                           std::string reason, EventSink& events,
+                                           core::CancelSource& cancel) {
   const auto began = Clock::now();
-  const auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
+  const auto took = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+  };
   events.emit(event::BuildStarted{image.reference, {step}, reason});
   std::string id;
   try {
     id = co_await run_build(engine, image, events, cancel);
-  } catch (const EnvironmentError& error) {
+  } catch (const core::EnvironmentError& error) {
     events.emit(event::BuildFinished{image.reference, "", took(), failure_of(error)});
     throw;
   }

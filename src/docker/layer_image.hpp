@@ -1,5 +1,6 @@
 /// @file
-/// Images that are one layer of files on top of another image, found again by the digest of what is in them.
+/// Images that are one layer of files on top of another image, found again by the digest of what is
+/// in them.
 #pragma once
 
 #include <functional>
@@ -14,20 +15,24 @@
 namespace pipeline::docker {
 
 struct LayerImage {
-  std::string kind;       ///< What its files are, for people and the label pipe.image: `program`, `agent`.
+  std::string
+      kind;  ///< What its files are, for people and the label pipe.image: `program`, `agent`.
   std::string digest;     ///< Over all that is in it, hex.
   std::string reference;  ///< Its name, made of the digest.
   std::string from;       ///< The image below; `scratch` for none.
   std::string platform;   ///< Or empty.
   std::string run_id;
-  std::function<std::vector<ContextFile>()> files;  ///< Of the layer, folders before what is in them; asked for when it is built.
+  std::function<std::vector<ContextFile>()>
+      files;  ///< Of the layer, folders before what is in them; asked for when it is built.
 };
 
 /// The id of what the engine has under this name with this digest; empty if it has not.
-Task<std::string> layer_image_id(EngineApi& engine, std::string reference, std::string digest);
+async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference,
+                                        std::string digest);
 
 /// Builds it, and tells so; its id. Throws BuildError, EnvironmentError.
-Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, std::string step, std::string reason, EventSink& events,
-                                    CancelSource& cancel);
+async::Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, std::string step,
+                                           std::string reason, EventSink& events,
+                                           core::CancelSource& cancel);
 
 }  // namespace pipeline::docker

@@ -7,7 +7,8 @@ namespace pipeline::docker {
 
 bool LogFrames::header_is_valid() const {
   // 0 is stdin echoed, 3 is the engine's own complaint.
-  return static_cast<unsigned char>(header_[0]) <= 3 && header_[1] == 0 && header_[2] == 0 && header_[3] == 0;
+  return static_cast<unsigned char>(header_[0]) <= 3 && header_[1] == 0 && header_[2] == 0 &&
+         header_[3] == 0;
 }
 
 void LogFrames::feed(std::string_view bytes) {
@@ -32,12 +33,14 @@ void LogFrames::feed(std::string_view bytes) {
     }
     header_size_ = 0;
     is_stderr_ = header_[0] >= 2;
-    for (int i = 4; i < 8; ++i) left_ = left_ << 8 | static_cast<unsigned char>(header_[static_cast<std::size_t>(i)]);
+    for (int i = 4; i < 8; ++i)
+      left_ = left_ << 8 | static_cast<unsigned char>(header_[static_cast<std::size_t>(i)]);
   }
 }
 
 void LogFrames::finish() {
-  if (const auto size = std::exchange(header_size_, 0); size > 0) on_bytes_(false, std::string_view(header_.data(), size));
+  if (const auto size = std::exchange(header_size_, 0); size > 0)
+    on_bytes_(false, std::string_view(header_.data(), size));
 }
 
 }  // namespace pipeline::docker

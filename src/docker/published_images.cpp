@@ -15,30 +15,41 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string layers(unsigned count) { return std::to_string(count) + (count == 1 ? " layer" : " layers"); }
+std::string layers(unsigned count) {
+  return std::to_string(count) + (count == 1 ? " layer" : " layers");
+}
 
 /// `3 layers pushed (12.5 MiB unpacked), 4 were there`
 std::string summary(const Pushed& pushed) {
-  std::string text =
-      pushed.sent == 0 ? "nothing to push but its manifest" : layers(pushed.sent) + " pushed (" + format_bytes(pushed.bytes) + " unpacked)";
-  if (pushed.there > 0) text += ", " + layers(pushed.there) + (pushed.there == 1 ? " was there" : " were there");
+  std::string text = pushed.sent == 0 ? "nothing to push but its manifest"
+                                      : layers(pushed.sent) + " pushed (" +
+                                            core::format_bytes(pushed.bytes) + " unpacked)";
+  if (pushed.there > 0)
+    text += ", " + layers(pushed.there) + (pushed.there == 1 ? " was there" : " were there");
   return text;
 }
 
 }  // namespace
 
-Task<std::string> PublishedImages::publish(LocalImage image, std::string step, EventSink& events, CancelSource& cancel) {
+async::Task<std::string> PublishedImages::publish(LocalImage image, std::string step,
+                                                  EventSink& events, core::CancelSource& cancel) {
   const auto key = key_of(image);
-  const std::function<Task<std::string>()> make_it = [&]() { return make(image, step, events, cancel); };
+  const std::function<async::Task<std::string>()> make_it = [&]() {
+    return make(image, step, events, cancel);
+  };
   co_return co_await published_.get(key, make_it, &cancel);
 }
 
-/// The tag is made of what decides the image, but the manifest's digest is of this build of it: that one is looked for.
-Task<std::string> PublishedImages::make(LocalImage image, std::string step, EventSink& events, CancelSource& cancel) {
+/// The tag is made of what decides the image, but the manifest's digest is of this build of it:
+/// that one is looked for.
+async::Task<std::string> PublishedImages::make(LocalImage image, std::string step,
+                                               EventSink& events, core::CancelSource& cancel) {
   const auto registry = registry_of(image.reference);
   const auto found = co_await engine_.inspect_image(image.reference);
   if (!found)
-    throw EnvironmentError("cannot push the image " + image.reference + ": it is not on the engine any more", {"run again: it is built anew"});
+    throw core::EnvironmentError(
+        "cannot push the image " + image.reference + ": it is not on the engine any more",
+        {"run again: it is built anew"});
   const auto auth = co_await credentials(registry, events);
   std::string why = registry + " does not have it";
   if (auto known = by_digest(*found, image.reference); !known.empty()) {
@@ -50,7 +61,8 @@ Task<std::string> PublishedImages::make(LocalImage image, std::string step, Even
   co_return split_reference(image.reference).first + "@" + digest;
 }
 
-Task<> PublishedImages::name(LocalImage image, std::string tag, std::string step, EventSink& events, CancelSource& cancel) {
+async::Task<> PublishedImages::name(LocalImage image, std::string tag, std::string step,
+                                    EventSink& events, core::CancelSource& cancel) {
   const auto published = co_await publish(image, step, events, cancel);
   const auto [repository, digest] = split_reference(published);
   const LocalImage named{repository + ":" + tag, image.id};
@@ -58,21 +70,28 @@ Task<> PublishedImages::name(LocalImage image, std::string tag, std::string step
   const auto auth = co_await credentials(registry_of(repository), events);
   const auto there = co_await digest_there(named.reference, auth, cancel);
   if (there != digest) {
-    const std::string why = registry_of(repository) + (there.empty() ? " does not have it" : " has another image of that name");
+    const std::string why =
+        registry_of(repository) +
+        (there.empty() ? " does not have it" : " has another image of that name");
     co_await push(named.reference, why, auth, step, events, cancel);
   }
   published_.set(key_of(named), published);
 }
 
-Task<std::string> PublishedImages::push(std::string reference, std::string why, RegistryAuth auth, std::string step, EventSink& events,
-                                        CancelSource& cancel) {
+async::Task<std::string> PublishedImages::push(std::string reference, std::string why,
+                                               RegistryAuth auth, std::string step,
+                                               EventSink& events, core::CancelSource& cancel) {
   const auto began = Clock::now();
-  const auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began); };
+  const auto took = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+  };
   events.emit(event::BuildStarted{reference, {step}, "push: " + why});
-  const auto tell = [&](std::string_view line) { events.emit(event::BuildProgress{reference, std::string(line)}); };
+  const auto tell = [&](std::string_view line) {
+    events.emit(event::BuildProgress{reference, std::string(line)});
+  };
   const std::function<void(std::string_view)> on_line = tell;
   std::string digest;
-  std::optional<EnvironmentError> failed;
+  std::optional<core::EnvironmentError> failed;
   try {
     const auto pushed = co_await engine_.push_image(reference, auth.header, on_line, cancel);
     tell(summary(pushed));
@@ -81,30 +100,40 @@ Task<std::string> PublishedImages::push(std::string reference, std::string why, 
       const auto image = co_await engine_.inspect_image(reference);
       const auto known = image ? by_digest(*image, reference) : std::string();
       if (known.empty())
-        throw EnvironmentError("cannot run the image " + reference + " by digest: the engine has pushed it, but does not say its digest");
+        throw core::EnvironmentError(
+            "cannot run the image " + reference +
+            " by digest: the engine has pushed it, but does not say its digest");
       digest = split_reference(known).second;
     }
   } catch (const EngineError& error) {
     auto advice = push_advice(error.what(), reference, config_folder() / "config.json", auth.found);
     failed.emplace(error.what(), advice.empty() ? error.advice() : std::move(advice));
-  } catch (const EnvironmentError& error) { failed = error; }
-  events.emit(event::BuildFinished{reference, digest, took(), failed ? std::optional<Failure>(failure_of(*failed)) : std::nullopt});
-  if (failed) throw EnvironmentError(*failed);
+  } catch (const core::EnvironmentError& error) {
+    failed = error;
+  }
+  events.emit(
+      event::BuildFinished{reference, digest, took(),
+                           failed ? std::optional<Failure>(failure_of(*failed)) : std::nullopt});
+  if (failed) throw core::EnvironmentError(*failed);
   co_return digest;
 }
 
-Task<RegistryAuth> PublishedImages::credentials(std::string registry, EventSink& events) {
+async::Task<RegistryAuth> PublishedImages::credentials(std::string registry, EventSink& events) {
   auto auth = co_await registry_auth(registry);
-  if (!auth.notice.empty() && told_.insert(auth.notice).second) events.emit(event::Notice{"", auth.notice});
+  if (!auth.notice.empty() && reported_.insert(auth.notice).second)
+    events.emit(event::Notice{"", auth.notice});
   co_return auth;
 }
 
 /// Empty where it is not there, or where that cannot be known: the push then says why.
-Task<std::string> PublishedImages::digest_there(std::string reference, RegistryAuth auth, CancelSource& cancel) {
+async::Task<std::string> PublishedImages::digest_there(std::string reference, RegistryAuth auth,
+                                                       core::CancelSource& cancel) {
   try {
     const auto digest = co_await engine_.registry_digest(reference, auth.header, cancel);
     co_return digest.value_or("");
-  } catch (const EngineError& error) { log::info(error.what()); }
+  } catch (const EngineError& error) {
+    core::log::info(error.what());
+  }
   co_return std::string();
 }
 

@@ -1,5 +1,6 @@
 /// @file
-/// Images of an engine in their registries, for machines that do not share it: pushed where they are missing, and known by their digest.
+/// Images of an engine in their registries, for machines that do not share it: pushed where they
+/// are missing, and known by their digest.
 #pragma once
 
 #include <set>
@@ -7,9 +8,9 @@
 
 #include <pipeline/events.hpp>
 
+#include "async/single_flight.hpp"
 #include "docker/credentials.hpp"
 #include "docker/engine_api.hpp"
-#include "docker/shared.hpp"
 
 namespace pipeline::docker {
 
@@ -24,24 +25,30 @@ class PublishedImages {
  public:
   PublishedImages(asio::io_context& loop, EngineApi& engine) : engine_(engine), published_(loop) {}
 
-  /// `HOST/NAME@sha256:...`: from now on its registry has it. Pushed is what the registry lacks; an image that it was given before, and still has, costs
-  /// one question. Throws EnvironmentError that says what to do.
-  Task<std::string> publish(LocalImage image, std::string step, EventSink& events, CancelSource& cancel);
+  /// `HOST/NAME@sha256:...`: from now on its registry has it. Pushed is what the registry lacks; an
+  /// image that it was given before, and still has, costs one question. Throws EnvironmentError
+  /// that says what to do.
+  async::Task<std::string> publish(LocalImage image, std::string step, EventSink& events,
+                                   core::CancelSource& cancel);
   /// What publish() returned for it; nothing before.
   const std::string* find(const LocalImage& image) const { return published_.find(key_of(image)); }
   /// Likewise, a further name in the same repository.
-  Task<> name(LocalImage image, std::string tag, std::string step, EventSink& events, CancelSource& cancel);
+  async::Task<> name(LocalImage image, std::string tag, std::string step, EventSink& events,
+                     core::CancelSource& cancel);
 
  private:
   static std::string key_of(const LocalImage& image) { return image.reference + " " + image.id; }
-  Task<std::string> make(LocalImage image, std::string step, EventSink& events, CancelSource& cancel);
-  Task<std::string> push(std::string reference, std::string why, RegistryAuth auth, std::string step, EventSink& events, CancelSource& cancel);
-  Task<RegistryAuth> credentials(std::string registry, EventSink& events);
-  Task<std::string> digest_there(std::string reference, RegistryAuth auth, CancelSource& cancel);
+  async::Task<std::string> make(LocalImage image, std::string step, EventSink& events,
+                                core::CancelSource& cancel);
+  async::Task<std::string> push(std::string reference, std::string why, RegistryAuth auth,
+                                std::string step, EventSink& events, core::CancelSource& cancel);
+  async::Task<RegistryAuth> credentials(std::string registry, EventSink& events);
+  async::Task<std::string> digest_there(std::string reference, RegistryAuth auth,
+                                        core::CancelSource& cancel);
 
   EngineApi& engine_;
-  Shared<std::string> published_;  ///< By key_of().
-  std::set<std::string> told_;     ///< Notices, each shown once.
+  async::SingleFlight<std::string> published_;  ///< By key_of().
+  std::set<std::string> reported_;              ///< Notices, each shown once.
 };
 
 }  // namespace pipeline::docker

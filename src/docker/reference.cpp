@@ -5,14 +5,20 @@
 namespace pipeline::docker {
 namespace {
 
-/// A user's or organisation's name on Docker Hub has neither of these; a host has one, or is this machine.
-bool is_host(std::string_view first) { return first.find_first_of(".:") != first.npos || first == "localhost"; }
+/// A user's or organisation's name on Docker Hub has neither of these; a host has one, or is this
+/// machine.
+bool is_host(std::string_view first) {
+  return first.find_first_of(".:") != first.npos || first == "localhost";
+}
 
-bool is_hub(std::string_view host) { return host == "docker.io" || host == "index.docker.io" || host == "registry-1.docker.io"; }
+bool is_hub(std::string_view host) {
+  return host == "docker.io" || host == "index.docker.io" || host == "registry-1.docker.io";
+}
 
 /// As engines write it: without Docker Hub's host and its `library/`.
 std::string_view familiar(std::string_view name) {
-  if (const auto slash = name.find('/'); slash != name.npos && is_hub(name.substr(0, slash))) name.remove_prefix(slash + 1);
+  if (const auto slash = name.find('/'); slash != name.npos && is_hub(name.substr(0, slash)))
+    name.remove_prefix(slash + 1);
   constexpr std::string_view library = "library/";
   if (name.starts_with(library)) name.remove_prefix(library.size());
   return name;

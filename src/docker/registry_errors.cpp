@@ -4,97 +4,128 @@
 #include <array>
 #include <cctype>
 
+#include "core/text.hpp"
 #include "docker/reference.hpp"
 
 namespace pipeline::docker {
 namespace {
 
-struct Explanation {
+struct RegistryHint {
   std::string_view text;    ///< Lower case.
   std::string_view advice;  ///< REGISTRY stands for its host.
 };
 
-constexpr std::string_view no_platform = "the image is not made for this platform: set `platform`, or take another parent image";
-constexpr std::string_view no_tag = "the repository is there but has no such tag: check the part after the `:`";
+constexpr std::string_view no_platform =
+    "the image is not made for this platform: set `platform`, or take another parent image";
+constexpr std::string_view no_tag =
+    "the repository is there but has no such tag: check the part after the `:`";
 constexpr std::string_view log_in = "the registry wants to know who asks: `docker login REGISTRY`";
-constexpr std::string_view too_late = "the engine cannot reach that host in time: check its network and proxy (`docker info`)";
-constexpr std::string_view no_way = "the engine has no way to that host: check its network, a VPN, and its proxy (`docker info`)";
+constexpr std::string_view too_late =
+    "the engine cannot reach that host in time: check its network and proxy (`docker info`)";
+constexpr std::string_view no_way =
+    "the engine has no way to that host: check its network, a VPN, and its proxy (`docker info`)";
 constexpr std::string_view other_name =
-    "the registry's certificate is for another name: name the registry as its certificate does, or have REGISTRY put into it (subjectAltName)";
+    "the registry's certificate is for another name: name the registry as its certificate does, or "
+    "have REGISTRY put into it (subjectAltName)";
 
 /// The first that fits counts: the special ones come before the general.
-constexpr std::array explanations{
-    Explanation{"toomanyrequests", "the registry limits anonymous pulls: `docker login`, wait, or name a mirror in the engine's configuration"},
-    Explanation{"quota", "what the registry gives you is used up: remove images there, or ask for more"},
-    Explanation{"no matching manifest for", no_platform},
-    Explanation{"no match for platform", no_platform},
-    Explanation{"manifest unknown", no_tag},
-    Explanation{"manifest for", no_tag},
-    Explanation{"name unknown", "the registry has no such repository: check its name; some (Amazon's, Google's) want it to be created first"},
-    Explanation{"pull access denied", "check the image's name; if it is private, `docker login REGISTRY` with an account that may read it"},
-    Explanation{"unauthorized", log_in},
-    Explanation{"no basic auth credentials", log_in},
-    Explanation{"authentication required", log_in},
-    Explanation{"authorization failed", log_in},
-    Explanation{"requested access to the resource is denied", "this account may not do that there: `docker login REGISTRY` with one that may"},
-    Explanation{"denied: ", "this account may not do that there: `docker login REGISTRY` with one that may"},
-    Explanation{"certificate signed by unknown authority",
-                "the engine does not trust the registry's certificate: put its CA at /etc/docker/certs.d/REGISTRY/ca.crt on the engine's machine; "
-                "a restart is not needed"},
-    Explanation{"certificate has expired or is not yet valid",
-                "the registry's certificate has expired, or the clock of the engine's machine is wrong (`date`)"},
-    Explanation{"x509: certificate is valid for", other_name},
-    Explanation{"x509: certificate is not valid for", other_name},
-    Explanation{"x509: cannot validate certificate for", other_name},
-    Explanation{"x509: certificate relies on legacy common name", other_name},
-    Explanation{"server gave http response to https client",
-                "the registry has no TLS: list it under `insecure-registries` in the engine's daemon.json"},
-    Explanation{"no such host", "the engine cannot find that host: check the name, and the engine's own network and proxy (`docker info`)"},
-    Explanation{"server misbehaving", "the engine cannot find that host: check the name, and the engine's own network and proxy (`docker info`)"},
-    Explanation{"client.timeout exceeded", too_late},
-    Explanation{"i/o timeout", too_late},
-    Explanation{"tls handshake timeout", too_late},
-    Explanation{"connect: connection refused", "nothing listens there: check host and port, and that what should listen there runs"},
-    Explanation{"unexpected http status: 5", "the registry is in trouble itself: run again later"},
-    Explanation{"no route to host", no_way},
-    Explanation{"network is unreachable", no_way},
+constexpr std::array registry_hints{
+    RegistryHint{"toomanyrequests",
+                 "the registry limits anonymous pulls: `docker login`, wait, or name a mirror in "
+                 "the engine's configuration"},
+    RegistryHint{"quota",
+                 "what the registry gives you is used up: remove images there, or ask for more"},
+    RegistryHint{"no matching manifest for", no_platform},
+    RegistryHint{"no match for platform", no_platform},
+    RegistryHint{"manifest unknown", no_tag},
+    RegistryHint{"manifest for", no_tag},
+    RegistryHint{"name unknown",
+                 "the registry has no such repository: check its name; some (Amazon's, Google's) "
+                 "want it to be created first"},
+    RegistryHint{
+        "pull access denied",
+        "check the image's name; if it is private, `docker login REGISTRY` with an account "
+        "that may read it"},
+    RegistryHint{"unauthorized", log_in},
+    RegistryHint{"no basic auth credentials", log_in},
+    RegistryHint{"authentication required", log_in},
+    RegistryHint{"authorization failed", log_in},
+    RegistryHint{"requested access to the resource is denied",
+                 "this account may not do that there: `docker login REGISTRY` with one that may"},
+    RegistryHint{"denied: ",
+                 "this account may not do that there: `docker login REGISTRY` with one that may"},
+    RegistryHint{"certificate signed by unknown authority",
+                 "the engine does not trust the registry's certificate: put its CA at "
+                 "/etc/docker/certs.d/REGISTRY/ca.crt on the engine's machine; "
+                 "a restart is not needed"},
+    RegistryHint{"certificate has expired or is not yet valid",
+                 "the registry's certificate has expired, or the clock of the engine's machine is "
+                 "wrong (`date`)"},
+    RegistryHint{"x509: certificate is valid for", other_name},
+    RegistryHint{"x509: certificate is not valid for", other_name},
+    RegistryHint{"x509: cannot validate certificate for", other_name},
+    RegistryHint{"x509: certificate relies on legacy common name", other_name},
+    RegistryHint{
+        "server gave http response to https client",
+        "the registry has no TLS: list it under `insecure-registries` in the engine's daemon.json"},
+    RegistryHint{"no such host",
+                 "the engine cannot find that host: check the name, and the engine's own network "
+                 "and proxy (`docker info`)"},
+    RegistryHint{"server misbehaving",
+                 "the engine cannot find that host: check the name, and the engine's own network "
+                 "and proxy (`docker info`)"},
+    RegistryHint{"client.timeout exceeded", too_late},
+    RegistryHint{"i/o timeout", too_late},
+    RegistryHint{"tls handshake timeout", too_late},
+    RegistryHint{
+        "connect: connection refused",
+        "nothing listens there: check host and port, and that what should listen there runs"},
+    RegistryHint{"unexpected http status: 5", "the registry is in trouble itself: run again later"},
+    RegistryHint{"no route to host", no_way},
+    RegistryHint{"network is unreachable", no_way},
 };
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 std::string filled(std::string_view advice, std::string_view registry) {
-  constexpr std::string_view hole = "REGISTRY";
+  constexpr std::string_view placeholder = "REGISTRY";
   std::string text(advice);
-  for (auto at = text.find(hole); at != text.npos; at = text.find(hole, at + registry.size())) text.replace(at, hole.size(), registry);
+  for (auto at = text.find(placeholder); at != text.npos;
+       at = text.find(placeholder, at + registry.size()))
+    text.replace(at, placeholder.size(), registry);
   return text;
 }
 
 }  // namespace
 
 std::vector<std::string> registry_advice(std::string_view text, std::string_view registry) {
-  const auto said = lower(text);
-  for (const auto& [part, advice] : explanations)
+  const auto said = core::lower(text);
+  for (const auto& [part, advice] : registry_hints)
     if (said.find(part) != said.npos) return {filled(advice, registry)};
   return {};
 }
 
 bool is_refusal(std::string_view text) {
-  constexpr std::array words{"unauthorized", "no basic auth credentials", "authentication required", "authorization failed", "denied", "forbidden"};
-  const auto said = lower(text);
+  constexpr std::array words{"unauthorized",
+                             "no basic auth credentials",
+                             "authentication required",
+                             "authorization failed",
+                             "denied",
+                             "forbidden"};
+  const auto said = core::lower(text);
   const auto is_said = [&](const char* word) { return said.find(word) != said.npos; };
   return !is_said("quota") && std::ranges::any_of(words, is_said);
 }
 
-std::vector<std::string> push_advice(std::string_view text, std::string_view reference, const std::filesystem::path& config, bool logged_in) {
+std::vector<std::string> push_advice(std::string_view text, std::string_view reference,
+                                     const std::filesystem::path& config, bool logged_in) {
   const auto registry = registry_of(reference);
   if (!is_refusal(text)) return registry_advice(text, registry);
-  if (!logged_in) return {"you are not logged in: `docker login " + registry + "` (" + config.string() + " has no credentials for it)"};
-  return {"the account that " + config.string() + " has for " + registry + " is not known there, or may not push to " +
-          split_reference(reference).first + ": `docker login " + registry + "` with one that may, or name another `docker.target_repository`"};
+  if (!logged_in)
+    return {"you are not logged in: `docker login " + registry + "` (" + config.string() +
+            " has no credentials for it)"};
+  return {"the account that " + config.string() + " has for " + registry +
+          " is not known there, or may not push to " + split_reference(reference).first +
+          ": `docker login " + registry +
+          "` with one that may, or name another `docker.target_repository`"};
 }
 
 }  // namespace pipeline::docker

@@ -11,10 +11,12 @@
 
 namespace pipeline::docker {
 
-/// The Dockerfile (or why there is none) and the context's files with their sizes, for people. Ends with a line end.
+/// The Dockerfile (or why there is none) and the context's files with their sizes, for people. Ends
+/// with a line end.
 std::string render_plan(const ImagePlan& plan);
 
-/// The same for programs: {build, parent_image, dockerfile, context: [{path, bytes}], host_only: [path], notices, parent}.
+/// The same for programs: {build, parent_image, dockerfile, context: [{path, bytes}], host_only:
+/// [path], notices, parent}.
 nlohmann::json plan_to_json(const ImagePlan& plan);
 
 }  // namespace pipeline::docker

@@ -30,46 +30,58 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 /// Continued lines joined: `uv export` puts each `--hash` on a line of its own.
 std::string joined(std::string text) {
-  for (auto at = text.find("\\\n"); at != text.npos; at = text.find("\\\n", at)) text.replace(at, 2, " ");
+  for (auto at = text.find("\\\n"); at != text.npos; at = text.find("\\\n", at))
+    text.replace(at, 2, " ");
   return text;
 }
 
 }  // namespace
 
-std::string output_of(const std::vector<std::string>& command, const std::filesystem::path& folder) {
-  TemporaryFolder scratch;
+std::string output_of(const std::vector<std::string>& command,
+                      const std::filesystem::path& folder) {
+  core::TemporaryFolder scratch;
   auto out = scratch.path() / "out", err = scratch.path() / "err";
-  std::string line = "cd " + shell_quote(folder.string()) + " && exec";
-  for (auto& word : command) line += " " + shell_quote(word);
-  line = "( " + line + " ) </dev/null >" + shell_quote(out.string()) + " 2>" + shell_quote(err.string());
+  std::string line = "cd " + core::shell_quote(folder.string()) + " && exec";
+  for (auto& word : command) line += " " + core::shell_quote(word);
+  line = "( " + line + " ) </dev/null >" + core::shell_quote(out.string()) + " 2>" +
+         core::shell_quote(err.string());
   int status = std::system(line.c_str());
-  if (status == 0) return read_file(out);
-  auto printed = lines_of(read_file(err));
-  std::vector<std::string> advice(printed.size() > 10 ? printed.end() - 10 : printed.begin(), printed.end());
-  throw EnvironmentError("`" + command.front() + "`" + (command.size() > 1 ? " " + command[1] : "") + " in " + folder.string() +
-                             " failed with exit code " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
-                         advice);
+  if (status == 0) return core::read_file(out);
+  auto printed = lines_of(core::read_file(err));
+  std::vector<std::string> advice(printed.size() > 10 ? printed.end() - 10 : printed.begin(),
+                                  printed.end());
+  throw core::EnvironmentError(
+      "`" + command.front() + "`" + (command.size() > 1 ? " " + command[1] : "") + " in " +
+          folder.string() + " failed with exit code " +
+          std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
+      advice);
 }
 
-std::vector<std::string> portable_freeze(const std::string& printed, std::vector<std::string>& notices) {
+std::vector<std::string> portable_freeze(const std::string& printed,
+                                         std::vector<std::string>& notices) {
   std::vector<std::string> kept;
   for (auto& line : lines_of(printed)) {
     bool local = line.starts_with("-e ") || line.find("@ file:") != line.npos;
     if (local)
-      notices.push_back("replicate_local_python_environment leaves out `" + line +
-                        "`: it is only on this machine; install it with local_project_install_command");
+      notices.push_back(
+          "replicate_local_python_environment leaves out `" + line +
+          "`: it is only on this machine; install it with local_project_install_command");
     else
       kept.push_back(line);
   }
   return kept;
 }
 
-std::vector<std::string> requirement_lines(const DockerSettings& settings, const std::filesystem::path& root, std::vector<std::string>& notices) {
+std::vector<std::string> requirement_lines(const DockerSettings& settings,
+                                           const std::filesystem::path& root,
+                                           std::vector<std::string>& notices) {
   std::vector<std::string> options;
   std::set<std::string> requirements;
   auto add = [&](const std::vector<std::string>& lines) {
     for (auto& line : lines) {
-      if (has_control_characters(line)) throw InputError("a Python requirement holds a control character: `" + line.substr(0, 40) + "`");
+      if (core::has_control_characters(line))
+        throw core::InputError("a Python requirement holds a control character: `" +
+                               line.substr(0, 40) + "`");
       if (!line.starts_with('-'))
         requirements.insert(line);
       else if (std::ranges::find(options, line) == options.end())
@@ -78,14 +90,18 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings, const
   };
   add(settings.requirements.items());
   if (settings.replicate_local_python_environment.value_or(false))
-    add(portable_freeze(output_of({std::getenv("VIRTUAL_ENV") ? "python" : "python3", "-m", "pip", "freeze"}, root), notices));
+    add(portable_freeze(
+        output_of({std::getenv("VIRTUAL_ENV") ? "python" : "python3", "-m", "pip", "freeze"}, root),
+        notices));
   if (settings.pyproject_path && settings.pyproject_export_command.has_value()) {
     auto project = (root / *settings.pyproject_path).parent_path();
     std::vector<std::string> exported;
-    for (auto& line : lines_of(joined(output_of(settings.pyproject_export_command.items(), project)))) {
+    for (auto& line :
+         lines_of(joined(output_of(settings.pyproject_export_command.items(), project)))) {
       if (line.starts_with("-e ") || line.starts_with("."))
-        notices.push_back("pyproject_export_command printed `" + line +
-                          "`, which is left out: install the project itself with local_project_install_command");
+        notices.push_back(
+            "pyproject_export_command printed `" + line +
+            "`, which is left out: install the project itself with local_project_install_command");
       else
         exported.push_back(line);
     }
@@ -99,15 +115,18 @@ std::vector<std::string> installer_arguments(const std::map<std::string, Json>& 
   std::vector<std::string> arguments;
   for (auto& [name, value] : options) {
     auto option = name.starts_with("-") ? name : "--" + name;
-    if (has_control_characters(option) || option.find(' ') != option.npos)
-      throw InputError("python_package_installer_args: '" + name + "' is not an option's name");
+    if (core::has_control_characters(option) || option.find(' ') != option.npos)
+      throw core::InputError("python_package_installer_args: '" + name +
+                             "' is not an option's name");
     auto add = [&](const nlohmann::json& item) {
       if (item.is_boolean() || item.is_null()) {
         if (!item.is_boolean() || item.get<bool>()) arguments.push_back(option);
         return;
       }
       auto text = item.is_string() ? item.get<std::string>() : item.dump();
-      if (has_control_characters(text)) throw InputError("python_package_installer_args: the value of '" + name + "' holds a control character");
+      if (core::has_control_characters(text))
+        throw core::InputError("python_package_installer_args: the value of '" + name +
+                               "' holds a control character");
       arguments.push_back(option + "=" + text);
     };
     if (value->is_array())

@@ -30,11 +30,14 @@ bool is_word(std::string_view text, std::string_view punctuation) {
 }
 
 bool is_port(std::string_view text) {
-  return !text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == text.npos && std::stoul(std::string(text)) - 1 < 65535;
+  return !text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == text.npos &&
+         std::stoul(std::string(text)) - 1 < 65535;
 }
 
 [[noreturn]] void refuse(const std::string& url, const std::string& why) {
-  throw EnvironmentError("cannot use the endpoint " + url + ": " + why, {"as in DOCKER_HOST=ssh://me@host or ssh://me@host:2222/run/docker.sock"});
+  throw core::EnvironmentError(
+      "cannot use the endpoint " + url + ": " + why,
+      {"as in DOCKER_HOST=ssh://me@host or ssh://me@host:2222/run/docker.sock"});
 }
 
 /// All that the child needs.
@@ -45,18 +48,19 @@ struct Launch {
   volatile int error = 0;
 };
 
-/// The child's side. In a session of its own: no terminal to ask on, and no Ctrl-C, for the engine is still needed then.
+/// The child's side. In a session of its own: no terminal to ask on, and no Ctrl-C, for the engine
+/// is still needed then.
 void launch(Launch& with) {
-  begin_child(with.parent, SIGTERM);
+  core::begin_child(with.parent, SIGTERM);
   dup2(with.socket, STDIN_FILENO);
   dup2(with.socket, STDOUT_FILENO);
   dup2(with.errors, STDERR_FILENO);
-  unblock_signals();
+  core::unblock_signals();
   execvp(with.arguments[0], with.arguments);
   with.error = errno;
 }
 
-std::string content_of(const Descriptor& file) {
+std::string content_of(const core::Descriptor& file) {
   std::string text(4096, '\0');
   const auto size = pread(file.get(), text.data(), text.size(), 0);
   text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
@@ -73,14 +77,17 @@ SshTarget parse_ssh_url(const std::string& url) {
     target.socket = rest.substr(slash);
     if (target.socket == "/") target.socket.clear();
     rest = rest.substr(0, slash);
-    if (!target.socket.empty() && !is_word(target.socket, "/._-+@:")) refuse(url, "the socket's path has characters that a shell could take apart");
+    if (!target.socket.empty() && !is_word(target.socket, "/._-+@:"))
+      refuse(url, "the socket's path has characters that a shell could take apart");
   }
   if (const auto at = rest.rfind('@'); at != rest.npos) {
     target.user = rest.substr(0, at);
     rest = rest.substr(at + 1);
     if (target.user.find(':') != std::string::npos)
-      refuse("ssh://...@" + std::string(rest), "it holds a password, which ssh takes from nobody: use a key");
-    if (!is_word(target.user, "._-+\\")) refuse(url, "'" + target.user + "' cannot be a user's name");
+      refuse("ssh://...@" + std::string(rest),
+             "it holds a password, which ssh takes from nobody: use a key");
+    if (!is_word(target.user, "._-+\\"))
+      refuse(url, "'" + target.user + "' cannot be a user's name");
   }
   auto host = rest, port = std::string_view();
   bool has_port = false;
@@ -88,7 +95,8 @@ SshTarget parse_ssh_url(const std::string& url) {
     const auto end = rest.find(']');
     if (end == rest.npos) refuse(url, "the `[` has no `]`");
     host = rest.substr(1, end - 1);
-    if (has_port = end + 1 < rest.size(); has_port && rest[end + 1] != ':') refuse(url, "after `]` comes `:PORT` or nothing");
+    if (has_port = end + 1 < rest.size(); has_port && rest[end + 1] != ':')
+      refuse(url, "after `]` comes `:PORT` or nothing");
     if (has_port) port = rest.substr(end + 2);
     if (!is_word(host, ":.%")) refuse(url, "'" + std::string(host) + "' cannot be an address");
   } else {
@@ -99,7 +107,9 @@ SshTarget parse_ssh_url(const std::string& url) {
     if (host.empty()) refuse(url, "it names no host");
     if (!is_word(host, "._-")) refuse(url, "'" + std::string(host) + "' cannot be a host's name");
   }
-  if (has_port && !is_port(port)) refuse(url, "'" + std::string(port) + "' is no port (1 to 65535); an IPv6 address goes in brackets");
+  if (has_port && !is_port(port))
+    refuse(url,
+           "'" + std::string(port) + "' is no port (1 to 65535); an IPv6 address goes in brackets");
   target.host = host;
   target.port = port;
   return target;
@@ -116,37 +126,44 @@ std::vector<std::string> ssh_command(const SshTarget& target) {
 }
 
 bool is_crowded(std::string_view failure) {
-  return failure.find("kex_exchange_identification") != failure.npos || failure.find("ssh_exchange_identification") != failure.npos;
+  return failure.find("kex_exchange_identification") != failure.npos ||
+         failure.find("ssh_exchange_identification") != failure.npos;
 }
 
 SshConnections::~SshConnections() {
   for (const auto& process : processes_) kill(process.pid, SIGTERM);
   for (const auto& process : processes_)
-    while (waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {}
+    while (waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
 }
 
-SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor, sockaddr& address, unsigned& length) {
+SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor,
+                                                 sockaddr& address, unsigned& length) {
   forget_ended();
   // A name that the kernel chooses, in no folder; who else might connect to it is sent away.
-  auto listener = std::make_shared<Descriptor>(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  Descriptor ours(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  auto listener = std::make_shared<core::Descriptor>(
+      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  core::Descriptor ours(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sa_family_t family = AF_UNIX;
   sockaddr_un name{};
   name.sun_family = family;
   socklen_t size = sizeof family;
-  if (!*listener || !ours || bind(listener->get(), reinterpret_cast<const sockaddr*>(&name), size) != 0 || listen(listener->get(), 4) != 0)
-    throw system_error("cannot make a socket for ssh", errno);
+  if (!*listener || !ours ||
+      bind(listener->get(), reinterpret_cast<const sockaddr*>(&name), size) != 0 ||
+      listen(listener->get(), 4) != 0)
+    throw core::system_error("cannot make a socket for ssh", errno);
   size = sizeof name;
-  if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&name), &size) != 0 || size > sizeof address)
-    throw system_error("cannot name a socket for ssh", errno);
+  if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&name), &size) != 0 ||
+      size > sizeof address)
+    throw core::system_error("cannot name a socket for ssh", errno);
   std::memcpy(&address, &name, size);
   length = size;
   asio::post(executor, [this, alive = std::weak_ptr(alive_), listener, number = ++opened_] {
     if (alive.expired()) return;
     try {
       for (;;) {
-        const Descriptor theirs(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
-        if (!theirs) throw system_error("cannot connect to ssh", errno);
+        const core::Descriptor theirs(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (!theirs) throw core::system_error("cannot connect to ssh", errno);
         ucred peer{};
         socklen_t peer_size = sizeof peer;
         getsockopt(theirs.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_size);
@@ -154,23 +171,26 @@ SshConnections::Connection SshConnections::offer(const asio::any_io_executor& ex
         run(theirs, number);
         break;
       }
-    } catch (...) { refused_[number] = std::current_exception(); }
+    } catch (...) {
+      refused_[number] = std::current_exception();
+    }
   });
   return {std::move(ours), opened_};
 }
 
-void SshConnections::run(const Descriptor& theirs, int number) {
-  Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
-  if (!errors) throw system_error("cannot keep what ssh says", errno);
-  const auto arguments = exec_pointers(command_);
+void SshConnections::run(const core::Descriptor& theirs, int number) {
+  core::Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
+  if (!errors) throw core::system_error("cannot keep what ssh says", errno);
+  const auto arguments = core::exec_pointers(command_);
   Launch with{arguments.data(), theirs.get(), errors.get(), getpid()};
-  const auto pid = start_child(with, launch);
+  const auto pid = core::start_child(with, launch);
   if (pid < 0) with.error = errno;
   if (with.error != 0) {
     if (pid > 0) waitpid(pid, nullptr, 0);
     if (with.error == ENOENT)
-      throw EnvironmentError("cannot reach the engine: there is no `ssh` on the PATH", {"install it with `sudo apt-get install openssh-client`"});
-    throw system_error("cannot run ssh", with.error);
+      throw core::EnvironmentError("cannot reach the engine: there is no `ssh` on the PATH",
+                                   {"install it with `sudo apt-get install openssh-client`"});
+    throw core::system_error("cannot run ssh", with.error);
   }
   processes_.push_back({pid, std::move(errors), number});
 }
@@ -180,26 +200,32 @@ void SshConnections::forget_ended() {
   constexpr int long_ago = 1000;
   std::erase_if(processes_, [&](const Process& process) {
     siginfo_t end{};
-    if (waitid(P_PID, static_cast<id_t>(process.pid), &end, WEXITED | WNOHANG | WNOWAIT) != 0 || end.si_pid == 0) return false;
-    if (end.si_code == CLD_EXITED && end.si_status != 0 && opened_ - process.number < long_ago) return false;
+    if (waitid(P_PID, static_cast<id_t>(process.pid), &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        end.si_pid == 0)
+      return false;
+    if (end.si_code == CLD_EXITED && end.si_status != 0 && opened_ - process.number < long_ago)
+      return false;
     waitpid(process.pid, nullptr, 0);
     return true;
   });
   std::erase_if(refused_, [&](const auto& refused) { return opened_ - refused.first >= long_ago; });
 }
 
-Task<std::string> SshConnections::failure_of(int number) {
+async::Task<std::string> SshConnections::failure_of(int number) {
   if (const auto refused = refused_.extract(number)) std::rethrow_exception(refused.mapped());
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (int looks = 0; looks < 100; ++looks) {
-    const auto process = std::find_if(processes_.begin(), processes_.end(), [&](const Process& each) { return each.number == number; });
+    const auto process = std::find_if(processes_.begin(), processes_.end(),
+                                      [&](const Process& each) { return each.number == number; });
     if (process == processes_.end()) break;
     int status = 0;
     if (waitpid(process->pid, &status, WNOHANG) == process->pid) {
       auto text = content_of(process->errors);
       processes_.erase(process);
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
-      if (text.empty()) text = "ssh ended with status " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+      if (text.empty())
+        text =
+            "ssh ended with status " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
       co_return text;
     }
     pause.expires_after(std::chrono::milliseconds(10));

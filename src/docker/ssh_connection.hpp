@@ -1,5 +1,6 @@
 /// @file
-/// An engine behind ssh://: each connection is a ssh process that runs `docker system dial-stdio` over there, as with docker's own client.
+/// An engine behind ssh://: each connection is a ssh process that runs `docker system dial-stdio`
+/// over there, as with docker's own client.
 #pragma once
 
 #include <exception>
@@ -11,8 +12,8 @@
 
 #include <sys/socket.h>
 
+#include "async/task.hpp"
 #include "core/file.hpp"
-#include "net/asio.hpp"
 
 namespace pipeline::docker {
 
@@ -22,13 +23,15 @@ struct SshTarget {
   bool operator==(const SshTarget&) const = default;
 };
 
-/// Throws EnvironmentError for what is malformed, holds a password, or could be taken for an option or by a shell for more than a word.
+/// Throws EnvironmentError for what is malformed, holds a password, or could be taken for an option
+/// or by a shell for more than a word.
 SshTarget parse_ssh_url(const std::string& url);
 
 /// The argument vector of ssh: it asks for nothing, so that it cannot hang.
 std::vector<std::string> ssh_command(const SshTarget& target);
 
-/// True for what ssh says when the other side has too many connections that have not logged in yet: nothing has been sent.
+/// True for what ssh says when the other side has too many connections that have not logged in yet:
+/// nothing has been sent.
 bool is_crowded(std::string_view failure);
 
 class SshConnections {
@@ -39,24 +42,25 @@ class SshConnections {
   SshConnections& operator=(const SshConnections&) = delete;
 
   struct Connection {
-    Descriptor socket;  ///< Its other end is the process's stdin and stdout.
-    int number;         ///< The process, for failure_of(). From 1.
+    core::Descriptor socket;  ///< Its other end is the process's stdin and stdout.
+    int number;               ///< The process, for failure_of(). From 1.
   };
-  /// A socket that is not connected yet, and the address to connect it to before the loop goes on: then its process is started. For who insists on
-  /// connecting, as libcurl does (7.88 does not heed CURL_SOCKOPT_ALREADY_CONNECTED). What goes wrong then is failure_of()'s to tell.
+  /// A socket that is not connected yet, and the address to connect it to before the loop goes on:
+  /// then its process is started. For who insists on connecting, as libcurl does (7.88 does not
+  /// heed CURL_SOCKOPT_ALREADY_CONNECTED). What goes wrong then is failure_of()'s to tell.
   Connection offer(const asio::any_io_executor& executor, sockaddr& address, unsigned& length);
-  /// What the process said if it has failed; empty if it lives or has ended well. Waits a moment for an end. Throws EnvironmentError if ssh could not be
-  /// started. Told once.
-  Task<std::string> failure_of(int number);
+  /// What the process said if it has failed; empty if it lives or has ended well. Waits a moment
+  /// for an end. Throws EnvironmentError if ssh could not be started. Told once.
+  async::Task<std::string> failure_of(int number);
 
  private:
   struct Process {
     pid_t pid;
-    Descriptor errors;
+    core::Descriptor errors;
     int number;
   };
   void forget_ended();
-  void run(const Descriptor& theirs, int number);
+  void run(const core::Descriptor& theirs, int number);
 
   std::vector<std::string> command_;
   std::vector<Process> processes_;

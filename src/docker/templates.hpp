@@ -16,7 +16,8 @@ struct EmbeddedTemplate {
 
 std::span<const EmbeddedTemplate> embedded_templates();
 
-/// The file `name` of `template_dir` if that is given and has it, else the embedded one. Throws EnvironmentError when the file cannot be read.
+/// The file `name` of `template_dir` if that is given and has it, else the embedded one. Throws
+/// EnvironmentError when the file cannot be read.
 std::string template_text(std::string_view name, const std::filesystem::path& template_dir);
 
 }  // namespace pipeline::docker

@@ -4,14 +4,10 @@
 
 #include "docker/engine_api.hpp"
 #include "docker/engine_errors.hpp"
+#include "docker/json_text.hpp"
 
 namespace pipeline::docker {
 namespace {
-
-std::string text_at(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 std::uint64_t number_at(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
@@ -23,7 +19,8 @@ bool is_noise(std::string_view status) { return status == "Preparing" || status 
 
 }  // namespace
 
-TransferProgress::TransferProgress(std::string what, std::string registry, std::function<void(std::string_view)> on_line)
+TransferProgress::TransferProgress(std::string what, std::string registry,
+                                   std::function<void(std::string_view)> on_line)
     : what_(std::move(what)),
       registry_(std::move(registry)),
       on_line_(std::move(on_line)),
@@ -31,7 +28,8 @@ TransferProgress::TransferProgress(std::string what, std::string registry, std::
 
 void TransferProgress::finish() {
   lines_.finish();
-  if (!error_.empty()) throw EngineError(500, "cannot " + what_ + ": " + error_, advice_for(error_, registry_));
+  if (!error_.empty())
+    throw EngineError(500, "cannot " + what_ + ": " + error_, advice_for(error_, registry_));
 }
 
 void TransferProgress::take(const nlohmann::json& message) {
@@ -42,7 +40,8 @@ void TransferProgress::take(const nlohmann::json& message) {
   const auto status = text_at(message, "status"), layer = text_at(message, "id");
   if (status.empty()) return;
   const auto progress = message.find("progressDetail");
-  if (progress != message.end() && progress->is_object() && !progress->empty()) {  // a bar's next state, ten times a second
+  if (progress != message.end() && progress->is_object() &&
+      !progress->empty()) {  // a bar's next state, ten times a second
     auto& size = sizes_[layer];
     size = std::max({size, number_at(*progress, "current"), number_at(*progress, "total")});
     return;

@@ -17,7 +17,9 @@ namespace {
 constexpr std::size_t block = 512;
 constexpr std::uint64_t longest_text = 1u << 20;
 
-[[noreturn]] void refuse(const std::string& why) { throw EnvironmentError("cannot unpack what was sent: " + why); }
+[[noreturn]] void refuse(const std::string& why) {
+  throw core::EnvironmentError("cannot unpack what was sent: " + why);
+}
 
 std::string_view field(std::string_view header, std::size_t offset, std::size_t size) {
   const auto text = header.substr(offset, size);
@@ -59,7 +61,8 @@ std::filesystem::path Unpacker::place_of(const std::string& name) const {
   for (std::size_t begin = 0; begin <= name.size();) {
     const auto end = std::min(name.find('/', begin), name.size());
     const auto part = name.substr(begin, end - begin);
-    if (part == ".." || (begin == 0 && part.empty())) refuse("the name '" + name + "' leaves the folder that it should be in");
+    if (part == ".." || (begin == 0 && part.empty()))
+      refuse("the name '" + name + "' leaves the folder that it should be in");
     if (!part.empty() && part != "." && !first) path /= part;
     first = false;
     begin = end + 1;
@@ -76,25 +79,31 @@ void Unpacker::make(char type, const std::string& name, const std::string& linke
   switch (type) {
     case '5':
       // Its owner, the caller, must be able to read it, write in it and remove it.
-      if (mkdir(path.c_str(), (mode & 0777) | 0700) != 0) throw system_error("cannot make the folder " + path.string(), errno);
+      if (mkdir(path.c_str(), (mode & 0777) | 0700) != 0)
+        throw core::system_error("cannot make the folder " + path.string(), errno);
       break;
     case '2': links_.emplace_back(path, linked); break;
     case '1': {
       const auto other = place_of(linked);
-      const auto link = std::find_if(links_.begin(), links_.end(), [&](const auto& each) { return each.first == other; });
+      const auto link = std::find_if(links_.begin(), links_.end(),
+                                     [&](const auto& each) { return each.first == other; });
       if (link != links_.end())
         links_.emplace_back(path, link->second);
       else if (::link(other.c_str(), path.c_str()) != 0)
-        throw system_error("cannot make " + path.string(), errno);
+        throw core::system_error("cannot make " + path.string(), errno);
       break;
     }
     case '0':
     case '7':
-      file_ = Descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, (mode & 0777) | 0600));
-      if (!file_) throw system_error("cannot make the file " + path.string(), errno);
+      file_ =
+          core::Descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                                (mode & 0777) | 0600));
+      if (!file_) throw core::system_error("cannot make the file " + path.string(), errno);
       file_name_ = path.string();
       break;
-    default: refuse("'" + name + "' is neither file, folder nor link: a step's outputs cannot hold devices and pipes");
+    default:
+      refuse("'" + name +
+             "' is neither file, folder nor link: a step's outputs cannot hold devices and pipes");
   }
 }
 
@@ -114,12 +123,16 @@ void Unpacker::begin_entry() {
     kind_ = 0;
     std::string name(field(header, 0, 100)), linked(field(header, 157, 100));
     if (header.substr(257, 6) == std::string_view("ustar\0", 6))
-      if (const auto prefix = field(header, 345, 155); !prefix.empty()) name = std::string(prefix) + "/" + name;
+      if (const auto prefix = field(header, 345, 155); !prefix.empty())
+        name = std::string(prefix) + "/" + name;
     if (auto own = own_.find("path"); own != own_.end()) name = own->second;
     if (auto own = own_.find("linkpath"); own != own_.end()) linked = own->second;
     if (auto own = own_.find("size"); own != own_.end()) {
       const auto& text = own->second;
-      if (std::from_chars(text.data(), text.data() + text.size(), size).ptr != text.data() + text.size() || text.empty()) refuse("it is no tar");
+      if (std::from_chars(text.data(), text.data() + text.size(), size).ptr !=
+              text.data() + text.size() ||
+          text.empty())
+        refuse("it is no tar");
     }
     own_.clear();
     make(type, name, linked, static_cast<unsigned>(number(header, 100, 8) & 07777));
@@ -135,9 +148,12 @@ void Unpacker::begin_entry() {
 void Unpacker::read_records(std::string_view text) {
   while (!text.empty()) {
     std::size_t length = 0;
-    const auto [digits_end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+    const auto [digits_end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), length);
     const auto space = static_cast<std::size_t>(digits_end - text.data());
-    if (error != std::errc() || length <= space + 1 || length > text.size() || text[space] != ' ' || text[length - 1] != '\n') refuse("it is no tar");
+    if (error != std::errc() || length <= space + 1 || length > text.size() || text[space] != ' ' ||
+        text[length - 1] != '\n')
+      refuse("it is no tar");
     const auto record = text.substr(space + 1, length - space - 2);
     const auto equals = record.find('=');
     if (equals == record.npos) refuse("it is no tar");
@@ -147,7 +163,7 @@ void Unpacker::read_records(std::string_view text) {
 }
 
 void Unpacker::end_body() {
-  file_ = Descriptor();
+  file_ = core::Descriptor();
   const auto text = std::exchange(text_, {});
   switch (std::exchange(kind_, 0)) {
     case 'x': read_records(text); break;
@@ -167,7 +183,7 @@ void Unpacker::feed(std::string_view bytes) {
         for (auto rest = piece; !rest.empty();) {
           const auto written = write(file_.get(), rest.data(), rest.size());
           if (written < 0 && errno == EINTR) continue;
-          if (written < 0) throw system_error("cannot write " + file_name_, errno);
+          if (written < 0) throw core::system_error("cannot write " + file_name_, errno);
           rest.remove_prefix(static_cast<std::size_t>(written));
         }
       }
@@ -190,7 +206,8 @@ void Unpacker::feed(std::string_view bytes) {
 void Unpacker::finish() {
   if (!ended_) refuse("it was cut short");
   for (const auto& [path, linked] : links_)
-    if (symlink(linked.c_str(), path.c_str()) != 0) throw system_error("cannot make the link " + path.string(), errno);
+    if (symlink(linked.c_str(), path.c_str()) != 0)
+      throw core::system_error("cannot make the link " + path.string(), errno);
 }
 
 }  // namespace pipeline::docker

@@ -14,8 +14,9 @@
 
 namespace pipeline::docker {
 
-/// Reads ustar with the extensions of POSIX (pax) and GNU. Nothing is ever written outside of the target, whatever the tar says: names are checked, and
-/// links come last. Throws EnvironmentError for what is no tar, for names that leave the target, for devices and pipes, and for a full disk.
+/// Reads ustar with the extensions of POSIX (pax) and GNU. Nothing is ever written outside of the
+/// target, whatever the tar says: names are checked, and links come last. Throws EnvironmentError
+/// for what is no tar, for names that leave the target, for devices and pipes, and for a full disk.
 class Unpacker {
  public:
   /// @param target an empty folder, which the first component of each name in the tar stands for
@@ -32,12 +33,14 @@ class Unpacker {
   std::filesystem::path place_of(const std::string& name) const;
 
   std::filesystem::path target_;
-  std::string header_;                      ///< Up to one block.
-  std::uint64_t left_ = 0, padding_ = 0;    ///< Of the entry's content.
-  char kind_ = 0;                           ///< Of the content: a type of entry that describes the next one, or 0 for a file's.
-  std::string text_;                        ///< Content of such an entry.
-  std::map<std::string, std::string> own_;  ///< What those say of the next entry: path, linkpath, size.
-  Descriptor file_;
+  std::string header_;                    ///< Up to one block.
+  std::uint64_t left_ = 0, padding_ = 0;  ///< Of the entry's content.
+  char kind_ =
+      0;  ///< Of the content: a type of entry that describes the next one, or 0 for a file's.
+  std::string text_;  ///< Content of such an entry.
+  std::map<std::string, std::string>
+      own_;  ///< What those say of the next entry: path, linkpath, size.
+  core::Descriptor file_;
   std::string file_name_;
   std::vector<std::pair<std::filesystem::path, std::string>> links_;
   bool ended_ = false;

@@ -1,5 +1,6 @@
 /// @file
-/// Why an engine cannot be reached, and what to do: sockets, TCP, TLS and ssh each fail in their own words.
+/// Why an engine cannot be reached, and what to do: sockets, TCP, TLS and ssh each fail in their
+/// own words.
 #pragma once
 
 #include <string>
@@ -9,6 +10,6 @@
 namespace pipeline::docker {
 
 /// @param why what the transport said: curl, or ssh and what it ran over there
-[[nodiscard]] EnvironmentError unreachable(const Endpoint& endpoint, const std::string& why);
+[[nodiscard]] core::EnvironmentError unreachable(const Endpoint& endpoint, const std::string& why);
 
 }  // namespace pipeline::docker

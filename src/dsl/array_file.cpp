@@ -1,4 +1,5 @@
-// NumPy's format, version 1.0: "\x93NUMPY", 1, 0, the header's length in two bytes, a Python dictionary, blanks up to a multiple of 64 bytes, data.
+// NumPy's format, version 1.0: "\x93NUMPY", 1, 0, the header's length in two bytes, a Python
+// dictionary, blanks up to a multiple of 64 bytes, data.
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +14,8 @@
 #include "core/file.hpp"
 #include "dsl/array_folder.hpp"
 
-static_assert(std::endian::native == std::endian::little, "the element types of arrays are written as little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "the element types of arrays are written as little-endian");
 
 namespace pipeline::detail {
 namespace {
@@ -29,11 +31,14 @@ std::string& memory_folder() {
   return folder;
 }
 
-[[noreturn]] void fail(const std::string& what, int error) { throw CodecError(what + ": " + std::strerror(error)); }
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw CodecError(what + ": " + std::strerror(error));
+}
 
 std::string header_of(const std::string& descr, const std::vector<std::size_t>& shape) {
   std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? " " : "") + std::to_string(shape[i]) + ",";
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i ? " " : "") + std::to_string(shape[i]) + ",";
   if (shape.size() > 1) text.pop_back();
   text += "), }";
   const std::size_t begin = magic.size() + 2;
@@ -58,19 +63,27 @@ std::string member(std::string_view text, std::string_view key, std::string_view
   if (at == text.npos) return {};
   const auto begin = text.find_first_not_of(' ', at + key.size() + 3);
   const auto end = text.find_first_of(ends, begin == text.npos ? begin : begin + 1);
-  return begin == text.npos || end == text.npos ? std::string() : std::string(text.substr(begin, end - begin));
+  return begin == text.npos || end == text.npos ? std::string()
+                                                : std::string(text.substr(begin, end - begin));
 }
 
 Header parse(std::string_view begin, const std::string& file) {
-  const auto bad = [&](const std::string& why) { throw CodecError("cannot read " + file + ": " + why); };
-  if (begin.size() < 10 || begin.substr(0, 6) != magic.substr(0, 6)) bad("expected a .npy array, but it does not begin as one");
+  const auto bad = [&](const std::string& why) {
+    throw CodecError("cannot read " + file + ": " + why);
+  };
+  if (begin.size() < 10 || begin.substr(0, 6) != magic.substr(0, 6))
+    bad("expected a .npy array, but it does not begin as one");
   const bool is_long = begin[6] >= 2;
   if (begin.size() < 12) bad("it is cut short");
-  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(begin[i])); };
-  const std::size_t length = byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : 0);
+  const auto byte = [&](std::size_t i) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(begin[i]));
+  };
+  const std::size_t length =
+      byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : 0);
   Header header;
   header.size = (is_long ? 12 : 10) + length;
-  if (header.size > begin.size()) bad(begin.size() < longest_header ? "it is cut short" : "its header is too long");
+  if (header.size > begin.size())
+    bad(begin.size() < longest_header ? "it is cut short" : "its header is too long");
   const auto text = begin.substr(is_long ? 12 : 10, length);
   header.descr = member(text, "descr", ",");
   if (header.descr.size() >= 2) header.descr = header.descr.substr(1, header.descr.size() - 2);
@@ -84,7 +97,8 @@ Header parse(std::string_view begin, const std::string& file) {
     }
     std::size_t n = 0;
     for (; i < shape.size() && shape[i] >= '0' && shape[i] <= '9'; ++i)
-      if (__builtin_mul_overflow(n, std::size_t{10}, &n) || __builtin_add_overflow(n, static_cast<std::size_t>(shape[i] - '0'), &n))
+      if (__builtin_mul_overflow(n, std::size_t{10}, &n) ||
+          __builtin_add_overflow(n, static_cast<std::size_t>(shape[i] - '0'), &n))
         bad("its shape is too large");
     header.shape.push_back(n);
   }
@@ -105,10 +119,15 @@ std::string words_of(const std::string& descr) {
 }
 
 /// Bytes of data; throws if the array is of other elements, or not all there.
-std::size_t check(const Header& header, const std::string& descr, std::size_t element_size, std::size_t file_size, const std::string& file) {
-  const auto bad = [&](const std::string& why) { throw CodecError("cannot read " + file + ": " + why); };
-  if (header.descr != descr) bad("expected an array of " + words_of(descr) + ", found " + words_of(header.descr));
-  if (header.fortran_order && header.shape.size() > 1) bad("expected C's order of elements, found Fortran's (numpy.ascontiguousarray helps)");
+std::size_t check(const Header& header, const std::string& descr, std::size_t element_size,
+                  std::size_t file_size, const std::string& file) {
+  const auto bad = [&](const std::string& why) {
+    throw CodecError("cannot read " + file + ": " + why);
+  };
+  if (header.descr != descr)
+    bad("expected an array of " + words_of(descr) + ", found " + words_of(header.descr));
+  if (header.fortran_order && header.shape.size() > 1)
+    bad("expected C's order of elements, found Fortran's (numpy.ascontiguousarray helps)");
   std::size_t bytes = element_size;
   for (const auto n : header.shape)
     if (__builtin_mul_overflow(bytes, n, &bytes)) bad("its shape is too large");
@@ -119,22 +138,24 @@ std::size_t check(const Header& header, const std::string& descr, std::size_t el
 }
 
 struct Opened {
-  Descriptor file;
+  core::Descriptor file;
   Header header;
   std::size_t bytes;
 };
 
 Opened open_array(const std::string& path, const std::string& descr, std::size_t element_size) {
-  Opened opened{Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
+  Opened opened{core::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
   if (!opened.file) fail("cannot read " + path, errno);
   struct stat status {};
   ::fstat(opened.file.get(), &status);
-  if (S_ISDIR(status.st_mode)) throw CodecError("cannot read " + path + ": expected a .npy array, found a folder");
+  if (S_ISDIR(status.st_mode))
+    throw CodecError("cannot read " + path + ": expected a .npy array, found a folder");
   char begin[longest_header];
   const auto got = ::pread(opened.file.get(), begin, sizeof begin, 0);
   if (got < 0) fail("cannot read " + path, errno);
   opened.header = parse({begin, static_cast<std::size_t>(got)}, path);
-  opened.bytes = check(opened.header, descr, element_size, static_cast<std::size_t>(status.st_size), path);
+  opened.bytes =
+      check(opened.header, descr, element_size, static_cast<std::size_t>(status.st_size), path);
   return opened;
 }
 
@@ -149,8 +170,8 @@ void write_fully(int file, const void* data, std::size_t bytes, const std::strin
   }
 }
 
-Descriptor create(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+core::Descriptor create(const std::string& path) {
+  core::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) fail("cannot write " + path, errno);
   return file;
 }
@@ -175,7 +196,8 @@ ArrayMemory& ArrayMemory::operator=(ArrayMemory&& other) noexcept {
   return *this;
 }
 
-ArrayMemory ArrayMemory::make(const std::string& descr, const std::vector<std::size_t>& shape, std::size_t element_size) {
+ArrayMemory ArrayMemory::make(const std::string& descr, const std::vector<std::size_t>& shape,
+                              std::size_t element_size) {
   const auto header = header_of(descr, shape);
   std::size_t bytes = element_size;
   for (const auto n : shape)
@@ -185,9 +207,12 @@ ArrayMemory ArrayMemory::make(const std::string& descr, const std::vector<std::s
   const auto& folder = memory_folder();
   // A file without a name yet: its pages need no swap, and save() only has to give it one.
   if (!folder.empty()) memory.file_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-  if (memory.file_ >= 0 && ::ftruncate(memory.file_, static_cast<off_t>(memory.length_)) != 0) fail("cannot make an array", errno);
-  memory.start_ = ::mmap(nullptr, memory.length_, PROT_READ | PROT_WRITE,
-                         memory.file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, memory.file_, 0);
+  if (memory.file_ >= 0 && ::ftruncate(memory.file_, static_cast<off_t>(memory.length_)) != 0)
+    fail("cannot make an array", errno);
+  memory.start_ =
+      ::mmap(nullptr, memory.length_, PROT_READ | PROT_WRITE,
+             memory.file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+             memory.file_, 0);
   if (memory.start_ == MAP_FAILED) {
     memory.start_ = nullptr;
     fail("cannot make an array of " + std::to_string(bytes) + " bytes", errno);
@@ -198,7 +223,8 @@ ArrayMemory ArrayMemory::make(const std::string& descr, const std::vector<std::s
   return memory;
 }
 
-ArrayMemory ArrayMemory::map(const std::string& path, const std::string& descr, std::size_t element_size, std::vector<std::size_t>& shape) {
+ArrayMemory ArrayMemory::map(const std::string& path, const std::string& descr,
+                             std::size_t element_size, std::vector<std::size_t>& shape) {
   auto opened = open_array(path, descr, element_size);
   ArrayMemory memory;
   memory.length_ = opened.header.size + opened.bytes;
@@ -223,18 +249,21 @@ void ArrayMemory::save(const std::string& path) const {
   write_fully(file.get(), start_, length_, path);
 }
 
-void write_array(const std::string& path, const std::string& descr, const std::vector<std::size_t>& shape, const void* data, std::size_t bytes) {
+void write_array(const std::string& path, const std::string& descr,
+                 const std::vector<std::size_t>& shape, const void* data, std::size_t bytes) {
   const auto file = create(path);
   const auto header = header_of(descr, shape);
   write_fully(file.get(), header.data(), header.size(), path);
   write_fully(file.get(), data, bytes, path);
 }
 
-void read_array(const std::string& path, const std::string& descr, std::size_t element_size, const Function<void*(std::size_t)>& allocate) {
+void read_array(const std::string& path, const std::string& descr, std::size_t element_size,
+                const Function<void*(std::size_t)>& allocate) {
   const auto opened = open_array(path, descr, element_size);
   auto* to = static_cast<char*>(allocate(opened.bytes / element_size));
   for (std::size_t done = 0; done < opened.bytes;) {
-    const auto got = ::pread(opened.file.get(), to + done, opened.bytes - done, static_cast<off_t>(opened.header.size + done));
+    const auto got = ::pread(opened.file.get(), to + done, opened.bytes - done,
+                             static_cast<off_t>(opened.header.size + done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) fail("cannot read " + path, got < 0 ? errno : EIO);
     done += static_cast<std::size_t>(got);

@@ -6,7 +6,8 @@
 
 namespace pipeline::detail {
 
-/// Arrays made from now on are unnamed files in this folder; where that cannot be (tmpfs of old kernels), and before the call, plain memory.
+/// Arrays made from now on are unnamed files in this folder; where that cannot be (tmpfs of old
+/// kernels), and before the call, plain memory.
 void make_arrays_in(const std::string& folder);
 
 }  // namespace pipeline::detail

@@ -24,22 +24,24 @@ using detail::Slot;
 
 /// Asked for before `main`, while nothing has been loaded but what the program was started with.
 const std::shared_ptr<const Program>& this_program() {
-  static const auto program = std::make_shared<const Program>(running_program());
+  static const auto program = std::make_shared<const Program>(core::running_program());
   return program;
 }
 [[maybe_unused]] const bool asked_early = (this_program(), true);
 
-/// The places of the steps instead of their numbers: of one file, or, where the program has its steps in several, in notes.
-[[noreturn]] void fail(const Pipeline& pipeline, Diagnostics diagnostics) {
+/// The places of the steps instead of their numbers: of one file, or, where the program has its
+/// steps in several, in notes.
+[[noreturn]] void fail(const Pipeline& pipeline, settings::Diagnostics diagnostics) {
   const auto& steps = pipeline.steps();
   std::set<std::string> files;
   for (const auto& diagnostic : diagnostics)
-    if (const auto line = diagnostic.span.line; line > 0 && line <= steps.size()) files.insert(steps[line - 1].where.file_name());
+    if (const auto line = diagnostic.span.line; line > 0 && line <= steps.size())
+      files.insert(steps[line - 1].where.file_name());
   std::string file, source;
   if (files.size() == 1) {
     file = *files.begin();
     std::error_code error;
-    if (fs::is_regular_file(file, error)) source = read_file(file);
+    if (fs::is_regular_file(file, error)) source = core::read_file(file);
   }
   for (auto& diagnostic : diagnostics) {
     const auto line = diagnostic.span.line;
@@ -52,13 +54,15 @@ const std::shared_ptr<const Program>& this_program() {
     if (files.size() == 1)
       diagnostic.span = {where.line(), where.column(), 1};
     else
-      diagnostic.notes.push_back("the step is at " + std::string(where.file_name()) + ":" + std::to_string(where.line()));
+      diagnostic.notes.push_back("the step is at " + std::string(where.file_name()) + ":" +
+                                 std::to_string(where.line()));
   }
-  throw InputError(std::move(diagnostics), file, source);
+  throw core::InputError(std::move(diagnostics), file, source);
 }
 
 /// What a function cannot take, found before it is called.
-void check_parameters(const StepSpec& spec, const Declaration& step, unsigned number, Diagnostics& diagnostics) {
+void check_parameters(const StepSpec& spec, const Declaration& step, unsigned number,
+                      settings::Diagnostics& diagnostics) {
   for (const auto& argument : step.arguments) {
     if (argument.slot != Slot::parameter || !argument.check || argument.is_axis) continue;
     const auto found = spec.parameters.find(argument.name);
@@ -67,14 +71,18 @@ void check_parameters(const StepSpec& spec, const Declaration& step, unsigned nu
     std::string problem;
     try {
       auto decoded = value;
-      if (!argument.is_text && value.is_string()) decoded = nlohmann::json::parse(value.get<std::string>(), nullptr, false);
+      if (!argument.is_text && value.is_string())
+        decoded = nlohmann::json::parse(value.get<std::string>(), nullptr, false);
       if (decoded.is_discarded()) throw JsonError("expected one, found " + value.dump());
       argument.check(decoded);
       continue;
-    } catch (const JsonError& error) { problem = error.what(); }
+    } catch (const JsonError& error) {
+      problem = error.what();
+    }
     diagnostics.push_back({"bad-option",
-                           "the parameter '" + argument.name + "' of step '" + step.options.name + "' is of type " + argument.type + ": " + problem,
-                           Span{number, 1, 1},
+                           "the parameter '" + argument.name + "' of step '" + step.options.name +
+                               "' is of type " + argument.type + ": " + problem,
+                           core::Span{number, 1, 1},
                            {},
                            {}});
   }
@@ -86,14 +94,17 @@ void finish(StepSpec& spec, const Declaration& step) {
   if (!step.entry) return;
   spec.program = ProgramStep{this_program(), step.signature, step.options.version};
   // Commands see all parameters of the pipeline; a function only depends on those that it takes.
-  std::erase_if(spec.parameters,
-                [&](const auto& parameter) { return std::ranges::find(step.arguments, parameter.first, &Argument::name) == step.arguments.end(); });
+  std::erase_if(spec.parameters, [&](const auto& parameter) {
+    return std::ranges::find(step.arguments, parameter.first, &Argument::name) ==
+           step.arguments.end();
+  });
   for (const auto& argument : step.arguments) {
     if (argument.slot != Slot::gathered || !argument.selector.empty()) continue;
     const auto input = std::ranges::find(spec.inputs, argument.name, &InputSpec::name);
     if (input == spec.inputs.end()) continue;
     input->sources.clear();
-    for (const auto& source : argument.sources) input->sources.push_back({source.step, source.output});
+    for (const auto& source : argument.sources)
+      input->sources.push_back({source.step, source.output});
     input->gathered = true;
   }
 }
@@ -105,28 +116,32 @@ fs::path root_of(const Pipeline& pipeline) {
   return (root.empty() ? fs::current_path() : fs::absolute(root)).lexically_normal();
 }
 
-PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::string>& parameters, fs::path root) {
+PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::string>& parameters,
+                   fs::path root) {
   if (root.empty()) root = root_of(pipeline);
   auto document = document_of(pipeline);
   PipelineSpec spec;
   try {
     spec = spec::read(document.root, root / "program", {.parameters = parameters});
-  } catch (const InputError& error) {
+  } catch (const core::InputError& error) {
     auto all = error.diagnostics();
     all.insert(all.begin(), document.diagnostics.begin(), document.diagnostics.end());
     fail(pipeline, std::move(all));
   }
-  spec.sources.erase(std::remove(spec.sources.begin(), spec.sources.end(), spec.file), spec.sources.end());
+  spec.sources.erase(std::remove(spec.sources.begin(), spec.sources.end(), spec.file),
+                     spec.sources.end());
   spec.file.clear();
 
   std::set<unsigned> checked;  // what is no axis is the same for all instances
   std::unordered_map<std::string_view, unsigned> numbers;
-  for (unsigned i = 0; i < pipeline.steps().size(); ++i) numbers.emplace(pipeline.steps()[i].options.name, i);
+  for (unsigned i = 0; i < pipeline.steps().size(); ++i)
+    numbers.emplace(pipeline.steps()[i].options.name, i);
   for (auto& step : spec.steps) {
     const auto number = numbers.at(step.instance ? step.instance->of : step.name);
     const auto& declaration = pipeline.steps()[number];
     finish(step, declaration);
-    if (checked.insert(number).second) check_parameters(step, declaration, number + 1, document.diagnostics);
+    if (checked.insert(number).second)
+      check_parameters(step, declaration, number + 1, document.diagnostics);
   }
   if (!document.diagnostics.empty()) fail(pipeline, std::move(document.diagnostics));
   return spec;
@@ -134,7 +149,7 @@ PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::st
 
 std::string identity_of(const Pipeline& pipeline) {
   const auto document = document_of(pipeline);
-  Hasher hasher;
+  core::Hasher hasher;
   hasher.field(spec::to_yaml(document.root)).field(this_program()->executable.string());
   for (const auto& step : pipeline.steps()) hasher.field(step.options.version).field(step.script);
   return hasher.finish().hex();

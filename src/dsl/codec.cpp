@@ -13,11 +13,13 @@ namespace fs = std::filesystem;
 
 Json read_json(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
-  if (!in || fs::is_directory(file)) throw CodecError("cannot read " + file + ": expected a JSON file");
+  if (!in || fs::is_directory(file))
+    throw CodecError("cannot read " + file + ": expected a JSON file");
   try {
     return json::parse(in);
   } catch (const json::parse_error& error) {
-    throw CodecError("cannot read " + file + ": it is no JSON: byte " + std::to_string(error.byte) + " does not belong there");
+    throw CodecError("cannot read " + file + ": it is no JSON: byte " + std::to_string(error.byte) +
+                     " does not belong there");
   }
 }
 
@@ -27,7 +29,9 @@ void write_json(const Json& value, const std::string& file) {
   if (!out.flush()) throw CodecError("cannot write " + file);
 }
 
-void wrong_json(const std::string& file, const JsonError& error) { throw CodecError("cannot read " + file + ": " + error.what()); }
+void wrong_json(const std::string& file, const JsonError& error) {
+  throw CodecError("cannot read " + file + ": " + error.what());
+}
 
 void make_folder(const std::string& folder) {
   std::error_code error;
@@ -39,9 +43,13 @@ bool exists(const std::string& path) { return fs::exists(path); }
 
 void put_file(const std::string& from, const std::string& to, bool folder) {
   std::error_code error;
-  if (const auto type = fs::status(from, error).type(); type != (folder ? fs::file_type::directory : fs::file_type::regular))
-    throw CodecError("the step's result is a " + std::string(folder ? "Folder" : "File") + ", but there is none at '" + from + "'");
-  const bool is_mine = (fs::status(from).permissions() & fs::perms::owner_write) != fs::perms::none && !fs::is_symlink(from);
+  if (const auto type = fs::status(from, error).type();
+      type != (folder ? fs::file_type::directory : fs::file_type::regular))
+    throw CodecError("the step's result is a " + std::string(folder ? "Folder" : "File") +
+                     ", but there is none at '" + from + "'");
+  const bool is_mine =
+      (fs::status(from).permissions() & fs::perms::owner_write) != fs::perms::none &&
+      !fs::is_symlink(from);
   if (is_mine) {  // an input, passed on, is read-only and stays where it is
     fs::rename(from, to, error);
     if (!error) return;

@@ -11,7 +11,8 @@ namespace {
 
 /// One write, so that lines of several threads do not mix.
 void write_line(const nlohmann::json& object) {
-  const auto line = "@pipe " + object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const auto line =
+      "@pipe " + object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   std::string_view rest = line;
   while (!rest.empty()) {
     const auto written = ::write(STDERR_FILENO, rest.data(), rest.size());
@@ -34,6 +35,8 @@ void StepContext::progress(double fraction, std::string_view message) const {
   write_line(object);
 }
 
-void StepContext::metric(std::string_view name, double value) const { write_line({{"metric", name}, {"value", value}}); }
+void StepContext::metric(std::string_view name, double value) const {
+  write_line({{"metric", name}, {"value", value}});
+}
 
 }  // namespace pipeline

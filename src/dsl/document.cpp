@@ -13,9 +13,11 @@ namespace {
 using nlohmann::json;
 using spec::empty_value, spec::set, spec::value_of;
 
-void add(Value& map, const std::string& key, const json& value) { set(map, key, value_of(value, map.span)); }
+void add(core::Value& map, const std::string& key, const json& value) {
+  set(map, key, value_of(value, map.span));
+}
 /// Unless it is empty.
-void add_some(Value& map, const std::string& key, const json& value) {
+void add_some(core::Value& map, const std::string& key, const json& value) {
   if (!value.empty()) add(map, key, value);
 }
 
@@ -31,22 +33,27 @@ json retry_of(const RetrySettings& retry) {
 
 /// What StepOptions and PipelineOptions have in common.
 template <class Options>
-void add_common(Value& map, const Options& options) {
+void add_common(core::Value& map, const Options& options) {
   if (options.code) add(map, "code", json(options.code.items()));
   json environment = json::object();
-  for (const auto& [name, value] : options.environment) environment[name] = value ? json(*value) : json();
+  for (const auto& [name, value] : options.environment)
+    environment[name] = value ? json(*value) : json();
   add_some(map, "environment", environment);
   json secrets = json::array();
-  for (const auto& secret : options.secrets) secrets.push_back(secret.file ? json{{"name", secret.name}, {"file", *secret.file}} : json(secret.name));
+  for (const auto& secret : options.secrets)
+    secrets.push_back(secret.file ? json{{"name", secret.name}, {"file", *secret.file}}
+                                  : json(secret.name));
   add_some(map, "secrets", secrets);
   Settings settings;
   settings.docker = options.docker;
   settings.resources = options.resources;
   settings.kubernetes = options.kubernetes;
-  auto written = to_json(settings);
-  for (auto group = written.begin(); group != written.end();) group = group->empty() ? written.erase(group) : std::next(group);
+  auto written = settings::to_json(settings);
+  for (auto group = written.begin(); group != written.end();)
+    group = group->empty() ? written.erase(group) : std::next(group);
   // Of a file, as `requirements: FILE` has it: {"-r FILE"}.
-  if (const auto& list = options.docker.requirements.items(); list.size() == 1 && list[0].starts_with("-r "))
+  if (const auto& list = options.docker.requirements.items();
+      list.size() == 1 && list[0].starts_with("-r "))
     written["docker"]["requirements"] = list[0].substr(3);
   add_some(map, "settings", written);
   add_some(map, "retry", retry_of(options.retry));
@@ -60,11 +67,13 @@ json parameter_of(const detail::Argument& argument, const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string reference(const AnyArtifact& artifact, const std::string& selector) { return artifact.step + selector + "." + artifact.output; }
+std::string reference(const AnyArtifact& artifact, const std::string& selector) {
+  return artifact.step + selector + "." + artifact.output;
+}
 
-Value step_of(const detail::Declaration& step, Span span, const std::string& program) {
+core::Value step_of(const detail::Declaration& step, core::Span span, const std::string& program) {
   const auto& options = step.options;
-  auto map = empty_value(Value::Kind::map, span);
+  auto map = empty_value(core::Value::Kind::map, span);
   add_some(map, "description", options.description.empty() ? json() : json(options.description));
   add_some(map, "orchestrator", options.orchestrator.empty() ? json() : json(options.orchestrator));
   json matrix = *options.matrix;
@@ -79,7 +88,8 @@ Value step_of(const detail::Declaration& step, Span span, const std::string& pro
       for (const auto& value : argument.axis) values.push_back(parameter_of(argument, *value));
       add(axes, argument.name, values);
     } else if (argument.slot == detail::Slot::parameter) {
-      if (!argument.of_pipeline) parameters[argument.name] = parameter_of(argument, *argument.value);
+      if (!argument.of_pipeline)
+        parameters[argument.name] = parameter_of(argument, *argument.value);
     } else if (!argument.sources.empty()) {
       inputs[argument.name] = reference(argument.sources[0], argument.selector);
       if (argument.selector == "[=]" && matrix.is_null()) matrix = argument.sources[0].step;
@@ -114,15 +124,18 @@ Value step_of(const detail::Declaration& step, Span span, const std::string& pro
 Document document_of(const Pipeline& pipeline, const std::string& program) {
   Document document;
   const auto& options = pipeline.options();
-  auto& root = document.root = empty_value(Value::Kind::map, Span{});
+  auto& root = document.root = empty_value(core::Value::Kind::map, core::Span{});
   add(root, "name", json(pipeline.name()));
   if (!options.description.empty()) add(root, "description", json(options.description));
   add_some(root, "tags", json(options.tags));
   if (options.execution_mode != ExecutionMode::continue_on_failure)
-    add(root, "execution_mode", json(options.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure"));
+    add(root, "execution_mode",
+        json(options.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure"));
 
-  const auto report = [&](unsigned step, std::string code, std::string message, std::vector<std::string> notes = {}) {
-    document.diagnostics.push_back({std::move(code), std::move(message), Span{step, 1, 1}, std::move(notes), {}});
+  const auto report = [&](unsigned step, std::string code, std::string message,
+                          std::vector<std::string> notes = {}) {
+    document.diagnostics.push_back(
+        {std::move(code), std::move(message), core::Span{step, 1, 1}, std::move(notes), {}});
   };
   json parameters = json::object();
   for (const auto& [name, value] : options.parameters) parameters[name] = *value;
@@ -131,13 +144,17 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
   for (const auto& step : pipeline.steps()) {
     ++number;
     const auto& name = step.options.name;
-    for (const auto& problem : step.problems) report(number, "bad-step", "step '" + name + "': " + problem);
+    for (const auto& problem : step.problems)
+      report(number, "bad-step", "step '" + name + "': " + problem);
     if (const auto [other, is_new] = seen.emplace(name, number); !is_new)
       report(number, "duplicate-key", "two steps are called '" + name + "'",
-             {"the other one is at line " + std::to_string(pipeline.steps()[other->second - 1].where.line()), "give this one a `.name` of its own"});
+             {"the other one is at line " +
+                  std::to_string(pipeline.steps()[other->second - 1].where.line()),
+              "give this one a `.name` of its own"});
     for (const auto& argument : step.arguments) {
       if (argument.slot == detail::Slot::gathered && argument.sources.empty())
-        report(number, "bad-step", "step '" + name + "' gathers '" + argument.name + "' from no step at all");
+        report(number, "bad-step",
+               "step '" + name + "' gathers '" + argument.name + "' from no step at all");
       if (!argument.of_pipeline) continue;
       const auto value = parameter_of(argument, *argument.value);
       const auto known = parameters.find(argument.name);
@@ -145,19 +162,21 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
         parameters[argument.name] = value;
       else if (*known != value)
         report(number, "contradiction",
-               "the parameter '" + argument.name + "' is " + value.dump() + " here, and " + known->dump() + " where it is used before",
+               "the parameter '" + argument.name + "' is " + value.dump() + " here, and " +
+                   known->dump() + " where it is used before",
                {"make one pl::param() of it, and give that to both"});
     }
   }
   add_some(root, "parameters", parameters);
   add_common(root, options);
 
-  auto steps = empty_value(Value::Kind::map, Span{});
+  auto steps = empty_value(core::Value::Kind::map, core::Span{});
   number = 0;
   for (const auto& step : pipeline.steps()) {
-    const Span span{++number, 1, 1};
+    const core::Span span{++number, 1, 1};
     if (seen[step.options.name] == number)  // not by set(), which looks through all of them
-      steps.members.push_back({spec::plain_value(step.options.name, span), step_of(step, span, program)});
+      steps.members.push_back(
+          {spec::plain_value(step.options.name, span), step_of(step, span, program)});
   }
   set(root, "steps", std::move(steps));
   return document;

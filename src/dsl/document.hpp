@@ -1,5 +1,6 @@
 /// @file
-/// A pipeline of the DSL as the document that pipeline.yaml is: so that both are read, checked and merged by the same code.
+/// A pipeline of the DSL as the document that pipeline.yaml is: so that both are read, checked and
+/// merged by the same code.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@
 namespace pipeline::dsl {
 
 struct Document {
-  Value root;  ///< Every span's line is the number of the step, from 1; 0 for the pipeline.
-  std::vector<Diagnostic> diagnostics;
+  core::Value root;  ///< Every span's line is the number of the step, from 1; 0 for the pipeline.
+  std::vector<core::Diagnostic> diagnostics;
 };
 
 /// @param program what a function's command begins with; empty: nothing, as ProgramStep has it

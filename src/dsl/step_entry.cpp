@@ -14,10 +14,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/caller.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/user_environment.hpp"
 #include "dsl/array_folder.hpp"
 
 namespace pipeline::dsl {
@@ -29,40 +29,49 @@ using nlohmann::json;
 /// The value of a variable that the orchestrator sets.
 std::string required(const std::string& name) {
   const char* value = std::getenv(name.c_str());
-  if (!value) throw std::runtime_error("the variable " + name + " is not set: the step was not started by a run");
+  if (!value)
+    throw std::runtime_error("the variable " + name +
+                             " is not set: the step was not started by a run");
   return value;
 }
 
 class Run final : public detail::StepRun {
  public:
   Run(const detail::Declaration& declaration, std::stop_token stop) : declaration_(declaration) {
-    pipeline_ = variable("PIPE_PIPELINE");
-    step_ = variable("PIPE_STEP_NAME");
-    run_id_ = variable("PIPE_RUN_ID");
-    attempt_ = static_cast<unsigned>(std::max(1, std::atoi(variable("PIPE_ATTEMPT").c_str())));
+    pipeline_ = core::variable("PIPE_PIPELINE");
+    step_ = core::variable("PIPE_STEP_NAME");
+    run_id_ = core::variable("PIPE_RUN_ID");
+    attempt_ =
+        static_cast<unsigned>(std::max(1, std::atoi(core::variable("PIPE_ATTEMPT").c_str())));
     code_ = fs::current_path();
-    scratch_ = fs::path(variable("PIPE_FAILURE_FILE")).parent_path();
+    scratch_ = fs::path(core::variable("PIPE_FAILURE_FILE")).parent_path();
     stop_ = std::move(stop);
   }
 
-  std::string input(std::size_t i) const override { return required(variable_name("PIPE_INPUT_", declaration_.arguments.at(i).name)); }
+  std::string input(std::size_t i) const override {
+    return required(core::variable_name("PIPE_INPUT_", declaration_.arguments.at(i).name));
+  }
 
   std::vector<std::string> inputs(std::size_t i) const override {
     const fs::path folder = input(i);
     std::vector<std::string> paths;
     const auto index = detail::read_json(folder / "index.json");
-    for (const auto& entry : *index) paths.push_back((folder / entry.at("file").get<std::string>()).string());
+    for (const auto& entry : *index)
+      paths.push_back((folder / entry.at("file").get<std::string>()).string());
     return paths;
   }
 
   Json parameter(std::size_t i, bool is_text) const override {
-    const auto text = required(variable_name("PIPE_PARAM_", declaration_.arguments.at(i).name));
+    const auto text =
+        required(core::variable_name("PIPE_PARAM_", declaration_.arguments.at(i).name));
     if (is_text) return text;
     auto value = json::parse(text, nullptr, false);
     return value.is_discarded() ? Json(text) : Json(value);
   }
 
-  std::string output(std::size_t i) const override { return required(variable_name("PIPE_OUTPUT_", declaration_.outputs.at(i).name)); }
+  std::string output(std::size_t i) const override {
+    return required(core::variable_name("PIPE_OUTPUT_", declaration_.outputs.at(i).name));
+  }
 
   void doing(const char* what, std::size_t index) override {
     doing_ = what;
@@ -73,7 +82,8 @@ class Run final : public detail::StepRun {
   std::string while_doing() const {
     if (!*doing_) return {};
     const bool result = std::string_view(doing_).find("result") != std::string_view::npos;
-    const auto& name = result ? declaration_.outputs.at(index_).name : declaration_.arguments.at(index_).name;
+    const auto& name =
+        result ? declaration_.outputs.at(index_).name : declaration_.arguments.at(index_).name;
     return std::string("while ") + doing_ + " '" + name + "'";
   }
 
@@ -85,10 +95,12 @@ class Run final : public detail::StepRun {
 
 std::string demangled(const char* name) {
   int status = 0;
-  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                              std::free);
   auto type = detail::tidy_type(status == 0 ? text.get() : name);
   constexpr std::string_view nested = "std::_Nested_exception<";  // of std::throw_with_nested
-  if (type.starts_with(nested) && type.ends_with('>')) type = type.substr(nested.size(), type.size() - nested.size() - 1);
+  if (type.starts_with(nested) && type.ends_with('>'))
+    type = type.substr(nested.size(), type.size() - nested.size() - 1);
   return type;
 }
 
@@ -102,8 +114,12 @@ void unroll(const std::exception_ptr& error, json& list) {
     list.push_back({{"type", demangled(typeid(e).name())}, {"message", e.what()}});
     try {
       std::rethrow_if_nested(e);
-    } catch (...) { unroll(std::current_exception(), list); }
-  } catch (const std::string& text) { list.push_back({{"type", "std::string"}, {"message", text}}); } catch (const char* text) {
+    } catch (...) {
+      unroll(std::current_exception(), list);
+    }
+  } catch (const std::string& text) {
+    list.push_back({{"type", "std::string"}, {"message", text}});
+  } catch (const char* text) {
     list.push_back({{"type", "const char*"}, {"message", text}});
   } catch (...) {
     const auto* type = abi::__cxa_current_exception_type();
@@ -112,7 +128,7 @@ void unroll(const std::exception_ptr& error, json& list) {
 }
 
 /// What the failing of this process is told with.
-struct Story {
+struct ErrorChain {
   const Run* run = nullptr;
   const detail::Declaration* declaration = nullptr;
 } story;
@@ -124,32 +140,38 @@ void tell(const std::exception_ptr& error, const char* how) {
   const auto& declaration = *story.declaration;
   json failure = all[0];
   failure["how"] = how;
-  const auto place = fs::path(declaration.where.file_name()).filename().string() + ":" + std::to_string(declaration.where.line());
-  failure["where"] = doing + (doing.empty() ? "" : ", ") + "step '" + declaration.options.name + "' at " + place;
+  const auto place = fs::path(declaration.where.file_name()).filename().string() + ":" +
+                     std::to_string(declaration.where.line());
+  failure["where"] =
+      doing + (doing.empty() ? "" : ", ") + "step '" + declaration.options.name + "' at " + place;
   failure["causes"] = json::array();
   for (std::size_t i = 1; i < all.size(); ++i) failure["causes"].push_back(all[i]);
 
   std::string text;
   for (const auto& each : all)
-    text +=
-        (text.empty() ? std::string(how) + " " : "  caused by ") + each["type"].get<std::string>() + ": " + each["message"].get<std::string>() + "\n";
+    text += (text.empty() ? std::string(how) + " " : "  caused by ") +
+            each["type"].get<std::string>() + ": " + each["message"].get<std::string>() + "\n";
   text += "  " + failure["where"].get<std::string>() + "\n";
   std::fflush(stdout);
   std::fputs(text.c_str(), stderr);
-  const auto file = variable("PIPE_FAILURE_FILE");
+  const auto file = core::variable("PIPE_FAILURE_FILE");
   if (file.empty()) return;
   try {
-    write_file_atomically(file, failure.dump(-1, ' ', false, json::error_handler_t::replace));
-  } catch (const std::exception& e) { std::fprintf(stderr, "  (cannot write %s: %s)\n", file.c_str(), e.what()); }
+    core::write_file_atomically(file, failure.dump(-1, ' ', false, json::error_handler_t::replace));
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "  (cannot write %s: %s)\n", file.c_str(), e.what());
+  }
 }
 
 /// An exception that nobody catches, in a thread or out of a noexcept function.
 [[noreturn]] void on_terminate() {
-  if (const auto error = std::current_exception()) tell(error, "was ended by an exception that nobody caught,");
+  if (const auto error = std::current_exception())
+    tell(error, "was ended by an exception that nobody caught,");
   std::abort();
 }
 
-/// Where it crashed, as far as that can be told without symbols of its own; then dies of the signal.
+/// Where it crashed, as far as that can be told without symbols of its own; then dies of the
+/// signal.
 void on_crash(int signal) {
   void* frames[64];
   const auto count = ::backtrace(frames, 64);
@@ -171,7 +193,8 @@ void catch_crashes() {
   struct sigaction action {};
   action.sa_handler = on_crash;
   action.sa_flags = SA_RESETHAND | SA_ONSTACK | SA_NODEFER;
-  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
+    ::sigaction(signal, &action, nullptr);
 }
 
 int stop_pipe = -1;
@@ -183,7 +206,8 @@ void stop_on_signal(std::stop_source source) {
   stop_pipe = ends[1];
   std::thread([source, read_end = ends[0]]() mutable {
     char byte;
-    while (::read(read_end, &byte, 1) < 0 && errno == EINTR) {}
+    while (::read(read_end, &byte, 1) < 0 && errno == EINTR) {
+    }
     source.request_stop();
   }).detach();
   struct sigaction action {};
@@ -202,13 +226,15 @@ const detail::Declaration& find(const Pipeline& pipeline, const std::string& nam
     if (step.options.name == name && step.entry) return step;
     if (step.entry) names.push_back(step.options.name);
   }
-  throw InputError("this program has no function step '" + name + "'", did_you_mean(name, names));
+  throw core::InputError("this program has no function step '" + name + "'",
+                         core::did_you_mean(name, names));
 }
 
 }  // namespace
 
 std::optional<std::string> step_to_enter() {
-  const auto line = read_file("/proc/self/cmdline");  // also where the program is started through its loader
+  const auto line = core::read_file(
+      "/proc/self/cmdline");  // also where the program is started through its loader
   constexpr std::string_view option("\0--pipe-step\0", 13);
   const auto at = line.find(option);
   if (at == line.npos) return std::nullopt;
@@ -226,7 +252,9 @@ int enter_step(const Pipeline& pipeline, const std::string& name) {
     for (const auto& argument : declaration.arguments) slots.push_back(argument.slot);
     if (std::ranges::find(slots, detail::Slot::context) != slots.end()) stop_on_signal(source);
     if (!declaration.outputs.empty())
-      detail::make_arrays_in(fs::path(variable(variable_name("PIPE_OUTPUT_", declaration.outputs[0].name))).parent_path());
+      detail::make_arrays_in(
+          fs::path(core::variable(core::variable_name("PIPE_OUTPUT_", declaration.outputs[0].name)))
+              .parent_path());
     Run run(declaration, source.get_token());
     story.run = &run;
     try {

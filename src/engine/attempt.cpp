@@ -1,5 +1,7 @@
 #include "engine/attempt.hpp"
 
+#include "async/deadline.hpp"
+#include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
@@ -8,8 +10,6 @@
 #include "engine/cache_key.hpp"
 #include "engine/secret_mask.hpp"
 #include "engine/step_log.hpp"
-#include "engine/waiting.hpp"
-#include "net/deadline.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -20,13 +20,14 @@ namespace fs = std::filesystem;
 class WorkFolder {
  public:
   WorkFolder(fs::path path, bool keeps) : path_(std::move(path)) {
-    if (!keeps) remove_tree(path_);
-    for (const auto* name : {"outputs", "scratch"}) make_folders(path_ / name);
+    if (!keeps) core::remove_tree(path_);
+    for (const auto* name : {"outputs", "scratch"}) core::make_folders(path_ / name);
   }
   ~WorkFolder() {
     try {
-      remove_tree(path_);
-    } catch (const std::exception&) {  // what cannot be removed now is found and removed by the next run
+      core::remove_tree(path_);
+    } catch (
+        const std::exception&) {  // what cannot be removed now is found and removed by the next run
     }
   }
   WorkFolder(const WorkFolder&) = delete;
@@ -37,30 +38,33 @@ class WorkFolder {
   fs::path path_;
 };
 
-/// Whoever waits for what was given back is on this same thread, or another process: it is to start before folders are removed and outputs stored here.
-Task<> let_others_start() {
+/// Whoever waits for what was given back is on this same thread, or another process: it is to start
+/// before folders are removed and outputs stored here.
+async::Task<> let_others_start() {
   asio::steady_timer moment(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
   co_await moment.async_wait(asio::use_awaitable);
 }
 
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
-  return {
-      FailureKind::missing_output,
-      "ended well but did not write its output '" + output.name + "'",
-      {"'" + step.name + "' must write a file or folder at ${outputs." + output.name + "}, also in $" + variable_name("PIPE_OUTPUT_", output.name)},
-      {}};
+  return {FailureKind::missing_output,
+          "ended well but did not write its output '" + output.name + "'",
+          {"'" + step.name + "' must write a file or folder at ${outputs." + output.name +
+           "}, also in $" + core::variable_name("PIPE_OUTPUT_", output.name)},
+          {}};
 }
 
 /// From a folder that the step writes to; discarded if there is nothing of the kind.
 nlohmann::json untrusted_json(const fs::path& file) {
   constexpr std::size_t most = 64 * 1024;
   std::error_code error;
-  if (fs::symlink_status(file, error).type() != fs::file_type::regular || fs::file_size(file, error) > most)
+  if (fs::symlink_status(file, error).type() != fs::file_type::regular ||
+      fs::file_size(file, error) > most)
     return nlohmann::json(nlohmann::json::value_t::discarded);
-  return nlohmann::json::parse(read_file(file), nullptr, false);
+  return nlohmann::json::parse(core::read_file(file), nullptr, false);
 }
 
-/// What the step itself has written of its failure: more than its exit code says. Untrusted, and it may have a secret in it.
+/// What the step itself has written of its failure: more than its exit code says. Untrusted, and it
+/// may have a secret in it.
 void read_failure(const fs::path& file, const std::vector<std::string>& secrets, Failure& failure) {
   const auto told = untrusted_json(file);
   if (!told.is_object()) return;
@@ -85,26 +89,34 @@ void read_failure(const fs::path& file, const std::vector<std::string>& secrets,
   if (!where.empty()) failure.message += " (" + where + ")";
 }
 
-/// What goes into the store is gone from the attempt's folders before the run has it recorded. Should this driver be killed in between, the next one, which
-/// joins the attempt, finds here what had been taken.
+/// What goes into the store is gone from the attempt's folders before the run has it recorded.
+/// Should this driver be killed in between, the next one, which joins the attempt, finds here what
+/// had been taken.
 class TakenOutputs {
  public:
   /// @param scratch goes when the attempt is begun anew
-  TakenOutputs(const fs::path& scratch, store::ArtifactStore& artifacts) : scratch_(scratch), artifacts_(artifacts) {}
+  TakenOutputs(const fs::path& scratch, store::ArtifactStore& artifacts)
+      : scratch_(scratch), artifacts_(artifacts) {}
 
   void note(const std::string& output, const store::StoredArtifact& artifact) const {
-    const nlohmann::json text{{"digest", artifact.digest.hex()}, {"is_directory", artifact.is_directory}, {"bytes", artifact.bytes}};
-    write_file_atomically(file(output), text.dump());
+    const nlohmann::json text{{"digest", artifact.digest.hex()},
+                              {"is_directory", artifact.is_directory},
+                              {"bytes", artifact.bytes}};
+    core::write_file_atomically(file(output), text.dump());
   }
-  /// The step could have written it, too: it must be what a digest looks like, of what the store has.
+  /// The step could have written it, too: it must be what a digest looks like, of what the store
+  /// has.
   std::optional<store::StoredArtifact> find(const std::string& output) const {
     const auto text = untrusted_json(file(output));
     if (!text.is_object()) return std::nullopt;
     try {
-      const store::StoredArtifact artifact{Digest::from_hex(text.at("digest").get<std::string>()), text.at("is_directory").get<bool>(),
-                                           text.at("bytes").get<std::uint64_t>()};
+      const store::StoredArtifact artifact{
+          core::Digest::from_hex(text.at("digest").get<std::string>()),
+          text.at("is_directory").get<bool>(), text.at("bytes").get<std::uint64_t>()};
       if (artifacts_.looks_whole(artifact.digest)) return artifact;
-    } catch (const std::exception& error) { log::info(file(output).string() + ": " + error.what()); }
+    } catch (const std::exception& error) {
+      core::log::info(file(output).string() + ": " + error.what());
+    }
     return std::nullopt;
   }
 
@@ -117,62 +129,69 @@ class TakenOutputs {
 
 void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log, Failure& failure) {
   if (!code.missing_file) return;
-  if (auto advice = code.missing_file(step, log.tail_text())) failure.hints.push_back(std::move(*advice));
+  if (auto advice = code.missing_file(step, log.tail_text()))
+    failure.hints.push_back(std::move(*advice));
 }
 
 }  // namespace
 
-fs::path work_folder(const store::RunStore& runs, const std::string& run_id) { return runs.folder() / "work" / run_id; }
+fs::path work_folder(const store::RunStore& runs, const std::string& run_id) {
+  return runs.folder() / "work" / run_id;
+}
 
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, Try which, OutputsOf outputs_of, GpuReservation held,
-                                 std::string log_name) {
+async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
+                                        AttemptOptions which, OutputsOf outputs_of,
+                                        GpuReservation held, std::string log_name) {
   auto secrets = resolve_secrets(step);
   std::vector<std::string> hidden;
   for (const auto& [name, value] : secrets) hidden.push_back(value);
 
   AttemptOutcome outcome;
-  const auto own_folder =
-      std::make_shared<const WorkFolder>(work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(which.number)), which.joins);
+  const auto own_folder = std::make_shared<const WorkFolder>(
+      work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(which.number)),
+      which.joins);
   const auto& work = *own_folder;
   StepLog log(context.runs.log_file(log_name), hidden, [&](Stream stream, std::string line) {
     context.events.emit(event::StepLog{step.name, which.number, stream, std::move(line)});
   });
   const auto code = context.artifacts.put_tree(context.code.files(step), context.stats);
-  std::vector<AttemptInput> inputs;
+  std::vector<orchestrators::AttemptInput> inputs;
   for (const auto& input : step.inputs) {
     if (input.gathered) {
       const auto folder = work / "inputs" / input.name;
       const GatheredFolder gathered(input, outputs_of);
       if (!which.joins || !fs::exists(folder / "index.json")) {
-        remove_tree(folder);
-        co_await on_pool(context.pool, [&] { gathered.make(context.artifacts, folder); });
+        core::remove_tree(folder);
+        co_await async::on_pool(context.pool, [&] { gathered.make(context.artifacts, folder); });
       }
       inputs.push_back({input.name, input.name, folder, {}, gathered.pieces(context.artifacts)});
     } else {
       const auto& output = *outputs_of(input.sources.at(0)).output;
-      inputs.push_back({input.name, output.file_name, context.artifacts.path(output.digest), output.digest.hex()});
+      inputs.push_back({input.name, output.file_name, context.artifacts.path(output.digest),
+                        output.digest.hex()});
     }
   }
-  Deadline deadline(co_await asio::this_coro::executor, context.stop, step.timeout, StopLevel::graceful);
-  std::vector<AttemptOutput> outputs;
+  async::Deadline deadline(co_await asio::this_coro::executor, context.stop, step.timeout,
+                           core::StopLevel::graceful);
+  std::vector<orchestrators::AttemptOutput> outputs;
   for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});
 
-  const Attempt attempt{.step = step,
-                        .pipeline = context.pipeline.name,
-                        .run_id = context.run_id,
-                        .number = which.number,
-                        .code = context.artifacts.path(code.digest),
-                        .code_digest = code.digest.hex(),
-                        .inputs = std::move(inputs),
-                        .outputs = work / "outputs",
-                        .output_names = std::move(outputs),
-                        .scratch = work / "scratch",
-                        .environment = resolve_environment(step),
-                        .secrets = std::move(secrets),
-                        .gpus = held.gpus,
-                        .joins = which.joins,
-                        .log = log,
-                        .cancel = deadline.source()};
+  const orchestrators::Attempt attempt{.step = step,
+                                       .pipeline = context.pipeline.name,
+                                       .run_id = context.run_id,
+                                       .number = which.number,
+                                       .code = context.artifacts.path(code.digest),
+                                       .code_digest = code.digest.hex(),
+                                       .inputs = std::move(inputs),
+                                       .outputs = work / "outputs",
+                                       .output_names = std::move(outputs),
+                                       .scratch = work / "scratch",
+                                       .environment = resolve_environment(step),
+                                       .secrets = std::move(secrets),
+                                       .gpus = held.gpus,
+                                       .joins = which.joins,
+                                       .log = log,
+                                       .cancel = deadline.source()};
   outcome.result = co_await context.orchestrator.run(attempt);
   const TakenOutputs taken(attempt.scratch, context.artifacts);
   if (!held.locks.empty()) {
@@ -183,42 +202,48 @@ Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, T
   outcome.log_tail = log.tail();
   auto& failure = outcome.result.failure;
   if (deadline.expired()) {
-    failure = Failure{FailureKind::timed_out,
-                      "was stopped: it ran longer than its timeout of " + format_duration(*step.timeout),
-                      {"raise `timeout:` if that is too short"},
-                      {}};
+    failure = Failure{
+        FailureKind::timed_out,
+        "was stopped: it ran longer than its timeout of " + core::format_duration(*step.timeout),
+        {"raise `timeout:` if that is too short"},
+        {}};
   } else if (!failure) {
     for (const auto& output : step.outputs) {
       const auto path = work / "outputs" / output.file_name;
-      if (fs::symlink_status(path).type() == fs::file_type::not_found && !(which.joins && taken.find(output.name))) {
+      if (fs::symlink_status(path).type() == fs::file_type::not_found &&
+          !(which.joins && taken.find(output.name))) {
         failure = missing_output(step, output);
         break;
       }
     }
   }
   if (failure && (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal))
-    read_failure(work / "scratch" / failure_file_name.data(), hidden, *failure);
+    read_failure(work / "scratch" / orchestrators::failure_file_name.data(), hidden, *failure);
   if (failure) {
     if (failure->kind != FailureKind::cancelled) explain(step, context.code, log, *failure);
     co_return outcome;
   }
-  struct Unless {  // what cannot be stored is of no use to another driver either
-    std::function<void()>& let_go;
+  struct ScopeGuard {  // what cannot be stored is of no use to another driver either
+    std::function<void()>& cleanup;
     bool stored = false;
-    ~Unless() {
-      if (!stored && let_go) let_go();
+    ~ScopeGuard() {
+      if (!stored && cleanup) cleanup();
     }
-  } unless{outcome.result.let_go};
+  } unless{outcome.result.cleanup};
   const bool others_may_join = context.orchestrator.capabilities_of(step).outlives_driver;
   for (const auto& output : step.outputs) {
-    const auto stored = co_await on_pool(context.pool, [&] {
+    const auto stored = co_await async::on_pool(context.pool, [&] {
       if (which.joins)
         if (const auto before = taken.find(output.name)) return *before;
       std::function<void(const store::StoredArtifact&)> before_it_goes;
-      if (others_may_join) before_it_goes = [&](const store::StoredArtifact& artifact) { taken.note(output.name, artifact); };
+      if (others_may_join)
+        before_it_goes = [&](const store::StoredArtifact& artifact) {
+          taken.note(output.name, artifact);
+        };
       return context.artifacts.take(work / "outputs" / output.file_name, before_it_goes);
     });
-    outcome.outputs.push_back({output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
+    outcome.outputs.push_back(
+        {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
   }
   unless.stored = true;
   outcome.folder = own_folder;

@@ -1,5 +1,6 @@
 /// @file
-/// One attempt of a step around the orchestrator's part of it: folders, code, inputs, log, timeout, and its outputs into the store.
+/// One attempt of a step around the orchestrator's part of it: folders, code, inputs, log, timeout,
+/// and its outputs into the store.
 #pragma once
 
 #include <deque>
@@ -15,28 +16,29 @@
 namespace pipeline::engine {
 
 struct AttemptOutcome {
-  AttemptResult result;
+  orchestrators::AttemptResult result;
   std::vector<store::OutputRecord> outputs;  ///< Of a success.
   store::AttemptRecord record;               ///< Of how it ended.
   std::deque<std::string> log_tail;
-  std::shared_ptr<const void> folder;  ///< Of a success: what it worked in is removed with this, once the success is recorded.
+  std::shared_ptr<const void> folder;  ///< Of a success: what it worked in is removed with this,
+                                       ///< once the success is recorded.
 };
 
 struct AttemptContext {
   const PipelineSpec& pipeline;
-  Orchestrator& orchestrator;
+  orchestrators::Orchestrator& orchestrator;
   store::RunStore& runs;
   store::ArtifactStore& artifacts;
   store::StatIndex& stats;
   const CodeProvider& code;
   EventSink& events;
   asio::thread_pool& pool;
-  CancelSource& stop;  ///< Of the run.
+  core::CancelSource& stop;  ///< Of the run.
   std::string run_id;
 };
 
 /// One try of a step.
-struct Try {
+struct AttemptOptions {
   unsigned number;  ///< From 1.
   bool joins;       ///< Attempt::joins
 };
@@ -44,10 +46,13 @@ struct Try {
 /// Where the runs' attempts have their folders, below the state folder.
 std::filesystem::path work_folder(const store::RunStore& runs, const std::string& run_id);
 
-/// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError where this machine fails (a full disk, ...).
+/// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError where this
+/// machine fails (a full disk, ...).
 /// @param outputs of the steps that it takes its inputs from; they stay until the attempt has ended
-/// @param gpus    given back as soon as nothing of the step runs any more: what it made is stored without them
-Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step, Try which, OutputsOf outputs, GpuReservation gpus,
-                                 std::string log_name);
+/// @param gpus    given back as soon as nothing of the step runs any more: what it made is stored
+/// without them
+async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
+                                        AttemptOptions which, OutputsOf outputs,
+                                        GpuReservation gpus, std::string log_name);
 
 }  // namespace pipeline::engine

@@ -15,57 +15,67 @@ using store::KeyPart;
 
 constexpr std::size_t most_files_by_name = 256;
 
-std::string short_text(const std::string& text) { return text.size() <= 200 ? text : "sha256:" + sha256(text).hex(); }
+std::string short_text(const std::string& text) {
+  return text.size() <= 200 ? text : "sha256:" + core::sha256(text).hex();
+}
 
-std::string_view hole_name(Template::Hole hole) {
-  switch (hole) {
-    case Template::Hole::input: return "inputs.";
-    case Template::Hole::output: return "outputs.";
-    case Template::Hole::parameter: return "params.";
-    case Template::Hole::run_id: return "run.id";
-    case Template::Hole::step_name: return "step.name";
-    case Template::Hole::environment: return "env.";
+std::string_view hole_name(Template::Placeholder placeholder) {
+  switch (placeholder) {
+    case Template::Placeholder::input: return "inputs.";
+    case Template::Placeholder::output: return "outputs.";
+    case Template::Placeholder::parameter: return "params.";
+    case Template::Placeholder::run_id: return "run.id";
+    case Template::Placeholder::step_name: return "step.name";
+    case Template::Placeholder::environment: return "env.";
   }
   return "";
 }
 
-/// How many GPUs, and of which model, can change what a step computes; not which ones those were, or what else was asked of them.
-std::string text_of(const GpuRequest& request) {
-  using Selection = GpuRequest::Selection;
+/// How many GPUs, and of which model, can change what a step computes; not which ones those were,
+/// or what else was asked of them.
+std::string text_of(const settings::GpuRequest& request) {
+  using Selection = settings::GpuRequest::Selection;
   std::string text = request.if_present ? "if present, " : "";
   if (request.selection == Selection::all) {
     text += "all";
   } else {
-    text += std::to_string(request.selection == Selection::devices ? request.devices.size() : request.count);
+    text += std::to_string(request.selection == Selection::devices ? request.devices.size()
+                                                                   : request.count);
   }
   return request.model ? text + " " + *request.model : text;
 }
 
 /// `code train.py` and a digest are for machines; people want to know that train.py changed.
 bool has_readable_value(const std::string& name) {
-  return name.starts_with("parameter ") || name == "command" || name == "gpus" || name.starts_with("output ");
+  return name.starts_with("parameter ") || name == "command" || name == "gpus" ||
+         name.starts_with("output ");
 }
 
 }  // namespace
 
 const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& files) {
-  const auto [found, is_new] = memo_.try_emplace(&files);
+  const auto [found, is_new] = fingerprint_.try_emplace(&files);
   auto& parts = found->second;
   if (!is_new) return parts;
   if (files.size() <= most_files_by_name) {
     for (const auto& file : files) {
-      const bool executable =
-          (std::filesystem::status(file.source).permissions() & std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
-      parts.push_back({"code " + file.relative_path, stats_.digest(file.source).hex() + (executable ? "x" : "")});
+      const bool executable = (std::filesystem::status(file.source).permissions() &
+                               std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
+      parts.push_back({"code " + file.relative_path,
+                       stats_.digest(file.source).hex() + (executable ? "x" : "")});
     }
     return parts;
   }
-  std::map<std::string, Hasher> groups;
+  std::map<std::string, core::Hasher> groups;
   for (const auto& file : files) {
     const auto slash = file.relative_path.find('/');
-    auto& group = groups[slash == std::string::npos ? "." : file.relative_path.substr(0, slash + 1)];
-    const bool executable = (std::filesystem::status(file.source).permissions() & std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
-    group.field(file.relative_path).field(stats_.digest(file.source).hex()).field(executable ? "x" : "");
+    auto& group =
+        groups[slash == std::string::npos ? "." : file.relative_path.substr(0, slash + 1)];
+    const bool executable = (std::filesystem::status(file.source).permissions() &
+                             std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
+    group.field(file.relative_path)
+        .field(stats_.digest(file.source).hex())
+        .field(executable ? "x" : "");
   }
   for (auto& [name, hasher] : groups) parts.push_back({"code " + name, hasher.finish().hex()});
   return parts;
@@ -73,11 +83,12 @@ const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& f
 
 KeyPart ProgramParts::of(const ProgramStep& step) {
   if (!step.version.empty()) return {"program", "version " + step.version};
-  const auto [found, is_new] = memo_.try_emplace(step.program.get());
+  const auto [found, is_new] = fingerprint_.try_emplace(step.program.get());
   if (is_new) {
-    Hasher hasher;
+    core::Hasher hasher;
     hasher.field(stats_.digest(step.program->executable).hex());
-    for (const auto& library : step.program->libraries) hasher.field(library.filename().string()).field(stats_.digest(library).hex());
+    for (const auto& library : step.program->libraries)
+      hasher.field(library.filename().string()).field(stats_.digest(library).hex());
     found->second = hasher.finish().hex();
   }
   return {"program", found->second};
@@ -91,8 +102,10 @@ StringMap resolve_environment(const StepSpec& step) {
     } else if (const char* own = std::getenv(name.c_str())) {
       values[name] = own;
     } else {
-      throw EnvironmentError("step '" + step.name + "' takes " + name + " from your environment, which has no such variable",
-                             {"export " + name + "=... before `pipe run`, or give it a value under `environment:`"});
+      throw core::EnvironmentError(
+          "step '" + step.name + "' takes " + name +
+              " from your environment, which has no such variable",
+          {"export " + name + "=... before `pipe run`, or give it a value under `environment:`"});
     }
   }
   return values;
@@ -102,14 +115,17 @@ StringMap resolve_secrets(const StepSpec& step) {
   StringMap values;
   for (const auto& secret : step.secrets) {
     if (secret.file) {
-      auto value = read_file(*secret.file);
+      auto value = core::read_file(*secret.file);
       while (value.ends_with('\n') || value.ends_with('\r')) value.pop_back();
       values[secret.name] = std::move(value);
     } else if (const char* own = std::getenv(secret.name.c_str())) {
       values[secret.name] = own;
     } else {
-      throw EnvironmentError("step '" + step.name + "' needs the secret " + secret.name + ", which is not in your environment",
-                             {"export " + secret.name + "=..., or name a file: `secrets: [{name: " + secret.name + ", file: PATH}]`"});
+      throw core::EnvironmentError(
+          "step '" + step.name + "' needs the secret " + secret.name +
+              ", which is not in your environment",
+          {"export " + secret.name + "=..., or name a file: `secrets: [{name: " + secret.name +
+           ", file: PATH}]`"});
     }
   }
   return values;
@@ -120,46 +136,59 @@ std::string text_of(const Template& text) {
   for (const auto& part : text.parts) {
     if (const auto* literal = std::get_if<std::string>(&part)) {
       for (std::size_t i = 0; i < literal->size(); ++i)
-        result += (*literal)[i] == '$' && literal->substr(i + 1, 1) == "{" ? "$$" : literal->substr(i, 1);
+        result +=
+            (*literal)[i] == '$' && literal->substr(i + 1, 1) == "{" ? "$$" : literal->substr(i, 1);
     } else {
       const auto& reference = std::get<Template::Reference>(part);
-      result.append("${").append(hole_name(reference.hole)).append(reference.name).append("}");
+      result.append("${")
+          .append(hole_name(reference.placeholder))
+          .append(reference.name)
+          .append("}");
     }
   }
   return result;
 }
 
-std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step, const StringMap& environment, const std::vector<KeyPart>& code,
+std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step,
+                               const StringMap& environment, const std::vector<KeyPart>& code,
                                const std::string& environment_id) {
   std::vector<KeyPart> parts{{"pipeline", pipeline}, {"step", step.name}};
   std::string command = step.command.shell ? "sh -c " : "";
-  for (const auto& argument : step.command.arguments) command += (command.empty() || step.command.shell ? "" : " ") + text_of(argument);
+  for (const auto& argument : step.command.arguments)
+    command += (command.empty() || step.command.shell ? "" : " ") + text_of(argument);
   parts.push_back({"command", short_text(command)});
   if (!step.command.shell) {  // where one argument ends and the next begins
-    Hasher hasher;
+    core::Hasher hasher;
     for (const auto& argument : step.command.arguments) hasher.field(text_of(argument));
     parts.push_back({"arguments", hasher.finish().hex()});
   }
   parts.insert(parts.end(), code.begin(), code.end());
   parts.push_back({"image", environment_id});
-  for (const auto& [name, value] : step.parameters) parts.push_back({"parameter " + name, short_text(value.dump())});
-  if (const auto gpus = gpu_request(step.settings.resources); gpus.wanted()) parts.push_back({"gpus", text_of(gpus)});
-  for (const auto& output : step.outputs) parts.push_back({"output " + output.name, output.file_name});
-  for (const auto& [name, value] : environment) parts.push_back({"variable " + name, sha256(value).hex()});
+  for (const auto& [name, value] : step.parameters)
+    parts.push_back({"parameter " + name, short_text(value.dump())});
+  if (const auto gpus = settings::gpu_request(step.settings.resources); gpus.wanted())
+    parts.push_back({"gpus", text_of(gpus)});
+  for (const auto& output : step.outputs)
+    parts.push_back({"output " + output.name, output.file_name});
+  for (const auto& [name, value] : environment)
+    parts.push_back({"variable " + name, core::sha256(value).hex()});
   for (const auto& secret : step.secrets) parts.push_back({"secret " + secret.name, ""});
   return parts;
 }
 
-KeyPart input_part(const InputSpec& input, const std::string& content) { return {"input " + input.name, content}; }
+KeyPart input_part(const InputSpec& input, const std::string& content) {
+  return {"input " + input.name, content};
+}
 
 std::string key_of(const std::vector<KeyPart>& parts) {
-  Hasher hasher;
+  core::Hasher hasher;
   hasher.field("pipe step key 1");
   for (const auto& part : parts) hasher.field(part.name).field(part.value);
   return hasher.finish().hex();
 }
 
-std::vector<std::string> differences(const std::vector<KeyPart>& before, const std::vector<KeyPart>& now) {
+std::vector<std::string> differences(const std::vector<KeyPart>& before,
+                                     const std::vector<KeyPart>& now) {
   std::map<std::string, std::string> old;
   for (const auto& part : before) old[part.name] = part.value;
   std::vector<std::string> lines;

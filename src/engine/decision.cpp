@@ -12,22 +12,27 @@ namespace {
 std::unordered_map<std::string_view, std::size_t> positions_by_name(const PipelineSpec& pipeline) {
   std::unordered_map<std::string_view, std::size_t> positions;
   positions.reserve(pipeline.steps.size());
-  for (std::size_t i = 0; i < pipeline.steps.size(); ++i) positions.emplace(pipeline.steps[i].name, i);
+  for (std::size_t i = 0; i < pipeline.steps.size(); ++i)
+    positions.emplace(pipeline.steps[i].name, i);
   return positions;
 }
 
 }  // namespace
 
-std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step, const std::string& environment_id) {
-  auto parts = key_parts(pipeline_.name, step, resolve_environment(step), code_parts_.of(code_.files(step)), environment_id);
+std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step,
+                                                 const std::string& environment_id) {
+  auto parts = key_parts(pipeline_.name, step, resolve_environment(step),
+                         code_parts_.of(code_.files(step)), environment_id);
   if (step.program) parts.push_back(program_parts_.of(*step.program));
   return parts;
 }
 
-StepKey Decisions::key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {
+StepKey Decisions::key(const StepSpec& step, const std::string& environment_id,
+                       const OutputsOf& outputs) {
   StepKey result;
   result.parts = own_parts(step, environment_id);
-  for (const auto& input : step.inputs) result.parts.push_back(input_part(input, content_of(input, outputs)));
+  for (const auto& input : step.inputs)
+    result.parts.push_back(input_part(input, content_of(input, outputs)));
   result.key = key_of(result.parts);
   return result;
 }
@@ -35,27 +40,34 @@ StepKey Decisions::key(const StepSpec& step, const std::string& environment_id, 
 std::optional<store::CacheEntry> Decisions::success_of(const std::string& key) {
   auto entry = runs_.find_cached(key);
   if (!entry) return std::nullopt;
-  if (std::ranges::all_of(entry->outputs, [&](const auto& output) { return artifacts_.looks_whole(output.digest); })) return entry;
+  if (std::ranges::all_of(entry->outputs, [&](const auto& output) {
+        return artifacts_.looks_whole(output.digest);
+      }))
+    return entry;
   runs_.remove_cached(key);
   return std::nullopt;
 }
 
 std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name) {
-  auto found = pick(name, pipeline.steps.size(), [&](std::size_t i) {
+  auto found = core::pick(name, pipeline.steps.size(), [&](std::size_t i) {
     const auto& step = pipeline.steps[i];
-    return Candidate{step.name, [&step](const std::string& axis) -> const nlohmann::json* {
-                       if (!step.instance) return nullptr;
-                       const auto value = std::ranges::find(step.instance->values, axis, [](const auto& each) { return each.first; });
-                       return value == step.instance->values.end() ? nullptr : &value->second;
-                     }};
+    return core::Candidate{step.name, [&step](const std::string& axis) -> const nlohmann::json* {
+                             if (!step.instance) return nullptr;
+                             const auto value =
+                                 std::ranges::find(step.instance->values, axis,
+                                                   [](const auto& each) { return each.first; });
+                             return value == step.instance->values.end() ? nullptr : &value->second;
+                           }};
   });
   if (!found.empty()) return found;
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps) {
-    if (step.instance && (names.empty() || names.back() != step.instance->of)) names.push_back(step.instance->of);
+    if (step.instance && (names.empty() || names.back() != step.instance->of))
+      names.push_back(step.instance->of);
     if (!step.instance) names.push_back(step.name);
   }
-  throw InputError("pipeline '" + pipeline.name + "' has no step '" + name + "'", did_you_mean(name, names));
+  throw core::InputError("pipeline '" + pipeline.name + "' has no step '" + name + "'",
+                         core::did_you_mean(name, names));
 }
 
 std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step) {
@@ -81,10 +93,12 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
   return selected;
 }
 
-std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline, const std::vector<std::size_t>& selected) {
+std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,
+                                                 const std::vector<std::size_t>& selected) {
   std::unordered_map<std::string_view, std::uint32_t> position;
   position.reserve(selected.size());
-  for (std::uint32_t i = 0; i < selected.size(); ++i) position.emplace(pipeline.steps[selected[i]].name, i);
+  for (std::uint32_t i = 0; i < selected.size(); ++i)
+    position.emplace(pipeline.steps[selected[i]].name, i);
   std::vector<std::vector<std::uint32_t>> needs(selected.size());
   for (std::size_t i = 0; i < selected.size(); ++i) {
     const auto& step = pipeline.steps[selected[i]];

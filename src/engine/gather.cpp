@@ -7,7 +7,9 @@ namespace pipeline::engine {
 namespace fs = std::filesystem;
 
 std::string content_of(const InputSpec& input, const OutputsOf& outputs) {
-  if (input.gathered) return GatheredFolder(input, outputs).digest().hex() + " of " + std::to_string(input.sources.size());
+  if (input.gathered)
+    return GatheredFolder(input, outputs).digest().hex() + " of " +
+           std::to_string(input.sources.size());
   const auto& output = *outputs(input.sources.at(0)).output;
   return output.digest.hex() + " " + output.file_name;
 }
@@ -19,7 +21,8 @@ GatheredFolder::GatheredFolder(const InputSpec& input, const OutputsOf& outputs)
     const auto made = outputs(source);
     auto number = std::to_string(entries_.size());
     number.insert(0, digits - number.size(), '0');  // sorted by name they are in order
-    entries_.push_back({number + "-" + source.step + extension_of(made.output->file_name), made});
+    entries_.push_back(
+        {number + "-" + source.step + orchestrators::extension_of(made.output->file_name), made});
   }
 }
 
@@ -29,27 +32,30 @@ std::string GatheredFolder::index() const {
     auto values = nlohmann::json::object();
     if (entry.made.step->instance)
       for (const auto& [axis, value] : entry.made.step->instance->values) values[axis] = value;
-    const nlohmann::json line{{"step", entry.made.step->name}, {"parameters", std::move(values)}, {"file", entry.file}};
+    const nlohmann::json line{
+        {"step", entry.made.step->name}, {"parameters", std::move(values)}, {"file", entry.file}};
     text.append(&entry == &entries_.front() ? "\n" : ",\n").append(line.dump());
   }
   return text + "\n]\n";
 }
 
-Digest GatheredFolder::digest() const {
-  Hasher hasher;
+core::Digest GatheredFolder::digest() const {
+  core::Hasher hasher;
   hasher.field(index());
   for (const auto& entry : entries_) hasher.field(entry.made.output->digest.hex());
   return hasher.finish();
 }
 
 void GatheredFolder::make(const store::ArtifactStore& artifacts, const fs::path& folder) const {
-  make_folders(folder);
-  for (const auto& entry : entries_) artifacts.link_out(entry.made.output->digest, folder / entry.file);
-  write_file_atomically(folder / "index.json", index());
+  core::make_folders(folder);
+  for (const auto& entry : entries_)
+    artifacts.link_out(entry.made.output->digest, folder / entry.file);
+  core::write_file_atomically(folder / "index.json", index());
 }
 
-std::vector<AttemptPiece> GatheredFolder::pieces(const store::ArtifactStore& artifacts) const {
-  std::vector<AttemptPiece> all;
+std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(
+    const store::ArtifactStore& artifacts) const {
+  std::vector<orchestrators::AttemptPiece> all;
   all.reserve(entries_.size());
   for (const auto& entry : entries_) {
     const auto& digest = entry.made.output->digest;

@@ -22,7 +22,8 @@ struct MadeOutput {
 };
 using OutputsOf = std::function<MadeOutput(const SourceSpec&)>;
 
-/// What the input is made of, for the step's key: the digest and file name of an output; of a gathered input a digest over all, in their order.
+/// What the input is made of, for the step's key: the digest and file name of an output; of a
+/// gathered input a digest over all, in their order.
 std::string content_of(const InputSpec& input, const OutputsOf& outputs);
 
 /// The folder that a gathered input is; the texts are made at once, the folder by make().
@@ -31,11 +32,12 @@ class GatheredFolder {
   /// @param outputs what they lead to must live as long as this
   GatheredFolder(const InputSpec& input, const OutputsOf& outputs);
   /// Over the names of the entries, what the index says of them, and their contents.
-  Digest digest() const;
-  /// Puts links to the artifacts into `folder`, which is made; nothing is copied where the file system can link.
+  core::Digest digest() const;
+  /// Puts links to the artifacts into `folder`, which is made; nothing is copied where the file
+  /// system can link.
   void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
   /// The artifacts that it has links to.
-  std::vector<AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
+  std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
  private:
   struct Entry {

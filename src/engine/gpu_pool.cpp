@@ -20,7 +20,8 @@ using gpu::Entry;
 using gpu::gpus;
 using std::chrono::milliseconds;
 
-/// Nothing wakes those who wait when a container ends that a dead driver has left, or a process of another program.
+/// Nothing wakes those who wait when a container ends that a dead driver has left, or a process of
+/// another program.
 constexpr milliseconds safety{1000};
 /// A killed driver's files are closed, and the closing told, a moment before their locks are gone.
 constexpr milliseconds after_change[] = {milliseconds(5), milliseconds(50)};
@@ -37,14 +38,16 @@ std::string user_name() {
 struct GpuPool::Ticket {
   const StepSpec& step;
   gpu::Waiting waiting;
-  gpu::Party party;
-  Gate offered;
+  gpu::HolderInfo holder;
+  async::Gate offered;
   bool served = false;
   std::string told;  ///< The last reason.
 };
 
-GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool, Orchestrator& orchestrator, EventSink& events, CancelSource& stop,
-                 Slots& slots, const RunOptions& options, std::function<void(Task<>)> spawn)
+GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
+                 orchestrators::Orchestrator& orchestrator, EventSink& events,
+                 core::CancelSource& stop, async::Semaphore& slots, const RunOptions& options,
+                 std::function<void(async::Task<>)> spawn)
     : executor_(executor),
       pool_(pool),
       orchestrator_(orchestrator),
@@ -61,38 +64,45 @@ GpuPool::~GpuPool() {
   if (changes_) changes_->release();  // the folder's own descriptor
 }
 
-Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::filesystem::path& file) {
-  std::vector<std::pair<const StepSpec*, GpuRequest>> requests;
-  std::vector<Diagnostic> wrong;
+async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
+                             const std::filesystem::path& file) {
+  std::vector<std::pair<const StepSpec*, settings::GpuRequest>> requests;
+  std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
-    auto request = gpu_request(step->settings.resources);
+    auto request = settings::gpu_request(step->settings.resources);
     const auto& place = orchestrator_.capabilities_of(*step);
     if (!request.wanted() || !place.gpus) continue;
-    if (request.selection == GpuRequest::Selection::devices && !place.explicit_devices)
+    if (request.selection == settings::GpuRequest::Selection::devices && !place.explicit_devices)
       wrong.push_back({"gpu-choice",
-                       "step '" + step->name + "' names its GPUs, and the orchestrator " + place.name + " chooses them itself",
+                       "step '" + step->name + "' names its GPUs, and the orchestrator " +
+                           place.name + " chooses them itself",
                        {.line = step->line, .column = 1},
                        {},
-                       "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`"});
-    if (place.on_this_machine) requests.emplace_back(step, std::move(request));  // elsewhere there is a scheduler for that
+                       "ask for a number of them: `gpu_count: " +
+                           std::to_string(request.devices.size()) + "`"});
+    if (place.on_this_machine)
+      requests.emplace_back(step, std::move(request));  // elsewhere there is a scheduler for that
   }
   refuse(wrong, file);
   if (requests.empty()) co_return;
   const auto& place = orchestrator_.capabilities_of(*requests.front().first);
   for (const auto& [step, request] : requests)
-    if (const auto& other = orchestrator_.capabilities_of(*step); other.gpus_of_this_machine != place.gpus_of_this_machine)
-      wrong.push_back({"gpu-choice",
-                       "step '" + requests.front().first->name + "' takes GPUs of " + place.name + ", step '" + step->name + "' those of " +
-                           other.name + ", which are on another machine: one run looks after those of one machine",
-                       {.line = step->line, .column = 1},
-                       {},
-                       "run both in the same place"});
+    if (const auto& other = orchestrator_.capabilities_of(*step);
+        other.gpus_of_this_machine != place.gpus_of_this_machine)
+      wrong.push_back(
+          {"gpu-choice",
+           "step '" + requests.front().first->name + "' takes GPUs of " + place.name + ", step '" +
+               step->name + "' those of " + other.name +
+               ", which are on another machine: one run looks after those of one machine",
+           {.line = step->line, .column = 1},
+           {},
+           "run both in the same place"});
   refuse(wrong, file);
 
   gpu::Inventory inventory;
   if (!place.gpus_of_this_machine) machine_ = nullptr;
   if (place.gpus_of_this_machine)
-    inventory = co_await on_pool(pool_, [this] {
+    inventory = co_await async::on_pool(pool_, [this] {
       if (!machine_) machine_ = (own_machine_ = std::make_unique<gpu::Machine>()).get();
       return machine_->read();
     });
@@ -118,27 +128,37 @@ Task<> GpuPool::check(const std::vector<const StepSpec*>& steps, const std::file
     if (shortage.of_machine) {
       auto advice = shortage.notes;
       if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
-      throw EnvironmentError(message, advice);
+      throw core::EnvironmentError(message, advice);
     }
-    wrong.push_back({shortage.code, message, {.line = step->line, .column = 1}, shortage.notes, shortage.suggestion});
+    wrong.push_back({shortage.code,
+                     message,
+                     {.line = step->line, .column = 1},
+                     shortage.notes,
+                     shortage.suggestion});
   }
   if (is_task_) check_together(steps, wrong);
   refuse(wrong, file);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
-  if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; })) folder_.emplace();
+  if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; }))
+    folder_.emplace();
 }
 
-/// Steps of a pipeline wait for GPUs; containers of a task are there together, and may wait for each other in other ways.
-void GpuPool::check_together(const std::vector<const StepSpec*>& steps, std::vector<Diagnostic>& wrong) const {
+/// Steps of a pipeline wait for GPUs; containers of a task are there together, and may wait for
+/// each other in other ways.
+void GpuPool::check_together(const std::vector<const StepSpec*>& steps,
+                             std::vector<core::Diagnostic>& wrong) const {
   std::vector<gpu::Member> members;
-  for (const auto* step : steps) members.push_back({step->name, demand_of(*step).count, step->after});
+  for (const auto* step : steps)
+    members.push_back({step->name, demand_of(*step).count, step->after});
   const auto group = gpu::largest_group(members);
   if (group.gpus <= units_.size() || group.members.size() < 2) return;
   std::vector<std::string> notes;
-  for (const auto i : group.members) notes.push_back("'" + members[i].name + "' asks for " + gpus(members[i].gpus));
+  for (const auto i : group.members)
+    notes.push_back("'" + members[i].name + "' asks for " + gpus(members[i].gpus));
   for (const auto& unit : units_) notes.push_back("this machine has " + unit.description());
   wrong.push_back({"too-many-gpus",
-                   "the containers " + gpu::names_of(members, group) + " run at the same time and ask for " + gpus(group.gpus) +
+                   "the containers " + gpu::names_of(members, group) +
+                       " run at the same time and ask for " + gpus(group.gpus) +
                        " together, and this machine has " + std::to_string(units_.size()),
                    {.line = steps[group.members.back()]->line, .column = 1},
                    std::move(notes),
@@ -151,11 +171,16 @@ const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
   return found == demands_.end() ? none : found->second;
 }
 
-Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step, std::size_t rank) {
+async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step,
+                                                            std::size_t rank) {
   Ticket ticket{step,
                 {.demand = demand_of(step)},
-                {.pid = ::getpid(), .user = user_name(), .run = run_id_, .step = step.name, .since = wall_now()},
-                Gate(executor_)};
+                {.pid = ::getpid(),
+                 .user = user_name(),
+                 .run = run_id_,
+                 .step = step.name,
+                 .since = wall_now()},
+                async::Gate(executor_)};
   tickets_.push_back(&ticket);
   struct Leave {
     GpuPool& pool;
@@ -166,13 +191,14 @@ Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step, std::
       pool.timer_.cancel();
     }
   } leave{*this, ticket};
-  const CancelSource::Listener listener(stop_, [&](StopLevel) { ticket.offered.open(); });
+  const core::CancelSource::Listener listener(stop_,
+                                              [&](core::StopLevel) { ticket.offered.open(); });
 
   std::optional<GpuReservation> reservation;
   ticket.offered.open();  // it may be that nobody else wants them
-  while (stop_.level() == StopLevel::none) {
+  while (stop_.level() == core::StopLevel::none) {
     co_await ticket.offered.wait();
-    if (stop_.level() != StopLevel::none) break;
+    if (stop_.level() != core::StopLevel::none) break;
     if (!slots_.try_acquire()) {
       ticket.waiting.paused = true;
       kicked_ = true;
@@ -182,9 +208,11 @@ Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step, std::
     }
     ticket.offered.close();
     std::exception_ptr error;
-    if (stop_.level() == StopLevel::none) try {
+    if (stop_.level() == core::StopLevel::none) try {
         reservation = co_await take(ticket);
-      } catch (...) { error = std::current_exception(); }
+      } catch (...) {
+        error = std::current_exception();
+      }
     if (reservation) break;
     slots_.release();
     if (error) std::rethrow_exception(error);
@@ -194,7 +222,7 @@ Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step, std::
 }
 
 /// While steps wait: looks at each change who can have GPUs now, and tells why the others cannot.
-Task<> GpuPool::pump() {
+async::Task<> GpuPool::pump() {
   struct Done {
     bool& pumping;
     ~Done() { pumping = false; }
@@ -222,16 +250,17 @@ Task<> GpuPool::pump() {
 }
 
 /// Until something changes on the machine or here, and no longer than `most`.
-Task<> GpuPool::pause(Duration most) {
+async::Task<> GpuPool::pause(Duration most) {
   if (kicked_) co_return;
   if (!changes_)
     if (const int watch = folder_->watch(); watch >= 0) changes_.emplace(executor_, watch);
   timer_.expires_after(most);
   if (changes_) {
     // The timer is what is waited for; a change ends it early.
-    changes_->async_wait(asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code error) {
-      if (!error) timer_.cancel();
-    });
+    changes_->async_wait(asio::posix::stream_descriptor::wait_read,
+                         [this](boost::system::error_code error) {
+                           if (!error) timer_.cancel();
+                         });
   }
   boost::system::error_code ignored;
   co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -241,27 +270,33 @@ Task<> GpuPool::pause(Duration most) {
   }
 }
 
-Task<GpuPool::Session> GpuPool::enter() {
+async::Task<GpuPool::Session> GpuPool::enter() {
   asio::steady_timer timer(executor_);
-  for (auto wait = std::chrono::microseconds(100);; wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
+  for (auto wait = std::chrono::microseconds(100);;
+       wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
     if (auto session = folder_->try_enter()) co_return std::move(*session);
-    timer.expires_after(wait + std::chrono::microseconds(::getpid() % 100));  // two that met once do not meet again
+    timer.expires_after(
+        wait + std::chrono::microseconds(::getpid() % 100));  // two that met once do not meet again
     co_await timer.async_wait(asio::use_awaitable);
   }
 }
 
-Task<> GpuPool::look_for_processes() {
+async::Task<> GpuPool::look_for_processes() {
   if (!machine_) co_return;  // elsewhere: what it said at first is all that is known
-  const auto inventory = co_await on_pool(pool_, [this] { return machine_->read(); });
+  const auto inventory = co_await async::on_pool(pool_, [this] { return machine_->read(); });
   for (const auto& seen : gpu::units_of(inventory))
-    if (const auto unit = std::ranges::find(units_, seen.uuid, &gpu::Unit::uuid); unit != units_.end()) unit->processes = seen.processes;
+    if (const auto unit = std::ranges::find(units_, seen.uuid, &gpu::Unit::uuid);
+        unit != units_.end())
+      unit->processes = seen.processes;
 }
 
-Task<> GpuPool::ask_the_place() {
-  std::vector<GpuHold> holds;
+async::Task<> GpuPool::ask_the_place() {
+  std::vector<orchestrators::GpuHold> holds;
   try {
     holds = co_await orchestrator_.gpus_in_use();
-  } catch (const EnvironmentError&) { co_return; }  // the steps themselves will meet it
+  } catch (const core::EnvironmentError&) {
+    co_return;
+  }  // the steps themselves will meet it
   in_containers_.clear();
   for (const auto& hold : holds)
     if (hold.run != run_id_) in_containers_.insert(hold.uuid);
@@ -276,7 +311,8 @@ std::vector<Entry> GpuPool::line_up(const Session& session) {
     last = std::max(last, entry.waiting.number);
     if (entry.driver != token) continue;
     for (auto* ticket : tickets_)  // others may have overtaken it
-      if (ticket->waiting.number == entry.waiting.number) ticket->waiting.overtaken = std::max(ticket->waiting.overtaken, entry.waiting.overtaken);
+      if (ticket->waiting.number == entry.waiting.number)
+        ticket->waiting.overtaken = std::max(ticket->waiting.overtaken, entry.waiting.overtaken);
   }
   std::erase_if(entries, [&](const Entry& entry) { return entry.driver == token; });
   std::size_t queued = 0;
@@ -284,7 +320,7 @@ std::vector<Entry> GpuPool::line_up(const Session& session) {
     if (ticket->served) continue;
     if (queued++ == most_queued) break;
     if (ticket->waiting.number == 0) ticket->waiting.number = ++last;
-    entries.push_back({token, ticket->waiting, ticket->party});
+    entries.push_back({token, ticket->waiting, ticket->holder});
   }
   std::ranges::sort(entries, {}, gpu::order_of);
   for (const auto& entry : entries) processes_matter_ |= entry.waiting.demand.idle;
@@ -295,23 +331,24 @@ bool GpuPool::is_of(const Entry& entry, const Ticket& ticket) {
   return entry.waiting.number == ticket.waiting.number && entry.driver == folder_->sign_in();
 }
 
-std::vector<gpu::Grant> GpuPool::grants(const Session& session, const std::vector<Entry>& entries) const {
+std::vector<gpu::Grant> GpuPool::grants(const Session& session,
+                                        const std::vector<Entry>& entries) const {
   std::vector<gpu::Waiting> waiting;
   for (const auto& entry : entries) waiting.push_back(entry.waiting);
-  return gpu::grants(waiting, seats(session));
+  return gpu::grants(waiting, devices(session));
 }
 
-std::vector<gpu::Seat> GpuPool::seats(const Session& session) const {
-  std::vector<gpu::Seat> seats;
+std::vector<gpu::DeviceState> GpuPool::devices(const Session& session) const {
+  std::vector<gpu::DeviceState> devices;
   for (const auto& unit : units_) {
     const bool occupied = !unit.processes.empty();
-    seats.push_back({unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), occupied,
-                     occupied && unit.mode == gpu::ComputeMode::exclusive});
+    devices.push_back({unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid),
+                       occupied, occupied && unit.mode == gpu::ComputeMode::exclusive});
   }
-  return seats;
+  return devices;
 }
 
-Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
+async::Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
   // Where it has waited, pump() has just looked: GPUs do not idle while this looks again.
   const bool is_first_try = ticket.waiting.number == 0;
   if (is_first_try || processes_matter_) co_await look_for_processes();
@@ -322,30 +359,37 @@ Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
       auto session = co_await enter();
       auto entries = line_up(session);
       const auto granted = grants(session, entries);
-      const auto grant = std::ranges::find_if(granted, [&](const gpu::Grant& one) { return is_of(entries[one.index], ticket); });
+      const auto grant = std::ranges::find_if(
+          granted, [&](const gpu::Grant& one) { return is_of(entries[one.index], ticket); });
       if (grant == granted.end()) {
         session.put_queue(entries);
         co_return std::nullopt;
       }
-      auto party = ticket.party;
-      party.since = wall_now();
+      auto holder = ticket.holder;
+      holder.since = wall_now();
       for (const auto& uuid : grant->uuids) {
-        reservation.locks.push_back(session.take(uuid, party));
+        reservation.locks.push_back(session.take(uuid, holder));
         const auto& unit = *std::ranges::find(units_, uuid, &gpu::Unit::uuid);
-        reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory, reservation.locks.back().get()});
+        reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory,
+                                    reservation.locks.back().get()});
       }
       std::vector<gpu::Waiting> line;
       for (const auto& entry : entries) line.push_back(entry.waiting);
       gpu::count_overtaking(line, granted, *grant);
-      for (std::size_t i = 0; i < entries.size(); ++i) entries[i].waiting.overtaken = line[i].overtaken;
+      for (std::size_t i = 0; i < entries.size(); ++i)
+        entries[i].waiting.overtaken = line[i].overtaken;
       entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(grant->index));
       session.put_queue(entries);
       ticket.served = true;
     }
     // A container that a killed driver had just asked for may have come to life since.
     co_await ask_the_place();
-    if (std::ranges::none_of(reservation.gpus, [&](const AssignedGpu& gpu) { return in_containers_.contains(gpu.uuid); })) {
-      std::ranges::sort(reservation.gpus, {}, [](const AssignedGpu& gpu) { return std::pair(gpu.index, gpu.uuid); });
+    if (std::ranges::none_of(reservation.gpus, [&](const orchestrators::AssignedGpu& gpu) {
+          return in_containers_.contains(gpu.uuid);
+        })) {
+      std::ranges::sort(reservation.gpus, {}, [](const orchestrators::AssignedGpu& gpu) {
+        return std::pair(gpu.index, gpu.uuid);
+      });
       co_return reservation;
     }
     ticket.served = false;
@@ -355,9 +399,12 @@ Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
 void GpuPool::tell(const Session& session, const std::vector<Entry>& entries) {
   std::size_t ahead = 0;
   for (const auto& entry : entries) {
-    const auto ticket = std::ranges::find_if(tickets_, [&](const Ticket* own) { return is_of(entry, *own); });
-    // All is told when it begins to wait; after that only of the one that is next, whose reasons change.
-    if (ticket != tickets_.end() && !(*ticket)->offered.is_open() && ((*ticket)->told.empty() || ahead == 0)) {
+    const auto ticket =
+        std::ranges::find_if(tickets_, [&](const Ticket* own) { return is_of(entry, *own); });
+    // All is told when it begins to wait; after that only of the one that is next, whose reasons
+    // change.
+    if (ticket != tickets_.end() && !(*ticket)->offered.is_open() &&
+        ((*ticket)->told.empty() || ahead == 0)) {
       auto text = reason(session, **ticket, ahead);
       if (text != (*ticket)->told) {
         events_.emit(event::StepWaits{(*ticket)->step.name, text});
@@ -371,8 +418,11 @@ void GpuPool::tell(const Session& session, const std::vector<Entry>& entries) {
 std::string GpuPool::reason(const Session& session, const Ticket& ticket, std::size_t ahead) const {
   const auto& demand = ticket.waiting.demand;
   std::string text = gpus(demand.count);
-  if (demand.count < demand.candidates.size()) text += " of " + std::to_string(demand.candidates.size());
-  if (ahead) return text + ", behind " + std::to_string(ahead) + (ahead == 1 ? " other step" : " other steps");
+  if (demand.count < demand.candidates.size())
+    text += " of " + std::to_string(demand.candidates.size());
+  if (ahead)
+    return text + ", behind " + std::to_string(ahead) +
+           (ahead == 1 ? " other step" : " other steps");
   std::vector<std::pair<std::string, std::string>> why;  // names, and whose they are
   for (const auto& unit : units_) {
     if (std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end()) continue;
@@ -381,9 +431,11 @@ std::string GpuPool::reason(const Session& session, const Ticket& ticket, std::s
       whose = "held by " + gpu::to_string(*holder);
     } else if (in_containers_.contains(unit.uuid)) {
       whose = "used by a container whose driver is dead";
-    } else if (!unit.processes.empty() && (demand.idle || unit.mode == gpu::ComputeMode::exclusive)) {
+    } else if (!unit.processes.empty() &&
+               (demand.idle || unit.mode == gpu::ComputeMode::exclusive)) {
       const auto& process = unit.processes[0];
-      whose = "occupied by process " + std::to_string(process.pid) + (process.name.empty() ? "" : " (" + process.name + ")");
+      whose = "occupied by process " + std::to_string(process.pid) +
+              (process.name.empty() ? "" : " (" + process.name + ")");
     } else {
       continue;
     }
@@ -395,7 +447,8 @@ std::string GpuPool::reason(const Session& session, const Ticket& ticket, std::s
     }
   }
   for (std::size_t i = 0; i < why.size(); ++i)
-    text += (i ? "; " : ": ") + why[i].first + (why[i].first.find(" and ") == std::string::npos ? " is " : " are ") + why[i].second;
+    text += (i ? "; " : ": ") + why[i].first +
+            (why[i].first.find(" and ") == std::string::npos ? " is " : " are ") + why[i].second;
   return text;
 }
 

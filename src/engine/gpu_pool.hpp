@@ -1,5 +1,6 @@
 /// @file
-/// The GPUs of this machine, as a run's steps get them: reserved alone, in a fair order with all other runs on the machine.
+/// The GPUs of this machine, as a run's steps get them: reserved alone, in a fair order with all
+/// other runs on the machine.
 #pragma once
 
 #include <functional>
@@ -10,74 +11,84 @@
 #include <string>
 #include <vector>
 
+#include "async/semaphore.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "engine/run.hpp"
-#include "engine/waiting.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/lock_folder.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::engine {
 
-/// GPUs that are held until this is destroyed, and after that as long as a process lives that has inherited a descriptor.
+/// GPUs that are held until this is destroyed, and after that as long as a process lives that has
+/// inherited a descriptor.
 struct GpuReservation {
-  std::vector<AssignedGpu> gpus;
-  std::vector<Descriptor> locks;
+  std::vector<orchestrators::AssignedGpu> gpus;
+  std::vector<core::Descriptor> locks;
 };
 
-/// A step waits without a job slot, so that a step that needs no GPU can have it; with GPUs in sight it takes one, and only then the GPUs: neither is
-/// kept idle for the other. All or nothing, so that no two steps can wait for one another.
+/// A step waits without a job slot, so that a step that needs no GPU can have it; with GPUs in
+/// sight it takes one, and only then the GPUs: neither is kept idle for the other. All or nothing,
+/// so that no two steps can wait for one another.
 class GpuPool {
  public:
-  /// @param spawn runs a coroutine that refers to this object; it must have ended before this is destroyed
-  GpuPool(asio::any_io_executor executor, asio::thread_pool& pool, Orchestrator& orchestrator, EventSink& events, CancelSource& stop, Slots& slots,
-          const RunOptions& options, std::function<void(Task<>)> spawn);
+  /// @param spawn runs a coroutine that refers to this object; it must have ended before this is
+  /// destroyed
+  GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
+          orchestrators::Orchestrator& orchestrator, EventSink& events, core::CancelSource& stop,
+          async::Semaphore& slots, const RunOptions& options,
+          std::function<void(async::Task<>)> spawn);
   ~GpuPool();
 
-  /// Looks what the machine has; before anything is built. Throws InputError for what the steps can never get here, all of it at once, and
-  /// EnvironmentError where there is no driver. Costs nothing if no step asks for GPUs.
-  Task<> check(const std::vector<const StepSpec*>& steps, const std::filesystem::path& file);
+  /// Looks what the machine has; before anything is built. Throws InputError for what the steps can
+  /// never get here, all of it at once, and EnvironmentError where there is no driver. Costs
+  /// nothing if no step asks for GPUs.
+  async::Task<> check(const std::vector<const StepSpec*>& steps, const std::filesystem::path& file);
 
   bool wants(const StepSpec& step) const { return demand_of(step).count > 0; }
 
-  /// Waits for the step's GPUs and a job slot. Returns with both, or, when the run is stopped, with nothing.
-  Task<std::optional<GpuReservation>> acquire(const StepSpec& step, std::size_t rank);
+  /// Waits for the step's GPUs and a job slot. Returns with both, or, when the run is stopped, with
+  /// nothing.
+  async::Task<std::optional<GpuReservation>> acquire(const StepSpec& step, std::size_t rank);
 
  private:
   struct Ticket;
   using Session = gpu::LockFolder::Session;
 
   const gpu::Demand& demand_of(const StepSpec& step) const;
-  void check_together(const std::vector<const StepSpec*>& steps, std::vector<Diagnostic>& wrong) const;
-  Task<> pump();
-  Task<Session> enter();
-  Task<> pause(Duration most);
-  Task<> look_for_processes();
-  Task<std::optional<GpuReservation>> take(Ticket& ticket);
-  Task<> ask_the_place();
+  void check_together(const std::vector<const StepSpec*>& steps,
+                      std::vector<core::Diagnostic>& wrong) const;
+  async::Task<> pump();
+  async::Task<Session> enter();
+  async::Task<> pause(Duration most);
+  async::Task<> look_for_processes();
+  async::Task<std::optional<GpuReservation>> take(Ticket& ticket);
+  async::Task<> ask_the_place();
   std::vector<gpu::Entry> line_up(const Session& session);
-  std::vector<gpu::Grant> grants(const Session& session, const std::vector<gpu::Entry>& entries) const;
+  std::vector<gpu::Grant> grants(const Session& session,
+                                 const std::vector<gpu::Entry>& entries) const;
   bool is_of(const gpu::Entry& entry, const Ticket& ticket);
-  std::vector<gpu::Seat> seats(const Session& session) const;
+  std::vector<gpu::DeviceState> devices(const Session& session) const;
   void tell(const Session& session, const std::vector<gpu::Entry>& entries);
   std::string reason(const Session& session, const Ticket& ticket, std::size_t ahead) const;
 
   asio::any_io_executor executor_;
   asio::thread_pool& pool_;
-  Orchestrator& orchestrator_;
+  orchestrators::Orchestrator& orchestrator_;
   EventSink& events_;
-  CancelSource& stop_;
-  Slots& slots_;
+  core::CancelSource& stop_;
+  async::Semaphore& slots_;
   const std::string run_id_;
   const bool is_task_;
-  std::function<void(Task<>)> spawn_;
+  std::function<void(async::Task<>)> spawn_;
 
   std::map<const StepSpec*, gpu::Demand> demands_;
   gpu::Machine* machine_;  ///< Nothing: the GPUs are elsewhere, or NVML is not in use yet.
   std::unique_ptr<gpu::Machine> own_machine_;
   std::vector<gpu::Unit> units_;
-  std::set<std::string> in_containers_;  ///< Occupied where the orchestrator runs things, by other runs' attempts.
+  std::set<std::string>
+      in_containers_;  ///< Occupied where the orchestrator runs things, by other runs' attempts.
   std::optional<gpu::LockFolder> folder_;
   std::list<Ticket*> tickets_;  ///< In the order of arrival.
   bool processes_matter_ = false;

@@ -8,7 +8,9 @@
 
 namespace pipeline::engine {
 
-Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline, const RunOptions& options) : runs_(runs), events_(events) {
+Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
+                 const RunOptions& options)
+    : runs_(runs), events_(events) {
   record_.id = options.run_id;
   record_.pipeline = pipeline.name;
   record_.file = pipeline.file.string();
@@ -19,22 +21,25 @@ Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& p
   if (!record_.driver.is_elsewhere()) record_.driver.process = store::ProcessId::self();
 }
 
-store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status, const std::string& key) const {
+store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
+                                     const std::string& key) const {
   store::StepRecord record{.run = record_.id, .name = step.name, .status = status, .key = key};
   record.parameters = nlohmann::json(step.parameters).dump();
   return record;
 }
 
-store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status, const std::string& key, const Effort& effort) const {
+store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
+                                     const std::string& key, const AttemptCounts& counts) const {
   auto record = record_of(step, status, key);
-  record.started = effort.started;
+  record.started = counts.started;
   record.ended = wall_now();
-  record.took = since(effort.start);
-  record.attempts = effort.attempts;
+  record.took = since(counts.start);
+  record.attempts = counts.attempts;
   return record;
 }
 
-void Journal::run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps) {
+void Journal::run_began(const std::string& orchestrator,
+                        const std::vector<const StepSpec*>& steps) {
   record_.orchestrator = orchestrator;
   record_.started = wall_now();
   record_.steps = steps.size();
@@ -42,16 +47,18 @@ void Journal::run_began(const std::string& orchestrator, const std::vector<const
     runs_.add_run(record_);
     for (const auto* step : steps) runs_.put_step(record_of(*step, StepStatus::pending));
   });
-  tell_of_start(steps);
+  announce_start(steps);
 }
 
-std::map<std::string, CutOff> Journal::run_resumed(const std::string& orchestrator, const std::vector<const StepSpec*>& steps) {
-  std::map<std::string, CutOff> cut_off;
+std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orchestrator,
+                                                        const std::vector<const StepSpec*>& steps) {
+  std::map<std::string, ResumePoint> resume_point;
   runs_.transaction([&] {
     const auto before = runs_.find_run(record_.id);
-    const bool is_ours = before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
+    const bool is_ours =
+        before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
     if (!before || (before->status == RunStatus::running && !is_ours))
-      throw InputError("run " + record_.id + " goes on: another process has just resumed it");
+      throw core::InputError("run " + record_.id + " goes on: another process has just resumed it");
     record_.orchestrator = orchestrator;
     record_.started = before->started;
     record_.took = before->took;
@@ -62,24 +69,27 @@ std::map<std::string, CutOff> Journal::run_resumed(const std::string& orchestrat
     for (const auto* step : steps) {
       const auto& record = records[step->name];
       if (record.status == StepStatus::succeeded || record.status == StepStatus::cached) continue;
-      CutOff state;
+      ResumePoint state;
       for (const auto& attempt : runs_.attempts(record_.id, step->name)) {
-        if (state.effort.attempts == 0) state.effort.started = attempt.started;
-        state.effort.attempts = attempt.number;
+        if (state.counts.attempts == 0) state.counts.started = attempt.started;
+        state.counts.attempts = attempt.number;
         state.is_open = attempt.ended == WallTime{};
         if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
-        ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.effort.interruptions : state.effort.failures);
+        ++(attempt.failure_kind == to_string(FailureKind::infrastructure)
+               ? state.counts.interruptions
+               : state.counts.failures);
       }
       state.key = record.key;
-      if (state.effort.attempts > 0) cut_off.emplace(step->name, std::move(state));
-      runs_.put_step(record_of(*step, StepStatus::pending, record.key));  // this driver may be killed before it comes to it
+      if (state.counts.attempts > 0) resume_point.emplace(step->name, std::move(state));
+      runs_.put_step(record_of(*step, StepStatus::pending,
+                               record.key));  // this driver may be killed before it comes to it
     }
   });
-  tell_of_start(steps);
-  return cut_off;
+  announce_start(steps);
+  return resume_point;
 }
 
-void Journal::tell_of_start(const std::vector<const StepSpec*>& steps) {
+void Journal::announce_start(const std::vector<const StepSpec*>& steps) {
   event::RunStarted event{record_.id, record_.pipeline, record_.orchestrator, steps.size()};
   std::map<std::string_view, std::size_t> places;
   for (const auto* step : steps) {
@@ -91,12 +101,16 @@ void Journal::tell_of_start(const std::vector<const StepSpec*>& steps) {
   events_.emit(event);
 }
 
-store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::string& key, unsigned number, const std::string& environment,
-                                            const std::vector<AssignedGpu>& gpus) {
-  store::AttemptRecord attempt{.run = record_.id, .step = step.name, .number = number, .started = wall_now()};
+store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::string& key,
+                                            unsigned number, const std::string& environment,
+                                            const std::vector<orchestrators::AssignedGpu>& gpus) {
+  store::AttemptRecord attempt{
+      .run = record_.id, .step = step.name, .number = number, .started = wall_now()};
   attempt.log = record_.id + "/" + step.name + "." + std::to_string(number) + ".log";
   std::vector<event::Gpu> held;
-  for (const auto& gpu : gpus) held.push_back({gpu.uuid, gpu.index, gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile});
+  for (const auto& gpu : gpus)
+    held.push_back(
+        {gpu.uuid, gpu.index, gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile});
   attempt.gpus = held;
   auto record = record_of(step, StepStatus::running, key);
   record.started = attempt.started;
@@ -110,7 +124,8 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
   return attempt;
 }
 
-store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
+store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::time_point start,
+                                            const std::optional<int>& exit_code,
                                             const std::optional<Failure>& failure) {
   record.ended = wall_now();
   record.took = since(start);
@@ -123,7 +138,8 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   return record;
 }
 
-void Journal::retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay) {
+void Journal::retried(const StepSpec& step, unsigned number, const Failure& failure,
+                      Duration delay) {
   events_.emit(event::StepRetried{step.name, number, failure, delay});
 }
 
@@ -131,7 +147,8 @@ void Journal::reused(const std::vector<Reuse>& steps) {
   if (steps.empty()) return;
   runs_.transaction([&] {
     for (const auto& [step, entry] : steps) {
-      if (entry.run == record_.id && entry.step == step->name) continue;  // made before the run was resumed
+      if (entry.run == record_.id && entry.step == step->name)
+        continue;  // made before the run was resumed
       auto record = record_of(*step, StepStatus::cached, entry.key);
       record.started = record.ended = wall_now();
       record.reused_from = entry.run;
@@ -141,37 +158,45 @@ void Journal::reused(const std::vector<Reuse>& steps) {
   });
   for (const auto& [step, entry] : steps) {
     ++summary_.cached;
-    events_.emit(event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
+    events_.emit(
+        event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
   }
 }
 
-void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome, const Effort& effort) {
-  auto record = record_of(step, StepStatus::succeeded, key.key, effort);
+void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
+                        const AttemptCounts& counts) {
+  auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
   runs_.transaction([&] {
     runs_.put_attempt(outcome.record);
     runs_.put_step(record);
-    runs_.add_cache_entry({key.key, record_.id, step.name, outcome.outputs}, record_.pipeline, key.parts);
+    runs_.add_cache_entry({key.key, record_.id, step.name, outcome.outputs}, record_.pipeline,
+                          key.parts);
   });
   ++summary_.succeeded;
-  events_.emit(event::StepFinished{step.name, StepStatus::succeeded, effort.attempts, record.took, std::nullopt, {}});
+  events_.emit(event::StepFinished{
+      step.name, StepStatus::succeeded, counts.attempts, record.took, std::nullopt, {}});
 }
 
-void Journal::failed(const StepSpec& step, Failure failure, const std::string& key, const Effort& effort, const std::vector<const StepSpec*>& lost) {
+void Journal::failed(const StepSpec& step, Failure failure, const std::string& key,
+                     const AttemptCounts& counts, const std::vector<const StepSpec*>& lost) {
   const bool cancelled = failure.kind == FailureKind::cancelled;
-  auto record = record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, effort);
+  auto record =
+      record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.message = failure.message;
   runs_.put_step(record);
   summary_.build_failed |= failure.kind == FailureKind::build;
   summary_.environment_failed |= failure.kind == FailureKind::environment;
   ++(cancelled ? summary_.cancelled : summary_.failed);
-  events_.emit(event::StepFinished{step.name, record.status, effort.attempts, record.took, std::move(failure), {}});
+  events_.emit(event::StepFinished{
+      step.name, record.status, counts.attempts, record.took, std::move(failure), {}});
   left_out(lost, "needs '" + step.name + "', which " + (cancelled ? "was cancelled" : "failed"),
            cancelled ? StepStatus::cancelled : StepStatus::skipped);
 }
 
-void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason, StepStatus status) {
+void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
+                       StepStatus status) {
   if (steps.empty()) return;
   runs_.transaction([&] {
     for (const auto* step : steps) {
@@ -182,13 +207,16 @@ void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::str
   });
   for (const auto* step : steps) {
     ++(status == StepStatus::cancelled ? summary_.cancelled : summary_.skipped);
-    events_.emit(event::StepFinished{step->name, status, 0, {}, Failure{FailureKind::cancelled, reason, {}, {}}, {}});
+    events_.emit(event::StepFinished{
+        step->name, status, 0, {}, Failure{FailureKind::cancelled, reason, {}, {}}, {}});
   }
 }
 
 RunSummary Journal::run_ended(bool interrupted) {
   const bool complete = summary_.succeeded + summary_.cached == record_.steps;
-  record_.status = interrupted && !complete ? RunStatus::interrupted : summary_.failed > 0 ? RunStatus::failed : RunStatus::succeeded;
+  record_.status = interrupted && !complete ? RunStatus::interrupted
+                   : summary_.failed > 0    ? RunStatus::failed
+                                            : RunStatus::succeeded;
   record_.ended = wall_now();
   record_.took += since(began_);
   record_.cached = summary_.cached;

@@ -13,7 +13,7 @@
 namespace pipeline::engine {
 
 /// When a step began, and how often it was tried.
-struct Effort {
+struct AttemptCounts {
   WallTime started = wall_now();
   Clock::time_point start = Clock::now();
   unsigned attempts = 0;
@@ -22,8 +22,8 @@ struct Effort {
 };
 
 /// How far a step had come when its run was cut off.
-struct CutOff {
-  Effort effort;
+struct ResumePoint {
+  AttemptCounts counts;
   bool is_open = false;  ///< The last attempt has no end.
   std::string key;       ///< Of the step as it was then.
 };
@@ -37,33 +37,43 @@ struct Reuse {
 /// Every call throws EnvironmentError if the store cannot be written; then nothing was told.
 class Journal {
  public:
-  Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline, const RunOptions& options);
+  Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
+          const RunOptions& options);
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
   /// The run was there before; steps that have succeeded stay as they are.
   /// @return the steps that had begun, and have not succeeded
-  std::map<std::string, CutOff> run_resumed(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
+  std::map<std::string, ResumePoint> run_resumed(const std::string& orchestrator,
+                                                 const std::vector<const StepSpec*>& steps);
   /// @return the record to give to attempt_ended()
-  store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number, const std::string& environment,
-                                     const std::vector<AssignedGpu>& gpus);
-  /// Stores a failed attempt; a good one is stored with its step, by succeeded(), so that no driver finds the one without the other.
-  store::AttemptRecord attempt_ended(store::AttemptRecord record, Clock::time_point start, const std::optional<int>& exit_code,
+  store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number,
+                                     const std::string& environment,
+                                     const std::vector<orchestrators::AssignedGpu>& gpus);
+  /// Stores a failed attempt; a good one is stored with its step, by succeeded(), so that no driver
+  /// finds the one without the other.
+  store::AttemptRecord attempt_ended(store::AttemptRecord record, Clock::time_point start,
+                                     const std::optional<int>& exit_code,
                                      const std::optional<Failure>& failure);
   void retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay);
   void reused(const std::vector<Reuse>& steps);
-  void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome, const Effort& effort);
+  void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
+                 const AttemptCounts& counts);
   /// The step failed, or was cancelled; `lost` are the steps that can never run now.
-  void failed(const StepSpec& step, Failure failure, const std::string& key, const Effort& effort, const std::vector<const StepSpec*>& lost);
+  void failed(const StepSpec& step, Failure failure, const std::string& key,
+              const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
   /// Steps that never had their turn. @param status skipped or cancelled
-  void left_out(const std::vector<const StepSpec*>& steps, const std::string& reason, StepStatus status);
+  void left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
+                StepStatus status);
   RunSummary run_ended(bool interrupted);
 
   const std::string& run_id() const { return record_.id; }
 
  private:
-  void tell_of_start(const std::vector<const StepSpec*>& steps);
-  store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key = {}) const;
-  store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key, const Effort& effort) const;
+  void announce_start(const std::vector<const StepSpec*>& steps);
+  store::StepRecord record_of(const StepSpec& step, StepStatus status,
+                              const std::string& key = {}) const;
+  store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key,
+                              const AttemptCounts& counts) const;
 
   store::RunStore& runs_;
   EventSink& events_;

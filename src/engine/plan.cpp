@@ -2,9 +2,9 @@
 #include <unordered_map>
 
 #include "core/graph.hpp"
+#include "engine/cache_exchange.hpp"
 #include "engine/decision.hpp"
 #include "engine/run.hpp"
-#include "engine/sharing.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -12,16 +12,17 @@ namespace {
 using store::KeyPart;
 
 /// The changes that a step has of its own, besides those that its inputs may bring.
-std::vector<std::string> own_changes(const std::vector<KeyPart>& before, const std::vector<KeyPart>& own) {
+std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
+                                     const std::vector<KeyPart>& own) {
   std::vector<KeyPart> old = before;
   std::erase_if(old, [](const KeyPart& part) { return part.name.starts_with("input "); });
   return differences(old, own);
 }
 
 /// Steps of a level need none of each other, only some of those before.
-std::vector<std::vector<StepIndex>> levels_of(const Graph& graph) {
+std::vector<std::vector<core::StepIndex>> levels_of(const core::Graph& graph) {
   std::vector<std::size_t> level(graph.size());
-  std::vector<std::vector<StepIndex>> levels;
+  std::vector<std::vector<core::StepIndex>> levels;
   const auto order = graph.topological_order();
   for (const auto i : *order) {
     for (const auto needed : graph.needs(i)) level[i] = std::max(level[i], level[needed] + 1);
@@ -33,29 +34,34 @@ std::vector<std::vector<StepIndex>> levels_of(const Graph& graph) {
 
 }  // namespace
 
-Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
-                                 store::StatIndex& stats, const CodeProvider& code, RunOptions options) {
+async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
+                                        orchestrators::Orchestrator& orchestrator,
+                                        store::RunStore& runs, store::ArtifactStore& artifacts,
+                                        store::StatIndex& stats, const CodeProvider& code,
+                                        RunOptions options) {
   const auto selected = select_steps(pipeline, options.only_step);
-  const Graph graph(needs_of(pipeline, selected));
-  std::unordered_map<std::string_view, StepIndex> position;
-  for (StepIndex i = 0; i < selected.size(); ++i) position.emplace(pipeline.steps[selected[i]].name, i);
+  const core::Graph graph(needs_of(pipeline, selected));
+  std::unordered_map<std::string_view, core::StepIndex> position;
+  for (core::StepIndex i = 0; i < selected.size(); ++i)
+    position.emplace(pipeline.steps[selected[i]].name, i);
 
   Decisions decisions(pipeline, runs, artifacts, stats, code);
   std::vector<StepPlan> plans(selected.size());
   std::vector<std::vector<store::OutputRecord>> outputs(selected.size());
   const OutputsOf outputs_of = [&](const SourceSpec& source) {
     const auto i = position.at(source.step);
-    return MadeOutput{&pipeline.steps[selected[i]], &*std::ranges::find(outputs[i], source.output, &store::OutputRecord::name)};
+    return MadeOutput{&pipeline.steps[selected[i]],
+                      &*std::ranges::find(outputs[i], source.output, &store::OutputRecord::name)};
   };
 
-  const auto reuse = [&](StepIndex i, store::CacheEntry entry) {
+  const auto reuse = [&](core::StepIndex i, store::CacheEntry entry) {
     plans[i].action = StepPlan::Action::reuse;
     plans[i].reused_from = std::move(entry.run);
     outputs[i] = std::move(entry.outputs);
   };
   for (const auto& level : levels_of(graph)) {
-    std::vector<Inquiry> inquiries;
-    std::vector<StepIndex> inquiring;
+    std::vector<CacheLookup> inquiries;
+    std::vector<core::StepIndex> inquiring;
     for (const auto i : level) {
       const auto& step = pipeline.steps[selected[i]];
       auto& plan = plans[i];
@@ -68,7 +74,8 @@ Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orc
       std::string waits_for;
       for (const auto& input : step.inputs)
         for (const auto& source : input.sources)
-          if (plans[position.at(source.step)].action != StepPlan::Action::reuse) waits_for = source.step;
+          if (plans[position.at(source.step)].action != StepPlan::Action::reuse)
+            waits_for = source.step;
 
       if (waits_for.empty() && !environment.id.empty()) {
         auto key = decisions.key(step, environment.id, outputs_of);
@@ -83,10 +90,12 @@ Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orc
           inquiries.push_back({&step, std::move(key.key), std::nullopt});
           inquiring.push_back(i);
         }
-        plan.changes = last ? differences(last->second, plan.key) : std::vector<std::string>{"never run before"};
+        plan.changes = last ? differences(last->second, plan.key)
+                            : std::vector<std::string>{"never run before"};
       } else {
         plan.key = decisions.own_parts(step, environment.id);
-        plan.changes = last ? own_changes(last->second, plan.key) : std::vector<std::string>{"never run before"};
+        plan.changes = last ? own_changes(last->second, plan.key)
+                            : std::vector<std::string>{"never run before"};
         if (!waits_for.empty() && plan.changes.empty()) {
           plan.action = StepPlan::Action::depends;
           plan.changes = {"reused if '" + waits_for + "' gives the same as before"};

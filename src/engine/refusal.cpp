@@ -6,9 +6,9 @@
 
 namespace pipeline::engine {
 
-void refuse(std::vector<Diagnostic> wrong, const std::filesystem::path& file) {
+void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& file) {
   if (wrong.empty()) return;
-  const auto source = file.empty() ? std::string() : read_file(file);
+  const auto source = file.empty() ? std::string() : core::read_file(file);
   for (auto& diagnostic : wrong) {
     std::size_t line = 0;
     for (unsigned i = 1; i < diagnostic.span.line && line != std::string::npos; ++i)
@@ -19,7 +19,7 @@ void refuse(std::vector<Diagnostic> wrong, const std::filesystem::path& file) {
     const auto end = std::min(source.find_first_of(":\n", text), source.size());
     diagnostic.span.length = static_cast<unsigned>(std::max<std::size_t>(end - text, 1));
   }
-  throw InputError(std::move(wrong), file.string(), source);
+  throw core::InputError(std::move(wrong), file.string(), source);
 }
 
 }  // namespace pipeline::engine

@@ -9,7 +9,8 @@
 
 namespace pipeline::engine {
 
-/// Throws InputError with all of them, each under the line where its step begins; returns if there are none.
-void refuse(std::vector<Diagnostic> wrong, const std::filesystem::path& file);
+/// Throws InputError with all of them, each under the line where its step begins; returns if there
+/// are none.
+void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& file);
 
 }  // namespace pipeline::engine

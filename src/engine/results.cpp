@@ -6,11 +6,17 @@
 
 namespace pipeline::engine {
 
-Results::Results(const PipelineSpec& pipeline, store::RunStore& runs, store::ArtifactStore& artifacts, store::StatIndex& stats,
-                 const CodeProvider& code, EventSink& events, CancelSource& user, asio::thread_pool& pool, const RunOptions& options)
-    : pipeline_(pipeline), runs_(runs), options_(options), decisions_(pipeline, runs, artifacts, stats, code) {
+Results::Results(const PipelineSpec& pipeline, store::RunStore& runs,
+                 store::ArtifactStore& artifacts, store::StatIndex& stats, const CodeProvider& code,
+                 EventSink& events, core::CancelSource& user, asio::thread_pool& pool,
+                 const RunOptions& options)
+    : pipeline_(pipeline),
+      runs_(runs),
+      options_(options),
+      decisions_(pipeline, runs, artifacts, stats, code) {
   if (options_.shared)
-    sharing_.emplace(*options_.shared, artifacts, work_folder(runs, options_.run_id) / "shared", options_.run_id, events, user, pool);
+    exchange_.emplace(*options_.shared, artifacts, work_folder(runs, options_.run_id) / "shared",
+                      options_.run_id, events, user, pool);
 }
 
 std::optional<store::CacheEntry> Results::here(const StepSpec& step, const std::string& key) {
@@ -22,11 +28,12 @@ std::optional<store::CacheEntry> Results::here(const StepSpec& step, const std::
 }
 
 bool Results::may_be_elsewhere(const StepSpec& step, bool was_cut_off) const {
-  return sharing_ && (may_be_reused(step) || options_.resume) && !was_cut_off;
+  return exchange_ && (may_be_reused(step) || options_.resume) && !was_cut_off;
 }
 
-Task<std::optional<store::CacheEntry>> Results::elsewhere(const StepSpec& step, const StepKey& key) {
-  auto entry = co_await sharing_->bring(step, key.key, !may_be_reused(step));
+async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSpec& step,
+                                                                    const StepKey& key) {
+  auto entry = co_await exchange_->bring(step, key.key, !may_be_reused(step));
   if (entry) {
     auto own = *entry;
     own.run = options_.run_id;
@@ -35,16 +42,17 @@ Task<std::optional<store::CacheEntry>> Results::elsewhere(const StepSpec& step, 
   co_return entry;
 }
 
-Task<> Results::hand_on(const StepSpec& step, store::CacheEntry entry, std::function<void()> let_go) {
-  if (let_go && !options_.record_is_safe) std::exchange(let_go, {})();
+async::Task<> Results::hand_on(const StepSpec& step, store::CacheEntry entry,
+                               std::function<void()> cleanup) {
+  if (cleanup && !options_.wait_until_persisted) std::exchange(cleanup, {})();
   if (are_shared(step)) co_await send(std::move(entry));
-  co_await clear_away(std::move(let_go));
+  co_await clear_away(std::move(cleanup));
 }
 
-Task<> Results::clear_away(std::function<void()> let_go) {
-  if (!let_go) co_return;
-  if (options_.record_is_safe) co_await options_.record_is_safe();
-  let_go();
+async::Task<> Results::clear_away(std::function<void()> cleanup) {
+  if (!cleanup) co_return;
+  if (options_.wait_until_persisted) co_await options_.wait_until_persisted();
+  cleanup();
 }
 
 }  // namespace pipeline::engine

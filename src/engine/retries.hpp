@@ -12,21 +12,25 @@ namespace pipeline::engine {
 
 class Retries {
  public:
-  /// @param infrastructure how often attempts are repeated that end for no fault of the step, where the settings do not say
+  /// @param infrastructure how often attempts are repeated that end for no fault of the step, where
+  /// the settings do not say
   Retries(const RetrySettings& settings, unsigned infrastructure)
       : settings_(settings),
         infrastructure_(settings.max_infrastructure_retries.value_or(infrastructure)),
         delay_(settings.delay.value_or(Duration{0})) {}
 
-  /// Counts the failure among the step's efforts. Returns the pause before the next attempt; nothing: the step has failed.
-  std::optional<Duration> after(const Failure& failure, Effort& effort) {
-    if (failure.kind == FailureKind::cancelled || failure.kind == FailureKind::not_started) return std::nullopt;
-    if (failure.kind == FailureKind::infrastructure && effort.interruptions < infrastructure_) {
-      ++effort.interruptions;
+  /// Counts the failure among the step's efforts. Returns the pause before the next attempt;
+  /// nothing: the step has failed.
+  std::optional<Duration> after(const Failure& failure, AttemptCounts& counts) {
+    if (failure.kind == FailureKind::cancelled || failure.kind == FailureKind::not_started)
+      return std::nullopt;
+    if (failure.kind == FailureKind::infrastructure && counts.interruptions < infrastructure_) {
+      ++counts.interruptions;
       return std::exchange(after_interruption_, std::min(2 * after_interruption_, longest_));
     }
-    if (++effort.failures > settings_.max_retries.value_or(0)) return std::nullopt;
-    return std::exchange(delay_, std::chrono::duration_cast<Duration>(delay_ * settings_.backoff.value_or(1.0)));
+    if (++counts.failures > settings_.max_retries.value_or(0)) return std::nullopt;
+    return std::exchange(
+        delay_, std::chrono::duration_cast<Duration>(delay_ * settings_.backoff.value_or(1.0)));
   }
 
  private:

@@ -7,17 +7,18 @@
 #include <unordered_map>
 #include <utility>
 
+#include "async/gate.hpp"
+#include "async/semaphore.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/graph.hpp"
 #include "engine/attempt.hpp"
 #include "engine/gpu_pool.hpp"
 #include "engine/journal.hpp"
-#include "engine/memo.hpp"
 #include "engine/refusal.hpp"
 #include "engine/results.hpp"
 #include "engine/retries.hpp"
-#include "engine/waiting.hpp"
+#include "engine/run_fingerprint.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -28,8 +29,10 @@ constexpr unsigned most_elsewhere = 100;
 /// What is on disk comes first: an event is seen by others only once it is stored.
 class Run {
  public:
-  Run(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts, store::StatIndex& stats,
-      const CodeProvider& code, EventSink& events, CancelSource& user, RunOptions options, asio::any_io_executor executor)
+  Run(const PipelineSpec& pipeline, orchestrators::Orchestrator& orchestrator,
+      store::RunStore& runs, store::ArtifactStore& artifacts, store::StatIndex& stats,
+      const CodeProvider& code, EventSink& events, core::CancelSource& user, RunOptions options,
+      asio::any_io_executor executor)
       : pipeline_(pipeline),
         orchestrator_(orchestrator),
         runs_(runs),
@@ -49,96 +52,104 @@ class Run {
         slots_elsewhere_(options_.jobs ? options_.jobs : most_elsewhere),
         pool_(2),
         results_(pipeline, runs, artifacts, stats, code, events, user, pool_, options_),
-        gpus_(executor, pool_, orchestrator, events, stop_, slots_, options_, [this](Task<> task) { spawn(std::move(task)); }),
+        gpus_(executor, pool_, orchestrator, events, stop_, slots_, options_,
+              [this](async::Task<> task) { spawn(std::move(task)); }),
         journal_(runs, events, pipeline, options_) {
-    for (StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
-    if (!options_.identity.empty() && options_.use_cache) memo_.emplace(options_.identity);
+    for (core::StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
+    if (!options_.identity.empty() && options_.use_cache) fingerprint_.emplace(options_.identity);
   }
 
-  Task<RunSummary> execute();
-  Task<> hand_over();
+  async::Task<RunSummary> execute();
+  async::Task<> prepare_detached();
 
  private:
   struct State {
     StepStatus status = StepStatus::pending;
     std::vector<store::OutputRecord> outputs;
-    std::unique_ptr<Gate> prepared;  ///< Made when preparation begins.
-    Environment environment;
+    std::unique_ptr<async::Gate> prepared;  ///< Made when preparation begins.
+    orchestrators::Environment environment;
     std::exception_ptr prepare_error;
-    std::optional<CutOff> cut_off;  ///< Of a run that is resumed.
+    std::optional<ResumePoint> resume_point;  ///< Of a run that is resumed.
   };
 
-  const StepSpec& spec(StepIndex i) const { return pipeline_.steps[selected_[i]]; }
-  Slots& slots_of(const StepSpec& step) { return orchestrator_.capabilities_of(step).on_this_machine ? slots_ : slots_elsewhere_; }
+  const StepSpec& spec(core::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
+  async::Semaphore& slots_of(const StepSpec& step) {
+    return orchestrator_.capabilities_of(step).on_this_machine ? slots_ : slots_elsewhere_;
+  }
   std::vector<const StepSpec*> specs(StepStatus status) const;
   OutputsOf outputs_of() const;
   std::string places(const std::vector<const StepSpec*>& steps) const;
 
   void check_secrets() const;
-  Task<> check(const std::vector<const StepSpec*>& steps);
-  Task<bool> has_all_results();
+  async::Task<> check(const std::vector<const StepSpec*>& steps);
+  async::Task<bool> has_all_results();
   void note_sources();
-  Task<> sweep();
-  Task<> prefetch();
-  void spawn(Task<> task);
-  void start(StepIndex i, std::optional<StepKey> key, Environment environment);
-  Task<> run_step(StepIndex i, std::optional<StepKey> key);
-  Task<AttemptOutcome> try_once(StepIndex i, const std::string& key, Try which, GpuReservation gpus);
-  bool may_be_elsewhere(StepIndex i) const { return results_.may_be_elsewhere(spec(i), states_[i].cut_off.has_value()); }
-  Task<bool> is_made_elsewhere(StepIndex i, const StepKey& key);
-  Task<bool> joins(StepIndex i, const std::string& key);
-  void start_preparing(StepIndex i);
-  Task<> prepared(StepIndex i);
-  Task<> pause(Duration delay);
+  async::Task<> sweep();
+  async::Task<> prefetch();
+  void spawn(async::Task<> task);
+  void start(core::StepIndex i, std::optional<StepKey> key, orchestrators::Environment environment);
+  async::Task<> run_step(core::StepIndex i, std::optional<StepKey> key);
+  async::Task<AttemptOutcome> try_once(core::StepIndex i, const std::string& key,
+                                       AttemptOptions which, GpuReservation gpus);
+  bool may_be_elsewhere(core::StepIndex i) const {
+    return results_.may_be_elsewhere(spec(i), states_[i].resume_point.has_value());
+  }
+  async::Task<bool> is_made_elsewhere(core::StepIndex i, const StepKey& key);
+  async::Task<bool> joins(core::StepIndex i, const std::string& key);
+  void start_preparing(core::StepIndex i);
+  async::Task<> prepared(core::StepIndex i);
+  async::Task<> pause(Duration delay);
 
-  Reuse reuse(StepIndex i, store::CacheEntry entry);
-  void fail(StepIndex i, Failure failure, const std::string& key, const Effort& effort);
+  Reuse reuse(core::StepIndex i, store::CacheEntry entry);
+  void fail(core::StepIndex i, Failure failure, const std::string& key,
+            const AttemptCounts& counts);
   void finish_rest();
-  Task<> remove_rest();
+  async::Task<> remove_rest();
   void remember();
 
-  std::set<std::string> told_;  ///< Notices, each shown once a run.
+  std::set<std::string> reported_;  ///< Notices, each shown once a run.
   const PipelineSpec& pipeline_;
-  Orchestrator& orchestrator_;
+  orchestrators::Orchestrator& orchestrator_;
   store::RunStore& runs_;
   store::ArtifactStore& artifacts_;
   store::StatIndex& stats_;
   const CodeProvider& code_;
   EventSink& events_;
-  CancelSource& user_;
+  core::CancelSource& user_;
   RunOptions options_;
   std::vector<std::size_t> selected_;
-  Graph graph_;
-  Scheduler scheduler_;
+  core::Graph graph_;
+  core::Scheduler scheduler_;
   std::vector<State> states_;
-  std::unordered_map<std::string_view, StepIndex> position_;
+  std::unordered_map<std::string_view, core::StepIndex> position_;
   asio::any_io_executor executor_;
-  Gate wake_;
-  Slots slots_;  ///< This machine's.
-  Slots slots_elsewhere_;
+  async::Gate wake_;
+  async::Semaphore slots_;  ///< This machine's.
+  async::Semaphore slots_elsewhere_;
   asio::thread_pool pool_;
   Results results_;
-  CancelSource stop_;  ///< The user's stop, or fail_fast's.
+  core::CancelSource stop_;  ///< The user's stop, or fail_fast's.
   GpuPool gpus_;
-  CancelSource building_;   ///< Follows stop_.
-  std::string stopped_by_;  ///< The step whose failure keeps others from starting.
+  core::CancelSource building_;  ///< Follows stop_.
+  std::string stopped_by_;       ///< The step whose failure keeps others from starting.
   std::size_t active_ = 0;
   std::exception_ptr fatal_;  ///< The store itself failed: nothing can be recorded any more.
   Journal journal_;
-  std::optional<Memo> memo_;
+  std::optional<RunFingerprint> fingerprint_;
   bool has_prefetched_ = false;
 };
 
 OutputsOf Run::outputs_of() const {
   return [this](const SourceSpec& source) {
     const auto i = position_.at(source.step);
-    return MadeOutput{&spec(i), &*std::ranges::find(states_[i].outputs, source.output, &store::OutputRecord::name)};
+    return MadeOutput{&spec(i), &*std::ranges::find(states_[i].outputs, source.output,
+                                                    &store::OutputRecord::name)};
   };
 }
 
 std::vector<const StepSpec*> Run::specs(StepStatus status) const {
   std::vector<const StepSpec*> found;
-  for (StepIndex i = 0; i < states_.size(); ++i)
+  for (core::StepIndex i = 0; i < states_.size(); ++i)
     if (states_[i].status == status) found.push_back(&spec(i));
   return found;
 }
@@ -148,19 +159,21 @@ std::string Run::places(const std::vector<const StepSpec*>& steps) const {
   std::string names;
   std::set<std::string_view> seen;
   for (const auto* step : steps)
-    if (const std::string& name = orchestrator_.capabilities_of(*step).name; seen.insert(name).second) names += (names.empty() ? "" : ", ") + name;
+    if (const std::string& name = orchestrator_.capabilities_of(*step).name;
+        seen.insert(name).second)
+      names += (names.empty() ? "" : ", ") + name;
   return names.empty() ? orchestrator_.capabilities().name : names;
 }
 
 /// Before anything is built: what a step will ask of the caller must be there.
 void Run::check_secrets() const {
-  for (StepIndex i = 0; i < selected_.size(); ++i) {
+  for (core::StepIndex i = 0; i < selected_.size(); ++i) {
     if (!spec(i).environment.empty()) resolve_environment(spec(i));
     if (!spec(i).secrets.empty()) resolve_secrets(spec(i));
   }
 }
 
-Task<> Run::check(const std::vector<const StepSpec*>& steps) {
+async::Task<> Run::check(const std::vector<const StepSpec*>& steps) {
   check_secrets();
   co_await gpus_.check(steps, pipeline_.file);
   auto obstacles = co_await orchestrator_.check(steps);
@@ -171,7 +184,7 @@ Task<> Run::check(const std::vector<const StepSpec*>& steps) {
 }
 
 /// Whether the run will find that every step was made on this machine before.
-Task<bool> Run::has_all_results() {
+async::Task<bool> Run::has_all_results() {
   if (!options_.use_cache) co_return false;
   const auto order = graph_.topological_order();
   try {
@@ -183,17 +196,18 @@ Task<bool> Run::has_all_results() {
       if (!entry) co_return false;
       states_[i].outputs = std::move(entry->outputs);
     }
-  } catch (const EnvironmentError&) {  // told when the step's turn comes
+  } catch (const core::EnvironmentError&) {  // told when the step's turn comes
     co_return false;
   }
   co_return true;
 }
 
-Task<> Run::hand_over() {
+async::Task<> Run::prepare_detached() {
   const auto steps = specs(StepStatus::pending);
   co_await check(steps);
-  const CancelSource::Listener builds(user_, [this](StopLevel level) { building_.stop(level); });
-  for (StepIndex i = 0; i < selected_.size(); ++i) start_preparing(i);
+  const core::CancelSource::Listener builds(
+      user_, [this](core::StopLevel level) { building_.stop(level); });
+  for (core::StepIndex i = 0; i < selected_.size(); ++i) start_preparing(i);
   while (active_ > 0) {
     wake_.close();
     co_await wake_.wait();
@@ -204,79 +218,91 @@ Task<> Run::hand_over() {
   journal_.run_began(places(steps), steps);
 }
 
-Task<RunSummary> Run::execute() {
+async::Task<RunSummary> Run::execute() {
   const auto steps = specs(StepStatus::pending);
   co_await check(steps);
   if (options_.resume) {
-    for (auto& [step, cut_off] : journal_.run_resumed(places(steps), steps)) states_[position_.at(step)].cut_off = std::move(cut_off);
+    for (auto& [step, resume_point] : journal_.run_resumed(places(steps), steps))
+      states_[position_.at(step)].resume_point = std::move(resume_point);
   } else {
     journal_.run_began(places(steps), steps);
   }
-  const CancelSource::Listener listener(user_, [this](StopLevel level) {
+  const core::CancelSource::Listener listener(user_, [this](core::StopLevel level) {
     stop_.stop(level);
     wake_.open();
   });
-  const CancelSource::Listener builds(stop_, [this](StopLevel level) { building_.stop(level); });
+  const core::CancelSource::Listener builds(
+      stop_, [this](core::StopLevel level) { building_.stop(level); });
   try {
     note_sources();
     co_await sweep();
-    if (!results_.has_store() || !options_.use_cache) co_await prefetch();  // else once it is known that there is anything to run
-    while (active_ > 0 || (scheduler_.has_ready() && stop_.level() == StopLevel::none && stopped_by_.empty() && !fatal_)) {
-      if (scheduler_.done()) building_.stop(StopLevel::immediate);  // what is still being built, nobody needs any more
+    if (!results_.has_store() || !options_.use_cache)
+      co_await prefetch();  // else once it is known that there is anything to run
+    while (active_ > 0 || (scheduler_.has_ready() && stop_.level() == core::StopLevel::none &&
+                           stopped_by_.empty() && !fatal_)) {
+      if (scheduler_.done())
+        building_.stop(
+            core::StopLevel::immediate);  // what is still being built, nobody needs any more
       co_await wake_.wait();
       wake_.close();
       co_await sweep();
     }
-  } catch (...) { fatal_ = std::current_exception(); }
-  if (fatal_) stop_.stop(StopLevel::graceful);
-  while (active_ > 0) {  // coroutines of steps refer to this object: wait for them, whatever happened
+  } catch (...) {
+    fatal_ = std::current_exception();
+  }
+  if (fatal_) stop_.stop(core::StopLevel::graceful);
+  while (active_ >
+         0) {  // coroutines of steps refer to this object: wait for them, whatever happened
     wake_.close();
     co_await wake_.wait();
   }
   co_await orchestrator_.settle();
-  remove_tree(work_folder(runs_, journal_.run_id()));
+  core::remove_tree(work_folder(runs_, journal_.run_id()));
   if (fatal_) std::rethrow_exception(fatal_);
   finish_rest();
   results_.conclude();
   stats_.save();
-  auto summary = journal_.run_ended(user_.level() != StopLevel::none);
+  auto summary = journal_.run_ended(user_.level() != core::StopLevel::none);
   if (options_.resume) co_await remove_rest();
-  if (memo_ && summary.status == RunStatus::succeeded) remember();
+  if (fingerprint_ && summary.status == RunStatus::succeeded) remember();
   co_return summary;
 }
 
-/// What the spec was made from is remembered as it is at the beginning: a file that changes during the run is looked at again by the next one.
+/// What the spec was made from is remembered as it is at the beginning: a file that changes during
+/// the run is looked at again by the next one.
 void Run::note_sources() {
-  if (!memo_) return;
-  for (const auto& path : options_.sources) memo_->looked_at(path);
+  if (!fingerprint_) return;
+  for (const auto& path : options_.sources) fingerprint_->looked_at(path);
   std::set<const void*> seen;
-  for (StepIndex i = 0; i < selected_.size(); ++i) {
+  for (core::StepIndex i = 0; i < selected_.size(); ++i) {
     const auto& files = code_.files(spec(i));
     if (seen.insert(&files).second)
-      for (const auto& file : files) memo_->looked_at(file.source);
+      for (const auto& file : files) fingerprint_->looked_at(file.source);
     for (const auto& [name, value] : spec(i).environment)
-      if (!value) memo_->took_variable(name);
+      if (!value) fingerprint_->took_variable(name);
     if (const auto& step = spec(i).program; step && seen.insert(step->program.get()).second) {
-      memo_->looked_at(step->program->executable);
-      for (const auto& library : step->program->libraries) memo_->looked_at(library);
+      fingerprint_->looked_at(step->program->executable);
+      for (const auto& library : step->program->libraries) fingerprint_->looked_at(library);
     }
-    if (!spec(i).cache || !spec(i).secrets.empty()) memo_->spoil();  // runs each time, or may be missing a secret
+    if (!spec(i).cache || !spec(i).secrets.empty())
+      fingerprint_->invalidate();  // runs each time, or may be missing a secret
   }
 }
 
 void Run::remember() {
   std::set<std::string> rechecks;
   for (const auto& state : states_) {
-    if (rechecks.insert(state.environment.recheck).second) memo_->ran_in(state.environment.recheck);
-    for (const auto& output : state.outputs) memo_->made(output.digest);
+    if (rechecks.insert(state.environment.recheck).second)
+      fingerprint_->ran_in(state.environment.recheck);
+    for (const auto& output : state.outputs) fingerprint_->made(output.digest);
   }
-  memo_->save(runs_, journal_.run_id(), selected_.size());
+  fingerprint_->save(runs_, journal_.run_id(), selected_.size());
 }
 
 /// Takes every step that is ready: reuses it at once, or starts it.
-Task<> Run::sweep() {
+async::Task<> Run::sweep() {
   std::vector<Reuse> hits;
-  while (stop_.level() == StopLevel::none && stopped_by_.empty()) {
+  while (stop_.level() == core::StopLevel::none && stopped_by_.empty()) {
     const auto i = scheduler_.take();
     if (!i) break;
     std::optional<Failure> failure;
@@ -291,33 +317,36 @@ Task<> Run::sweep() {
         journal_.reused(std::exchange(hits, {}));
         start(*i, std::move(key), std::move(environment));
       }
-    } catch (const BuildError& error) {
+    } catch (const core::BuildError& error) {
       failure = Failure{FailureKind::build, error.what(), error.advice(), error.details()};
-    } catch (const EnvironmentError& error) { failure = Failure{FailureKind::environment, error.what(), error.advice(), {}}; }
+    } catch (const core::EnvironmentError& error) {
+      failure = Failure{FailureKind::environment, error.what(), error.advice(), {}};
+    }
     if (failure) fail(*i, std::move(*failure), {}, {});
   }
   journal_.reused(hits);
 }
 
 /// Makes what later steps will run in while the first ones run.
-Task<> Run::prefetch() {
+async::Task<> Run::prefetch() {
   if (active_ == 0 || std::exchange(has_prefetched_, true)) co_return;
-  for (StepIndex i = 0; i < selected_.size() && stop_.level() == StopLevel::none; ++i) {
+  for (core::StepIndex i = 0; i < selected_.size() && stop_.level() == core::StopLevel::none; ++i) {
     if (states_[i].status != StepStatus::pending || states_[i].prepared) continue;
     bool is_ready = true;
     try {
       is_ready = (co_await orchestrator_.environment(spec(i))).ready;
-    } catch (const EnvironmentError&) {  // told when the step's turn comes
+    } catch (const core::EnvironmentError&) {  // told when the step's turn comes
     }
     if (!is_ready && !states_[i].prepared) start_preparing(i);
   }
 }
 
-void Run::start(StepIndex i, std::optional<StepKey> key, Environment environment) {
+void Run::start(core::StepIndex i, std::optional<StepKey> key,
+                orchestrators::Environment environment) {
   states_[i].status = StepStatus::running;
   if (environment.ready && key) {
     states_[i].environment = std::move(environment);
-    states_[i].prepared = std::make_unique<Gate>(executor_);
+    states_[i].prepared = std::make_unique<async::Gate>(executor_);
     states_[i].prepared->open();
   } else if (!states_[i].prepared && !(key && may_be_elsewhere(i))) {
     start_preparing(i);
@@ -325,39 +354,41 @@ void Run::start(StepIndex i, std::optional<StepKey> key, Environment environment
   spawn(run_step(i, std::move(key)));
 }
 
-void Run::spawn(Task<> task) {
+void Run::spawn(async::Task<> task) {
   ++active_;
   asio::co_spawn(executor_, std::move(task), [this](std::exception_ptr error) {
     if (error && !fatal_) {
       fatal_ = error;
-      stop_.stop(StopLevel::graceful);
+      stop_.stop(core::StopLevel::graceful);
     }
     --active_;
     wake_.open();
   });
 }
 
-void Run::start_preparing(StepIndex i) {
-  states_[i].prepared = std::make_unique<Gate>(executor_);
+void Run::start_preparing(core::StepIndex i) {
+  states_[i].prepared = std::make_unique<async::Gate>(executor_);
   ++active_;
-  asio::co_spawn(executor_, orchestrator_.prepare(spec(i), events_, building_), [this, i](std::exception_ptr error, Environment environment) {
-    states_[i].environment = std::move(environment);
-    states_[i].prepare_error = error;
-    states_[i].prepared->open();
-    if (error && pipeline_.execution_mode == ExecutionMode::fail_fast) stop_.stop(StopLevel::graceful);
-    --active_;
-    wake_.open();
-  });
+  asio::co_spawn(executor_, orchestrator_.prepare(spec(i), events_, building_),
+                 [this, i](std::exception_ptr error, orchestrators::Environment environment) {
+                   states_[i].environment = std::move(environment);
+                   states_[i].prepare_error = error;
+                   states_[i].prepared->open();
+                   if (error && pipeline_.execution_mode == ExecutionMode::fail_fast)
+                     stop_.stop(core::StopLevel::graceful);
+                   --active_;
+                   wake_.open();
+                 });
 }
 
-Task<> Run::prepared(StepIndex i) {
+async::Task<> Run::prepared(core::StepIndex i) {
   co_await states_[i].prepared->wait();
   if (states_[i].prepare_error) std::rethrow_exception(states_[i].prepare_error);
 }
 
-Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
+async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
   const auto& step = spec(i);
-  Effort effort;
+  AttemptCounts counts;
   std::optional<Failure> failure;
   try {
     if (key) {
@@ -377,12 +408,12 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       if (is_made) co_return;
     }
     for (const auto& notice : states_[i].environment.notices)
-      if (told_.insert(notice).second) events_.emit(event::Notice{step.name, notice});
+      if (reported_.insert(notice).second) events_.emit(event::Notice{step.name, notice});
     auto& slots = slots_of(step);
     bool joins_next = co_await joins(i, key->key);
-    if (const auto& cut_off = states_[i].cut_off) {
-      effort = cut_off->effort;
-      if (joins_next) --effort.attempts;
+    if (const auto& resume_point = states_[i].resume_point) {
+      counts = resume_point->counts;
+      if (joins_next) --counts.attempts;
     }
     Retries retries(step.retry, orchestrator_.capabilities_of(step).infrastructure_retries);
     for (;;) {
@@ -394,50 +425,65 @@ Task<> Run::run_step(StepIndex i, std::optional<StepKey> key) {
       } else {
         co_await slots.acquire(scheduler_.urgency(i));
       }
-      if (stop_.level() != StopLevel::none) {
+      if (stop_.level() != core::StopLevel::none) {
         if (has_slot) slots.release();
         failure = Failure{FailureKind::cancelled, "cancelled before it started", {}, {}};
         break;
       }
-      if (effort.attempts == 0) effort = {};
-      ++effort.attempts;
+      if (counts.attempts == 0) counts = {};
+      ++counts.attempts;
       AttemptOutcome outcome;
       std::exception_ptr error;
       try {
         auto held = reservation ? std::move(*reservation) : GpuReservation();
-        outcome = co_await try_once(i, key->key, {effort.attempts, std::exchange(joins_next, false)}, std::move(held));
-      } catch (...) { error = std::current_exception(); }
+        outcome = co_await try_once(
+            i, key->key, {counts.attempts, std::exchange(joins_next, false)}, std::move(held));
+      } catch (...) {
+        error = std::current_exception();
+      }
       slots.release();
       if (error) std::rethrow_exception(error);
       if (!outcome.result.failure) {
         states_[i].outputs = outcome.outputs;
         states_[i].status = StepStatus::succeeded;
-        journal_.succeeded(step, *key, outcome, effort);
+        journal_.succeeded(step, *key, outcome, counts);
         store::CacheEntry entry{key->key, journal_.run_id(), step.name, outcome.outputs};
-        if (outcome.result.let_go || results_.are_shared(step)) spawn(results_.hand_on(step, std::move(entry), std::move(outcome.result.let_go)));
+        if (outcome.result.cleanup || results_.are_shared(step))
+          spawn(results_.hand_on(step, std::move(entry), std::move(outcome.result.cleanup)));
         scheduler_.succeeded(i);
         co_return;
       }
-      co_await results_.clear_away(std::move(outcome.result.let_go));
+      co_await results_.clear_away(std::move(outcome.result.cleanup));
       failure = outcome.result.failure;
-      failure->details.insert(failure->details.end(), outcome.log_tail.begin(), outcome.log_tail.end());
-      const auto pause_before_next = stop_.level() == StopLevel::none ? retries.after(*failure, effort) : std::nullopt;
+      failure->details.insert(failure->details.end(), outcome.log_tail.begin(),
+                              outcome.log_tail.end());
+      const auto pause_before_next =
+          stop_.level() == core::StopLevel::none ? retries.after(*failure, counts) : std::nullopt;
       if (!pause_before_next) break;
-      journal_.retried(step, effort.attempts, *failure, *pause_before_next);
+      journal_.retried(step, counts.attempts, *failure, *pause_before_next);
       co_await pause(*pause_before_next);
     }
-  } catch (const BuildError& error) {
+  } catch (const core::BuildError& error) {
     failure = Failure{FailureKind::build, error.what(), error.advice(), error.details()};
-  } catch (const EnvironmentError& error) { failure = Failure{FailureKind::environment, error.what(), error.advice(), {}}; }
-  if (stop_.level() != StopLevel::none && failure->kind != FailureKind::cancelled && effort.attempts == 0)
-    failure = Failure{FailureKind::cancelled, "cancelled before it started", {}, {}};  // its environment was given up
-  fail(i, std::move(*failure), key ? key->key : "", effort);
+  } catch (const core::EnvironmentError& error) {
+    failure = Failure{FailureKind::environment, error.what(), error.advice(), {}};
+  }
+  if (stop_.level() != core::StopLevel::none && failure->kind != FailureKind::cancelled &&
+      counts.attempts == 0)
+    failure = Failure{FailureKind::cancelled,
+                      "cancelled before it started",
+                      {},
+                      {}};  // its environment was given up
+  fail(i, std::move(*failure), key ? key->key : "", counts);
 }
 
-Task<AttemptOutcome> Run::try_once(StepIndex i, const std::string& key, Try which, GpuReservation held) {
+async::Task<AttemptOutcome> Run::try_once(core::StepIndex i, const std::string& key,
+                                          AttemptOptions which, GpuReservation held) {
   const auto& step = spec(i);
-  auto record = journal_.attempt_began(step, key, which.number, states_[i].environment.description, held.gpus);
-  const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_, stats_, code_, events_, pool_, stop_, journal_.run_id()};
+  auto record = journal_.attempt_began(step, key, which.number, states_[i].environment.description,
+                                       held.gpus);
+  const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_, stats_,
+                               code_,     events_,       pool_, stop_,      journal_.run_id()};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
@@ -445,18 +491,19 @@ Task<AttemptOutcome> Run::try_once(StepIndex i, const std::string& key, Try whic
   try {
     outcome = co_await run_attempt(context, step, which, outputs_of(), std::move(held), record.log);
     failure = outcome.result.failure;
-  } catch (const EnvironmentError& failed) {
+  } catch (const core::EnvironmentError& failed) {
     failure = Failure{FailureKind::environment, failed.what(), failed.advice(), {}};
     error = std::current_exception();
   }
-  outcome.record = journal_.attempt_ended(std::move(record), start, outcome.result.exit_code, failure);
+  outcome.record =
+      journal_.attempt_ended(std::move(record), start, outcome.result.exit_code, failure);
   if (error) std::rethrow_exception(error);
   co_return outcome;
 }
 
-Task<bool> Run::is_made_elsewhere(StepIndex i, const StepKey& key) {
+async::Task<bool> Run::is_made_elsewhere(core::StepIndex i, const StepKey& key) {
   std::optional<store::CacheEntry> entry;
-  if (may_be_elsewhere(i)) entry = co_await results_.elsewhere(spec(i), key);
+  if (may_be_elsewhere(i)) entry = co_await results_.fetch_remote(spec(i), key);
   if (!entry) {
     if (results_.has_store() && !has_prefetched_) spawn(prefetch());  // there is something to run
     co_return false;
@@ -467,36 +514,41 @@ Task<bool> Run::is_made_elsewhere(StepIndex i, const StepKey& key) {
 }
 
 /// Whether the attempt that was cut off is one of the step as it is now, and may still run.
-Task<bool> Run::joins(StepIndex i, const std::string& key) {
-  const auto& cut_off = states_[i].cut_off;
-  if (!cut_off || !cut_off->is_open || !orchestrator_.capabilities_of(spec(i)).outlives_driver) co_return false;
-  if (cut_off->key == key) co_return true;
-  co_await orchestrator_.give_up(journal_.run_id(), spec(i).name, cut_off->effort.attempts);
+async::Task<bool> Run::joins(core::StepIndex i, const std::string& key) {
+  const auto& resume_point = states_[i].resume_point;
+  if (!resume_point || !resume_point->is_open ||
+      !orchestrator_.capabilities_of(spec(i)).outlives_driver)
+    co_return false;
+  if (resume_point->key == key) co_return true;
+  co_await orchestrator_.discard_attempt(journal_.run_id(), spec(i).name,
+                                         resume_point->counts.attempts);
   co_return false;
 }
 
 /// What of the run's earlier driver nobody has joined.
-Task<> Run::remove_rest() {
+async::Task<> Run::remove_rest() {
   std::string notice;
   try {
     co_await orchestrator_.remove_orphans([this](const std::string& id) {
       const auto run = runs_.find_run(id);
       return run && run->status == RunStatus::running;
     });
-  } catch (const EnvironmentError& error) { notice = std::string("cannot remove what the run had left: ") + error.what(); }
+  } catch (const core::EnvironmentError& error) {
+    notice = std::string("cannot remove what the run had left: ") + error.what();
+  }
   if (!notice.empty()) events_.emit(event::Notice{"", notice});
 }
 
 /// Waits, unless the run is stopped.
-Task<> Run::pause(Duration delay) {
+async::Task<> Run::pause(Duration delay) {
   asio::steady_timer timer(executor_, delay);
-  const CancelSource::Listener listener(stop_, [&](StopLevel) { timer.cancel(); });
-  if (stop_.level() != StopLevel::none) co_return;
+  const core::CancelSource::Listener listener(stop_, [&](core::StopLevel) { timer.cancel(); });
+  if (stop_.level() != core::StopLevel::none) co_return;
   boost::system::error_code ignored;
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-Reuse Run::reuse(StepIndex i, store::CacheEntry entry) {
+Reuse Run::reuse(core::StepIndex i, store::CacheEntry entry) {
   if (results_.may_be_unsent(spec(i), entry)) spawn(results_.send(entry));
   states_[i].outputs = entry.outputs;
   states_[i].status = StepStatus::cached;
@@ -504,7 +556,8 @@ Reuse Run::reuse(StepIndex i, store::CacheEntry entry) {
   return {&spec(i), std::move(entry)};
 }
 
-void Run::fail(StepIndex i, Failure failure, const std::string& key, const Effort& effort) {
+void Run::fail(core::StepIndex i, Failure failure, const std::string& key,
+               const AttemptCounts& counts) {
   const bool cancelled = failure.kind == FailureKind::cancelled;
   const auto status = cancelled ? StepStatus::cancelled : StepStatus::failed;
   std::vector<const StepSpec*> lost;
@@ -513,33 +566,43 @@ void Run::fail(StepIndex i, Failure failure, const std::string& key, const Effor
     states_[dependent].status = StepStatus::skipped;
     lost.push_back(&spec(dependent));
   }
-  journal_.failed(spec(i), std::move(failure), key, effort, lost);
+  journal_.failed(spec(i), std::move(failure), key, counts, lost);
   if (cancelled || pipeline_.execution_mode == ExecutionMode::continue_on_failure) return;
   if (stopped_by_.empty()) stopped_by_ = spec(i).name;
-  if (pipeline_.execution_mode == ExecutionMode::fail_fast) stop_.stop(StopLevel::graceful);
+  if (pipeline_.execution_mode == ExecutionMode::fail_fast) stop_.stop(core::StopLevel::graceful);
 }
 
 /// What never had its turn, because the run was stopped.
 void Run::finish_rest() {
-  const bool by_user = user_.level() != StopLevel::none;
-  const std::string mode = pipeline_.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure";
-  journal_.left_out(specs(StepStatus::pending),
-                    by_user ? "the run was interrupted" : "not started, since '" + stopped_by_ + "' failed (execution_mode: " + mode + ")",
-                    by_user ? StepStatus::cancelled : StepStatus::skipped);
+  const bool by_user = user_.level() != core::StopLevel::none;
+  const std::string mode =
+      pipeline_.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure";
+  journal_.left_out(
+      specs(StepStatus::pending),
+      by_user ? "the run was interrupted"
+              : "not started, since '" + stopped_by_ + "' failed (execution_mode: " + mode + ")",
+      by_user ? StepStatus::cancelled : StepStatus::skipped);
 }
 
 }  // namespace
 
-Task<RunSummary> run(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
-                     store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options) {
-  Run run(pipeline, orchestrator, runs, artifacts, stats, code, events, cancel, std::move(options), co_await asio::this_coro::executor);
+async::Task<RunSummary> run(const PipelineSpec& pipeline, orchestrators::Orchestrator& orchestrator,
+                            store::RunStore& runs, store::ArtifactStore& artifacts,
+                            store::StatIndex& stats, const CodeProvider& code, EventSink& events,
+                            core::CancelSource& cancel, RunOptions options) {
+  Run run(pipeline, orchestrator, runs, artifacts, stats, code, events, cancel, std::move(options),
+          co_await asio::this_coro::executor);
   co_return co_await run.execute();
 }
 
-Task<> hand_over(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
-                 store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options) {
-  Run run(pipeline, orchestrator, runs, artifacts, stats, code, events, cancel, std::move(options), co_await asio::this_coro::executor);
-  co_await run.hand_over();
+async::Task<> prepare_detached(const PipelineSpec& pipeline,
+                               orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
+                               store::ArtifactStore& artifacts, store::StatIndex& stats,
+                               const CodeProvider& code, EventSink& events,
+                               core::CancelSource& cancel, RunOptions options) {
+  Run run(pipeline, orchestrator, runs, artifacts, stats, code, events, cancel, std::move(options),
+          co_await asio::this_coro::executor);
+  co_await run.prepare_detached();
 }
 
 }  // namespace pipeline::engine

@@ -16,34 +16,41 @@
 
 namespace pipeline::engine {
 
-/// What a step sees of the root; from spec::CodeResolver, or anything that knows. Keeps this room free of the file's syntax.
+/// What a step sees of the root; from spec::CodeResolver, or anything that knows. Keeps this room
+/// free of the file's syntax.
 struct CodeProvider {
-  /// The step's files, sorted. Equal sets of files are the same object, which lives as long as the provider. Throws InputError.
+  /// The step's files, sorted. Equal sets of files are the same object, which lives as long as the
+  /// provider. Throws InputError.
   std::function<const std::vector<store::TreeEntry>&(const StepSpec&)> files;
   /// Advice for a step that failed over a file that is in the root but not in its code.
   std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;
 };
 
-class SharedResults;
+class RemoteCache;
 
 struct RunOptions {
   unsigned jobs = 0;  ///< Attempts at a time; 0: the number of CPUs.
   bool use_cache = true;
-  bool resume = false;    ///< `run_id` is a run that was cut off: what it has done stays, what still runs of it is joined.
+  bool resume = false;  ///< `run_id` is a run that was cut off: what it has done stays, what still
+                        ///< runs of it is joined.
   std::string only_step;  ///< Run this step and what it needs; empty: all.
   std::string run_id;
   std::string git_commit;  ///< For the record; empty: no repository.
   bool git_dirty = false;
-  std::string identity;                        ///< What was asked for, for the memo (memo.hpp): file and options that matter; empty: none is kept.
-  std::vector<std::filesystem::path> sources;  ///< What the spec was made from, besides the steps' code.
-  bool is_task = false;             ///< An ECS task: what its containers hold at a time has to be there, they do not wait for one another's GPUs.
+  std::string identity;  ///< What was asked for, for the memo (memo.hpp): file and options that
+                         ///< matter; empty: none is kept.
+  std::vector<std::filesystem::path>
+      sources;           ///< What the spec was made from, besides the steps' code.
+  bool is_task = false;  ///< An ECS task: what its containers hold at a time has to be there, they
+                         ///< do not wait for one another's GPUs.
   gpu::Machine* machine = nullptr;  ///< NVML, if it is in use already; must outlive the run.
-  SharedResults* shared = nullptr;  ///< Of this and other machines; must outlive the run.
-  /// Waited for before what a step's attempt has left outside is removed: then a driver that comes after this one knows of the attempt, and has what it made,
-  /// though it has none of this one's files. Empty: the run store is all that is needed.
-  std::function<Task<>()> record_is_safe = {};
-  store::Driver driver =
-      {};  ///< Whose Lease this process holds; without one the run is this process's. With resume: the run may be one of it already.
+  RemoteCache* shared = nullptr;    ///< Of this and other machines; must outlive the run.
+  /// Waited for before what a step's attempt has left outside is removed: then a driver that comes
+  /// after this one knows of the attempt, and has what it made, though it has none of this one's
+  /// files. Empty: the run store is all that is needed.
+  std::function<async::Task<>()> wait_until_persisted = {};
+  store::Driver driver = {};  ///< Whose Lease this process holds; without one the run is this
+                              ///< process's. With resume: the run may be one of it already.
 };
 
 struct RunSummary {
@@ -54,27 +61,41 @@ struct RunSummary {
   bool environment_failed = false;
 };
 
-/// Runs the pipeline. Events reach `events` after they have been stored. Never throws for a failing step; throws InputError and EnvironmentError for what keeps
-/// the run from starting.
-Task<RunSummary> run(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
-                     store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options);
+/// Runs the pipeline. Events reach `events` after they have been stored. Never throws for a failing
+/// step; throws InputError and EnvironmentError for what keeps the run from starting.
+async::Task<RunSummary> run(const PipelineSpec& pipeline, orchestrators::Orchestrator& orchestrator,
+                            store::RunStore& runs, store::ArtifactStore& artifacts,
+                            store::StatIndex& stats, const CodeProvider& code, EventSink& events,
+                            core::CancelSource& cancel, RunOptions options);
 
-/// All that run() does before the first step begins, and what all steps run in; then records the run as one of `options.driver`, which goes on with it by
-/// run() with `resume`. Throws BuildError, too, and whatever it throws, nothing is recorded.
-Task<> hand_over(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
-                 store::StatIndex& stats, const CodeProvider& code, EventSink& events, CancelSource& cancel, RunOptions options);
+/// All that run() does before the first step begins, and what all steps run in; then records the
+/// run as one of `options.driver`, which goes on with it by run() with `resume`. Throws BuildError,
+/// too, and whatever it throws, nothing is recorded.
+async::Task<> prepare_detached(const PipelineSpec& pipeline,
+                               orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
+                               store::ArtifactStore& artifacts, store::StatIndex& stats,
+                               const CodeProvider& code, EventSink& events,
+                               core::CancelSource& cancel, RunOptions options);
 
 /// What a run would do with a step.
 struct StepPlan {
   std::string step;
-  enum class Action { run, reuse, depends } action = Action::run;  ///< depends: reuse if what it waits for comes out as before.
-  std::string reused_from;                                         ///< Run that made it.
-  std::vector<std::string> changes;                                ///< `code: train.py changed`, `input data: made anew by load`, `never run before`.
+  enum class Action {
+    run,
+    reuse,
+    depends
+  } action = Action::run;   ///< depends: reuse if what it waits for comes out as before.
+  std::string reused_from;  ///< Run that made it.
+  std::vector<std::string>
+      changes;  ///< `code: train.py changed`, `input data: made anew by load`, `never run before`.
   std::vector<store::KeyPart> key;
   std::string environment;  ///< Description; and if it must be made ...
   std::string build;        ///< ... what will be done and why.
 };
-Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline, Orchestrator& orchestrator, store::RunStore& runs, store::ArtifactStore& artifacts,
-                                 store::StatIndex& stats, const CodeProvider& code, RunOptions options);
+async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
+                                        orchestrators::Orchestrator& orchestrator,
+                                        store::RunStore& runs, store::ArtifactStore& artifacts,
+                                        store::StatIndex& stats, const CodeProvider& code,
+                                        RunOptions options);
 
 }  // namespace pipeline::engine

@@ -23,10 +23,13 @@ std::string SecretMask::take(bool at_end) {
   const std::string_view text = pending_;
   while (position < text.size()) {
     const auto rest = text.substr(position);
-    const auto whole = std::ranges::find_if(secrets_, [&](const auto& secret) { return rest.starts_with(secret); });
-    const auto cut =
-        std::ranges::find_if(secrets_, [&](const auto& secret) { return rest.size() < secret.size() && std::string_view(secret).starts_with(rest); });
-    if (!at_end && cut != secrets_.end()) break;  // also where a shorter secret matches already: the longer one may still come
+    const auto whole = std::ranges::find_if(
+        secrets_, [&](const auto& secret) { return rest.starts_with(secret); });
+    const auto cut = std::ranges::find_if(secrets_, [&](const auto& secret) {
+      return rest.size() < secret.size() && std::string_view(secret).starts_with(rest);
+    });
+    if (!at_end && cut != secrets_.end())
+      break;  // also where a shorter secret matches already: the longer one may still come
     if (whole != secrets_.end()) {
       shown += "***";
       position += whole->size();

@@ -10,9 +10,11 @@ namespace pipeline::engine {
 
 class SecretMask {
  public:
-  /// @param secrets values to hide; those shorter than three bytes are left alone, as they would hide everything
+  /// @param secrets values to hide; those shorter than three bytes are left alone, as they would
+  /// hide everything
   explicit SecretMask(std::vector<std::string> secrets);
-  /// The bytes that can be shown now. What may be the beginning of a secret is held back until more is known.
+  /// The bytes that can be shown now. What may be the beginning of a secret is held back until more
+  /// is known.
   std::string feed(std::string_view bytes);
   /// What was held back, at the end of the stream.
   std::string finish();

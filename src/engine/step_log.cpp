@@ -7,23 +7,28 @@
 
 namespace pipeline::engine {
 namespace {
-constexpr std::size_t longest_line = 64 * 1024;  // longer ones are handed on in pieces, so that memory stays bounded
+constexpr std::size_t longest_line =
+    64 * 1024;  // longer ones are handed on in pieces, so that memory stays bounded
 constexpr std::size_t tail_lines = 50;
 }  // namespace
 
-StepLog::StepLog(const std::filesystem::path& file, std::vector<std::string> secrets, std::function<void(Stream, std::string)> on_line)
+StepLog::StepLog(const std::filesystem::path& file, std::vector<std::string> secrets,
+                 std::function<void(Stream, std::string)> on_line)
     : path_(file), masks_{SecretMask(secrets), SecretMask(secrets)}, on_line_(std::move(on_line)) {
-  make_folders(file.parent_path());
+  core::make_folders(file.parent_path());
   file_.reset(std::fopen(file.c_str(), "we"));
-  if (!file_) throw system_error("cannot write the log " + file.string(), errno);
+  if (!file_) throw core::system_error("cannot write the log " + file.string(), errno);
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);  // `pipe logs -f` reads along
 }
 
-void StepLog::write(Stream stream, std::string_view bytes) { put(stream, masks_[stream == Stream::err].feed(bytes)); }
+void StepLog::write(Stream stream, std::string_view bytes) {
+  put(stream, masks_[stream == Stream::err].feed(bytes));
+}
 
 void StepLog::put(Stream stream, std::string_view masked) {
   if (masked.empty()) return;
-  if (std::fwrite(masked.data(), 1, masked.size(), file_.get()) != masked.size() && !write_error_) write_error_ = errno;
+  if (std::fwrite(masked.data(), 1, masked.size(), file_.get()) != masked.size() && !write_error_)
+    write_error_ = errno;
   auto& line = lines_[stream == Stream::err];
   while (!masked.empty()) {
     const auto end = masked.find('\n');
@@ -37,7 +42,8 @@ void StepLog::put(Stream stream, std::string_view masked) {
 
 void StepLog::put_line(Stream stream, std::string line) {
   if (line.ends_with('\r')) line.pop_back();
-  if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos) line.erase(0, overwritten + 1);  // a progress bar's last state
+  if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos)
+    line.erase(0, overwritten + 1);  // a progress bar's last state
   tail_.push_back(line);
   if (tail_.size() > tail_lines) tail_.pop_front();
   on_line_(stream, std::move(line));
@@ -46,10 +52,12 @@ void StepLog::put_line(Stream stream, std::string line) {
 void StepLog::finish() {
   for (const auto stream : {Stream::out, Stream::err}) {
     put(stream, masks_[stream == Stream::err].finish());
-    if (auto& line = lines_[stream == Stream::err]; !line.empty()) put_line(stream, std::exchange(line, {}));
+    if (auto& line = lines_[stream == Stream::err]; !line.empty())
+      put_line(stream, std::exchange(line, {}));
   }
   file_.reset();
-  if (write_error_) throw system_error("cannot write the log " + path_.string(), write_error_);
+  if (write_error_)
+    throw core::system_error("cannot write the log " + path_.string(), write_error_);
 }
 
 std::string StepLog::tail_text() const {

@@ -1,5 +1,6 @@
 /// @file
-/// What a step prints: masked, written to the attempt's log file as it comes, and handed on line by line.
+/// What a step prints: masked, written to the attempt's log file as it comes, and handed on line by
+/// line.
 #pragma once
 
 #include <array>
@@ -15,12 +16,14 @@
 
 namespace pipeline::engine {
 
-class StepLog final : public LogSink {
+class StepLog final : public orchestrators::LogSink {
  public:
   /// Creates `file` and its folder; throws EnvironmentError.
-  StepLog(const std::filesystem::path& file, std::vector<std::string> secrets, std::function<void(Stream, std::string)> on_line);
+  StepLog(const std::filesystem::path& file, std::vector<std::string> secrets,
+          std::function<void(Stream, std::string)> on_line);
   void write(Stream stream, std::string_view bytes) override;
-  /// Writes what was held back and closes the file; the first failure to write is thrown here, as EnvironmentError.
+  /// Writes what was held back and closes the file; the first failure to write is thrown here, as
+  /// EnvironmentError.
   void finish();
   /// The last lines of both streams, in the order of arrival.
   const std::deque<std::string>& tail() const { return tail_; }

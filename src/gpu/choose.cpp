@@ -9,20 +9,24 @@
 namespace pipeline::gpu {
 namespace {
 
-std::string counted(std::size_t count, const std::string& what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
+std::string counted(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
 
 /// What each of the GPUs has to be, in words: ` of class 'A100' with at least 40GiB`.
-std::string conditions(const GpuRequest& request) {
+std::string conditions(const settings::GpuRequest& request) {
   std::string text;
   if (request.model) text += " of class '" + *request.model + "'";
-  if (request.min_memory) text += " with at least " + format_bytes(*request.min_memory);
+  if (request.min_memory) text += " with at least " + core::format_bytes(*request.min_memory);
   if (request.min_capability)
-    text += (request.min_memory ? " and" : " with") + (" compute capability " + request.min_capability->text()) + " or more";
+    text += (request.min_memory ? " and" : " with") +
+            (" compute capability " + request.min_capability->text()) + " or more";
   return text;
 }
 
-bool meets(const GpuRequest& request, const Unit& unit) {
-  if (request.model && !model_matches(*request.model, unit.model) && *request.model != unit.profile) return false;
+bool meets(const settings::GpuRequest& request, const Unit& unit) {
+  if (request.model && !model_matches(*request.model, unit.model) && *request.model != unit.profile)
+    return false;
   if (request.min_memory && unit.memory < *request.min_memory) return false;
   return !request.min_capability || unit.capability >= *request.min_capability;
 }
@@ -36,17 +40,23 @@ std::vector<std::string> listed(const Inventory& inventory, const std::vector<Un
     const auto name = "GPU " + std::to_string(device.index);
     if (!device.trouble.empty()) lines.push_back(name + " cannot be used: " + device.trouble);
     if (device.mode == ComputeMode::prohibited)
-      lines.push_back(name + " is in prohibited compute mode; to allow it: nvidia-smi -i " + std::to_string(device.index) + " -c DEFAULT");
-    if (device.mig && device.slices.empty()) lines.push_back(name + " is in MIG mode and has no slices; to make them: nvidia-smi mig -cgi ...");
+      lines.push_back(name + " is in prohibited compute mode; to allow it: nvidia-smi -i " +
+                      std::to_string(device.index) + " -c DEFAULT");
+    if (device.mig && device.slices.empty())
+      lines.push_back(name +
+                      " is in MIG mode and has no slices; to make them: nvidia-smi mig -cgi ...");
   }
   return lines;
 }
 
 /// The unit that the user names, or why there is none.
-std::variant<const Unit*, Shortage> find(const GpuDevice& wanted, const Inventory& inventory, const std::vector<Unit>& units) {
+std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
+                                         const Inventory& inventory,
+                                         const std::vector<Unit>& units) {
   std::vector<const Unit*> found;
   for (const auto& unit : units) {
-    const bool same = wanted.index ? unit.index == *wanted.index && unit.slice == wanted.mig : unit.uuid.starts_with(wanted.uuid);
+    const bool same = wanted.index ? unit.index == *wanted.index && unit.slice == wanted.mig
+                                   : unit.uuid.starts_with(wanted.uuid);
     if (same) found.push_back(&unit);
     if (unit.uuid == wanted.uuid) return &unit;
   }
@@ -55,33 +65,44 @@ std::variant<const Unit*, Shortage> find(const GpuDevice& wanted, const Inventor
   if (found.size() > 1) {
     std::string all;
     for (const auto* unit : found) all += (all.empty() ? "" : ", ") + unit->uuid;
-    return Shortage{"gpu-ambiguous", "more than one GPU has a UUID that begins with " + text, {"these: " + all}, "write more of it"};
+    return Shortage{"gpu-ambiguous",
+                    "more than one GPU has a UUID that begins with " + text,
+                    {"these: " + all},
+                    "write more of it"};
   }
   const auto device = std::ranges::find_if(inventory.devices, [&](const Device& one) {
-    return wanted.index ? one.index == *wanted.index : !one.uuid.empty() && one.uuid.starts_with(wanted.uuid);
+    return wanted.index ? one.index == *wanted.index
+                        : !one.uuid.empty() && one.uuid.starts_with(wanted.uuid);
   });
   if (device != inventory.devices.end() && device->mig && !wanted.mig && !device->slices.empty()) {
-    const auto first = std::to_string(device->index) + ":" + std::to_string(device->slices[0].index);
+    const auto first =
+        std::to_string(device->index) + ":" + std::to_string(device->slices[0].index);
     std::vector<std::string> slices;
     for (const auto& unit : units)
       if (unit.index == device->index) slices.push_back("it has " + unit.description());
-    return Shortage{"gpu-divided", "GPU " + text + " is divided by MIG and cannot be used as a whole", slices, "name a slice, as `" + first + "`"};
+    return Shortage{"gpu-divided",
+                    "GPU " + text + " is divided by MIG and cannot be used as a whole", slices,
+                    "name a slice, as `" + first + "`"};
   }
-  return Shortage{"gpu-unknown",
-                  "this machine has no " + std::string(wanted.index ? wanted.mig ? "MIG device " : "GPU " : "GPU with the UUID ") + text +
-                      (device != inventory.devices.end() ? " that can be used" : ""),
-                  listed(inventory, units), ""};
+  return Shortage{
+      "gpu-unknown",
+      "this machine has no " +
+          std::string(wanted.index ? wanted.mig ? "MIG device " : "GPU " : "GPU with the UUID ") +
+          text + (device != inventory.devices.end() ? " that can be used" : ""),
+      listed(inventory, units), ""};
 }
 
 }  // namespace
 
 std::string Unit::name() const {
-  return slice ? "MIG device " + std::to_string(index) + ":" + std::to_string(*slice) : "GPU " + std::to_string(index);
+  return slice ? "MIG device " + std::to_string(index) + ":" + std::to_string(*slice)
+               : "GPU " + std::to_string(index);
 }
 
 std::string Unit::description() const {
-  return name() + ": " + model + (profile.empty() ? "" : ", " + profile) + ", " + format_bytes(memory) + ", compute capability " + capability.text() +
-         " (" + uuid + ")";
+  return name() + ": " + model + (profile.empty() ? "" : ", " + profile) + ", " +
+         core::format_bytes(memory) + ", compute capability " + capability.text() + " (" + uuid +
+         ")";
 }
 
 std::vector<Unit> units_of(const Inventory& inventory) {
@@ -108,26 +129,36 @@ std::vector<Unit> units_of(const Inventory& inventory) {
   return units;
 }
 
-std::variant<Demand, Shortage> demand_of(const GpuRequest& request, const Inventory& inventory) {
-  using Selection = GpuRequest::Selection;
+std::variant<Demand, Shortage> demand_of(const settings::GpuRequest& request,
+                                         const Inventory& inventory) {
+  using Selection = settings::GpuRequest::Selection;
   if (!request.wanted()) return Demand{};
   const auto units = units_of(inventory);
   if (units.empty()) {
     if (request.if_present) return Demand{};
     if (inventory.unavailable)
-      return Shortage{"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason, inventory.unavailable->advice, "", true};
+      return Shortage{"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
+                      inventory.unavailable->advice, "", true};
     if (inventory.devices.empty() && !inventory.narrowed.empty())
-      return Shortage{"no-gpu", "asks for GPUs, and " + inventory.narrowed, {"unset CUDA_VISIBLE_DEVICES, or let it name some"}, "", true};
-    return Shortage{"no-gpu", "asks for GPUs, and this machine has none that can be used", listed(inventory, units),
+      return Shortage{"no-gpu",
+                      "asks for GPUs, and " + inventory.narrowed,
+                      {"unset CUDA_VISIBLE_DEVICES, or let it name some"},
+                      "",
+                      true};
+    return Shortage{"no-gpu", "asks for GPUs, and this machine has none that can be used",
+                    listed(inventory, units),
                     "`accelerator: auto` takes GPUs only where there are some", true};
   }
 
   if (request.selection == Selection::devices || request.selection == Selection::first) {
     auto devices = request.devices;
     if (request.selection == Selection::first)
-      for (unsigned i = 0; i < request.count; ++i) devices.push_back({.index = i < inventory.devices.size() ? inventory.devices[i].index : i});
+      for (unsigned i = 0; i < request.count; ++i)
+        devices.push_back({.index = i < inventory.devices.size() ? inventory.devices[i].index : i});
     if (request.selection == Selection::first && request.count > units.size())
-      return Shortage{"too-many-gpus", "asks for " + counted(request.count, "GPU") + ", and this machine has " + std::to_string(units.size()),
+      return Shortage{"too-many-gpus",
+                      "asks for " + counted(request.count, "GPU") + ", and this machine has " +
+                          std::to_string(units.size()),
                       listed(inventory, units), ""};
     Demand demand{.idle = request.auto_select};
     for (const auto& wanted : devices) {
@@ -135,29 +166,40 @@ std::variant<Demand, Shortage> demand_of(const GpuRequest& request, const Invent
       if (auto* shortage = std::get_if<Shortage>(&found)) return std::move(*shortage);
       const auto& unit = *std::get<const Unit*>(found);
       if (!meets(request, unit))
-        return Shortage{"no-matching-gpu", unit.name() + " is none" + conditions(request), {"it is " + unit.description()}, ""};
+        return Shortage{"no-matching-gpu",
+                        unit.name() + " is none" + conditions(request),
+                        {"it is " + unit.description()},
+                        ""};
       if (std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end())
-        return Shortage{"gpu-twice", unit.name() + " is named twice, once as " + wanted.text(), {"it is " + unit.description()}, "name it once"};
+        return Shortage{"gpu-twice",
+                        unit.name() + " is named twice, once as " + wanted.text(),
+                        {"it is " + unit.description()},
+                        "name it once"};
       demand.candidates.push_back(unit.uuid);
     }
     demand.count = static_cast<unsigned>(demand.candidates.size());
     return demand;
   }
 
-  // Whole GPUs; slices only where a profile asks for them, or where there is nothing else. CUDA shows a process one slice at most.
+  // Whole GPUs; slices only where a profile asks for them, or where there is nothing else. CUDA
+  // shows a process one slice at most.
   std::vector<std::string> whole, slices;
   for (const auto& unit : units)
     if (meets(request, unit)) (unit.slice ? slices : whole).push_back(unit.uuid);
   Demand demand{.idle = request.auto_select};
   demand.candidates = whole.empty() ? slices : whole;
-  demand.count = request.selection == Selection::all ? static_cast<unsigned>(demand.candidates.size()) : request.count;
+  demand.count = request.selection == Selection::all
+                     ? static_cast<unsigned>(demand.candidates.size())
+                     : request.count;
   if (demand.candidates.empty())
-    return Shortage{"no-matching-gpu", "asks for GPUs" + conditions(request) + ", and this machine has none", listed(inventory, units), ""};
+    return Shortage{"no-matching-gpu",
+                    "asks for GPUs" + conditions(request) + ", and this machine has none",
+                    listed(inventory, units), ""};
   if (demand.count > demand.candidates.size())
-    return Shortage{
-        "too-many-gpus",
-        "asks for " + counted(demand.count, "GPU") + conditions(request) + ", and this machine has " + std::to_string(demand.candidates.size()),
-        listed(inventory, units), ""};
+    return Shortage{"too-many-gpus",
+                    "asks for " + counted(demand.count, "GPU") + conditions(request) +
+                        ", and this machine has " + std::to_string(demand.candidates.size()),
+                    listed(inventory, units), ""};
   return demand;
 }
 

@@ -1,5 +1,6 @@
 /// @file
-/// From what a step asks for and what the machine has to the devices that it may get; which of them are free is not asked here.
+/// From what a step asks for and what the machine has to the devices that it may get; which of them
+/// are free is not asked here.
 #pragma once
 
 #include <optional>
@@ -20,12 +21,13 @@ struct Unit {
   std::optional<unsigned> slice;  ///< Which of its slices.
   std::string model, profile;     ///< profile: of a slice, else empty.
   Bytes memory = 0;
-  ComputeCapability capability;
+  settings::ComputeCapability capability;
   ComputeMode mode = ComputeMode::shared;
   std::vector<Process> processes;
 
-  std::string name() const;         ///< `GPU 1`, `MIG device 0:2`
-  std::string description() const;  ///< `GPU 1: Tesla V100-SXM2-16GB, 15.8GiB, compute capability 7.0`
+  std::string name() const;  ///< `GPU 1`, `MIG device 0:2`
+  std::string description()
+      const;  ///< `GPU 1: Tesla V100-SXM2-16GB, 15.8GiB, compute capability 7.0`
 };
 
 /// All that can be used, in the order of their indices.
@@ -40,6 +42,7 @@ struct Shortage {
   bool of_machine = false;  ///< No driver, or no GPU at all: the user's file may be right.
 };
 
-std::variant<Demand, Shortage> demand_of(const GpuRequest& request, const Inventory& inventory);
+std::variant<Demand, Shortage> demand_of(const settings::GpuRequest& request,
+                                         const Inventory& inventory);
 
 }  // namespace pipeline::gpu

@@ -2,27 +2,31 @@
 
 #include <algorithm>
 
+#include "core/text.hpp"
 #include "gpu/cuda_tables.hpp"
 
 namespace pipeline::gpu {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// The number at the text's beginning: `12.1-cudnn8` gives 12.1.
 std::optional<Version> leading_version(std::string_view text) {
   std::size_t end = 0;
-  while (end < text.size() && (is_digit(text[end]) || (text[end] == '.' && end + 1 < text.size() && is_digit(text[end + 1])))) ++end;
+  while (end < text.size() &&
+         (core::is_digit(text[end]) ||
+          (text[end] == '.' && end + 1 < text.size() && core::is_digit(text[end + 1]))))
+    ++end;
   return Version::parse(text.substr(0, end));
 }
 
 /// `cuda12.1`, `cuda-12.1`, `cuda118`, `cu121` in a tag or a wheel's local version.
 std::optional<Version> cuda_within(std::string_view text) {
   for (std::size_t at = 0; (at = text.find("cu", at)) != std::string_view::npos; at += 2) {
-    if (at > 0 && ((text[at - 1] >= 'a' && text[at - 1] <= 'z') || is_digit(text[at - 1]))) continue;
+    if (at > 0 && ((text[at - 1] >= 'a' && text[at - 1] <= 'z') || core::is_digit(text[at - 1])))
+      continue;
     std::string_view rest = text.substr(at + 2);
     if (rest.starts_with("da")) rest.remove_prefix(2);
-    if (rest.starts_with('-') || rest.starts_with('_') || rest.starts_with(':')) rest.remove_prefix(1);
+    if (rest.starts_with('-') || rest.starts_with('_') || rest.starts_with(':'))
+      rest.remove_prefix(1);
     const auto version = leading_version(rest);
     if (!version) continue;
     const unsigned number = version->parts.front();
@@ -40,20 +44,22 @@ struct Name {
 Name split(std::string_view reference) {
   reference = reference.substr(0, reference.find('@'));
   const auto colon = reference.rfind(':');
-  if (colon == std::string_view::npos || reference.find('/', colon) != std::string_view::npos) return {std::string(reference), ""};
+  if (colon == std::string_view::npos || reference.find('/', colon) != std::string_view::npos)
+    return {std::string(reference), ""};
   return {std::string(reference.substr(0, colon)), std::string(reference.substr(colon + 1))};
 }
 
 bool is_repository(const std::string& repository, std::string_view name) {
-  return repository == name ||
-         (repository.size() > name.size() && repository.ends_with(name) && repository[repository.size() - name.size() - 1] == '/');
+  return repository == name || (repository.size() > name.size() && repository.ends_with(name) &&
+                                repository[repository.size() - name.size() - 1] == '/');
 }
 
 void read_name(std::string_view reference, ImageCuda& image) {
   const auto [repository, tag] = split(reference);
   image.is_development = tag.find("devel") != std::string::npos;
   image.version = cuda_within(tag);
-  if (is_repository(repository, "nvidia/cuda") || is_repository(repository, "nvidia/cuda-arm64") || is_repository(repository, "nvidia/cudagl")) {
+  if (is_repository(repository, "nvidia/cuda") || is_repository(repository, "nvidia/cuda-arm64") ||
+      is_repository(repository, "nvidia/cudagl")) {
     image.has = ImageCuda::Has::yes;
     if (const auto version = leading_version(tag)) image.version = version;
   } else if (is_repository(repository, "pytorch/pytorch")) {
@@ -66,16 +72,19 @@ void read_name(std::string_view reference, ImageCuda& image) {
   } else if (repository.starts_with("nvcr.io/nvidia/") || repository.starts_with("rapidsai/")) {
     image.has = ImageCuda::Has::yes;
     for (const char* framework : {"pytorch", "tensorflow", "jax"})
-      if (repository.ends_with(std::string("/") + framework)) image.framework = std::string_view(framework) == "pytorch" ? "torch" : framework;
+      if (repository.ends_with(std::string("/") + framework))
+        image.framework = std::string_view(framework) == "pytorch" ? "torch" : framework;
   }
   if (image.version) {
     image.has = ImageCuda::Has::yes;
     image.source = "its tag";
   }
-  const std::string official = repository.starts_with("docker.io/") ? repository.substr(10) : repository;
+  const std::string official =
+      repository.starts_with("docker.io/") ? repository.substr(10) : repository;
   const std::string plain = official.starts_with("library/") ? official.substr(8) : official;
   if (image.has == ImageCuda::Has::unknown &&
-      std::find(tables::kPlainImages.begin(), tables::kPlainImages.end(), plain) != tables::kPlainImages.end())
+      std::find(tables::plain_images.begin(), tables::plain_images.end(), plain) !=
+          tables::plain_images.end())
     image.has = ImageCuda::Has::no;
 }
 
@@ -93,12 +102,15 @@ void read_config(const ImageConfig& config, ImageCuda& image) {
     image.source = source;
     return true;
   };
-  const bool known = take(value(config.environment, "CUDA_VERSION"), "CUDA_VERSION") ||
-                     take(value(config.labels, "com.nvidia.cuda.version"), "com.nvidia.cuda.version") ||
-                     take(value(config.environment, "NV_CUDA_CUDART_VERSION"), "NV_CUDA_CUDART_VERSION");
-  const bool traces = !image.require.empty() || value(config.environment, "PATH").find("/cuda") != std::string::npos ||
-                      value(config.environment, "LD_LIBRARY_PATH").find("/cuda") != std::string::npos ||
-                      config.environment.contains("NVIDIA_VISIBLE_DEVICES");
+  const bool known =
+      take(value(config.environment, "CUDA_VERSION"), "CUDA_VERSION") ||
+      take(value(config.labels, "com.nvidia.cuda.version"), "com.nvidia.cuda.version") ||
+      take(value(config.environment, "NV_CUDA_CUDART_VERSION"), "NV_CUDA_CUDART_VERSION");
+  const bool traces =
+      !image.require.empty() ||
+      value(config.environment, "PATH").find("/cuda") != std::string::npos ||
+      value(config.environment, "LD_LIBRARY_PATH").find("/cuda") != std::string::npos ||
+      config.environment.contains("NVIDIA_VISIBLE_DEVICES");
   if (known || traces) image.has = ImageCuda::Has::yes;
   if (!known && !traces && image.has == ImageCuda::Has::unknown) image.has = ImageCuda::Has::no;
 }
@@ -107,7 +119,8 @@ void read_config(const ImageConfig& config, ImageCuda& image) {
 
 bool disables_require(const StringMap& environment) {
   const auto found = environment.find("NVIDIA_DISABLE_REQUIRE");
-  return found != environment.end() && (found->second == "1" || found->second == "true" || found->second == "True" || found->second == "TRUE");
+  return found != environment.end() && (found->second == "1" || found->second == "true" ||
+                                        found->second == "True" || found->second == "TRUE");
 }
 
 ImageCuda image_cuda(std::string_view reference, const std::optional<ImageConfig>& config) {

@@ -11,12 +11,14 @@
 namespace pipeline::gpu {
 namespace {
 
-constexpr Bytes kMiB = 1024 * 1024;
+constexpr Bytes mebibyte = 1024 * 1024;
 
-/// Sources: p2, p3 and g3 from Amazon ECS's guide ("Working with GPUs on Amazon ECS"), the others from EC2's DescribeInstanceTypes as Karpenter's
-/// reference lists it (github.com/aws/karpenter-provider-aws, website/.../reference/instance-types.md, August 2026). Compute capabilities:
-/// developer.nvidia.com/cuda-gpus. Left out: g6f and gr6f, which have a fraction of a GPU.
-constexpr std::array kInstanceTypes{
+/// Sources: p2, p3 and g3 from Amazon ECS's guide ("Working with GPUs on Amazon ECS"), the others
+/// from EC2's DescribeInstanceTypes as Karpenter's reference lists it
+/// (github.com/aws/karpenter-provider-aws, website/.../reference/instance-types.md, August 2026).
+/// Compute capabilities: developer.nvidia.com/cuda-gpus. Left out: g6f and gr6f, which have a
+/// fraction of a GPU.
+constexpr std::array instance_table{
     InstanceType{"g3.4xlarge", 1, "M60", 8192, {5, 2}, 16, 124928, "x86_64"},
     InstanceType{"g3.8xlarge", 2, "M60", 8192, {5, 2}, 32, 249856, "x86_64"},
     InstanceType{"g3.16xlarge", 4, "M60", 8192, {5, 2}, 64, 499712, "x86_64"},
@@ -94,17 +96,20 @@ constexpr std::array kInstanceTypes{
     InstanceType{"p6-b300.48xlarge", 8, "B300", 275040, {10, 3}, 192, 4194304, "x86_64"},
 };
 
-std::string size_of(unsigned mebibytes) { return format_bytes(mebibytes * kMiB); }
+std::string size_of(unsigned mebibytes) { return core::format_bytes(mebibytes * mebibyte); }
 /// Rounded as the table is: `24GB` is 22888.2 MiB.
-Bytes in_mebibytes(Bytes bytes) { return bytes / kMiB; }
+Bytes in_mebibytes(Bytes bytes) { return bytes / mebibyte; }
 
 /// A name with what a user may write of it: maker, and memory in either unit.
 std::string full_name(const InstanceType& type) {
-  return std::string(type.is_nvidia() ? "NVIDIA " : "AMD ") + type.gpu + " " + std::to_string(type.gpu_memory / 1024) + "GB " +
-         std::to_string((type.gpu_memory * kMiB + 500'000'000) / 1'000'000'000) + "GB";
+  return std::string(type.is_nvidia() ? "NVIDIA " : "AMD ") + type.gpu + " " +
+         std::to_string(type.gpu_memory / 1024) + "GB " +
+         std::to_string((type.gpu_memory * mebibyte + 500'000'000) / 1'000'000'000) + "GB";
 }
 
-std::string counted(unsigned count, const std::string& what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
+std::string counted(unsigned count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
 
 /// `8`, `4.5`.
 std::string number(double value) {
@@ -116,24 +121,27 @@ std::string number(double value) {
 
 }  // namespace
 
-std::span<const InstanceType> instance_types() { return kInstanceTypes; }
+std::span<const InstanceType> instance_types() { return instance_table; }
 
 const InstanceType* find_instance_type(std::string_view name) {
-  const auto found = std::find_if(kInstanceTypes.begin(), kInstanceTypes.end(), [&](const InstanceType& each) { return name == each.name; });
-  return found == kInstanceTypes.end() ? nullptr : &*found;
+  const auto found = std::find_if(instance_table.begin(), instance_table.end(),
+                                  [&](const InstanceType& each) { return name == each.name; });
+  return found == instance_table.end() ? nullptr : &*found;
 }
 
 bool is_gpu_family(std::string_view name) {
   const auto family = [](std::string_view type) { return type.substr(0, type.find('.')); };
-  return std::any_of(kInstanceTypes.begin(), kInstanceTypes.end(), [&](const InstanceType& each) { return family(each.name) == family(name); });
+  return std::any_of(instance_table.begin(), instance_table.end(),
+                     [&](const InstanceType& each) { return family(each.name) == family(name); });
 }
 
 std::string similar_instance_type(std::string_view name) {
   std::vector<std::string> names;
   // `m5.large` is near to `g5.xlarge` by its letters only.
-  for (const InstanceType& each : kInstanceTypes)
-    if (name.substr(0, 1) == std::string_view(each.name).substr(0, 1)) names.emplace_back(each.name);
-  return did_you_mean(name, names);
+  for (const InstanceType& each : instance_table)
+    if (name.substr(0, 1) == std::string_view(each.name).substr(0, 1))
+      names.emplace_back(each.name);
+  return core::did_you_mean(name, names);
 }
 
 std::vector<std::string> lacks(const InstanceType& type, const InstanceNeeds& needs) {
@@ -141,30 +149,39 @@ std::vector<std::string> lacks(const InstanceType& type, const InstanceNeeds& ne
   const auto lack = [&](bool is_lacking, std::string reason) {
     if (is_lacking) reasons.push_back(std::move(reason));
   };
-  lack(type.gpus < needs.gpus, "it has " + counted(type.gpus, "GPU") + ", not " + std::to_string(needs.gpus));
-  lack(needs.gpus > 0 && !type.is_nvidia(), std::string("its GPUs are AMD's (") + type.gpu + "), and NVIDIA's are needed");
+  lack(type.gpus < needs.gpus,
+       "it has " + counted(type.gpus, "GPU") + ", not " + std::to_string(needs.gpus));
+  lack(needs.gpus > 0 && !type.is_nvidia(),
+       std::string("its GPUs are AMD's (") + type.gpu + "), and NVIDIA's are needed");
   if (needs.gpus > 0) {
     lack(!needs.gpu_class.empty() && !model_matches(needs.gpu_class, full_name(type)),
          std::string("its GPUs are ") + type.gpu + ", not " + needs.gpu_class);
     lack(type.gpu_memory < in_mebibytes(needs.gpu_memory),
-         "its GPUs have " + size_of(type.gpu_memory) + " each, not " + format_bytes(needs.gpu_memory));
+         "its GPUs have " + size_of(type.gpu_memory) + " each, not " +
+             core::format_bytes(needs.gpu_memory));
     lack(type.is_nvidia() && type.capability < needs.capability,
-         "its GPUs have compute capability " + type.capability.text() + ", not " + needs.capability.text());
+         "its GPUs have compute capability " + type.capability.text() + ", not " +
+             needs.capability.text());
   }
-  lack(type.memory < in_mebibytes(needs.memory), "it has " + size_of(type.memory) + " of memory, not " + format_bytes(needs.memory));
-  lack(type.vcpus < needs.cpus, "it has " + counted(type.vcpus, "vCPU") + ", not " + number(needs.cpus));
-  lack(!needs.architecture.empty() && needs.architecture != type.architecture, std::string("its processor is ") + type.architecture);
+  lack(type.memory < in_mebibytes(needs.memory),
+       "it has " + size_of(type.memory) + " of memory, not " + core::format_bytes(needs.memory));
+  lack(type.vcpus < needs.cpus,
+       "it has " + counted(type.vcpus, "vCPU") + ", not " + number(needs.cpus));
+  lack(!needs.architecture.empty() && needs.architecture != type.architecture,
+       std::string("its processor is ") + type.architecture);
   return reasons;
 }
 
 std::vector<InstanceType> fitting_instance_types(const InstanceNeeds& needs) {
   std::vector<InstanceType> fitting;
-  for (const InstanceType& each : kInstanceTypes)
+  for (const InstanceType& each : instance_table)
     if (lacks(each, needs).empty()) fitting.push_back(each);
   const auto size = [](const InstanceType& each) {
-    return std::tuple(each.gpus, each.vcpus, each.memory, each.gpus * each.gpu_memory, std::string_view(each.name));
+    return std::tuple(each.gpus, each.vcpus, each.memory, each.gpus * each.gpu_memory,
+                      std::string_view(each.name));
   };
-  std::sort(fitting.begin(), fitting.end(), [&](const InstanceType& a, const InstanceType& b) { return size(a) < size(b); });
+  std::sort(fitting.begin(), fitting.end(),
+            [&](const InstanceType& a, const InstanceType& b) { return size(a) < size(b); });
   return fitting;
 }
 

@@ -1,5 +1,6 @@
 /// @file
-/// Amazon EC2's instance types with GPUs, as data: what a step asks for can be checked against one, and those that fit can be listed.
+/// Amazon EC2's instance types with GPUs, as data: what a step asks for can be checked against one,
+/// and those that fit can be listed.
 #pragma once
 
 #include <span>
@@ -14,9 +15,9 @@ namespace pipeline::gpu {
 struct InstanceType {
   const char* name;
   unsigned gpus;
-  const char* gpu;               ///< Model, as in `A10G`.
-  unsigned gpu_memory;           ///< Of each GPU, MiB.
-  ComputeCapability capability;  ///< 0.0 for what is not NVIDIA's.
+  const char* gpu;                         ///< Model, as in `A10G`.
+  unsigned gpu_memory;                     ///< Of each GPU, MiB.
+  settings::ComputeCapability capability;  ///< 0.0 for what is not NVIDIA's.
   unsigned vcpus;
   unsigned memory;           ///< MiB.
   const char* architecture;  ///< `x86_64` or `arm64`.
@@ -28,7 +29,7 @@ struct InstanceNeeds {
   unsigned gpus = 0;
   std::string gpu_class;
   Bytes gpu_memory = 0;
-  ComputeCapability capability;
+  settings::ComputeCapability capability;
   Bytes memory = 0;
   double cpus = 0;
   std::string architecture;

@@ -20,8 +20,9 @@ using namespace nvml;
 constexpr const char* library_names[] = {"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
 
 const std::vector<std::string>& install_advice() {
-  static const std::vector<std::string> advice{"if it has an NVIDIA GPU, install the driver; on Debian: apt-get install nvidia-driver",
-                                               "in a container, start it with GPUs: docker run --gpus all"};
+  static const std::vector<std::string> advice{
+      "if it has an NVIDIA GPU, install the driver; on Debian: apt-get install nvidia-driver",
+      "in a container, start it with GPUs: docker run --gpus all"};
   return advice;
 }
 
@@ -29,9 +30,9 @@ const std::vector<std::string>& install_advice() {
 void describe(Process& process) {
   const auto folder = "/proc/" + std::to_string(process.pid);
   try {
-    process.name = read_file(folder + "/comm");
+    process.name = core::read_file(folder + "/comm");
     while (!process.name.empty() && process.name.back() == '\n') process.name.pop_back();
-  } catch (const EnvironmentError&) {  // it has ended, or lives in another container
+  } catch (const core::EnvironmentError&) {  // it has ended, or lives in another container
   }
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) return;
@@ -89,7 +90,8 @@ struct Machine::Nvml {
   }
 
   template <class Entry>
-  void processes(const char* symbol, Handle device, bool graphics, std::vector<Process>& found) const {
+  void processes(const char* symbol, Handle device, bool graphics,
+                 std::vector<Process>& found) const {
     auto* function = find<Return(Handle, unsigned*, Entry*)>({symbol});
     if (!function) return;
     std::vector<Entry> entries(16);
@@ -102,7 +104,9 @@ struct Machine::Nvml {
       }
       if (code != success) return;
       for (unsigned i = 0; i < count; ++i) {
-        Process process{.pid = entries[i].pid, .memory = entries[i].memory == memory_unknown ? 0 : entries[i].memory, .graphics = graphics};
+        Process process{.pid = entries[i].pid,
+                        .memory = entries[i].memory == memory_unknown ? 0 : entries[i].memory,
+                        .graphics = graphics};
         describe(process);
         found.push_back(std::move(process));
       }
@@ -114,7 +118,8 @@ struct Machine::Nvml {
     std::vector<Process> found;
     const auto all = [&](const std::string& base, bool graphics) {
       for (const auto* suffix : {"_v3", "_v2"})
-        if (::dlsym(library, (base + suffix).c_str())) return processes<ProcessV2>((base + suffix).c_str(), device, graphics, found);
+        if (::dlsym(library, (base + suffix).c_str()))
+          return processes<ProcessV2>((base + suffix).c_str(), device, graphics, found);
       processes<ProcessV1>(base.c_str(), device, graphics, found);
     };
     all("nvmlDeviceGetComputeRunningProcesses", false);
@@ -132,7 +137,8 @@ struct Machine::Nvml {
 
   std::vector<Slice> slices(Handle device) const {
     std::vector<Slice> found;
-    auto* handle_of = find<Return(Handle, unsigned, Handle*)>({"nvmlDeviceGetMigDeviceHandleByIndex"});
+    auto* handle_of =
+        find<Return(Handle, unsigned, Handle*)>({"nvmlDeviceGetMigDeviceHandleByIndex"});
     const unsigned most = number("nvmlDeviceGetMaxMigDeviceCount", device);
     for (unsigned i = 0; handle_of && i < most; ++i) {
       Handle slice = nullptr;
@@ -149,7 +155,8 @@ struct Machine::Nvml {
   Device device(unsigned index) const {
     Device device{.index = index};
     Handle handle = nullptr;
-    auto* handle_of = find<Return(unsigned, Handle*)>({"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"});
+    auto* handle_of = find<Return(unsigned, Handle*)>(
+        {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"});
     const auto code = handle_of ? handle_of(index, &handle) : function_not_found;
     if (code != success) {
       device.trouble = words(code);
@@ -159,14 +166,18 @@ struct Machine::Nvml {
     device.model = text("nvmlDeviceGetName", handle);
     device.memory = memory(handle, &device.memory_used);
     PciInfo place{};
-    if (auto* function = find<Return(Handle, PciInfo*)>({"nvmlDeviceGetPciInfo_v3"}); function && function(handle, &place) == success)
+    if (auto* function = find<Return(Handle, PciInfo*)>({"nvmlDeviceGetPciInfo_v3"});
+        function && function(handle, &place) == success)
       device.bus_id = place.bus_id;
     int major = 0, minor = 0;
     if (auto* function = find<Return(Handle, int*, int*)>({"nvmlDeviceGetCudaComputeCapability"});
         function && function(handle, &major, &minor) == success)
       device.capability = {static_cast<unsigned>(major), static_cast<unsigned>(minor)};
-    const unsigned mode = number("nvmlDeviceGetComputeMode", handle);  // 1, exclusive to a thread, is gone since CUDA 8
-    device.mode = mode == 2 ? ComputeMode::prohibited : mode ? ComputeMode::exclusive : ComputeMode::shared;
+    const unsigned mode = number("nvmlDeviceGetComputeMode",
+                                 handle);  // 1, exclusive to a thread, is gone since CUDA 8
+    device.mode = mode == 2 ? ComputeMode::prohibited
+                  : mode    ? ComputeMode::exclusive
+                            : ComputeMode::shared;
     unsigned mig = 0, mig_after_reset = 0;
     if (auto* function = find<Return(Handle, unsigned*, unsigned*)>({"nvmlDeviceGetMigMode"});
         function && function(handle, &mig, &mig_after_reset) == success)
@@ -183,17 +194,23 @@ Machine::Machine() {
   void* library = nullptr;
   if (own && *own) {
     library = ::dlopen(own, RTLD_LAZY | RTLD_LOCAL);
-    if (!library) unavailable_ = Unavailable{std::string("cannot load the library that PIPE_NVML names: ") + ::dlerror(), {"unset PIPE_NVML"}};
+    if (!library)
+      unavailable_ =
+          Unavailable{std::string("cannot load the library that PIPE_NVML names: ") + ::dlerror(),
+                      {"unset PIPE_NVML"}};
   } else {
     for (const auto* name : library_names)
       if (!library) library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    if (!library) unavailable_ = Unavailable{"this machine has no NVIDIA driver (there is no libnvidia-ml.so.1)", install_advice()};
+    if (!library)
+      unavailable_ = Unavailable{
+          "this machine has no NVIDIA driver (there is no libnvidia-ml.so.1)", install_advice()};
   }
   if (!library) return;
   auto nvml = std::make_unique<Nvml>(Nvml{library});
   auto* initialise = nvml->find<Return()>({"nvmlInit_v2", "nvmlInit"});
   if (!initialise) {
-    unavailable_ = Unavailable{"the library libnvidia-ml is none: it has no nvmlInit", {"install the driver anew"}};
+    unavailable_ = Unavailable{"the library libnvidia-ml is none: it has no nvmlInit",
+                               {"install the driver anew"}};
     return;
   }
   const auto code = initialise();
@@ -204,17 +221,24 @@ Machine::Machine() {
   const auto words = "NVIDIA's driver does not answer: " + nvml->words(code);
   switch (code) {
     case driver_not_loaded:
-      unavailable_ = Unavailable{words,
-                                 {"load it: modprobe nvidia; if that fails, `dmesg | grep -i nvrm` says why",
-                                  "after an update of the kernel the driver's module must be built anew (dkms), or the machine restarted"}};
+      unavailable_ =
+          Unavailable{words,
+                      {"load it: modprobe nvidia; if that fails, `dmesg | grep -i nvrm` says why",
+                       "after an update of the kernel the driver's module must be built anew "
+                       "(dkms), or the machine restarted"}};
       break;
     case version_mismatch:
-      unavailable_ = Unavailable{words, {"the driver was updated and the kernel still runs the old one: restart the machine"}};
+      unavailable_ = Unavailable{
+          words,
+          {"the driver was updated and the kernel still runs the old one: restart the machine"}};
       break;
     case no_permission:
-      unavailable_ = Unavailable{words, {"your user may not open /dev/nvidiactl: ask to be put into the group that owns it (often `video`)"}};
+      unavailable_ = Unavailable{words,
+                                 {"your user may not open /dev/nvidiactl: ask to be put into the "
+                                  "group that owns it (often `video`)"}};
       break;
-    default: unavailable_ = Unavailable{words, {"`nvidia-smi` and `dmesg | grep -i nvrm` may tell more"}};
+    default:
+      unavailable_ = Unavailable{words, {"`nvidia-smi` and `dmesg | grep -i nvrm` may tell more"}};
   }
 }
 
@@ -232,13 +256,16 @@ Inventory Machine::read() {
   }
   inventory.driver = nvml_->text("nvmlSystemGetDriverVersion");
   int cuda = 0;  // 12020 is 12.2
-  if (auto* function = nvml_->find<Return(int*)>({"nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"});
+  if (auto* function = nvml_->find<Return(int*)>(
+          {"nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"});
       function && function(&cuda) == success)
     inventory.cuda = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
   unsigned count = 0;
   auto* counted = nvml_->find<Return(unsigned*)>({"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"});
   if (const auto code = counted ? counted(&count) : function_not_found; code != success) {
-    inventory.unavailable = Unavailable{"NVIDIA's driver does not tell which GPUs there are: " + nvml_->words(code), {"`nvidia-smi` may tell more"}};
+    inventory.unavailable =
+        Unavailable{"NVIDIA's driver does not tell which GPUs there are: " + nvml_->words(code),
+                    {"`nvidia-smi` may tell more"}};
     return inventory;
   }
   for (unsigned i = 0; i < count; ++i) inventory.devices.push_back(nvml_->device(i));

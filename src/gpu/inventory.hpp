@@ -41,12 +41,13 @@ struct Device {
   unsigned index = 0;  ///< In PCI bus order, as nvidia-smi counts.
   std::string uuid, model, bus_id;
   Bytes memory = 0, memory_used = 0;
-  ComputeCapability capability;
+  settings::ComputeCapability capability;
   ComputeMode mode = ComputeMode::shared;
   bool mig = false;  ///< Divided: only its slices can be used.
   std::vector<Slice> slices;
   std::vector<Process> processes;
-  std::string trouble;  ///< Why it cannot be used, such as `GPU is lost`; then little else is known.
+  std::string
+      trouble;  ///< Why it cannot be used, such as `GPU is lost`; then little else is known.
 };
 
 /// Why nothing is known of GPUs, and what to do about it.
@@ -63,8 +64,10 @@ struct Inventory {
   std::optional<Unavailable> unavailable;
 };
 
-/// NVML in use: loaded and initialised once, which without nvidia-persistenced may take seconds; each read() looks anew, from any thread, and shows what
-/// CUDA_VISIBLE_DEVICES lets CUDA show. $PIPE_NVML names another library than the driver's. Throws nothing: what goes wrong is in the Inventory.
+/// NVML in use: loaded and initialised once, which without nvidia-persistenced may take seconds;
+/// each read() looks anew, from any thread, and shows what CUDA_VISIBLE_DEVICES lets CUDA show.
+/// $PIPE_NVML names another library than the driver's. Throws nothing: what goes wrong is in the
+/// Inventory.
 class Machine {
  public:
   Machine();

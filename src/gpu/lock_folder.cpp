@@ -28,7 +28,8 @@ constexpr mode_t for_all = 0666, sticky_for_all = 01777;
 
 bool is_for_all(const fs::path& folder) {
   struct stat info {};
-  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && (info.st_mode & sticky_for_all) == sticky_for_all;
+  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         (info.st_mode & sticky_for_all) == sticky_for_all;
 }
 
 std::string read_all(int file) {
@@ -46,10 +47,11 @@ void write_all(int file, const std::string& text, const fs::path& path) {
   for (std::size_t at = 0; at < text.size();) {
     const auto put = ::pwrite(file, text.data() + at, text.size() - at, static_cast<off_t>(at));
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw system_error("cannot write " + path.string(), errno);
+    if (put < 0) throw core::system_error("cannot write " + path.string(), errno);
     at += static_cast<std::size_t>(put);
   }
-  if (::ftruncate(file, static_cast<off_t>(text.size())) != 0) throw system_error("cannot write " + path.string(), errno);
+  if (::ftruncate(file, static_cast<off_t>(text.size())) != 0)
+    throw core::system_error("cannot write " + path.string(), errno);
 }
 
 /// Is it locked by somebody else? Only to be asked while no other driver looks as well.
@@ -59,11 +61,15 @@ bool is_locked(int file) {
   return false;
 }
 
-json to_json(const Party& party) {
-  return {{"pid", party.pid}, {"user", party.user}, {"run", party.run}, {"step", party.step}, {"since", party.since.time_since_epoch().count()}};
+json to_json(const HolderInfo& holder) {
+  return {{"pid", holder.pid},
+          {"user", holder.user},
+          {"run", holder.run},
+          {"step", holder.step},
+          {"since", holder.since.time_since_epoch().count()}};
 }
 
-Party party_of(const json& object) {
+HolderInfo holder_of(const json& object) {
   return {.pid = object.at("pid"),
           .user = object.at("user"),
           .run = object.at("run"),
@@ -72,7 +78,7 @@ Party party_of(const json& object) {
 }
 
 json to_json(const Entry& entry) {
-  auto object = to_json(entry.party);
+  auto object = to_json(entry.holder);
   const auto& waiting = entry.waiting;
   object.update({{"driver", entry.driver},
                  {"number", waiting.number},
@@ -86,19 +92,26 @@ json to_json(const Entry& entry) {
 
 Entry entry_of(const json& object) {
   return {object.at("driver"),
-          {object.at("number"), {object.at("count"), object.at("candidates"), object.at("idle")}, object.at("overtaken"), object.at("paused")},
-          party_of(object)};
+          {object.at("number"),
+           {object.at("count"), object.at("candidates"), object.at("idle")},
+           object.at("overtaken"),
+           object.at("paused")},
+          holder_of(object)};
 }
 
 }  // namespace
 
-std::pair<std::uint64_t, std::string_view> order_of(const Entry& entry) { return {entry.waiting.number, entry.driver}; }
+std::pair<std::uint64_t, std::string_view> order_of(const Entry& entry) {
+  return {entry.waiting.number, entry.driver};
+}
 
-std::string to_string(const Party& party) {
-  const std::string whose = "step '" + party.step + "' of run " + party.run;
-  const std::string user = party.user.empty() ? "" : ", user " + party.user;
-  if (party.gone) return "a process that " + whose + " has left behind (its driver, pid " + std::to_string(party.pid) + user + ", is dead)";
-  return whose + " (pid " + std::to_string(party.pid) + user + ")";
+std::string to_string(const HolderInfo& holder) {
+  const std::string whose = "step '" + holder.step + "' of run " + holder.run;
+  const std::string user = holder.user.empty() ? "" : ", user " + holder.user;
+  if (holder.gone)
+    return "a process that " + whose + " has left behind (its driver, pid " +
+           std::to_string(holder.pid) + user + ", is dead)";
+  return whose + " (pid " + std::to_string(holder.pid) + user + ")";
 }
 
 fs::path LockFolder::place() {
@@ -108,23 +121,31 @@ fs::path LockFolder::place() {
 
 LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
   const std::vector<std::string> advice{
-      "it has to be a folder with the mode 1777; PIPE_GPU_LOCKS names another one, the same for all who share the GPUs"};
+      "it has to be a folder with the mode 1777; PIPE_GPU_LOCKS names another one, the same for "
+      "all who share the GPUs"};
   const auto what = "cannot keep GPU reservations in " + path_.string();
   if (::mkdir(path_.c_str(), 0700) == 0) {
-    if (::chmod(path_.c_str(), sticky_for_all) != 0) throw system_error(what, errno);
+    if (::chmod(path_.c_str(), sticky_for_all) != 0) throw core::system_error(what, errno);
   } else if (errno != EEXIST) {
-    throw system_error(what, errno);
+    throw core::system_error(what, errno);
   }
   for (int tries = 0;; ++tries) {  // another user's driver may be making it at this moment
-    folder_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    folder_ =
+        core::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     const int error = errno;
     struct stat info {};
-    if (folder_ && ::fstat(folder_.get(), &info) == 0 && ((info.st_mode & sticky_for_all) == sticky_for_all || info.st_uid == ::geteuid())) break;
-    if (tries == 10) throw EnvironmentError(what + (folder_ ? ": it belongs to another user alone" : std::string(": ") + ::strerror(error)), advice);
+    if (folder_ && ::fstat(folder_.get(), &info) == 0 &&
+        ((info.st_mode & sticky_for_all) == sticky_for_all || info.st_uid == ::geteuid()))
+      break;
+    if (tries == 10)
+      throw core::EnvironmentError(what + (folder_ ? ": it belongs to another user alone"
+                                                   : std::string(": ") + ::strerror(error)),
+                                   advice);
     ::usleep(1000);
   }
-  ::flock(folder_.get(), LOCK_SH | LOCK_NB);  // systemd-tmpfiles leaves a folder alone that is locked
-  mutex_ = open_file("mutex", O_RDONLY);      // closing what could not be written wakes nobody
+  ::flock(folder_.get(),
+          LOCK_SH | LOCK_NB);             // systemd-tmpfiles leaves a folder alone that is locked
+  mutex_ = open_file("mutex", O_RDONLY);  // closing what could not be written wakes nobody
 }
 
 std::optional<LockFolder> LockFolder::existing() {
@@ -134,12 +155,15 @@ std::optional<LockFolder> LockFolder::existing() {
   return std::optional<LockFolder>(std::in_place, folder);
 }
 
-Descriptor LockFolder::open_file(const std::string& name, int mode) const {
-  // Without O_CREAT first: a file of another user's in a sticky folder can only be opened so (fs.protected_regular).
+core::Descriptor LockFolder::open_file(const std::string& name, int mode) const {
+  // Without O_CREAT first: a file of another user's in a sticky folder can only be opened so
+  // (fs.protected_regular).
   for (int tries = 0; tries < 100; ++tries) {
-    Descriptor file(::openat(folder_.get(), name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    core::Descriptor file(
+        ::openat(folder_.get(), name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (!file && errno == ENOENT) {
-      file = Descriptor(::openat(folder_.get(), name.c_str(), mode | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      file = core::Descriptor(::openat(folder_.get(), name.c_str(),
+                                       mode | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
       if (file) ::fchmod(file.get(), for_all);
     }
     if (!file && (errno == EEXIST || errno == EACCES)) {  // somebody makes it at this moment
@@ -149,11 +173,12 @@ Descriptor LockFolder::open_file(const std::string& name, int mode) const {
     if (!file) break;
     struct stat info {};
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
-      throw EnvironmentError((path_ / name).string() + " is no plain file of its own",
-                             {"somebody may have tampered with it: look at it, then remove it"});
+      throw core::EnvironmentError(
+          (path_ / name).string() + " is no plain file of its own",
+          {"somebody may have tampered with it: look at it, then remove it"});
     return file;
   }
-  throw system_error("cannot open the GPU reservation " + (path_ / name).string(), errno);
+  throw core::system_error("cannot open the GPU reservation " + (path_ / name).string(), errno);
 }
 
 std::optional<LockFolder::Session> LockFolder::try_enter() {
@@ -181,13 +206,15 @@ bool LockFolder::is_alive(const std::string& driver) const {
   if (driver == token_) return true;
   const auto name = driver.substr(0, driver.find(':'));
   if (!name.starts_with("driver-") || name.find('/') != std::string::npos) return false;
-  const Descriptor file(::openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const core::Descriptor file(
+      ::openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   return file && is_locked(file.get()) && read_all(file.get()) == driver;
 }
 
 std::vector<Entry> LockFolder::Session::queue() const {
   const auto file = folder_->open_file("queue", O_RDONLY);
-  // What cannot be read (its writer was killed while it wrote) is as good as empty: each driver puts its own entries back.
+  // What cannot be read (its writer was killed while it wrote) is as good as empty: each driver
+  // puts its own entries back.
   const auto list = json::parse(read_all(file.get()), nullptr, false);
   std::vector<Entry> entries;
   std::map<std::string, bool> alive;
@@ -213,47 +240,54 @@ void LockFolder::Session::put_queue(const std::vector<Entry>& entries) {
 }
 
 bool LockFolder::Session::is_held(const std::string& uuid) const {
-  const Descriptor file(::openat(folder_->folder_.get(), uuid.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const core::Descriptor file(::openat(folder_->folder_.get(), uuid.c_str(),
+                                       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   return file && is_locked(file.get());
 }
 
-std::optional<Party> LockFolder::Session::holder(const std::string& uuid) const {
-  const Descriptor file(::openat(folder_->folder_.get(), uuid.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+std::optional<HolderInfo> LockFolder::Session::holder(const std::string& uuid) const {
+  const core::Descriptor file(::openat(folder_->folder_.get(), uuid.c_str(),
+                                       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file || !is_locked(file.get())) return std::nullopt;
-  Party party;
+  HolderInfo holder;
   try {
     const auto object = json::parse(read_all(file.get()));
-    party = party_of(object);
-    party.gone = !folder_->is_alive(object.at("driver"));
+    holder = holder_of(object);
+    holder.gone = !folder_->is_alive(object.at("driver"));
   } catch (const json::exception&) {  // known to be held is enough
-    party.step = "unknown";
-    party.run = "unknown";
+    holder.step = "unknown";
+    holder.run = "unknown";
   }
-  return party;
+  return holder;
 }
 
-Descriptor LockFolder::Session::take(const std::string& uuid, const Party& party) {
-  if (uuid.empty() || uuid.find('/') != std::string::npos || uuid.front() == '.') throw EnvironmentError("'" + uuid + "' is no UUID of a GPU");
-  auto object = to_json(party);
+core::Descriptor LockFolder::Session::take(const std::string& uuid, const HolderInfo& holder) {
+  if (uuid.empty() || uuid.find('/') != std::string::npos || uuid.front() == '.')
+    throw core::EnvironmentError("'" + uuid + "' is no UUID of a GPU");
+  auto object = to_json(holder);
   object["driver"] = folder_->sign_in();
   auto file = folder_->open_file(uuid, O_RDWR);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw EnvironmentError("GPU " + uuid + " is held already");
-  write_all(file.get(), object.dump(-1, ' ', false, json::error_handler_t::replace), folder_->path_ / uuid);
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+    throw core::EnvironmentError("GPU " + uuid + " is held already");
+  write_all(file.get(), object.dump(-1, ' ', false, json::error_handler_t::replace),
+            folder_->path_ / uuid);
   return file;
 }
 
 int LockFolder::watch() {
   if (!watch_) {
-    watch_ = Descriptor(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    watch_ = core::Descriptor(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     const auto path = "/proc/self/fd/" + std::to_string(folder_.get());
-    if (watch_ && ::inotify_add_watch(watch_.get(), path.c_str(), IN_CLOSE_WRITE) < 0) watch_ = Descriptor();
+    if (watch_ && ::inotify_add_watch(watch_.get(), path.c_str(), IN_CLOSE_WRITE) < 0)
+      watch_ = core::Descriptor();
   }
   return watch_.get();
 }
 
 void LockFolder::forget_changes() {
   char buffer[4096];
-  while (watch_ && ::read(watch_.get(), buffer, sizeof buffer) > 0) {}
+  while (watch_ && ::read(watch_.get(), buffer, sizeof buffer) > 0) {
+  }
 }
 
 }  // namespace pipeline::gpu

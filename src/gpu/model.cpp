@@ -24,8 +24,10 @@ std::vector<std::string> words_of(std::string_view text) {
 
 bool model_matches(std::string_view wanted, std::string_view name) {
   const auto wanted_words = words_of(wanted), words = words_of(name);
-  return !wanted_words.empty() && std::all_of(wanted_words.begin(), wanted_words.end(),
-                                              [&](const auto& each) { return std::find(words.begin(), words.end(), each) != words.end(); });
+  return !wanted_words.empty() &&
+         std::all_of(wanted_words.begin(), wanted_words.end(), [&](const auto& each) {
+           return std::find(words.begin(), words.end(), each) != words.end();
+         });
 }
 
 }  // namespace pipeline::gpu

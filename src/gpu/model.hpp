@@ -6,8 +6,8 @@
 
 namespace pipeline::gpu {
 
-/// True if the words of `wanted` are among those of the device's name, in any case: `A100` is `NVIDIA A100-SXM4-80GB` and no `NVIDIA A10`;
-/// `a100 80gb`, `RTX 4090` and `Tesla-T4` work too.
+/// True if the words of `wanted` are among those of the device's name, in any case: `A100` is
+/// `NVIDIA A100-SXM4-80GB` and no `NVIDIA A10`; `a100 80gb`, `RTX 4090` and `Tesla-T4` work too.
 bool model_matches(std::string_view wanted, std::string_view name);
 
 }  // namespace pipeline::gpu

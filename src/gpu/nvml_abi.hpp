@@ -1,6 +1,7 @@
 /// @file
-/// The part of NVML's C interface that is used here, declared anew, so that nothing of NVIDIA's is needed to build. From the NVML API Reference;
-/// the library keeps a function's old symbol when it changes its meaning, and gives the new one a suffix `_v2`, `_v3`.
+/// The part of NVML's C interface that is used here, declared anew, so that nothing of NVIDIA's is
+/// needed to build. From the NVML API Reference; the library keeps a function's old symbol when it
+/// changes its meaning, and gives the new one a suffix `_v2`, `_v3`.
 #pragma once
 
 namespace pipeline::gpu::nvml {
@@ -8,8 +9,9 @@ namespace pipeline::gpu::nvml {
 using Return = int;
 using Handle = struct Opaque*;
 
-constexpr Return success = 0, not_supported = 3, no_permission = 4, insufficient_size = 7, driver_not_loaded = 9, library_not_found = 12,
-                 function_not_found = 13, version_mismatch = 18;
+constexpr Return success = 0, not_supported = 3, no_permission = 4, insufficient_size = 7,
+                 driver_not_loaded = 9, library_not_found = 12, function_not_found = 13,
+                 version_mismatch = 18;
 
 struct Memory {
   unsigned long long total, free, used;

@@ -6,12 +6,13 @@
 namespace pipeline::gpu {
 namespace {
 
-constexpr std::size_t kLargestProgram = 4096, kDeepest = 50;
-constexpr unsigned kMostRepetitions = 255;
+constexpr std::size_t largest_program = 4096, deepest_allowed = 50;
+constexpr unsigned most_repetitions = 255;
 
 }  // namespace
 
-/// Parses to a tree, then lays the tree out from its end to its beginning: a repetition is laid out as often as it is counted.
+/// Parses to a tree, then lays the tree out from its end to its beginning: a repetition is laid out
+/// as often as it is counted.
 class PatternCompiler {
  public:
   explicit PatternCompiler(std::string_view text) : text_(text) {}
@@ -53,7 +54,7 @@ class PatternCompiler {
   Node read_alternatives(std::size_t depth) {
     Node node;
     node.kind = Node::Kind::alternatives;
-    if (depth > kDeepest) {
+    if (depth > deepest_allowed) {
       fail("groups are nested too deeply");
       return node;
     }
@@ -77,7 +78,8 @@ class PatternCompiler {
     const char c = text_[at_];
     if (c == '(') {
       const auto open = at_++;
-      if (take('?') && !take(':')) fail("`(?` begins what is not supported here: write a plain group");
+      if (take('?') && !take(':'))
+        fail("`(?` begins what is not supported here: write a plain group");
       node = read_alternatives(depth + 1);
       if (!error_ && !take(')')) {
         at_ = open;
@@ -158,7 +160,7 @@ class PatternCompiler {
 
   std::optional<unsigned> read_number() {
     std::optional<unsigned> number;
-    while (!at_end() && peek() >= '0' && peek() <= '9' && number.value_or(0) <= kMostRepetitions)
+    while (!at_end() && peek() >= '0' && peek() <= '9' && number.value_or(0) <= most_repetitions)
       number = number.value_or(0) * 10 + static_cast<unsigned>(text_[at_++] - '0');
     return number;
   }
@@ -179,8 +181,9 @@ class PatternCompiler {
         const auto maximum = comma ? read_number() : minimum;
         repeat.minimum = minimum.value_or(0);
         repeat.maximum = maximum;
-        const bool wrong = (!minimum && !maximum) || !take('}') || repeat.minimum > kMostRepetitions || maximum.value_or(0) > kMostRepetitions ||
-                           (maximum && *maximum < repeat.minimum);
+        const bool wrong =
+            (!minimum && !maximum) || !take('}') || repeat.minimum > most_repetitions ||
+            maximum.value_or(0) > most_repetitions || (maximum && *maximum < repeat.minimum);
         if (wrong) {
           at_ = begin;
           fail("a repetition must be `{2}`, `{2,}` or `{2,5}`, up to 255");
@@ -188,7 +191,7 @@ class PatternCompiler {
       } else {
         return atom;
       }
-      if (count >= kDeepest) fail("too many repetitions one after another");
+      if (count >= deepest_allowed) fail("too many repetitions one after another");
       take('?');  // not greedy: the same, where the whole text is matched
       repeat.children.push_back(std::move(atom));
       atom = std::move(repeat);
@@ -197,7 +200,7 @@ class PatternCompiler {
   }
 
   std::size_t add(Pattern& pattern, const Instruction& instruction) {
-    if (pattern.program_.size() >= kLargestProgram) {
+    if (pattern.program_.size() >= largest_program) {
       fail("the pattern is too large");
       return 0;
     }
@@ -207,19 +210,22 @@ class PatternCompiler {
 
   /// @return where the node begins, when `next` follows it
   std::size_t lay_out(Pattern& pattern, const Node& node, std::size_t next) {
-    if (++laid_out_ > 4 * kLargestProgram) fail("the pattern is too large");  // `(){255}{255}{255}` adds nothing, for long
+    if (++laid_out_ > 4 * largest_program)
+      fail("the pattern is too large");  // `(){255}{255}{255}` adds nothing, for long
     if (error_) return 0;
     switch (node.kind) {
       case Node::Kind::bytes: return add(pattern, {Instruction::Kind::byte, node.bytes, next, 0});
       case Node::Kind::begin: return add(pattern, {Instruction::Kind::begin, {}, next, 0});
       case Node::Kind::end: return add(pattern, {Instruction::Kind::end, {}, next, 0});
       case Node::Kind::sequence:
-        for (auto child = node.children.rbegin(); child != node.children.rend(); ++child) next = lay_out(pattern, *child, next);
+        for (auto child = node.children.rbegin(); child != node.children.rend(); ++child)
+          next = lay_out(pattern, *child, next);
         return next;
       case Node::Kind::alternatives: {
         std::size_t begin = lay_out(pattern, node.children.back(), next);
         for (auto child = node.children.rbegin() + 1; child != node.children.rend(); ++child)
-          begin = add(pattern, {Instruction::Kind::split, {}, lay_out(pattern, *child, next), begin});
+          begin =
+              add(pattern, {Instruction::Kind::split, {}, lay_out(pattern, *child, next), begin});
         return begin;
       }
       case Node::Kind::repeat: {
@@ -232,7 +238,8 @@ class PatternCompiler {
         } else {
           const std::size_t after = next;
           for (unsigned i = node.minimum; i < *node.maximum && !error_; ++i)
-            next = add(pattern, {Instruction::Kind::split, {}, lay_out(pattern, child, next), after});
+            next =
+                add(pattern, {Instruction::Kind::split, {}, lay_out(pattern, child, next), after});
         }
         for (unsigned i = 0; i < node.minimum && !error_; ++i) next = lay_out(pattern, child, next);
         return next;
@@ -248,14 +255,15 @@ class PatternCompiler {
 };
 
 std::variant<Pattern, TextError> Pattern::compile(std::string_view text) {
-  constexpr std::size_t kLongest = 1000;
-  if (text.size() > kLongest) return TextError{kLongest, "the pattern is too long"};
+  constexpr std::size_t longest_allowed = 1000;
+  if (text.size() > longest_allowed) return TextError{longest_allowed, "the pattern is too long"};
   return PatternCompiler(text).compile();
 }
 
 bool Pattern::matches(std::string_view text) const {
   std::vector<std::size_t> states, pending;
-  std::vector<std::size_t> seen(program_.size(), 0);  // the position, plus one, for which a state was entered last
+  std::vector<std::size_t> seen(program_.size(),
+                                0);  // the position, plus one, for which a state was entered last
   const auto enter = [&](std::size_t state, std::size_t position, std::vector<std::size_t>& into) {
     pending.assign(1, state);
     while (!pending.empty()) {
@@ -284,7 +292,8 @@ bool Pattern::matches(std::string_view text) const {
   for (std::size_t i = 0; i < text.size() && !states.empty(); ++i) {
     std::vector<std::size_t> following;
     for (const std::size_t state : states)
-      if (program_[state].kind == Instruction::Kind::byte && program_[state].bytes.test(static_cast<unsigned char>(text[i])))
+      if (program_[state].kind == Instruction::Kind::byte &&
+          program_[state].bytes.test(static_cast<unsigned char>(text[i])))
         enter(program_[state].next, i + 1, following);
     states = std::move(following);
   }

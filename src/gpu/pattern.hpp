@@ -1,6 +1,7 @@
 /// @file
-/// Regular expressions whose cost cannot run away: matched in time proportional to pattern times text, whatever they are (Thompson's construction; no
-/// backtracking). Literals, `.`, classes, `\d \w \s` and their opposites, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references.
+/// Regular expressions whose cost cannot run away: matched in time proportional to pattern times
+/// text, whatever they are (Thompson's construction; no backtracking). Literals, `.`, classes, `\d
+/// \w \s` and their opposites, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references.
 #pragma once
 
 #include <bitset>

@@ -10,10 +10,7 @@
 namespace pipeline::gpu {
 namespace {
 
-using Kind = Placement::Kind;
-using Operator = Placement::Operator;
-
-constexpr std::size_t kDeepest = 50, kLongest = 4000;
+constexpr std::size_t deepest_expression = 50, longest_allowed = 4000;
 
 struct Token {
   enum class Kind { end, word, text, symbol };
@@ -24,33 +21,37 @@ struct Token {
 
 struct OperatorName {
   const char* name;
-  Operator op;
+  Placement::Operator op;
 };
-constexpr std::array kOperators{OperatorName{"==", Operator::equal},
-                                OperatorName{"!=", Operator::not_equal},
-                                OperatorName{">=", Operator::greater_equal},
-                                OperatorName{">", Operator::greater},
-                                OperatorName{"<=", Operator::less_equal},
-                                OperatorName{"<", Operator::less},
-                                OperatorName{"=~", Operator::matches},
-                                OperatorName{"matches", Operator::matches},
-                                OperatorName{"!~", Operator::not_matches},
-                                OperatorName{"in", Operator::in},
-                                OperatorName{"not_in", Operator::not_in},
-                                OperatorName{"not_matches", Operator::not_matches},
-                                OperatorName{"exists", Operator::exists},
-                                OperatorName{"equals", Operator::equal},
-                                OperatorName{"not_equals", Operator::not_equal},
-                                OperatorName{"greater_than", Operator::greater},
-                                OperatorName{"greater_than_equal", Operator::greater_equal},
-                                OperatorName{"less_than", Operator::less},
-                                OperatorName{"less_than_equal", Operator::less_equal}};
+constexpr std::array operator_names{
+    OperatorName{"==", Placement::Operator::equal},
+    OperatorName{"!=", Placement::Operator::not_equal},
+    OperatorName{">=", Placement::Operator::greater_equal},
+    OperatorName{">", Placement::Operator::greater},
+    OperatorName{"<=", Placement::Operator::less_equal},
+    OperatorName{"<", Placement::Operator::less},
+    OperatorName{"=~", Placement::Operator::matches},
+    OperatorName{"matches", Placement::Operator::matches},
+    OperatorName{"!~", Placement::Operator::not_matches},
+    OperatorName{"in", Placement::Operator::in},
+    OperatorName{"not_in", Placement::Operator::not_in},
+    OperatorName{"not_matches", Placement::Operator::not_matches},
+    OperatorName{"exists", Placement::Operator::exists},
+    OperatorName{"equals", Placement::Operator::equal},
+    OperatorName{"not_equals", Placement::Operator::not_equal},
+    OperatorName{"greater_than", Placement::Operator::greater},
+    OperatorName{"greater_than_equal", Placement::Operator::greater_equal},
+    OperatorName{"less_than", Placement::Operator::less},
+    OperatorName{"less_than_equal", Placement::Operator::less_equal}};
 
 /// Subjects of the language that are about a cluster's agents and tasks.
-constexpr std::array kClusterSubjects{"agentConnected", "agentVersion", "ec2InstanceId", "registeredAt", "runningTasksCount", "task:group"};
+constexpr std::array cluster_subjects{"agentConnected", "agentVersion",      "ec2InstanceId",
+                                      "registeredAt",   "runningTasksCount", "task:group"};
 
 bool is_space(char c) { return c == ' ' || c == '\t'; }
-bool is_word(char c) { return !is_space(c) && std::string_view("()[],\"'=!<>&|").find(c) == std::string_view::npos; }
+bool is_word(char c) {
+  return !is_space(c) && std::string_view("()[],\"'=!<>&|").find(c) == std::string_view::npos;
+}
 
 class Parser {
  public:
@@ -58,8 +59,9 @@ class Parser {
 
   std::variant<Placement, PlacementError> parse() {
     Placement placement;
-    if (text_.size() > kLongest)
-      fail(kLongest, "the expression is longer than " + std::to_string(kLongest) + " characters");
+    if (text_.size() > longest_allowed)
+      fail(longest_allowed,
+           "the expression is longer than " + std::to_string(longest_allowed) + " characters");
     else if (token_.kind == Token::Kind::end)
       fail(0, "the expression is empty");
     else
@@ -80,7 +82,9 @@ class Parser {
     token_ = {Token::Kind::end, "", text_.size(), text_.size()};
   }
   void expected(const std::string& what, std::string suggestion = {}) {
-    fail(token_.begin, what + " expected, not " + (token_.kind == Token::Kind::end ? "the end" : "'" + token_.value.substr(0, 40) + "'"),
+    fail(token_.begin,
+         what + " expected, not " +
+             (token_.kind == Token::Kind::end ? "the end" : "'" + token_.value.substr(0, 40) + "'"),
          std::move(suggestion));
   }
 
@@ -95,10 +99,12 @@ class Parser {
     if (c == '"' || c == '\'') return read_text(c);
     if (is_word(c)) {
       while (at < text_.size() && is_word(text_[at])) ++at;
-      token_ = {Token::Kind::word, std::string(text_.substr(token_.begin, at - token_.begin)), token_.begin, at};
+      token_ = {Token::Kind::word, std::string(text_.substr(token_.begin, at - token_.begin)),
+                token_.begin, at};
       return;
     }
-    for (const std::string_view symbol : {"==", "!=", ">=", "<=", "=~", "!~", "&&", "||", ">", "<", "!", "(", ")", "[", "]", ","})
+    for (const std::string_view symbol :
+         {"==", "!=", ">=", "<=", "=~", "!~", "&&", "||", ">", "<", "!", "(", ")", "[", "]", ","})
       if (text_.substr(at).starts_with(symbol)) {
         token_ = {Token::Kind::symbol, std::string(symbol), at, at + symbol.size()};
         return;
@@ -119,7 +125,9 @@ class Parser {
     token_ = {Token::Kind::text, std::move(value), token_.begin, at + 1};
   }
 
-  bool is_symbol(std::string_view symbol) const { return token_.kind == Token::Kind::symbol && token_.value == symbol; }
+  bool is_symbol(std::string_view symbol) const {
+    return token_.kind == Token::Kind::symbol && token_.value == symbol;
+  }
   bool take_symbol(std::string_view symbol) {
     if (!is_symbol(symbol)) return false;
     advance();
@@ -133,7 +141,7 @@ class Parser {
     return true;
   }
 
-  Placement joined(Kind kind, std::vector<Placement> operands, std::size_t begin) {
+  Placement joined(Placement::Kind kind, std::vector<Placement> operands, std::size_t begin) {
     if (operands.size() == 1) return std::move(operands.front());
     Placement placement;
     placement.kind = kind;
@@ -147,7 +155,7 @@ class Parser {
     std::vector<Placement> operands;
     do operands.push_back(read_all(depth));
     while (!error_ && (take_word("or") || take_symbol("||")));
-    return joined(Kind::any_of, std::move(operands), begin);
+    return joined(Placement::Kind::any_of, std::move(operands), begin);
   }
 
   Placement read_all(std::size_t depth) {
@@ -155,19 +163,19 @@ class Parser {
     std::vector<Placement> operands;
     do operands.push_back(read_operand(depth));
     while (!error_ && (take_word("and") || take_symbol("&&")));
-    return joined(Kind::all_of, std::move(operands), begin);
+    return joined(Placement::Kind::all_of, std::move(operands), begin);
   }
 
   Placement read_operand(std::size_t depth) {
     const std::size_t begin = token_.begin;
-    if (depth > kDeepest) {
+    if (depth > deepest_expression) {
       fail(begin, "the expression is nested too deeply");
       return {};
     }
     if (take_word("not") || take_symbol("!")) {
       Placement operand = read_operand(depth + 1);
       Placement placement;
-      placement.kind = Kind::negation;
+      placement.kind = Placement::Kind::negation;
       placement.operands.push_back(std::move(operand));
       placement.text = text_.substr(begin, last_end_ - begin);
       return placement;
@@ -199,19 +207,25 @@ class Parser {
   }
 
   void read_subject(Placement& placement) {
-    constexpr std::string_view kPrefix = "attribute:";
+    constexpr std::string_view prefix_text = "attribute:";
     std::string subject = token_.value;
-    if (subject.starts_with(kPrefix)) {
-      placement.attribute = subject.substr(kPrefix.size());
-      if (placement.attribute.empty()) return fail(token_.end, "an attribute's name expected after `attribute:`");
+    if (subject.starts_with(prefix_text)) {
+      placement.attribute = subject.substr(prefix_text.size());
+      if (placement.attribute.empty())
+        return fail(token_.end, "an attribute's name expected after `attribute:`");
     } else {
-      if (std::find(kClusterSubjects.begin(), kClusterSubjects.end(), subject) != kClusterSubjects.end())
-        return fail(token_.begin, "'" + subject + "' is about a cluster's agents and tasks; here a constraint is about attributes of the host",
+      if (std::find(cluster_subjects.begin(), cluster_subjects.end(), subject) !=
+          cluster_subjects.end())
+        return fail(token_.begin,
+                    "'" + subject +
+                        "' is about a cluster's agents and tasks; here a constraint is about "
+                        "attributes of the host",
                     "use `attribute:NAME`");
       std::string suggestion = "did you mean `attribute:" + subject.substr(0, 60) + "`?";
       if (const auto colon = subject.find(':'); colon != std::string::npos)
         suggestion = "did you mean `attribute:" + subject.substr(colon + 1, 60) + "`?";
-      return fail(token_.begin, "'" + subject.substr(0, 60) + "' is no subject", std::move(suggestion));
+      return fail(token_.begin, "'" + subject.substr(0, 60) + "' is no subject",
+                  std::move(suggestion));
     }
     advance();
   }
@@ -220,26 +234,33 @@ class Parser {
     if (is_symbol("!")) {
       advance();
       if (!take_word("exists")) return expected("`exists`");
-      placement.op = Operator::not_exists;
+      placement.op = Placement::Operator::not_exists;
       return;
     }
-    for (const auto& [name, op] : kOperators)
-      if (token_.kind != Token::Kind::text && token_.value == name && token_.kind != Token::Kind::end) {
+    for (const auto& [name, op] : operator_names)
+      if (token_.kind != Token::Kind::text && token_.value == name &&
+          token_.kind != Token::Kind::end) {
         placement.op = op;
         return advance();
       }
     std::vector<std::string> names;
-    for (const auto& each : kOperators) names.emplace_back(each.name);
-    std::string suggestion = did_you_mean(token_.value, names);
+    for (const auto& each : operator_names) names.emplace_back(each.name);
+    std::string suggestion = core::did_you_mean(token_.value, names);
     if (token_.value == "is" || token_.value == "equal") suggestion = "did you mean `==`?";
-    expected("an operator (==, !=, >, >=, <, <=, in, not_in, exists, !exists, =~, !~)", std::move(suggestion));
+    expected("an operator (==, !=, >, >=, <, <=, in, not_in, exists, !exists, =~, !~)",
+             std::move(suggestion));
   }
 
   void read_values(Placement& placement) {
-    if (placement.op == Operator::exists || placement.op == Operator::not_exists) return;
-    const bool is_pattern = placement.op == Operator::matches || placement.op == Operator::not_matches;
-    if (placement.op == Operator::in || placement.op == Operator::not_in) {
-      if (!take_symbol("[")) return expected("a list in brackets", "as in `attribute:ecs.instance-type in [g4dn.xlarge, g5.xlarge]`");
+    if (placement.op == Placement::Operator::exists ||
+        placement.op == Placement::Operator::not_exists)
+      return;
+    const bool is_pattern = placement.op == Placement::Operator::matches ||
+                            placement.op == Placement::Operator::not_matches;
+    if (placement.op == Placement::Operator::in || placement.op == Placement::Operator::not_in) {
+      if (!take_symbol("["))
+        return expected("a list in brackets",
+                        "as in `attribute:ecs.instance-type in [g4dn.xlarge, g5.xlarge]`");
       do read_value(placement);
       while (!error_ && take_symbol(","));
       if (!error_ && !take_symbol("]")) expected("`,` or `]`");
@@ -249,18 +270,22 @@ class Parser {
     read_value(placement);
     if (error_ || !is_pattern) return;
     // In an expression without quotes, a pattern ends where the language goes on.
-    if (value.kind == Token::Kind::word && value.end < text_.size() && std::string_view("([|").find(text_[value.end]) != std::string_view::npos)
-      return fail(value.begin, "a pattern with brackets or `|` has to stand in quotes", "as in `=~ \"g(4dn|5)\\..*\"`");
+    if (value.kind == Token::Kind::word && value.end < text_.size() &&
+        std::string_view("([|").find(text_[value.end]) != std::string_view::npos)
+      return fail(value.begin, "a pattern with brackets or `|` has to stand in quotes",
+                  "as in `=~ \"g(4dn|5)\\..*\"`");
     auto compiled = Pattern::compile(placement.values.front());
     if (const auto* error = std::get_if<TextError>(&compiled))
-      return fail(value.begin + (value.kind == Token::Kind::text ? 1 : 0) + error->offset, "the pattern is wrong: " + error->message);
+      return fail(value.begin + (value.kind == Token::Kind::text ? 1 : 0) + error->offset,
+                  "the pattern is wrong: " + error->message);
     placement.pattern = std::make_shared<const Pattern>(std::get<Pattern>(std::move(compiled)));
   }
 
   void read_value(Placement& placement) {
     if (token_.kind != Token::Kind::word && token_.kind != Token::Kind::text) {
       const bool is_bracket = is_symbol("[");
-      return expected("a value", is_bracket ? "a list needs `in` or `not_in`; a pattern needs quotes" : "");
+      return expected("a value",
+                      is_bracket ? "a list needs `in` or `not_in`; a pattern needs quotes" : "");
     }
     placement.values.push_back(token_.value);
     advance();
@@ -288,23 +313,28 @@ int compare(const std::string& a, const std::string& b) {
 
 bool holds(const Placement& comparison, const std::string* value) {
   switch (comparison.op) {
-    case Operator::exists: return value != nullptr;
-    case Operator::not_exists: return value == nullptr;
-    case Operator::not_equal: return !value || compare(*value, comparison.values.front()) != 0;
-    case Operator::not_matches: return !value || !comparison.pattern->matches(*value);
-    case Operator::not_in: return !value || std::find(comparison.values.begin(), comparison.values.end(), *value) == comparison.values.end();
+    case Placement::Operator::exists: return value != nullptr;
+    case Placement::Operator::not_exists: return value == nullptr;
+    case Placement::Operator::not_equal:
+      return !value || compare(*value, comparison.values.front()) != 0;
+    case Placement::Operator::not_matches: return !value || !comparison.pattern->matches(*value);
+    case Placement::Operator::not_in:
+      return !value || std::find(comparison.values.begin(), comparison.values.end(), *value) ==
+                           comparison.values.end();
     default: break;
   }
   if (!value) return false;
   const std::string& wanted = comparison.values.front();
   switch (comparison.op) {
-    case Operator::equal: return compare(*value, wanted) == 0;
-    case Operator::greater: return compare(*value, wanted) > 0;
-    case Operator::greater_equal: return compare(*value, wanted) >= 0;
-    case Operator::less: return compare(*value, wanted) < 0;
-    case Operator::less_equal: return compare(*value, wanted) <= 0;
-    case Operator::matches: return comparison.pattern->matches(*value);
-    default: return std::find(comparison.values.begin(), comparison.values.end(), *value) != comparison.values.end();
+    case Placement::Operator::equal: return compare(*value, wanted) == 0;
+    case Placement::Operator::greater: return compare(*value, wanted) > 0;
+    case Placement::Operator::greater_equal: return compare(*value, wanted) >= 0;
+    case Placement::Operator::less: return compare(*value, wanted) < 0;
+    case Placement::Operator::less_equal: return compare(*value, wanted) <= 0;
+    case Placement::Operator::matches: return comparison.pattern->matches(*value);
+    default:
+      return std::find(comparison.values.begin(), comparison.values.end(), *value) !=
+             comparison.values.end();
   }
 }
 
@@ -315,40 +345,45 @@ std::string here(const Placement& comparison, const HostAttributes& host) {
 }
 
 /// The attributes of the comparisons below, for a negation that fails as a whole.
-void describe(const Placement& placement, const HostAttributes& host, std::vector<std::string>& texts) {
-  if (placement.kind != Kind::comparison) {
+void describe(const Placement& placement, const HostAttributes& host,
+              std::vector<std::string>& texts) {
+  if (placement.kind != Placement::Kind::comparison) {
     for (const Placement& operand : placement.operands) describe(operand, host, texts);
-  } else if (std::string text = here(placement, host); std::find(texts.begin(), texts.end(), text) == texts.end()) {
+  } else if (std::string text = here(placement, host);
+             std::find(texts.begin(), texts.end(), text) == texts.end()) {
     texts.push_back(std::move(text));
   }
 }
 
 }  // namespace
 
-std::variant<Placement, PlacementError> parse_placement(std::string_view text) { return Parser(text).parse(); }
+std::variant<Placement, PlacementError> parse_placement(std::string_view text) {
+  return Parser(text).parse();
+}
 
 std::vector<std::string> unsatisfied(const Placement& placement, const HostAttributes& host) {
   std::vector<std::string> reasons;
   switch (placement.kind) {
-    case Kind::comparison: {
+    case Placement::Kind::comparison: {
       const auto found = host.find(placement.attribute);
-      if (!holds(placement, found == host.end() ? nullptr : &found->second)) reasons.push_back("`" + placement.text + "`: " + here(placement, host));
+      if (!holds(placement, found == host.end() ? nullptr : &found->second))
+        reasons.push_back("`" + placement.text + "`: " + here(placement, host));
       break;
     }
-    case Kind::all_of:
+    case Placement::Kind::all_of:
       for (const Placement& operand : placement.operands) {
         const auto more = unsatisfied(operand, host);
         reasons.insert(reasons.end(), more.begin(), more.end());
       }
       break;
-    case Kind::any_of:
+    case Placement::Kind::any_of:
       for (const Placement& operand : placement.operands) {
         const auto more = unsatisfied(operand, host);
         if (more.empty()) return {};
         reasons.insert(reasons.end(), more.begin(), more.end());
       }
       break;
-    case Kind::negation:
+    case Placement::Kind::negation:
       if (unsatisfied(placement.operands.front(), host).empty()) {
         std::vector<std::string> texts;
         describe(placement.operands.front(), host, texts);
@@ -364,15 +399,17 @@ std::vector<std::string> unsatisfied(const Placement& placement, const HostAttri
 std::vector<std::string> demanded_values(const Placement& placement, std::string_view attribute) {
   std::vector<std::string> values;
   switch (placement.kind) {
-    case Kind::negation: break;
-    case Kind::comparison:
-      if (placement.attribute == attribute && (placement.op == Operator::equal || placement.op == Operator::in)) values = placement.values;
+    case Placement::Kind::negation: break;
+    case Placement::Kind::comparison:
+      if (placement.attribute == attribute &&
+          (placement.op == Placement::Operator::equal || placement.op == Placement::Operator::in))
+        values = placement.values;
       break;
-    case Kind::all_of:
+    case Placement::Kind::all_of:
       for (const Placement& operand : placement.operands)
         if (values.empty()) values = demanded_values(operand, attribute);
       break;
-    case Kind::any_of:
+    case Placement::Kind::any_of:
       for (const Placement& operand : placement.operands) {
         const auto more = demanded_values(operand, attribute);
         if (more.empty()) return {};

@@ -7,11 +7,9 @@
 namespace pipeline::gpu {
 namespace {
 
-using Kind = Placement::Kind;
-using Operator = Placement::Operator;
 using Terms = std::vector<NodeTerm>;
 
-constexpr std::size_t kMostTerms = 64;
+constexpr std::size_t most_terms = 64;
 
 struct NotExpressible : std::runtime_error {
   using runtime_error::runtime_error;
@@ -19,10 +17,11 @@ struct NotExpressible : std::runtime_error {
 
 std::string label_of(const std::string& attribute) {
   // kubernetes.io/docs/reference/labels-annotations-taints
-  static const std::map<std::string, std::string> labels{{"ecs.instance-type", "node.kubernetes.io/instance-type"},
-                                                         {"ecs.availability-zone", "topology.kubernetes.io/zone"},
-                                                         {"ecs.os-type", "kubernetes.io/os"},
-                                                         {"ecs.cpu-architecture", "kubernetes.io/arch"}};
+  static const std::map<std::string, std::string> labels{
+      {"ecs.instance-type", "node.kubernetes.io/instance-type"},
+      {"ecs.availability-zone", "topology.kubernetes.io/zone"},
+      {"ecs.os-type", "kubernetes.io/os"},
+      {"ecs.cpu-architecture", "kubernetes.io/arch"}};
   const auto found = labels.find(attribute);
   return found == labels.end() ? attribute : found->second;
 }
@@ -34,61 +33,68 @@ std::vector<std::string> values_of(const Placement& comparison) {
   return values;
 }
 
-Operator opposite(Operator op) {
+Placement::Operator opposite(Placement::Operator op) {
   switch (op) {
-    case Operator::equal: return Operator::not_equal;
-    case Operator::not_equal: return Operator::equal;
-    case Operator::greater: return Operator::less_equal;
-    case Operator::greater_equal: return Operator::less;
-    case Operator::less: return Operator::greater_equal;
-    case Operator::less_equal: return Operator::greater;
-    case Operator::exists: return Operator::not_exists;
-    case Operator::not_exists: return Operator::exists;
-    case Operator::in: return Operator::not_in;
-    case Operator::not_in: return Operator::in;
-    case Operator::matches: return Operator::not_matches;
-    case Operator::not_matches: return Operator::matches;
+    case Placement::Operator::equal: return Placement::Operator::not_equal;
+    case Placement::Operator::not_equal: return Placement::Operator::equal;
+    case Placement::Operator::greater: return Placement::Operator::less_equal;
+    case Placement::Operator::greater_equal: return Placement::Operator::less;
+    case Placement::Operator::less: return Placement::Operator::greater_equal;
+    case Placement::Operator::less_equal: return Placement::Operator::greater;
+    case Placement::Operator::exists: return Placement::Operator::not_exists;
+    case Placement::Operator::not_exists: return Placement::Operator::exists;
+    case Placement::Operator::in: return Placement::Operator::not_in;
+    case Placement::Operator::not_in: return Placement::Operator::in;
+    case Placement::Operator::matches: return Placement::Operator::not_matches;
+    case Placement::Operator::not_matches: return Placement::Operator::matches;
   }
   return op;
 }
 
 /// Kubernetes' Gt and Lt take whole numbers, and are strict.
-NodeRequirement ordered(const std::string& key, Operator op, const Placement& comparison) {
+NodeRequirement ordered(const std::string& key, Placement::Operator op,
+                        const Placement& comparison) {
   const std::string& text = comparison.values.front();
   long long number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  constexpr long long kLargest = 1'000'000'000'000'000;
-  if (error != std::errc() || end != text.data() + text.size() || number > kLargest || number < -kLargest)
+  constexpr long long largest_allowed = 1'000'000'000'000'000;
+  if (error != std::errc() || end != text.data() + text.size() || number > largest_allowed ||
+      number < -largest_allowed)
     throw NotExpressible("`" + comparison.text + "`: a node affinity compares whole numbers only");
-  const bool is_greater = op == Operator::greater || op == Operator::greater_equal;
-  if (op == Operator::greater_equal) --number;
-  if (op == Operator::less_equal) ++number;
+  const bool is_greater =
+      op == Placement::Operator::greater || op == Placement::Operator::greater_equal;
+  if (op == Placement::Operator::greater_equal) --number;
+  if (op == Placement::Operator::less_equal) ++number;
   return {key, is_greater ? "Gt" : "Lt", {std::to_string(number)}};
 }
 
 Terms terms_of_comparison(const Placement& comparison, bool negated) {
-  const Operator op = negated ? opposite(comparison.op) : comparison.op;
+  const Placement::Operator op = negated ? opposite(comparison.op) : comparison.op;
   const std::string key = label_of(comparison.attribute);
   switch (op) {
-    case Operator::equal:
-    case Operator::in: return {{{key, "In", values_of(comparison)}}};
-    case Operator::not_equal:
-    case Operator::not_in: return {{{key, "NotIn", values_of(comparison)}}};
-    case Operator::exists: return {{{key, "Exists", {}}}};
-    case Operator::not_exists: return {{{key, "DoesNotExist", {}}}};
-    case Operator::matches:
-    case Operator::not_matches: throw NotExpressible("`" + comparison.text + "`: a node affinity has no patterns; list the values with `in [...]`");
+    case Placement::Operator::equal:
+    case Placement::Operator::in: return {{{key, "In", values_of(comparison)}}};
+    case Placement::Operator::not_equal:
+    case Placement::Operator::not_in: return {{{key, "NotIn", values_of(comparison)}}};
+    case Placement::Operator::exists: return {{{key, "Exists", {}}}};
+    case Placement::Operator::not_exists: return {{{key, "DoesNotExist", {}}}};
+    case Placement::Operator::matches:
+    case Placement::Operator::not_matches:
+      throw NotExpressible("`" + comparison.text +
+                           "`: a node affinity has no patterns; list the values with `in [...]`");
     default: break;
   }
   Terms terms{{ordered(key, op, comparison)}};
-  if (negated) terms.push_back({{key, "DoesNotExist", {}}});  // not (x > 5) holds where there is no x
+  if (negated)
+    terms.push_back({{key, "DoesNotExist", {}}});  // not (x > 5) holds where there is no x
   return terms;
 }
 
 Terms terms_of(const Placement& placement, bool negated) {
-  if (placement.kind == Kind::comparison) return terms_of_comparison(placement, negated);
-  if (placement.kind == Kind::negation) return terms_of(placement.operands.front(), !negated);
-  const bool is_any = (placement.kind == Kind::any_of) != negated;
+  if (placement.kind == Placement::Kind::comparison) return terms_of_comparison(placement, negated);
+  if (placement.kind == Placement::Kind::negation)
+    return terms_of(placement.operands.front(), !negated);
+  const bool is_any = (placement.kind == Placement::Kind::any_of) != negated;
   Terms terms = is_any ? Terms{} : Terms{{}};
   for (const Placement& operand : placement.operands) {
     const Terms more = terms_of(operand, negated);
@@ -97,7 +103,8 @@ Terms terms_of(const Placement& placement, bool negated) {
       joined = terms;
       joined.insert(joined.end(), more.begin(), more.end());
     } else {
-      if (terms.size() * more.size() > kMostTerms) throw NotExpressible("the expression has more than 64 combinations");
+      if (terms.size() * more.size() > most_terms)
+        throw NotExpressible("the expression has more than 64 combinations");
       for (const NodeTerm& left : terms)
         for (const NodeTerm& right : more) {
           joined.push_back(left);
@@ -105,7 +112,8 @@ Terms terms_of(const Placement& placement, bool negated) {
         }
     }
     terms = std::move(joined);
-    if (terms.size() > kMostTerms) throw NotExpressible("the expression has more than 64 combinations");
+    if (terms.size() > most_terms)
+      throw NotExpressible("the expression has more than 64 combinations");
   }
   return terms;
 }
@@ -115,7 +123,9 @@ Terms terms_of(const Placement& placement, bool negated) {
 std::variant<Terms, std::string> node_selector_terms(const Placement& placement) {
   try {
     return terms_of(placement, false);
-  } catch (const NotExpressible& error) { return std::string(error.what()); }
+  } catch (const NotExpressible& error) {
+    return std::string(error.what());
+  }
 }
 
 }  // namespace pipeline::gpu

@@ -5,13 +5,14 @@
 namespace pipeline::gpu {
 namespace {
 
-/// What of the free seats the request can use: those that no process occupies first, then in its own order.
-std::vector<std::string> usable(const Demand& demand, const std::vector<const Seat*>& free) {
+/// What of the free seats the request can use: those that no process occupies first, then in its
+/// own order.
+std::vector<std::string> usable(const Demand& demand, const std::vector<const DeviceState*>& free) {
   std::vector<std::string> idle, occupied;
   for (const auto& uuid : demand.candidates) {
-    const auto seat = std::ranges::find(free, uuid, &Seat::uuid);
-    if (seat == free.end() || (demand.idle && (*seat)->occupied)) continue;
-    ((*seat)->occupied ? occupied : idle).push_back(uuid);
+    const auto device = std::ranges::find(free, uuid, &DeviceState::uuid);
+    if (device == free.end() || (demand.idle && (*device)->occupied)) continue;
+    ((*device)->occupied ? occupied : idle).push_back(uuid);
   }
   idle.insert(idle.end(), occupied.begin(), occupied.end());
   return idle;
@@ -19,30 +20,37 @@ std::vector<std::string> usable(const Demand& demand, const std::vector<const Se
 
 }  // namespace
 
-std::vector<Grant> grants(const std::vector<Waiting>& waiting, const std::vector<Seat>& seats) {
-  std::vector<const Seat*> free;
-  for (const auto& seat : seats)
-    if (!seat.held && !seat.blocked) free.push_back(&seat);
+std::vector<Grant> grants(const std::vector<Waiting>& waiting,
+                          const std::vector<DeviceState>& devices) {
+  std::vector<const DeviceState*> free;
+  for (const auto& device : devices)
+    if (!device.held && !device.blocked) free.push_back(&device);
   std::vector<Grant> result;
   for (std::size_t i = 0; i < waiting.size() && !free.empty(); ++i) {
     const auto& request = waiting[i];
     if (request.paused) continue;
     auto found = usable(request.demand, free);
     const bool enough = found.size() >= request.demand.count;
-    if (!enough && request.overtaken < patience) continue;
+    if (!enough && request.overtaken < max_overtakes) continue;
     if (enough) found.resize(request.demand.count);
     // Granted, or kept until there are enough.
-    std::erase_if(free, [&](const Seat* seat) { return std::ranges::find(found, seat->uuid) != found.end(); });
+    std::erase_if(free, [&](const DeviceState* device) {
+      return std::ranges::find(found, device->uuid) != found.end();
+    });
     if (enough) result.push_back({i, std::move(found)});
   }
   return result;
 }
 
-void count_overtaking(std::vector<Waiting>& waiting, const std::vector<Grant>& granted, const Grant& taken) {
+void count_overtaking(std::vector<Waiting>& waiting, const std::vector<Grant>& granted,
+                      const Grant& taken) {
   for (std::size_t i = 0; i < taken.index; ++i) {
-    if (waiting[i].paused || std::ranges::find(granted, i, &Grant::index) != granted.end()) continue;
+    if (waiting[i].paused || std::ranges::find(granted, i, &Grant::index) != granted.end())
+      continue;
     const auto& wanted = waiting[i].demand.candidates;
-    if (std::ranges::any_of(taken.uuids, [&](const std::string& uuid) { return std::ranges::find(wanted, uuid) != wanted.end(); }))
+    if (std::ranges::any_of(taken.uuids, [&](const std::string& uuid) {
+          return std::ranges::find(wanted, uuid) != wanted.end();
+        }))
       ++waiting[i].overtaken;
   }
 }

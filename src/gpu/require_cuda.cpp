@@ -6,8 +6,6 @@
 namespace pipeline::gpu {
 namespace {
 
-using Kind = RequireVerdict::Kind;
-
 /// Nothing: not known.
 std::optional<bool> compare(std::string_view op, std::strong_ordering order) {
   if (op == "=" || op == "==") return order == 0;
@@ -28,22 +26,28 @@ std::optional<Condition> parse_condition(std::string_view text) {
   for (const std::string_view op : {">=", "<=", "!=", "==", "=", ">", "<"}) {
     if (!text.substr(at).starts_with(op)) continue;
     const Condition condition{text.substr(0, at), op, text.substr(at + op.size())};
-    if (condition.value.empty() || condition.value.find_first_of("<>=!") != std::string_view::npos) return std::nullopt;
+    if (condition.value.empty() || condition.value.find_first_of("<>=!") != std::string_view::npos)
+      return std::nullopt;
     return condition;
   }
   return std::nullopt;
 }
 
-std::optional<Version> version_of(const ComputeCapability& capability) { return Version{{capability.major, capability.minor}, {}}; }
+std::optional<Version> version_of(const settings::ComputeCapability& capability) {
+  return Version{{capability.major, capability.minor}, {}};
+}
 
 /// @return malformed, or what holds
-Kind evaluate(std::string_view text, const DriverFacts& facts) {
+RequireVerdict::Kind evaluate(std::string_view text, const DriverFacts& facts) {
   const auto condition = parse_condition(text);
-  if (!condition) return Kind::malformed;
+  if (!condition) return RequireVerdict::Kind::malformed;
   if (condition->property == "brand") {
-    if (condition->op != "=" && condition->op != "==" && condition->op != "!=") return Kind::malformed;
-    if (facts.brand.empty()) return Kind::unknown;
-    return (facts.brand == condition->value) == (condition->op != "!=") ? Kind::satisfied : Kind::unsatisfied;
+    if (condition->op != "=" && condition->op != "==" && condition->op != "!=")
+      return RequireVerdict::Kind::malformed;
+    if (facts.brand.empty()) return RequireVerdict::Kind::unknown;
+    return (facts.brand == condition->value) == (condition->op != "!=")
+               ? RequireVerdict::Kind::satisfied
+               : RequireVerdict::Kind::unsatisfied;
   }
   std::optional<Version> known;
   if (condition->property == "cuda")
@@ -53,22 +57,24 @@ Kind evaluate(std::string_view text, const DriverFacts& facts) {
   else if (condition->property == "arch")
     known = facts.capability ? version_of(*facts.capability) : std::nullopt;
   else
-    return Kind::unknown;
+    return RequireVerdict::Kind::unknown;
   const auto wanted = Version::parse(condition->value);
-  if (!wanted) return Kind::malformed;
-  if (!known) return Kind::unknown;
+  if (!wanted) return RequireVerdict::Kind::malformed;
+  if (!known) return RequireVerdict::Kind::unknown;
   // `driver>=470` compares what is written: 470.57.02 is a 470.
   const Version comparable = known->first(std::max<std::size_t>(wanted->parts.size(), 1));
   return *compare(condition->op,
-                  (condition->op == "=" || condition->op == "==" || condition->op == "!=") ? comparable <=> *wanted : *known <=> *wanted)
-             ? Kind::satisfied
-             : Kind::unsatisfied;
+                  (condition->op == "=" || condition->op == "==" || condition->op == "!=")
+                      ? comparable <=> *wanted
+                      : *known <=> *wanted)
+             ? RequireVerdict::Kind::satisfied
+             : RequireVerdict::Kind::unsatisfied;
 }
 
 }  // namespace
 
 RequireVerdict check_require_cuda(std::string_view text, const DriverFacts& facts) {
-  RequireVerdict verdict{Kind::unsatisfied, ""};
+  RequireVerdict verdict{RequireVerdict::Kind::unsatisfied, ""};
   bool any = false, unknown = false;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find(' ', at), text.size());
@@ -76,21 +82,25 @@ RequireVerdict check_require_cuda(std::string_view text, const DriverFacts& fact
     at = end + 1;
     if (group.empty()) continue;
     any = true;
-    Kind all = Kind::satisfied;
+    RequireVerdict::Kind all = RequireVerdict::Kind::satisfied;
     while (!group.empty()) {
       const auto comma = std::min(group.find(','), group.size());
       const auto part = group.substr(0, comma);
       group.remove_prefix(std::min(comma + 1, group.size()));
-      const Kind kind = evaluate(part, facts);
-      if (kind == Kind::malformed) return {Kind::malformed, std::string(part.substr(0, 80))};
-      if (kind == Kind::unsatisfied && verdict.condition.empty()) verdict.condition = std::string(part.substr(0, 80));
-      if (kind == Kind::unsatisfied || (kind == Kind::unknown && all == Kind::satisfied)) all = kind;
+      const RequireVerdict::Kind kind = evaluate(part, facts);
+      if (kind == RequireVerdict::Kind::malformed)
+        return {RequireVerdict::Kind::malformed, std::string(part.substr(0, 80))};
+      if (kind == RequireVerdict::Kind::unsatisfied && verdict.condition.empty())
+        verdict.condition = std::string(part.substr(0, 80));
+      if (kind == RequireVerdict::Kind::unsatisfied ||
+          (kind == RequireVerdict::Kind::unknown && all == RequireVerdict::Kind::satisfied))
+        all = kind;
     }
-    if (all == Kind::satisfied) return {Kind::satisfied, ""};
-    if (all == Kind::unknown) unknown = true;
+    if (all == RequireVerdict::Kind::satisfied) return {RequireVerdict::Kind::satisfied, ""};
+    if (all == RequireVerdict::Kind::unknown) unknown = true;
   }
-  if (!any) return {Kind::satisfied, ""};
-  if (unknown) return {Kind::unknown, ""};
+  if (!any) return {RequireVerdict::Kind::satisfied, ""};
+  if (unknown) return {RequireVerdict::Kind::unknown, ""};
   return verdict;
 }
 

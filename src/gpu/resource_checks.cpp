@@ -10,39 +10,41 @@ namespace pipeline::gpu {
 namespace {
 
 /// The value at the end of the keys, or nothing.
-const Value* find(const Value& map, std::initializer_list<std::string_view> keys) {
-  const Value* value = &map;
+const core::Value* find(const core::Value& map, std::initializer_list<std::string_view> keys) {
+  const core::Value* value = &map;
   for (const auto key : keys)
     if (!(value = value->find(key))) return nullptr;
   return value;
 }
 
-void check_expression(const Value& value, Diagnostics& diagnostics) {
-  if (value.kind != Value::Kind::scalar || !formats::word.accepts(value.scalar)) return;
+void check_expression(const core::Value& value, settings::Diagnostics& diagnostics) {
+  if (value.kind != core::Value::Kind::scalar || !settings::formats::word.accepts(value.scalar))
+    return;
   const auto parsed = parse_placement(value.scalar);
   const auto* error = std::get_if<PlacementError>(&parsed);
   if (!error) return;
-  Span span = value.span;
+  core::Span span = value.span;
   // Text and document differ where there are escapes or several lines; then the whole is the place.
   const std::size_t quotes = value.quoted ? 2 : 0;
   if (span.length == value.scalar.size() + quotes) {
     span.column += static_cast<unsigned>(std::min(error->offset, value.scalar.size()) + quotes / 2);
     span.length = 1;
   }
-  report(diagnostics, "bad-placement", "in 'placement_constraints': " + error->message, span, {}, error->suggestion);
+  settings::report(diagnostics, "bad-placement", "in 'placement_constraints': " + error->message,
+                   span, {}, error->suggestion);
 }
 
 /// How many GPUs the machine has to have for the request.
-unsigned gpus_of(const GpuRequest& request) {
+unsigned gpus_of(const settings::GpuRequest& request) {
   switch (request.selection) {
-    case GpuRequest::Selection::none: return 0;
-    case GpuRequest::Selection::all: return 1;
-    case GpuRequest::Selection::count:
-    case GpuRequest::Selection::first: return request.count;
-    case GpuRequest::Selection::devices: break;
+    case settings::GpuRequest::Selection::none: return 0;
+    case settings::GpuRequest::Selection::all: return 1;
+    case settings::GpuRequest::Selection::count:
+    case settings::GpuRequest::Selection::first: return request.count;
+    case settings::GpuRequest::Selection::devices: break;
   }
   unsigned gpus = 1, named = 0;
-  for (const GpuDevice& device : request.devices) {
+  for (const settings::GpuDevice& device : request.devices) {
     if (device.index) gpus = std::max(gpus, *device.index + 1);
     if (!device.mig && !device.uuid.starts_with("MIG-")) ++named;
   }
@@ -51,38 +53,41 @@ unsigned gpus_of(const GpuRequest& request) {
 
 }  // namespace
 
-void check_placement(const Value& settings, Diagnostics& diagnostics) {
-  const Value* constraints = find(settings, {"resources", "placement_constraints"});
+void check_placement(const core::Value& settings, settings::Diagnostics& diagnostics) {
+  const core::Value* constraints = find(settings, {"resources", "placement_constraints"});
   if (!constraints) return;
-  for (const Value& item : constraints->items) {
-    if (const Value* expression = item.find("expression"))
+  for (const core::Value& item : constraints->items) {
+    if (const core::Value* expression = item.find("expression"))
       check_expression(*expression, diagnostics);
     else
       check_expression(item, diagnostics);
   }
 }
 
-void check_instance_type(const ResourceSettings& resources, const Value& step, Span step_name, Diagnostics& diagnostics) {
+void check_instance_type(const ResourceSettings& resources, const core::Value& step,
+                         core::Span step_name, settings::Diagnostics& diagnostics) {
   if (!resources.instance_type) return;
   const std::string& name = *resources.instance_type;
-  std::vector<GpuProblem> problems;
-  const GpuRequest request = gpu_request(resources, problems);
+  std::vector<settings::GpuProblem> problems;
+  const settings::GpuRequest request = settings::gpu_request(resources, problems);
   if (!problems.empty()) return;  // told already
-  const Value* own = find(step, {"settings", "resources", "instance_type"});
-  const Span place = own ? own->span : step_name;
-  const InstanceNeeds needs{.gpus = gpus_of(request),
-                            .gpu_class = request.model.value_or(""),
-                            .gpu_memory = request.min_memory.value_or(0),
-                            .capability = request.min_capability.value_or(ComputeCapability{}),
-                            .memory = resources.memory.value_or(0),
-                            .cpus = resources.cpu_count.value_or(0),
-                            .architecture = ""};
+  const core::Value* own = find(step, {"settings", "resources", "instance_type"});
+  const core::Span place = own ? own->span : step_name;
+  const InstanceNeeds needs{
+      .gpus = gpus_of(request),
+      .gpu_class = request.model.value_or(""),
+      .gpu_memory = request.min_memory.value_or(0),
+      .capability = request.min_capability.value_or(settings::ComputeCapability{}),
+      .memory = resources.memory.value_or(0),
+      .cpus = resources.cpu_count.value_or(0),
+      .architecture = ""};
   const InstanceType* type = find_instance_type(name);
   if (!type) {
     // Only types with GPUs are known: another one is fine where none is asked for.
     if (needs.gpus > 0 || is_gpu_family(name))
-      report(diagnostics, "unknown-instance-type", "there is no instance type '" + name + "' with GPUs", place, {"`pipe instances` lists them"},
-             similar_instance_type(name));
+      settings::report(diagnostics, "unknown-instance-type",
+                       "there is no instance type '" + name + "' with GPUs", place,
+                       {"`pipe instances` lists them"}, similar_instance_type(name));
     return;
   }
   const auto reasons = lacks(*type, needs);
@@ -90,8 +95,11 @@ void check_instance_type(const ResourceSettings& resources, const Value& step, S
   std::string message = "the instance type " + name + " is not enough: ";
   for (const auto& reason : reasons) message += (&reason == reasons.data() ? "" : "; ") + reason;
   const auto fitting = fitting_instance_types(needs);
-  std::string suggestion = fitting.empty() ? "no instance type has all of that" : std::string("the smallest that fits: ") + fitting.front().name;
-  report(diagnostics, "instance-too-small", std::move(message), place, {}, std::move(suggestion));
+  std::string suggestion = fitting.empty()
+                               ? "no instance type has all of that"
+                               : std::string("the smallest that fits: ") + fitting.front().name;
+  settings::report(diagnostics, "instance-too-small", std::move(message), place, {},
+                   std::move(suggestion));
 }
 
 }  // namespace pipeline::gpu

@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/text.hpp"
+
 namespace pipeline::gpu {
 namespace {
 
 constexpr Bytes mebibyte = Bytes{1} << 20;
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (std::size_t from = 0; from <= text.size();) {
     const auto to = std::min(text.find(separator, from), text.size());
-    parts.push_back(trimmed(text.substr(from, to - from)));
+    parts.push_back(core::trimmed(text.substr(from, to - from)));
     from = to + 1;
   }
   return parts;
@@ -37,10 +33,11 @@ std::string_view between(std::string_view text, std::string_view before, std::st
   const auto begin = text.find(before);
   if (begin == text.npos) return {};
   text.remove_prefix(begin + before.size());
-  return trimmed(text.substr(0, text.find(after)));
+  return core::trimmed(text.substr(0, text.find(after)));
 }
 
-/// index, uuid, name, bus, memory.total, memory.used, driver, compute_mode, mig.mode and, from driver 470 on, compute_cap
+/// index, uuid, name, bus, memory.total, memory.used, driver, compute_mode, mig.mode and, from
+/// driver 470 on, compute_cap
 void read_device(const std::vector<std::string_view>& row, Inventory& inventory) {
   Device device;
   device.index = number<unsigned>(row[0]);
@@ -50,9 +47,13 @@ void read_device(const std::vector<std::string_view>& row, Inventory& inventory)
   device.memory = number(row[4]) * mebibyte;
   device.memory_used = number(row[5]) * mebibyte;
   inventory.driver = row[6];
-  device.mode = row[7].starts_with("Exclusive") ? ComputeMode::exclusive : row[7] == "Prohibited" ? ComputeMode::prohibited : ComputeMode::shared;
+  device.mode = row[7].starts_with("Exclusive") ? ComputeMode::exclusive
+                : row[7] == "Prohibited"        ? ComputeMode::prohibited
+                                                : ComputeMode::shared;
   device.mig = row[8] == "Enabled";
-  if (row.size() > 9) device.capability = parse_compute_capability(row[9]).value_or(ComputeCapability{});
+  if (row.size() > 9)
+    device.capability =
+        settings::parse_compute_capability(row[9]).value_or(settings::ComputeCapability{});
   inventory.devices.push_back(std::move(device));
 }
 

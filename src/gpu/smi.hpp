@@ -1,5 +1,6 @@
 /// @file
-/// The GPUs of a machine whose NVML is out of reach, as `nvidia-smi` shows them in a container there.
+/// The GPUs of a machine whose NVML is out of reach, as `nvidia-smi` shows them in a container
+/// there.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace pipeline::gpu {
 
-/// A script for /bin/sh that asks nvidia-smi for all that read_smi() understands; it ends with nvidia-smi's own exit code.
+/// A script for /bin/sh that asks nvidia-smi for all that read_smi() understands; it ends with
+/// nvidia-smi's own exit code.
 std::string_view smi_script();
 
 /// The inventory in what the script printed; without devices where nothing of it is understood.

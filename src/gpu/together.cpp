@@ -14,7 +14,8 @@ std::vector<std::vector<bool>> order_of(const std::vector<Member>& members) {
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count));
   for (std::size_t i = 0; i < count; ++i)
     for (const auto& name : members[i].after)
-      if (const auto place = places.find(name); place != places.end()) before[place->second][i] = true;
+      if (const auto place = places.find(name); place != places.end())
+        before[place->second][i] = true;
   for (std::size_t middle = 0; middle < count; ++middle)
     for (std::size_t a = 0; a < count; ++a)
       for (std::size_t b = 0; before[a][middle] && b < count; ++b)
@@ -34,7 +35,9 @@ Group largest_group(const std::vector<Member>& members) {
       return;
     }
     const bool fits =
-        members[i].gpus > 0 && std::ranges::none_of(group.members, [&](std::size_t other) { return before[other][i] || before[i][other]; });
+        members[i].gpus > 0 && std::ranges::none_of(group.members, [&](std::size_t other) {
+          return before[other][i] || before[i][other];
+        });
     if (fits) {
       group.members.push_back(i);
       group.gpus += members[i].gpus;
@@ -48,7 +51,9 @@ Group largest_group(const std::vector<Member>& members) {
   return best;
 }
 
-std::string gpus(std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); }
+std::string gpus(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
+}
 
 std::string names_of(const std::vector<Member>& members, const Group& group) {
   std::string text;

@@ -21,7 +21,8 @@ struct Group {
   unsigned gpus = 0;
 };
 
-/// Those that may run at the same time and hold the most GPUs together; none of more than most_containers.
+/// Those that may run at the same time and hold the most GPUs together; none of more than
+/// most_containers.
 Group largest_group(const std::vector<Member>& members);
 
 /// `1 GPU`, `2 GPUs`

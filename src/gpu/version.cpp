@@ -6,14 +6,16 @@
 namespace pipeline::gpu {
 
 std::optional<Version> Version::parse(std::string_view text) {
-  constexpr std::size_t kMostParts = 6;
+  constexpr std::size_t most_parts = 6;
   Version version;
   version.written = text;
   for (;;) {
     const auto part = text.substr(0, text.find('.'));
     unsigned number = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (part.empty() || error != std::errc() || end != part.data() + part.size() || version.parts.size() == kMostParts) return std::nullopt;
+    if (part.empty() || error != std::errc() || end != part.data() + part.size() ||
+        version.parts.size() == most_parts)
+      return std::nullopt;
     version.parts.push_back(number);
     if (part.size() == text.size()) return version;
     text.remove_prefix(part.size() + 1);
@@ -28,12 +30,15 @@ std::string Version::text() const {
 }
 
 Version Version::first(std::size_t count) const {
-  return {{parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(std::min(count, parts.size()))}, {}};
+  return {
+      {parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(std::min(count, parts.size()))},
+      {}};
 }
 
 std::strong_ordering Version::operator<=>(const Version& other) const {
   for (std::size_t i = 0; i < std::max(parts.size(), other.parts.size()); ++i) {
-    const unsigned a = i < parts.size() ? parts[i] : 0, b = i < other.parts.size() ? other.parts[i] : 0;
+    const unsigned a = i < parts.size() ? parts[i] : 0,
+                   b = i < other.parts.size() ? other.parts[i] : 0;
     if (a != b) return a <=> b;
   }
   return std::strong_ordering::equal;

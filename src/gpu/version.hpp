@@ -14,7 +14,8 @@ struct Version {
   std::vector<unsigned> parts;  ///< `12.2.2`: 12, 2, 2; at least one.
   std::string written;          ///< As it was read; `535.54.03` has a zero that its parts have not.
 
-  /// `535.54.03`; nothing for what has other characters than digits and dots, or more than six parts.
+  /// `535.54.03`; nothing for what has other characters than digits and dots, or more than six
+  /// parts.
   static std::optional<Version> parse(std::string_view text);
   std::string text() const;
   unsigned major() const { return parts.empty() ? 0 : parts.front(); }

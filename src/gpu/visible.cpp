@@ -14,15 +14,18 @@ namespace {
 std::optional<unsigned> index_of(std::string_view word) {
   unsigned index = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);
-  return error == std::errc() && end == word.data() + word.size() ? std::optional(index) : std::nullopt;
+  return error == std::errc() && end == word.data() + word.size() ? std::optional(index)
+                                                                  : std::nullopt;
 }
 
-/// The UUIDs of the device, or of its slices, that the word names; none if it names none, or not one alone.
+/// The UUIDs of the device, or of its slices, that the word names; none if it names none, or not
+/// one alone.
 std::set<std::string> named(std::string_view word, const Inventory& inventory) {
   std::set<std::string> found;
   const auto index = index_of(word);
   for (const auto& device : inventory.devices) {
-    if (index ? *index == device.index : !word.empty() && device.uuid.starts_with(word)) found.insert(device.uuid);
+    if (index ? *index == device.index : !word.empty() && device.uuid.starts_with(word))
+      found.insert(device.uuid);
     for (const auto& slice : device.slices)
       if (slice.uuid == word) found.insert(slice.uuid);
   }
@@ -55,8 +58,10 @@ void show_only(std::string_view visible, Inventory& inventory) {
   if (inventory.devices.size() == all) return;
   const auto left = inventory.devices.size();
   inventory.narrowed =
-      (visible.empty() ? "CUDA_VISIBLE_DEVICES is empty, which hides " : "CUDA_VISIBLE_DEVICES=" + std::string(visible) + " hides ") +
-      (left == 0 ? "all of this machine's " + gpus(all) : std::to_string(all - left) + " of this machine's " + gpus(all));
+      (visible.empty() ? "CUDA_VISIBLE_DEVICES is empty, which hides "
+                       : "CUDA_VISIBLE_DEVICES=" + std::string(visible) + " hides ") +
+      (left == 0 ? "all of this machine's " + gpus(all)
+                 : std::to_string(all - left) + " of this machine's " + gpus(all));
 }
 
 void show_only_visible(Inventory& inventory) {

@@ -4,12 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/text.hpp"
 #include "gpu/cuda_tables.hpp"
 
 namespace pipeline::gpu {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// A build of torch or jaxlib, as `cu118`, `cuda12` and `cpu` say it.
 struct Variant {
@@ -30,15 +29,19 @@ std::optional<Variant> variant_of(std::string_view word, std::string because) {
     return std::nullopt;
   std::string number;
   for (const char c : digits.substr(0, 4)) {
-    if (!is_digit(c)) break;
+    if (!core::is_digit(c)) break;
     number += c;
   }
   if (number.size() == 2)
     return Variant{"cuda",
-                   number >= "80" ? Version{{unsigned(number[0] - '0'), unsigned(number[1] - '0')}, {}} : Version{{unsigned(std::stoi(number))}, {}},
+                   number >= "80"
+                       ? Version{{unsigned(number[0] - '0'), unsigned(number[1] - '0')}, {}}
+                       : Version{{unsigned(std::stoi(number))}, {}},
                    std::move(because)};
   if (number.size() == 3)
-    return Variant{"cuda", Version{{unsigned(std::stoi(number.substr(0, 2))), unsigned(number[2] - '0')}, {}}, std::move(because)};
+    return Variant{
+        "cuda", Version{{unsigned(std::stoi(number.substr(0, 2))), unsigned(number[2] - '0')}, {}},
+        std::move(because)};
   return std::nullopt;
 }
 
@@ -46,11 +49,14 @@ std::optional<Variant> variant_of(std::string_view word, std::string because) {
 std::optional<Variant> variant_of_address(std::string_view address) {
   if (const auto whl = address.find("/whl/"); whl != std::string_view::npos) {
     const auto word = address.substr(whl + 5);
-    if (auto variant = variant_of(word.substr(0, word.find('/')), "the index " + std::string(address.substr(0, address.find_first_of(" #")))))
+    if (auto variant =
+            variant_of(word.substr(0, word.find('/')),
+                       "the index " + std::string(address.substr(0, address.find_first_of(" #")))))
       return variant;
   }
   for (const std::string_view plus : {"%2B", "%2b", "+"})
-    if (const auto at = address.find(plus); at != std::string_view::npos && !address.starts_with("git+")) {
+    if (const auto at = address.find(plus);
+        at != std::string_view::npos && !address.starts_with("git+")) {
       const auto word = address.substr(at + plus.size());
       const auto name = word.substr(0, word.find_first_of("-#."));
       if (auto variant = variant_of(name, "+" + std::string(name))) return variant;
@@ -68,16 +74,22 @@ struct Requirement {
 
 std::string normalized(std::string_view name) {
   std::string text;
-  for (const char c : name) text += c == '_' || c == '.' ? '-' : static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+  for (const char c : name)
+    text += c == '_' || c == '.' ? '-' : static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
   return text;
 }
 
 /// Marked for another system than Linux.
 bool is_elsewhere(std::string_view marker) {
-  if (marker.find("platform") == std::string_view::npos && marker.find("os_name") == std::string_view::npos) return false;
-  const bool names_other = marker.find("darwin") != std::string_view::npos || marker.find("Darwin") != std::string_view::npos ||
-                           marker.find("win32") != std::string_view::npos || marker.find("Windows") != std::string_view::npos;
-  return names_other && marker.find("!=") == std::string_view::npos && marker.find(" or ") == std::string_view::npos;
+  if (marker.find("platform") == std::string_view::npos &&
+      marker.find("os_name") == std::string_view::npos)
+    return false;
+  const bool names_other = marker.find("darwin") != std::string_view::npos ||
+                           marker.find("Darwin") != std::string_view::npos ||
+                           marker.find("win32") != std::string_view::npos ||
+                           marker.find("Windows") != std::string_view::npos;
+  return names_other && marker.find("!=") == std::string_view::npos &&
+         marker.find(" or ") == std::string_view::npos;
 }
 
 std::optional<Requirement> parse_requirement(const std::string& line) {
@@ -87,7 +99,8 @@ std::optional<Requirement> parse_requirement(const std::string& line) {
   if (const auto marker = text.find(" ;"); marker != std::string_view::npos) {
     if (is_elsewhere(text.substr(marker))) return std::nullopt;
     text = text.substr(0, marker);
-  } else if (const auto close = text.find(';'); close != std::string_view::npos && text.find("://") == std::string_view::npos) {
+  } else if (const auto close = text.find(';');
+             close != std::string_view::npos && text.find("://") == std::string_view::npos) {
     if (is_elsewhere(text.substr(close))) return std::nullopt;
     text = text.substr(0, close);
   }
@@ -106,7 +119,8 @@ std::optional<Requirement> parse_requirement(const std::string& line) {
     requirement.extras.push_back(std::move(extra));
     text.remove_prefix(std::min(close + 1, text.size()));
   }
-  if (const auto at = text.find('@'); at != std::string_view::npos) requirement.address = std::string(text.substr(at + 1));
+  if (const auto at = text.find('@'); at != std::string_view::npos)
+    requirement.address = std::string(text.substr(at + 1));
   std::string compact;
   for (const char c : text)
     if (c != ' ') compact += c;
@@ -123,11 +137,13 @@ std::optional<Requirement> parse_requirement(const std::string& line) {
 }
 
 /// CUDA of the package index's wheel of this version; nothing if that is not known.
-std::optional<Version> default_cuda(std::string_view package, const std::optional<Version>& version) {
+std::optional<Version> default_cuda(std::string_view package,
+                                    const std::optional<Version>& version) {
   if (!version) return std::nullopt;
   std::optional<Version> cuda;
-  for (const auto& row : tables::kWheelDefaults)
-    if (package == row.package && *version >= *Version::parse(row.since)) cuda = Version::parse(row.cuda);
+  for (const auto& row : tables::wheel_defaults)
+    if (package == row.package && *version >= *Version::parse(row.since))
+      cuda = Version::parse(row.cuda);
   return cuda;
 }
 
@@ -138,29 +154,34 @@ class Reader {
   std::optional<Wheel> read(const Requirement& requirement) const {
     const std::string& package = requirement.package;
     Wheel wheel{Wheel::Kind::carries, package, requirement.text, requirement.version, {}, "", ""};
-    if (package == "torch" || is_any(tables::kNeedTorch, package)) return torch(requirement, std::move(wheel));
+    if (package == "torch" || is_any(tables::need_torch, package))
+      return torch(requirement, std::move(wheel));
     if (package == "jax" || package == "jaxlib") return jax(requirement, std::move(wheel));
     const auto has_extra = [&](std::string_view name) {
-      return std::any_of(requirement.extras.begin(), requirement.extras.end(), [&](const auto& each) { return each.starts_with(name); });
+      return std::any_of(requirement.extras.begin(), requirement.extras.end(),
+                         [&](const auto& each) { return each.starts_with(name); });
     };
     if (has_extra("and-cuda") || has_extra("cuda") || has_extra("ctk")) {
       wheel.cuda = default_cuda(package, requirement.version);
       wheel.because = "its extra";
       return wheel;
     }
-    for (const auto& row : tables::kNeedSystemCuda)
+    for (const auto& row : tables::need_system_cuda)
       if (package == row.package) {
         wheel.kind = Wheel::Kind::needs;
-        wheel.cuda = default_cuda(package == "tensorflow-gpu" ? "tensorflow" : package, requirement.version);
+        wheel.cuda =
+            default_cuda(package == "tensorflow-gpu" ? "tensorflow" : package, requirement.version);
         wheel.instead = row.instead;
         return wheel;
       }
-    for (const auto& row : tables::kCpuOnly)
-      if (package == row.package) return as_cpu(std::move(wheel), "it has no GPU code", row.instead);
-    if (is_any(tables::kCarryCuda, package)) return wheel;
+    for (const auto& row : tables::cpu_only)
+      if (package == row.package)
+        return as_cpu(std::move(wheel), "it has no GPU code", row.instead);
+    if (is_any(tables::carry_cuda, package)) return wheel;
     // nvidia-cublas-cu12, cudf-cu12, faiss-gpu-cu12, tensorrt-cu12, ...
     if (const auto dash = package.rfind('-'); dash != std::string::npos)
-      if (const auto variant = variant_of(std::string_view(package).substr(dash + 1), "its name"); variant && variant->cuda) {
+      if (const auto variant = variant_of(std::string_view(package).substr(dash + 1), "its name");
+          variant && variant->cuda) {
         wheel.cuda = variant->cuda;
         wheel.because = variant->because;
         return wheel;
@@ -183,12 +204,15 @@ class Reader {
 
   Wheel torch(const Requirement& requirement, Wheel wheel) const {
     std::optional<Variant> variant;
-    if (!requirement.local.empty()) variant = variant_of(requirement.local, "+" + requirement.local);
+    if (!requirement.local.empty())
+      variant = variant_of(requirement.local, "+" + requirement.local);
     if (!variant && !requirement.address.empty()) variant = variant_of_address(requirement.address);
     if (!variant) variant = index_;
     if (variant && variant->name == "cpu")
       return as_cpu(std::move(wheel), variant->because,
-                    requirement.package == "torch" && requirement.version ? "torch==" + requirement.version->text() : requirement.package);
+                    requirement.package == "torch" && requirement.version
+                        ? "torch==" + requirement.version->text()
+                        : requirement.package);
     if (variant) {
       wheel.cuda = variant->cuda;
       wheel.because = variant->because;
@@ -205,15 +229,18 @@ class Reader {
       if (extra == "tpu" || extra.starts_with("rocm")) return wheel;
       if (const auto variant = variant_of(extra.substr(0, extra.find_first_of("-")), "its extra")) {
         if (variant->name == "cpu") break;
-        wheel.kind = extra.find("local") == std::string::npos ? Wheel::Kind::carries : Wheel::Kind::needs;
+        wheel.kind =
+            extra.find("local") == std::string::npos ? Wheel::Kind::carries : Wheel::Kind::needs;
         wheel.cuda = variant->cuda;
         wheel.because = variant->because;
         return wheel;
       }
       if (extra == "cuda") return wheel;
     }
-    const auto local =
-        requirement.local.empty() ? std::nullopt : variant_of(requirement.local.substr(0, requirement.local.find('.')), "+" + requirement.local);
+    const auto local = requirement.local.empty()
+                           ? std::nullopt
+                           : variant_of(requirement.local.substr(0, requirement.local.find('.')),
+                                        "+" + requirement.local);
     if (local && local->cuda) {
       wheel.cuda = local->cuda;
       return wheel;
@@ -228,9 +255,11 @@ class Reader {
 
 }  // namespace
 
-std::vector<Wheel> wheels_of(std::span<const std::string> requirements, const std::map<std::string, Json>& installer_args, bool is_x86) {
+std::vector<Wheel> wheels_of(std::span<const std::string> requirements,
+                             const std::map<std::string, Json>& installer_args, bool is_x86) {
   std::optional<Variant> index;
-  for (const char* option : {"index-url", "extra-index-url", "find-links", "default-index", "index"}) {
+  for (const char* option :
+       {"index-url", "extra-index-url", "find-links", "default-index", "index"}) {
     const auto found = installer_args.find(option);
     if (found == installer_args.end()) continue;
     const nlohmann::json& value = *found->second;
@@ -238,13 +267,17 @@ std::vector<Wheel> wheels_of(std::span<const std::string> requirements, const st
     for (const auto& address : addresses)
       if (address.is_string() && !index) index = variant_of_address(address.get<std::string>());
   }
-  if (const auto backend = installer_args.find("torch-backend"); backend != installer_args.end() && backend->second->is_string())
-    if (auto variant = variant_of(backend->second->get<std::string>(), "torch-backend: " + backend->second->get<std::string>())) index = variant;
+  if (const auto backend = installer_args.find("torch-backend");
+      backend != installer_args.end() && backend->second->is_string())
+    if (auto variant = variant_of(backend->second->get<std::string>(),
+                                  "torch-backend: " + backend->second->get<std::string>()))
+      index = variant;
   std::vector<Requirement> parsed;
   for (const std::string& line : requirements) {
     if (line.starts_with('-')) {
       const auto value = line.find_first_of(" =");
-      if (value != std::string::npos && !index) index = variant_of_address(std::string_view(line).substr(value + 1));
+      if (value != std::string::npos && !index)
+        index = variant_of_address(std::string_view(line).substr(value + 1));
     } else if (auto requirement = parse_requirement(line)) {
       parsed.push_back(std::move(*requirement));
     }
@@ -253,16 +286,28 @@ std::vector<Wheel> wheels_of(std::span<const std::string> requirements, const st
   std::vector<Wheel> wheels;
   for (const auto& requirement : parsed)
     if (auto wheel = reader.read(requirement)) wheels.push_back(std::move(*wheel));
-  // torch itself says more than what needs it; and a package that the same list overrules says nothing (`jax` beside `jaxlib+cuda12`, a plugin).
-  const auto names = [&](auto accepts) { return std::any_of(wheels.begin(), wheels.end(), accepts); };
+  // torch itself says more than what needs it; and a package that the same list overrules says
+  // nothing (`jax` beside `jaxlib+cuda12`, a plugin).
+  const auto names = [&](auto accepts) {
+    return std::any_of(wheels.begin(), wheels.end(), accepts);
+  };
   if (names([](const Wheel& each) { return each.package == "torch"; }))
     std::erase_if(wheels, [](const Wheel& each) {
-      return each.package != "torch" && std::find(tables::kNeedTorch.begin(), tables::kNeedTorch.end(), each.package) != tables::kNeedTorch.end();
+      return each.package != "torch" &&
+             std::find(tables::need_torch.begin(), tables::need_torch.end(), each.package) !=
+                 tables::need_torch.end();
     });
-  const bool has_jax_plugin = std::any_of(parsed.begin(), parsed.end(), [](const Requirement& each) { return each.package.starts_with("jax-cuda"); });
+  const bool has_jax_plugin =
+      std::any_of(parsed.begin(), parsed.end(),
+                  [](const Requirement& each) { return each.package.starts_with("jax-cuda"); });
   const bool has_jax_cuda =
-      has_jax_plugin || names([](const Wheel& each) { return each.package.starts_with("jax") && each.kind != Wheel::Kind::cpu; });
-  if (has_jax_cuda) std::erase_if(wheels, [](const Wheel& each) { return each.package.starts_with("jax") && each.kind == Wheel::Kind::cpu; });
+      has_jax_plugin || names([](const Wheel& each) {
+        return each.package.starts_with("jax") && each.kind != Wheel::Kind::cpu;
+      });
+  if (has_jax_cuda)
+    std::erase_if(wheels, [](const Wheel& each) {
+      return each.package.starts_with("jax") && each.kind == Wheel::Kind::cpu;
+    });
   return wheels;
 }
 

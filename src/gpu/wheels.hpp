@@ -1,5 +1,6 @@
 /// @file
-/// What a step's Python requirements bring of CUDA: the wheels that hold a CUDA runtime, that need the image's, or that have no GPU code at all.
+/// What a step's Python requirements bring of CUDA: the wheels that hold a CUDA runtime, that need
+/// the image's, or that have no GPU code at all.
 #pragma once
 
 #include <map>
@@ -27,12 +28,13 @@ struct Wheel {
   std::optional<Version> version;  ///< Only where exactly one is asked for.
   std::optional<Version> cuda;     ///< That it was built for, where that is known.
   std::string because;             ///< Of `cuda` or `cpu`: `+cpu`, `the index .../whl/cu118`, ...
-  std::string instead;             ///< A requirement that would bring what is missing; may be empty.
+  std::string instead;  ///< A requirement that would bring what is missing; may be empty.
 };
 
 /// @param requirements   lines of a requirements file
 /// @param installer_args DockerSettings::python_package_installer_args
 /// @param is_x86         the platform is x86_64, which the package index's defaults are known for
-std::vector<Wheel> wheels_of(std::span<const std::string> requirements, const std::map<std::string, Json>& installer_args, bool is_x86);
+std::vector<Wheel> wheels_of(std::span<const std::string> requirements,
+                             const std::map<std::string, Json>& installer_args, bool is_x86);
 
 }  // namespace pipeline::gpu

@@ -16,9 +16,10 @@ namespace {
 using nlohmann::json;
 
 /// Refusals carry the pause that the server asks for beside what everyone may see of them.
-class PassingError : public ApiError {
+class RetryableError : public ApiError {
  public:
-  PassingError(const ApiError& error, std::optional<std::chrono::seconds> after) : ApiError(error), after_(after) {}
+  RetryableError(const ApiError& error, std::optional<std::chrono::seconds> after)
+      : ApiError(error), after_(after) {}
   std::optional<std::chrono::seconds> after() const { return after_; }
 
  private:
@@ -57,10 +58,11 @@ std::string text_of_warning(std::string_view header) {
 }  // namespace
 
 std::chrono::milliseconds Backoff::next(std::optional<std::chrono::seconds> wanted) {
-  const auto doubled = patience_.first_pause * (1LL << std::min(tries_, 20u));
+  const auto doubled = retry_policy_.first_pause * (1LL << std::min(tries_, 20u));
   ++tries_;
-  const auto longest =
-      std::max<std::chrono::milliseconds>(std::min<std::chrono::milliseconds>(doubled, patience_.longest_pause), std::chrono::milliseconds(1));
+  const auto longest = std::max<std::chrono::milliseconds>(
+      std::min<std::chrono::milliseconds>(doubled, retry_policy_.longest_pause),
+      std::chrono::milliseconds(1));
   std::uniform_int_distribution<long long> chance(longest.count() / 2, longest.count());
   const std::chrono::milliseconds own(chance(random_));
   return wanted ? std::max<std::chrono::milliseconds>(*wanted, own) : own;
@@ -71,37 +73,55 @@ std::string host_and_port(const std::string& url) {
   const auto begin = scheme == url.npos ? 0 : scheme + 3;
   auto host = url.substr(begin, url.find('/', begin) - begin);
   const auto after_address = host.starts_with('[') ? host.find(']') : 0;
-  if (host.find(':', after_address) == host.npos) host += url.starts_with("http://") ? ":80" : ":443";
+  if (host.find(':', after_address) == host.npos)
+    host += url.starts_with("http://") ? ":80" : ":443";
   return host;
 }
 
-std::vector<std::string> advice_for(long status, const std::string& reason, const std::string& message) {
-  if (status == 401) return {"the credentials in the kubeconfig are wrong or have run out: log in again, or ask for new ones"};
+std::vector<std::string> advice_for(long status, const std::string& reason,
+                                    const std::string& message) {
+  if (status == 401)
+    return {
+        "the credentials in the kubeconfig are wrong or have run out: log in again, or ask for new "
+        "ones"};
   if (message.find("exceeded quota") != message.npos)
-    return {"the namespace's quota is used up: wait for other work to end, ask for less under `resources`, or have the quota raised"};
-  if (status == 403) return {"`pipe kubernetes rbac` prints the Role that is needed; a cluster's administrator applies it"};
+    return {
+        "the namespace's quota is used up: wait for other work to end, ask for less under "
+        "`resources`, or have the quota raised"};
+  if (status == 403)
+    return {
+        "`pipe kubernetes rbac` prints the Role that is needed; a cluster's administrator applies "
+        "it"};
   if (status == 404 && message.find("namespaces \"") != message.npos)
     return {"name another namespace with --namespace, or make it: `kubectl create namespace NAME`"};
   if (reason == "Invalid" || status == 422)
-    return {"the cluster does not take what the step's settings come to; `pipe render -o kubernetes` prints it"};
+    return {
+        "the cluster does not take what the step's settings come to; `pipe render -o kubernetes` "
+        "prints it"};
   return {};
 }
 
-bool is_passing(const ApiError& error) {
+bool is_retryable(const ApiError& error) {
   const std::string_view text = error.what();
-  return error.status() == 429 || error.status() >= 500 || (error.status() == 403 && text.find("exceeded quota") != text.npos);
+  return error.status() == 429 || error.status() >= 500 ||
+         (error.status() == 403 && text.find("exceeded quota") != text.npos);
 }
 
-Client::Client(asio::io_context& loop, ClusterAccess access, Patience patience)
-    : loop_(loop), access_(std::move(access)), patience_(patience), credentials_(access_), http_(loop) {}
+Client::Client(asio::io_context& loop, ClusterAccess access, RetryPolicy retry_policy)
+    : loop_(loop),
+      access_(std::move(access)),
+      retry_policy_(retry_policy),
+      credentials_(access_),
+      http_(loop) {}
 
-std::string Client::path(std::string_view group, std::string_view kind, std::string_view name) const {
+std::string Client::path(std::string_view group, std::string_view kind,
+                         std::string_view name) const {
   std::string text = group.empty() ? "/api/v1" : "/apis/" + std::string(group);
   text += "/namespaces/" + net::url_encode(access_.name_space) + "/" + std::string(kind);
   return name.empty() ? text : text + "/" + net::url_encode(name);
 }
 
-Task<net::Response> Client::try_once(Call call) {
+async::Task<net::Response> Client::try_once(Call call) {
   net::Request request;
   request.method = call.method;
   request.url = access_.server + call.path;
@@ -113,8 +133,10 @@ Task<net::Response> Client::try_once(Call call) {
     request.headers.push_back("Host: " + there);
     const auto scheme_end = access_.server.find("://") + 3;
     const auto host_end = access_.server.find('/', scheme_end);
-    request.url = access_.server.substr(0, scheme_end) + access_.tls_server_name + there.substr(there.rfind(':')) +
-                  (host_end == std::string::npos ? "" : access_.server.substr(host_end)) + call.path;
+    request.url = access_.server.substr(0, scheme_end) + access_.tls_server_name +
+                  there.substr(there.rfind(':')) +
+                  (host_end == std::string::npos ? "" : access_.server.substr(host_end)) +
+                  call.path;
   }
   request.headers.push_back("Accept: " + call.accept);
   request.headers.push_back("User-Agent: pipe");
@@ -124,23 +146,26 @@ Task<net::Response> Client::try_once(Call call) {
     request.headers.push_back("Content-Type: " + call.body_type);
   }
   co_await credentials_.apply(request);
-  if (log::debug_enabled()) log::debug("kubernetes: " + call.method + " " + call.path);
+  if (core::log::debug_enabled()) core::log::debug("kubernetes: " + call.method + " " + call.path);
   std::function<void(const net::Response&)> on_headers;
   if (call.on_open)
     on_headers = [open = call.on_open](const net::Response& response) {
       if (response.status < 300) open();
     };
-  co_return co_await http_.send(std::move(request), std::move(call.on_body), call.cancel, std::move(on_headers));
+  co_return co_await http_.send(std::move(request), std::move(call.on_body), call.cancel,
+                                std::move(on_headers));
 }
 
-/// What an administrator or the server wants users to know: policies that a pod violates, what newer servers will not serve.
+/// What an administrator or the server wants users to know: policies that a pod violates, what
+/// newer servers will not serve.
 void Client::show_warnings(const net::Response& response) {
   const auto [begin, end] = response.headers.equal_range("warning");
   for (auto each = begin; each != end; ++each)
-    if (shown_.insert(each->second).second) log::warn("the cluster warns: " + text_of_warning(each->second));
+    if (shown_.insert(each->second).second)
+      core::log::warn("the cluster warns: " + text_of_warning(each->second));
 }
 
-Task<net::Response> Client::send(Call call) {
+async::Task<net::Response> Client::send(Call call) {
   auto response = co_await try_once(call);
   if (response.status == 401 && credentials_.refused()) response = co_await try_once(call);
   show_warnings(response);
@@ -150,71 +175,81 @@ Task<net::Response> Client::send(Call call) {
   const auto message = message_of(response, status);
   std::vector<Cause> causes;
   for (const auto& cause : list_at(status, "/details/causes"))
-    if (auto field = text_at(cause, "/field"); !field.empty()) causes.push_back({std::move(field), text_at(cause, "/message")});
-  ApiError error(response.status, reason, "cannot " + call.what + ": " + message, advice_for(response.status, reason, message), std::move(causes));
-  if (is_passing(error)) throw PassingError(error, retry_after(response));
+    if (auto field = text_at(cause, "/field"); !field.empty())
+      causes.push_back({std::move(field), text_at(cause, "/message")});
+  ApiError error(response.status, reason, "cannot " + call.what + ": " + message,
+                 advice_for(response.status, reason, message), std::move(causes));
+  if (is_retryable(error)) throw RetryableError(error, retry_after(response));
   throw error;
 }
 
-Task<json> Client::call(Call call) {
-  auto patience = patience_;
-  patience.most_tries = call.most_tries.value_or(patience.most_tries);
-  Backoff backoff(patience);
+async::Task<json> Client::call(Call call) {
+  auto retry_policy = retry_policy_;
+  retry_policy.most_tries = call.most_tries.value_or(retry_policy.most_tries);
+  Backoff backoff(retry_policy);
   for (;;) {
     std::chrono::milliseconds pause{0};
     try {
       const auto response = co_await send(call);
       auto answer = response.body.empty() ? json() : json::parse(response.body, nullptr, false);
       if (answer.is_discarded())
-        throw EnvironmentError("cannot " + call.what + ": what answers at " + access_.server +
-                               " is no Kubernetes API server: " + response.body.substr(0, 200));
+        throw core::EnvironmentError(
+            "cannot " + call.what + ": what answers at " + access_.server +
+            " is no Kubernetes API server: " + response.body.substr(0, 200));
       co_return answer;
-    } catch (const PassingError& error) {
+    } catch (const RetryableError& error) {
       if (backoff.exhausted()) throw;
       pause = backoff.next(error.after());
-      log::info(std::string("kubernetes: ") + error.what() + "; once more in " + std::to_string(pause.count()) + " ms");
+      core::log::info(std::string("kubernetes: ") + error.what() + "; once more in " +
+                      std::to_string(pause.count()) + " ms");
     } catch (const net::TransportError& error) {
-      const bool stopped = call.cancel && call.cancel->level() != StopLevel::none;
+      const bool stopped = call.cancel && call.cancel->level() != core::StopLevel::none;
       if (stopped) throw;
       if (net::is_about_trust(error) || backoff.exhausted())
-        throw EnvironmentError(
+        throw core::EnvironmentError(
             "cannot reach the cluster of " + access_.origin + ": " + error.what(),
-            {net::is_about_trust(error) ? "the kubeconfig's certificate-authority is not the one that the server's certificate is from: get it anew"
-                                        : "`kubectl get --raw /readyz` says whether it is up; a VPN or a proxy (`proxy-url`) may be missing"});
+            {net::is_about_trust(error) ? "the kubeconfig's certificate-authority is not the one "
+                                          "that the server's certificate is from: get it anew"
+                                        : "`kubectl get --raw /readyz` says whether it is up; a "
+                                          "VPN or a proxy (`proxy-url`) may be missing"});
       pause = backoff.next();
-      log::info(std::string("kubernetes: ") + error.what() + "; once more in " + std::to_string(pause.count()) + " ms");
+      core::log::info(std::string("kubernetes: ") + error.what() + "; once more in " +
+                      std::to_string(pause.count()) + " ms");
     }
     asio::steady_timer timer(loop_, pause);
-    std::optional<CancelSource::Listener> listener;
-    if (call.cancel) listener.emplace(*call.cancel, [&timer](StopLevel) { timer.cancel(); });
+    std::optional<core::CancelSource::Listener> listener;
+    if (call.cancel) listener.emplace(*call.cancel, [&timer](core::StopLevel) { timer.cancel(); });
     boost::system::error_code ignored;
     co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     // This object may be gone by then.
-    if (call.cancel && call.cancel->level() != StopLevel::none) throw EnvironmentError("cannot " + call.what + ": it was stopped");
+    if (call.cancel && call.cancel->level() != core::StopLevel::none)
+      throw core::EnvironmentError("cannot " + call.what + ": it was stopped");
   }
 }
 
-Task<json> Client::get(std::string what, std::string path) {
+async::Task<json> Client::get(std::string what, std::string path) {
   Call request(std::move(what), "GET", std::move(path));
   co_return co_await call(std::move(request));
 }
 
-Task<json> Client::create(std::string what, std::string path, json object) {
+async::Task<json> Client::create(std::string what, std::string path, json object) {
   Call request(std::move(what), "POST", std::move(path));
   request.body = std::move(object);
   co_return co_await call(std::move(request));
 }
 
-Task<json> Client::patch(std::string what, std::string path, json change) {
+async::Task<json> Client::patch(std::string what, std::string path, json change) {
   Call request(std::move(what), "PATCH", std::move(path));
   request.body = std::move(change);
   request.body_type = "application/merge-patch+json";
   co_return co_await call(std::move(request));
 }
 
-Task<> Client::remove(std::string what, std::string path, std::string uid, std::optional<unsigned> grace_seconds) {
+async::Task<> Client::remove(std::string what, std::string path, std::string uid,
+                             std::optional<unsigned> grace_seconds) {
   Call request(std::move(what), "DELETE", std::move(path));
-  request.body = json{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}, {"propagationPolicy", "Background"}};
+  request.body =
+      json{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}, {"propagationPolicy", "Background"}};
   if (!uid.empty()) request.body["preconditions"]["uid"] = uid;
   if (grace_seconds) request.body["gracePeriodSeconds"] = *grace_seconds;
   try {
@@ -224,18 +259,22 @@ Task<> Client::remove(std::string what, std::string path, std::string uid, std::
   }
 }
 
-Task<std::pair<int, int>> Client::version() {
+async::Task<std::pair<int, int>> Client::version() {
   if (!version_) {
     Call question("ask the cluster of " + access_.origin + " who it is", "GET", "/version");
     question.most_tries = 3;  // it has never been there for us: who waits for long?
     question.timeout = std::chrono::seconds(15);
     const auto answer = co_await call(std::move(question));
-    std::pair<int, int> found{std::atoi(text_at(answer, "/major").c_str()), std::atoi(text_at(answer, "/minor").c_str())};  // `29+` is one, too
-    if (found.first == 0) throw EnvironmentError("what answers at " + access_.server + " is no Kubernetes API server");
+    std::pair<int, int> found{std::atoi(text_at(answer, "/major").c_str()),
+                              std::atoi(text_at(answer, "/minor").c_str())};  // `29+` is one, too
+    if (found.first == 0)
+      throw core::EnvironmentError("what answers at " + access_.server +
+                                   " is no Kubernetes API server");
     constexpr std::pair oldest{1, 20};
     if (found < oldest)
-      throw EnvironmentError("the cluster of " + access_.origin + " is too old: it is Kubernetes " + text_at(answer, "/gitVersion") +
-                             ", and 1.20 is needed");
+      throw core::EnvironmentError("the cluster of " + access_.origin +
+                                   " is too old: it is Kubernetes " +
+                                   text_at(answer, "/gitVersion") + ", and 1.20 is needed");
     version_ = found;
   }
   co_return *version_;

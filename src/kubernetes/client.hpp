@@ -1,5 +1,6 @@
 /// @file
-/// The API of one cluster: requests that are repeated when that may help, answers as JSON, refusals in words. What is safe for all servers from 1.20 on.
+/// The API of one cluster: requests that are repeated when that may help, answers as JSON, refusals
+/// in words. What is safe for all servers from 1.20 on.
 #pragma once
 
 #include <chrono>
@@ -26,11 +27,16 @@ struct Cause {
   std::string field, message;
 };
 
-/// The server has refused: its Status, whose reason is one of Kubernetes' words (`AlreadyExists`, `Forbidden`, ...).
-class ApiError : public EnvironmentError {
+/// The server has refused: its Status, whose reason is one of Kubernetes' words (`AlreadyExists`,
+/// `Forbidden`, ...).
+class ApiError : public core::EnvironmentError {
  public:
-  ApiError(long status, std::string reason, const std::string& message, std::vector<std::string> advice, std::vector<Cause> causes = {})
-      : EnvironmentError(message, std::move(advice)), status_(status), reason_(std::move(reason)), causes_(std::move(causes)) {}
+  ApiError(long status, std::string reason, const std::string& message,
+           std::vector<std::string> advice, std::vector<Cause> causes = {})
+      : core::EnvironmentError(message, std::move(advice)),
+        status_(status),
+        reason_(std::move(reason)),
+        causes_(std::move(causes)) {}
   long status() const { return status_; }
   const std::string& reason() const { return reason_; }
   /// Of an object that is `Invalid`.
@@ -43,22 +49,24 @@ class ApiError : public EnvironmentError {
 };
 
 /// How long to go on when a server does not answer, answers 429, or 5xx.
-struct Patience {
-  std::chrono::milliseconds first_pause{800}, longest_pause{30'000};  ///< Each pause is twice the one before, less some chance.
+struct RetryPolicy {
+  std::chrono::milliseconds first_pause{800},
+      longest_pause{30'000};  ///< Each pause is twice the one before, less some chance.
   unsigned most_tries = 10;
 };
 
 /// The pauses between tries.
 class Backoff {
  public:
-  explicit Backoff(const Patience& patience, std::uint32_t seed = std::random_device{}()) : patience_(patience), random_(seed) {}
+  explicit Backoff(const RetryPolicy& retry_policy, std::uint32_t seed = std::random_device{}())
+      : retry_policy_(retry_policy), random_(seed) {}
   /// @param wanted by the server (Retry-After); none: our own
   std::chrono::milliseconds next(std::optional<std::chrono::seconds> wanted = {});
-  bool exhausted() const { return tries_ + 1 >= patience_.most_tries; }
+  bool exhausted() const { return tries_ + 1 >= retry_policy_.most_tries; }
   void reset() { tries_ = 0; }
 
  private:
-  Patience patience_;
+  RetryPolicy retry_policy_;
   std::minstd_rand random_;
   unsigned tries_ = 0;
 };
@@ -66,7 +74,9 @@ class Backoff {
 struct Call {
   // No aggregate: g++ 12 destroys a brace-initialised temporary twice in a co_await expression.
   Call(std::string what_is_tried, std::string http_method, std::string path_and_query)
-      : what(std::move(what_is_tried)), method(std::move(http_method)), path(std::move(path_and_query)) {}
+      : what(std::move(what_is_tried)),
+        method(std::move(http_method)),
+        path(std::move(path_and_query)) {}
   std::string what;  ///< For messages, after "cannot ": `create the Job x`.
   std::string method;
   std::string path;  ///< `/api/v1/...`, its query encoded.
@@ -76,43 +86,49 @@ struct Call {
   std::chrono::milliseconds timeout{60'000};  ///< Of one try; 0: none (streams).
   std::function<void(std::string_view)> on_body;
   std::function<void()> on_open;  ///< The answer has begun, and is no refusal.
-  CancelSource* cancel = nullptr;
+  core::CancelSource* cancel = nullptr;
   std::optional<unsigned> most_tries;  ///< Fewer than the client's own.
 };
 
 class Client {
  public:
-  Client(asio::io_context& loop, ClusterAccess access, Patience patience = {});
+  Client(asio::io_context& loop, ClusterAccess access, RetryPolicy retry_policy = {});
 
   const ClusterAccess& access() const { return access_; }
   asio::io_context& loop() { return loop_; }
-  const Patience& patience() const { return patience_; }
+  const RetryPolicy& retry_policy() const { return retry_policy_; }
 
-  /// One exchange, without repetition but for credentials that have run out. Throws ApiError, TransportError.
-  Task<net::Response> send(Call call);
-  /// Repeated when the server is not there, overloaded or broken. May so be done twice: creations have names of ours, deletions say which object they mean.
-  Task<nlohmann::json> call(Call call);
+  /// One exchange, without repetition but for credentials that have run out. Throws ApiError,
+  /// TransportError.
+  async::Task<net::Response> send(Call call);
+  /// Repeated when the server is not there, overloaded or broken. May so be done twice: creations
+  /// have names of ours, deletions say which object they mean.
+  async::Task<nlohmann::json> call(Call call);
 
-  Task<nlohmann::json> get(std::string what, std::string path);
-  Task<nlohmann::json> create(std::string what, std::string path, nlohmann::json object);
-  /// Only the object with this uid, if one is given; what is gone already (404), or is another by now (409), is fine.
-  Task<> remove(std::string what, std::string path, std::string uid, std::optional<unsigned> grace_seconds);
+  async::Task<nlohmann::json> get(std::string what, std::string path);
+  async::Task<nlohmann::json> create(std::string what, std::string path, nlohmann::json object);
+  /// Only the object with this uid, if one is given; what is gone already (404), or is another by
+  /// now (409), is fine.
+  async::Task<> remove(std::string what, std::string path, std::string uid,
+                       std::optional<unsigned> grace_seconds);
   /// A JSON merge patch.
-  Task<nlohmann::json> patch(std::string what, std::string path, nlohmann::json change);
+  async::Task<nlohmann::json> patch(std::string what, std::string path, nlohmann::json change);
 
-  /// `{"major": 1, "minor": 29}`, asked for once. Throws EnvironmentError for a server that is too old.
-  Task<std::pair<int, int>> version();
+  /// `{"major": 1, "minor": 29}`, asked for once. Throws EnvironmentError for a server that is too
+  /// old.
+  async::Task<std::pair<int, int>> version();
 
-  /// `/apis/batch/v1/namespaces/NS/jobs`, with `/NAME` if there is one. @param group empty for the core
+  /// `/apis/batch/v1/namespaces/NS/jobs`, with `/NAME` if there is one. @param group empty for the
+  /// core
   std::string path(std::string_view group, std::string_view kind, std::string_view name = {}) const;
 
  private:
-  Task<net::Response> try_once(Call call);
+  async::Task<net::Response> try_once(Call call);
   void show_warnings(const net::Response& response);
 
   asio::io_context& loop_;
   ClusterAccess access_;
-  Patience patience_;
+  RetryPolicy retry_policy_;
   Credentials credentials_;
   net::HttpClient http_;
   std::optional<std::pair<int, int>> version_;
@@ -120,9 +136,10 @@ class Client {
 };
 
 /// Whether a second try may go better.
-bool is_passing(const ApiError& error);
+bool is_retryable(const ApiError& error);
 /// What a user may do about a refusal.
-std::vector<std::string> advice_for(long status, const std::string& reason, const std::string& message);
+std::vector<std::string> advice_for(long status, const std::string& reason,
+                                    const std::string& message);
 /// `10.0.0.1:6443` of a URL.
 std::string host_and_port(const std::string& url);
 

@@ -1,5 +1,6 @@
 /// @file
-/// What a request carries to say who it is from: kept as long as it is good, fetched anew when it is not.
+/// What a request carries to say who it is from: kept as long as it is good, fetched anew when it
+/// is not.
 #pragma once
 
 #include <chrono>
@@ -15,14 +16,15 @@ class Credentials {
  public:
   explicit Credentials(const ClusterAccess& access) : access_(access) {}
 
-  /// Adds headers, and the certificate that a plugin has given. Throws EnvironmentError if a plugin gives none.
-  Task<> apply(net::Request& request);
+  /// Adds headers, and the certificate that a plugin has given. Throws EnvironmentError if a plugin
+  /// gives none.
+  async::Task<> apply(net::Request& request);
   /// The server has refused them (401). True if fetching them anew may help.
   bool refused();
 
  private:
   using Clock = std::chrono::steady_clock;
-  Task<> ask_plugin();
+  async::Task<> ask_plugin();
   void read_token();
 
   ClusterAccess access_;

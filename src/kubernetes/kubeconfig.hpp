@@ -1,6 +1,6 @@
 /// @file
-/// Where a cluster is and who we are there, from kubectl's files or from the pod that this program runs in
-/// (kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig).
+/// Where a cluster is and who we are there, from kubectl's files or from the pod that this program
+/// runs in (kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig).
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,8 @@ struct ExecPlugin {
   bool wants_cluster = false;          ///< It is told which cluster it is asked for.
 };
 
-/// How requests say who they are from. The first of these that is there counts: a plugin, a token, a user with a password; certificates beside them.
+/// How requests say who they are from. The first of these that is there counts: a plugin, a token,
+/// a user with a password; certificates beside them.
 struct Identity {
   std::optional<ExecPlugin> exec;
   std::filesystem::path token_file;  ///< Read again every minute: tokens in pods are replaced.
@@ -33,9 +34,10 @@ struct Identity {
 };
 
 struct ClusterAccess {
-  std::string server;           ///< `https://10.0.0.1:6443`, a path may follow; no `/` at its end.
-  net::TlsOptions tls;          ///< The server's authority, and the client's certificate.
-  std::string tls_server_name;  ///< The name in the server's certificate, if it is not that of `server`.
+  std::string server;   ///< `https://10.0.0.1:6443`, a path may follow; no `/` at its end.
+  net::TlsOptions tls;  ///< The server's authority, and the client's certificate.
+  std::string
+      tls_server_name;  ///< The name in the server's certificate, if it is not that of `server`.
   std::string proxy;
   Identity identity;
   std::string name_space;  ///< Never empty.
@@ -49,14 +51,16 @@ struct AccessOptions {
 };
 
 /// What the world is like, for tests.
-struct Surroundings {
+struct KubeconfigEnvironment {
   std::function<const char*(const char*)> variable;  ///< getenv()
   std::filesystem::path pod_folder = "/var/run/secrets/kubernetes.io/serviceaccount";
 };
-Surroundings this_process();
+KubeconfigEnvironment this_process();
 
-/// KUBECONFIG (several files, `:` between: the first that has something counts), else ~/.kube/config, else the pod that we are in. Throws InputError with
-/// the place in the file, or EnvironmentError if there is nothing to go by.
-ClusterAccess find_cluster(const AccessOptions& options, const Surroundings& surroundings = this_process());
+/// KUBECONFIG (several files, `:` between: the first that has something counts), else
+/// ~/.kube/config, else the pod that we are in. Throws InputError with the place in the file, or
+/// EnvironmentError if there is nothing to go by.
+ClusterAccess find_cluster(const AccessOptions& options,
+                           const KubeconfigEnvironment& environment = this_process());
 
 }  // namespace pipeline::kubernetes

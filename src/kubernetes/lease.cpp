@@ -22,7 +22,9 @@ constexpr std::chrono::milliseconds longest_renewal{3'000};
 /// A MicroTime has six digits, no more and no less.
 std::string micro_now() {
   const auto now = std::chrono::system_clock::now();
-  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1'000'000;
+  const auto micros =
+      std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() %
+      1'000'000;
   char digits[16];
   std::snprintf(digits, sizeof digits, ".%06lldZ", static_cast<long long>(micros));
   auto text = format_time(now);
@@ -30,13 +32,16 @@ std::string micro_now() {
 }
 
 json manifest(const std::string& name, const json& owners) {
-  json lease{{"apiVersion", group}, {"kind", "Lease"}, {"metadata", {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "pipe"}}}}}};
+  json lease{
+      {"apiVersion", group},
+      {"kind", "Lease"},
+      {"metadata", {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "pipe"}}}}}};
   if (!owners.is_null()) lease["metadata"]["ownerReferences"] = owners;
   return lease;
 }
 
 /// Null if there is none.
-Task<json> read(Client& client, std::string name) {
+async::Task<json> read(Client& client, std::string name) {
   try {
     co_return co_await client.get("read the Lease " + name, client.path(group, "leases", name));
   } catch (const ApiError& error) {
@@ -46,9 +51,10 @@ Task<json> read(Client& client, std::string name) {
 }
 
 /// False where another was quicker.
-Task<bool> make(Client& client, json lease) {
+async::Task<bool> make(Client& client, json lease) {
   try {
-    co_await client.create("create the Lease " + text_at(lease, "/metadata/name"), client.path(group, "leases"), lease);
+    co_await client.create("create the Lease " + text_at(lease, "/metadata/name"),
+                           client.path(group, "leases"), lease);
   } catch (const ApiError& error) {
     if (error.status() != 409) throw;
     co_return false;
@@ -63,30 +69,35 @@ Lease::Lease(Client& client, std::string name, std::string holder, LeaseTerms te
 
 void Lease::hear(const json& lease) {
   const auto& annotations = at(lease, "/metadata/annotations");
-  auto word = annotations.is_object() ? annotations.value(word_annotation, std::string()) : std::string();
+  auto word =
+      annotations.is_object() ? annotations.value(word_annotation, std::string()) : std::string();
   if (word.empty() || word == heard_) return;
   heard_ = std::move(word);
-  if (on_word) on_word(heard_);
+  if (on_signal) on_signal(heard_);
 }
 
-Task<bool> Lease::create() {
+async::Task<bool> Lease::create() {
   auto lease = manifest(name_, owners);
   const auto now = micro_now();
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(terms_.duration).count();
-  lease["spec"] = {{"holderIdentity", holder_}, {"leaseDurationSeconds", seconds}, {"acquireTime", now}, {"renewTime", now}};
+  lease["spec"] = {{"holderIdentity", holder_},
+                   {"leaseDurationSeconds", seconds},
+                   {"acquireTime", now},
+                   {"renewTime", now}};
   co_return co_await make(client_, std::move(lease));
 }
 
 /// Of several who try it at once, the server lets one: the patch is for this version of it.
-Task<bool> Lease::take(json lease) {
+async::Task<bool> Lease::take(json lease) {
   const auto now = micro_now();
   json change;
   change["metadata"]["resourceVersion"] = text_at(lease, "/metadata/resourceVersion");
-  change["spec"] = {{"holderIdentity", holder_},
-                    {"leaseDurationSeconds", std::chrono::ceil<std::chrono::seconds>(terms_.duration).count()},
-                    {"acquireTime", now},
-                    {"renewTime", now},
-                    {"leaseTransitions", number_at(lease, "/spec/leaseTransitions") + 1}};
+  change["spec"] = {
+      {"holderIdentity", holder_},
+      {"leaseDurationSeconds", std::chrono::ceil<std::chrono::seconds>(terms_.duration).count()},
+      {"acquireTime", now},
+      {"renewTime", now},
+      {"leaseTransitions", number_at(lease, "/spec/leaseTransitions") + 1}};
   json taken;
   try {
     taken = co_await client_.patch("take the Lease " + name_, path(), std::move(change));
@@ -98,7 +109,7 @@ Task<bool> Lease::take(json lease) {
   co_return true;
 }
 
-Task<> Lease::acquire(std::function<void(const std::string&)> on_wait) {
+async::Task<> Lease::acquire(std::function<void(const std::string&)> on_wait) {
   std::string seen;
   auto since = Clock::now();
   for (;;) {
@@ -113,24 +124,28 @@ Task<> Lease::acquire(std::function<void(const std::string&)> on_wait) {
         seen = std::move(sign);
         since = Clock::now();
       }
-      const bool is_free = holder.empty() || holder == holder_ || Clock::now() - since >= terms_.duration;
+      const bool is_free =
+          holder.empty() || holder == holder_ || Clock::now() - since >= terms_.duration;
       if (is_free) is_ours = co_await take(std::move(lease));
     }
     if (is_ours) co_return;
     if (on_wait && !holder.empty()) std::exchange(on_wait, {})(holder);
-    asio::steady_timer pause(client_.loop(), std::min<std::chrono::milliseconds>(look_again, terms_.pause));
+    asio::steady_timer pause(client_.loop(),
+                             std::min<std::chrono::milliseconds>(look_again, terms_.pause));
     co_await pause.async_wait(asio::use_awaitable);
   }
 }
 
-Task<bool> Lease::keep(CancelSource& stop) {
+async::Task<bool> Lease::keep(core::CancelSource& stop) {
   auto renewed = Clock::now();
   for (;;) {
     asio::steady_timer pause(client_.loop(), terms_.pause);
-    const CancelSource::Listener listener(stop, [&pause](StopLevel) { pause.cancel(); });
+    const core::CancelSource::Listener listener(stop,
+                                                [&pause](core::StopLevel) { pause.cancel(); });
     boost::system::error_code ignored;
-    if (stop.level() == StopLevel::none) co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    if (stop.level() != StopLevel::none) co_return true;
+    if (stop.level() == core::StopLevel::none)
+      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    if (stop.level() != core::StopLevel::none) co_return true;
     const auto began = Clock::now();
     Call call("renew the Lease " + name_, "PATCH", path());
     call.body = json{{"spec", {{"renewTime", micro_now()}}}};
@@ -145,8 +160,10 @@ Task<bool> Lease::keep(CancelSource& stop) {
       hear(lease);
     } catch (const ApiError& error) {
       is_gone = error.status() == 404;
-      log::warn(error.what());
-    } catch (const EnvironmentError& error) { log::warn(error.what()); }
+      core::log::warn(error.what());
+    } catch (const core::EnvironmentError& error) {
+      core::log::warn(error.what());
+    }
     if (is_gone) {  // as when the cluster clears away after a Job that it belonged to
       const bool is_ours = co_await create();
       if (!is_ours) co_return false;
@@ -156,7 +173,7 @@ Task<bool> Lease::keep(CancelSource& stop) {
   }
 }
 
-Task<> Lease::release() {
+async::Task<> Lease::release() {
   const auto lease = co_await read(client_, name_);
   if (text_at(lease, "/spec/holderIdentity") != holder_) co_return;
   json change;
@@ -169,15 +186,18 @@ Task<> Lease::release() {
   }
 }
 
-Task<> Lease::remove() { return client_.remove("delete the Lease " + name_, path(), {}, std::nullopt); }
+async::Task<> Lease::remove() {
+  return client_.remove("delete the Lease " + name_, path(), {}, std::nullopt);
+}
 
-Task<> leave_word(Client& client, std::string name, std::string word, json owners) {
+async::Task<> leave_word(Client& client, std::string name, std::string word, json owners) {
   json change;
   change["metadata"]["annotations"][word_annotation] = word;
   for (;;) {
     bool is_there = true;
     try {
-      co_await client.patch("leave word at the Lease " + name, client.path(group, "leases", name), change);
+      co_await client.patch("leave word at the Lease " + name, client.path(group, "leases", name),
+                            change);
     } catch (const ApiError& error) {
       if (error.status() != 404) throw;
       is_there = false;
@@ -190,7 +210,7 @@ Task<> leave_word(Client& client, std::string name, std::string word, json owner
   }
 }
 
-Task<LeaseHolder> holder_of(Client& client, std::string name) {
+async::Task<LeaseHolder> holder_of(Client& client, std::string name) {
   const auto lease = co_await read(client, std::move(name));
   LeaseHolder holder;
   holder.name = text_at(lease, "/spec/holderIdentity");

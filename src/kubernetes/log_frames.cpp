@@ -20,7 +20,8 @@ struct LogFrames::Frame {
   std::string_view text;
 };
 
-/// Nothing for a line that is none. A node that throws away a file in the middle of a line joins what it has of it with a later one: then the size is wrong.
+/// Nothing for a line that is none. A node that throws away a file in the middle of a line joins
+/// what it has of it with a later one: then the size is wrong.
 std::optional<LogFrames::Frame> LogFrames::frame_of(std::string_view line) {
   Frame frame{line.front(), 0, {}};
   std::size_t size = 0;
@@ -39,7 +40,8 @@ namespace {
 
 /// What does not, is of the container's runtime, or of something that ran before the agent.
 bool begins_as_frame(std::string_view line) {
-  return line.size() >= 2 && std::string_view("oOeE.").find(line.front()) != line.npos && line[1] >= '0' && line[1] <= '9';
+  return line.size() >= 2 && std::string_view("oOeE.").find(line.front()) != line.npos &&
+         line[1] >= '0' && line[1] <= '9';
 }
 
 }  // namespace
@@ -59,8 +61,10 @@ void LogFrames::take_line(std::string_view line) {
   if (is_new) last_ = time;
   const auto rest = line.substr(space + 1);
   if (!begins_as_frame(rest)) {
-    if (is_new && told_ == 0) on_bytes_(true, std::string(rest) + "\n");  // later it is the end of a frame whose file is gone
-  } else if (const auto frame = frame_of(rest); frame && frame->place >= told_) {
+    if (is_new && reported_ == 0)
+      on_bytes_(true,
+                std::string(rest) + "\n");  // later it is the end of a frame whose file is gone
+  } else if (const auto frame = frame_of(rest); frame && frame->place >= reported_) {
     fetch_until(frame->place);
     tell(*frame, rest.size() + 1);
   }
@@ -68,7 +72,7 @@ void LogFrames::take_line(std::string_view line) {
 
 /// Whose place is where we are. @param size of its line
 void LogFrames::tell(const Frame& frame, std::size_t size) {
-  told_ += size;
+  reported_ += size;
   if (frame.kind == '.') {
     ended_ = true;
     return;
@@ -79,19 +83,22 @@ void LogFrames::tell(const Frame& frame, std::size_t size) {
 }
 
 void LogFrames::fetch_until(std::uint64_t place) {
-  Lines lines;
-  for (auto from = told_; kept_ && from < place;) {
-    const auto bytes = kept_(from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, fetched_at_once)));
+  core::Lines lines;
+  for (auto from = reported_; kept_ && from < place;) {
+    const auto bytes = kept_(
+        from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, fetched_at_once)));
     if (bytes.empty()) break;
     from += bytes.size();
     lines.feed(bytes, [this](std::string_view line) {
       const auto frame = begins_as_frame(line) ? frame_of(line) : std::nullopt;
-      if (frame && frame->place == told_) tell(*frame, line.size() + 1);
+      if (frame && frame->place == reported_) tell(*frame, line.size() + 1);
     });
   }
-  if (told_ >= place || place == std::numeric_limits<std::uint64_t>::max()) return;
-  on_bytes_(true, "[kubernetes] " + format_bytes(place - told_) + " of the log are missing here: the node threw them away before they were read\n");
-  told_ = place;
+  if (reported_ >= place || place == std::numeric_limits<std::uint64_t>::max()) return;
+  on_bytes_(true,
+            "[kubernetes] " + core::format_bytes(place - reported_) +
+                " of the log are missing here: the node threw them away before they were read\n");
+  reported_ = place;
 }
 
 void LogFrames::finish() {

@@ -16,22 +16,29 @@ constexpr int shortest_watch = 300, longest_watch = 600;  // seconds
 
 /// Nobody here asks who manages which field, and it is half of an object.
 bool leave_out(int, json::parse_event_t event, json& parsed) {
-  return event != json::parse_event_t::key || parsed.get_ref<const std::string&>() != "managedFields";
+  return event != json::parse_event_t::key ||
+         parsed.get_ref<const std::string&>() != "managedFields";
 }
 
 /// The history from there on is gone: list again.
 bool is_too_old(const ApiError& error) {
   const std::string_view text = error.what();
-  return error.status() == 410 || error.reason() == "Expired" || (error.status() == 504 && text.find("Too large resource version") != text.npos);
+  return error.status() == 410 || error.reason() == "Expired" ||
+         (error.status() == 504 && text.find("Too large resource version") != text.npos);
 }
 
 }  // namespace
 
-Watch::Watch(Client& client, std::string path, std::string label_selector, std::function<void(const Change&)> on_change)
-    : client_(client), path_(std::move(path)), selector_(std::move(label_selector)), on_change_(std::move(on_change)) {}
+Watch::Watch(Client& client, std::string path, std::string label_selector,
+             std::function<void(const Change&)> on_change)
+    : client_(client),
+      path_(std::move(path)),
+      selector_(std::move(label_selector)),
+      on_change_(std::move(on_change)) {}
 
 void Watch::tell(Change::Kind kind, json& object) {
-  const auto name = text_at(object, "/metadata/name"), uid = text_at(object, "/metadata/uid"), version = text_at(object, "/metadata/resourceVersion");
+  const auto name = text_at(object, "/metadata/name"), uid = text_at(object, "/metadata/uid"),
+             version = text_at(object, "/metadata/resourceVersion");
   const auto found = known_.find(name);
   if (kind == Change::Kind::deleted) {
     if (found == known_.end() || found->second.uid != uid) return;
@@ -52,12 +59,13 @@ void Watch::tell(Change::Kind kind, json& object) {
   on_change_({kind, object});
 }
 
-Task<> Watch::list(CancelSource& cancel) {
+async::Task<> Watch::list(core::CancelSource& cancel) {
   std::set<std::string> there;
   std::string next;
   do {
     Call call("list " + path_, "GET",
-              path_ + "?limit=" + std::to_string(page_size) + "&labelSelector=" + net::url_encode(selector_) +
+              path_ + "?limit=" + std::to_string(page_size) +
+                  "&labelSelector=" + net::url_encode(selector_) +
                   (next.empty() ? "" : "&continue=" + net::url_encode(next)));
     call.cancel = &cancel;
     auto page = co_await client_.call(std::move(call));
@@ -70,7 +78,8 @@ Task<> Watch::list(CancelSource& cancel) {
   } while (!next.empty());
   std::vector<json> gone;
   for (const auto& [name, known] : known_)
-    if (!there.contains(name)) gone.push_back(json{{"metadata", {{"name", name}, {"uid", known.uid}}}});
+    if (!there.contains(name))
+      gone.push_back(json{{"metadata", {{"name", name}, {"uid", known.uid}}}});
   for (auto& object : gone) tell(Change::Kind::deleted, object);
 }
 
@@ -78,24 +87,28 @@ void Watch::take_line(std::string_view line) {
   if (line.empty() || error_) return;
   auto event = json::parse(line, leave_out, false);
   const auto type = text_at(event, "/type");
-  if (!event.is_object() || !event.contains("object")) return;  // of a stream that was cut: it is read again
+  if (!event.is_object() || !event.contains("object"))
+    return;  // of a stream that was cut: it is read again
   auto& object = event["object"];
   if (type == "ERROR") {
-    error_.emplace(number_at(object, "/code"), text_at(object, "/reason"), "the watch of " + path_ + " was ended: " + text_at(object, "/message"),
+    error_.emplace(number_at(object, "/code"), text_at(object, "/reason"),
+                   "the watch of " + path_ + " was ended: " + text_at(object, "/message"),
                    std::vector<std::string>());
     return;
   }
-  if (auto version = text_at(object, "/metadata/resourceVersion"); !version.empty()) version_ = std::move(version);
+  if (auto version = text_at(object, "/metadata/resourceVersion"); !version.empty())
+    version_ = std::move(version);
   if (type == "ADDED" || type == "MODIFIED") tell(Change::Kind::modified, object);
   if (type == "DELETED") tell(Change::Kind::deleted, object);
 }
 
-Task<> Watch::follow(CancelSource& cancel) {
+async::Task<> Watch::follow(core::CancelSource& cancel) {
   static std::minstd_rand random(std::random_device{}());
   const int seconds = std::uniform_int_distribution<int>(shortest_watch, longest_watch)(random);
   Call call("watch " + path_, "GET",
-            path_ + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" + std::to_string(seconds) +
-                "&labelSelector=" + net::url_encode(selector_) + "&resourceVersion=" + net::url_encode(version_));
+            path_ + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" +
+                std::to_string(seconds) + "&labelSelector=" + net::url_encode(selector_) +
+                "&resourceVersion=" + net::url_encode(version_));
   call.timeout = std::chrono::seconds(seconds + 30);
   call.cancel = &cancel;
   call.on_body = [this](std::string_view bytes) {
@@ -109,9 +122,9 @@ Task<> Watch::follow(CancelSource& cancel) {
   if (error_) throw ApiError(*error_);
 }
 
-Task<> Watch::run(CancelSource& cancel, std::function<void()> on_listed) {
-  Backoff backoff(client_.patience());
-  const auto stopped = [&cancel] { return cancel.level() != StopLevel::none; };
+async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_listed) {
+  Backoff backoff(client_.retry_policy());
+  const auto stopped = [&cancel] { return cancel.level() != core::StopLevel::none; };
   while (!stopped()) {
     bool failed = false;
     try {
@@ -123,22 +136,22 @@ Task<> Watch::run(CancelSource& cancel, std::function<void()> on_listed) {
     } catch (const ApiError& error) {
       if (is_too_old(error))
         version_.clear();
-      else if (!is_passing(error) || backoff.exhausted())
+      else if (!is_retryable(error) || backoff.exhausted())
         throw;
-      log::info(std::string("kubernetes: ") + error.what());
+      core::log::info(std::string("kubernetes: ") + error.what());
       failed = true;
-    } catch (const EnvironmentError& error) {
+    } catch (const core::EnvironmentError& error) {
       if (stopped()) break;
       if (!dynamic_cast<const net::TransportError*>(&error)) throw;
       if (!heard_ && backoff.exhausted()) throw;
-      log::info(std::string("kubernetes: ") + error.what());
+      core::log::info(std::string("kubernetes: ") + error.what());
       failed = true;
     }
     if (heard_) backoff.reset();
     if (!failed || stopped()) continue;
     // Not a moment is lost after a single cut; a server that goes on cutting is given time.
     asio::steady_timer pause(client_.loop(), backoff.next());
-    CancelSource::Listener listener(cancel, [&pause](StopLevel) { pause.cancel(); });
+    core::CancelSource::Listener listener(cancel, [&pause](core::StopLevel) { pause.cancel(); });
     boost::system::error_code ignored;
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
   }

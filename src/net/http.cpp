@@ -8,8 +8,8 @@
 #include <exception>
 #include <utility>
 
+#include "async/gate.hpp"
 #include "core/identifier.hpp"
-#include "net/event.hpp"
 #include "net/multi.hpp"
 
 namespace pipeline::net {
@@ -36,7 +36,8 @@ namespace {
 /// One exchange, in the frame of the coroutine that waits for it.
 class Exchange {
  public:
-  Exchange(asio::io_context& loop, Request& request, std::function<void(std::string_view)>& on_body, std::function<void(const Response&)>& on_headers)
+  Exchange(asio::io_context& loop, Request& request, std::function<void(std::string_view)>& on_body,
+           std::function<void(const Response&)>& on_headers)
       : request_(request), on_body_(on_body), on_headers_(on_headers), done_(loop.get_executor()) {}
   ~Exchange() {
     if (multi_) multi_->remove(easy_);
@@ -53,13 +54,15 @@ class Exchange {
     if (multi_) std::exchange(multi_, nullptr)->remove(easy_);
     finish(code);
   }
-  Task<> wait() { return done_.wait(); }
-  bool done() const { return done_.happened(); }
-  /// The backlog of a unix socket is full: connect() says EAGAIN, which curl takes for progress, and then fails without a reason or when it sends.
-  /// Nothing has reached the other end, so that a second try is safe.
+  async::Task<> wait() { return done_.wait(); }
+  bool done() const { return done_.is_open(); }
+  /// The backlog of a unix socket is full: connect() says EAGAIN, which curl takes for progress,
+  /// and then fails without a reason or when it sends. Nothing has reached the other end, so that a
+  /// second try is safe.
   bool crowded() const {
     if (request_.unix_socket.empty()) return false;
-    return (code_ == CURLE_COULDNT_CONNECT && (os_error_ == 0 || os_error_ == EAGAIN)) || (code_ == CURLE_SEND_ERROR && os_error_ == ENOTCONN);
+    return (code_ == CURLE_COULDNT_CONNECT && (os_error_ == 0 || os_error_ == EAGAIN)) ||
+           (code_ == CURLE_SEND_ERROR && os_error_ == ENOTCONN);
   }
   /// The answer; throws what a callback threw, or TransportError.
   Response result();
@@ -68,15 +71,17 @@ class Exchange {
   template <class Value>
   void set(CURLoption option, Value value) {
     if (auto code = curl::easy_setopt(easy_, option, value); code != CURLE_OK)
-      throw TransportError(code, request_.method + " " + request_.url + ": " + curl::easy_strerror(code));
+      throw TransportError(code,
+                           request_.method + " " + request_.url + ": " + curl::easy_strerror(code));
   }
-  void set_pem(CURLoption file_option, const std::string& file, CURLoption text_option, std::string& text);
+  void set_pem(CURLoption file_option, const std::string& file, CURLoption text_option,
+               std::string& text);
   void set_body();
   void add_header(const std::string& header);
   void finish(CURLcode code) {
     code_ = code;
     if (easy_) curl::easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_error_);
-    done_.set();
+    done_.open();
   }
   /// Runs a callback of the user; what it throws ends the exchange and reaches the waiter.
   template <class Work>
@@ -101,7 +106,7 @@ class Exchange {
   Request& request_;
   std::function<void(std::string_view)>& on_body_;
   std::function<void(const Response&)>& on_headers_;
-  Event done_;
+  async::Gate done_;
   Multi* multi_ = nullptr;  ///< While in progress there.
   CURL* easy_ = nullptr;
   curl_slist* headers_ = nullptr;
@@ -171,7 +176,8 @@ void Exchange::begin(Multi& multi) {
   }
 }
 
-void Exchange::set_pem(CURLoption file_option, const std::string& file, CURLoption text_option, std::string& text) {
+void Exchange::set_pem(CURLoption file_option, const std::string& file, CURLoption text_option,
+                       std::string& text) {
   if (!text.empty()) {
     curl_blob blob{text.data(), text.size(), CURL_BLOB_NOCOPY};
     set(text_option, &blob);
@@ -190,22 +196,27 @@ void Exchange::set_body() {
     set(CURLOPT_SEEKFUNCTION, seek);
     set(CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
     constexpr std::string_view length = "Content-Length: ";
-    const auto given = std::ranges::find_if(request_.headers, [&](const std::string& each) { return each.starts_with(length); });
+    const auto given = std::ranges::find_if(
+        request_.headers, [&](const std::string& each) { return each.starts_with(length); });
     if (given == request_.headers.end())
       add_header("Transfer-Encoding: chunked");
     else
-      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(std::atoll(given->c_str() + length.size())));
+      set(CURLOPT_POSTFIELDSIZE_LARGE,
+          static_cast<curl_off_t>(std::atoll(given->c_str() + length.size())));
   } else if (!request_.body.empty() || request_.method == "POST") {
     set(CURLOPT_POSTFIELDS, request_.body.c_str());
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
   } else if (request_.method == "HEAD") {
     set(CURLOPT_NOBODY, 1L);
   }
-  if (request_.method != "GET" && request_.method != "HEAD") set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  if (request_.method != "GET" && request_.method != "HEAD")
+    set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
 }
 
 void Exchange::add_header(const std::string& header) {
-  if (has_control_characters(header)) throw EnvironmentError("a header of " + request_.method + " " + request_.url + " holds control characters");
+  if (core::has_control_characters(header))
+    throw core::EnvironmentError("a header of " + request_.method + " " + request_.url +
+                                 " holds control characters");
   auto* longer = curl::slist_append(headers_, header.c_str());
   if (!longer) throw TransportError(CURLE_OUT_OF_MEMORY, "libcurl cannot add a header");
   headers_ = longer;
@@ -217,13 +228,15 @@ void Exchange::take_header(std::string_view line) {
     response_.headers.clear();
     headers_ended_ = false;
     const auto space = line.find(' ');
-    response_.status = space == line.npos ? 0 : std::atol(std::string(line.substr(space + 1, 3)).c_str());
+    response_.status =
+        space == line.npos ? 0 : std::atol(std::string(line.substr(space + 1, 3)).c_str());
   } else if (line.empty()) {
     headers_ended_ = true;
     if (response_.status >= 200 && on_headers_) on_headers_(response_);
   } else if (const auto colon = line.find(':'); colon != line.npos) {
     std::string name(line.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     auto value = line.substr(colon + 1);
     while (value.starts_with(' ') || value.starts_with('\t')) value.remove_prefix(1);
     response_.headers.emplace(std::move(name), value);
@@ -258,7 +271,10 @@ std::size_t Exchange::on_write(char* bytes, std::size_t size, std::size_t count,
 std::size_t Exchange::on_read(char* bytes, std::size_t size, std::size_t count, void* self) {
   auto& exchange = *static_cast<Exchange*>(self);
   std::size_t written = 0;
-  return exchange.guarded([&] { written = exchange.request_.body_source(std::span<char>(bytes, size * count)); }) ? written : CURL_READFUNC_ABORT;
+  return exchange.guarded(
+             [&] { written = exchange.request_.body_source(std::span<char>(bytes, size * count)); })
+             ? written
+             : CURL_READFUNC_ABORT;
 }
 
 /// A source cannot be read twice, so a request with one is not repeated on another connection.
@@ -266,10 +282,13 @@ int Exchange::on_seek(void*, curl_off_t, int) { return CURL_SEEKFUNC_FAIL; }
 
 std::string Exchange::failure() const {
   const std::string where = request_.unix_socket.empty() ? request_.url : request_.unix_socket;
-  if (code_ == CURLE_COULDNT_CONNECT && os_error_) return "cannot connect to " + where + ": " + std::strerror(static_cast<int>(os_error_));
-  if (code_ == CURLE_ABORTED_BY_CALLBACK) return request_.method + " " + request_.url + " was cancelled";
+  if (code_ == CURLE_COULDNT_CONNECT && os_error_)
+    return "cannot connect to " + where + ": " + std::strerror(static_cast<int>(os_error_));
+  if (code_ == CURLE_ABORTED_BY_CALLBACK)
+    return request_.method + " " + request_.url + " was cancelled";
   std::string text = words_[0] ? words_ : curl::easy_strerror(code_);
-  return request_.method + " " + request_.url + (request_.unix_socket.empty() ? "" : " on " + where) + ": " + text;
+  return request_.method + " " + request_.url +
+         (request_.unix_socket.empty() ? "" : " on " + where) + ": " + text;
 }
 
 Response Exchange::result() {
@@ -287,8 +306,10 @@ Response Exchange::result() {
 HttpClient::HttpClient(asio::io_context& loop) : self_(std::make_shared<Implementation>(loop)) {}
 HttpClient::~HttpClient() = default;
 
-Task<Response> HttpClient::send(Request request, std::function<void(std::string_view)> on_body, CancelSource* cancel,
-                                std::function<void(const Response&)> on_headers) {
+async::Task<Response> HttpClient::send(Request request,
+                                       std::function<void(std::string_view)> on_body,
+                                       core::CancelSource* cancel,
+                                       std::function<void(const Response&)> on_headers) {
   auto& loop = self_->loop;
   const std::weak_ptr<Implementation> client = self_;
   const auto give_up = std::chrono::steady_clock::now() + request.connect_timeout;
@@ -296,11 +317,12 @@ Task<Response> HttpClient::send(Request request, std::function<void(std::string_
   while (true) {
     // Shared with a cancellation that is on its way while the exchange ends.
     auto exchange = std::make_shared<Exchange>(loop, request, on_body, on_headers);
-    std::optional<CancelSource::Listener> listener;
+    std::optional<core::CancelSource::Listener> listener;
     if (cancel) {
-      listener.emplace(*cancel, [&loop, weak = std::weak_ptr<Exchange>(exchange)](StopLevel) {
+      listener.emplace(*cancel, [&loop, weak = std::weak_ptr<Exchange>(exchange)](core::StopLevel) {
         asio::post(loop, [weak] {
-          if (auto still = weak.lock(); still && !still->done()) still->abort(CURLE_ABORTED_BY_CALLBACK);
+          if (auto still = weak.lock(); still && !still->done())
+            still->abort(CURLE_ABORTED_BY_CALLBACK);
         });
       });
     }
@@ -309,7 +331,8 @@ Task<Response> HttpClient::send(Request request, std::function<void(std::string_
     else
       exchange->abort(CURLE_ABORTED_BY_CALLBACK);
     co_await exchange->wait();
-    if (!exchange->crowded() || std::chrono::steady_clock::now() >= give_up) co_return exchange->result();
+    if (!exchange->crowded() || std::chrono::steady_clock::now() >= give_up)
+      co_return exchange->result();
     asio::steady_timer pause(loop, std::chrono::milliseconds(2));
     co_await pause.async_wait(asio::use_awaitable);
   }

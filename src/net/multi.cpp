@@ -9,13 +9,14 @@ namespace pipeline::net {
 namespace {
 
 void check(CURLMcode code, const char* what) {
-  if (code != CURLM_OK) throw EnvironmentError(std::string(what) + ": " + curl::multi_strerror(code));
+  if (code != CURLM_OK)
+    throw core::EnvironmentError(std::string(what) + ": " + curl::multi_strerror(code));
 }
 
 CURLM* make_multi() {
   static const CURLcode global = curl::global_init(CURL_GLOBAL_DEFAULT);
   CURLM* multi = global == CURLE_OK ? curl::multi_init() : nullptr;
-  if (!multi) throw EnvironmentError("libcurl cannot be initialised");
+  if (!multi) throw core::EnvironmentError("libcurl cannot be initialised");
   return multi;
 }
 
@@ -36,7 +37,8 @@ Multi::~Multi() {
   auto running = std::exchange(running_, {});
   for (auto& [easy, on_done] : running) curl::multi_remove_handle(multi_, easy);
   curl::multi_cleanup(multi_);
-  for (auto& [socket, watch] : watches_) watch->descriptor.release();  // the descriptors are curl's to close
+  for (auto& [socket, watch] : watches_)
+    watch->descriptor.release();  // the descriptors are curl's to close
   for (auto& [easy, on_done] : running) on_done(CURLE_ABORTED_BY_CALLBACK);
 }
 
@@ -75,7 +77,8 @@ void Multi::watch(curl_socket_t socket, int what) {
   if (what == CURL_POLL_REMOVE) {
     if (found == watches_.end()) return;
     found->second->wanted = 0;
-    found->second->descriptor.release();  // cancels what waits, and leaves the descriptor open for curl
+    found->second->descriptor
+        .release();  // cancels what waits, and leaves the descriptor open for curl
     watches_.erase(found);
     return;
   }
@@ -94,15 +97,17 @@ void Multi::arm(curl_socket_t socket, const SharedWatch& watch) {
 
 void Multi::wait(curl_socket_t socket, const SharedWatch& watch, bool for_reading) {
   (for_reading ? watch->reading : watch->writing) = true;
-  const auto kind = for_reading ? asio::posix::stream_descriptor::wait_read : asio::posix::stream_descriptor::wait_write;
-  watch->descriptor.async_wait(kind, [this, socket, watch, for_reading, alive = alive_](boost::system::error_code error) {
-    (for_reading ? watch->reading : watch->writing) = false;
-    if (error == asio::error::operation_aborted || !*alive) return;
-    if (!(watch->wanted & (for_reading ? CURL_POLL_IN : CURL_POLL_OUT))) return;
-    drive(socket, error ? CURL_CSELECT_ERR : for_reading ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
-    if (!*alive) return;
-    arm(socket, watch);  // nothing is wanted any more of a socket that curl has dropped
-  });
+  const auto kind = for_reading ? asio::posix::stream_descriptor::wait_read
+                                : asio::posix::stream_descriptor::wait_write;
+  watch->descriptor.async_wait(
+      kind, [this, socket, watch, for_reading, alive = alive_](boost::system::error_code error) {
+        (for_reading ? watch->reading : watch->writing) = false;
+        if (error == asio::error::operation_aborted || !*alive) return;
+        if (!(watch->wanted & (for_reading ? CURL_POLL_IN : CURL_POLL_OUT))) return;
+        drive(socket, error ? CURL_CSELECT_ERR : for_reading ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
+        if (!*alive) return;
+        arm(socket, watch);  // nothing is wanted any more of a socket that curl has dropped
+      });
 }
 
 void Multi::drive(curl_socket_t socket, int events) {
@@ -111,7 +116,8 @@ void Multi::drive(curl_socket_t socket, int events) {
   const auto code = curl::multi_socket_action(multi_, socket, events, &still_running);
   busy_ = false;
   if (code != CURLM_OK && code != CURLM_BAD_SOCKET) {
-    // No single exchange is to blame, and none would ever end: all of them fail, with curl's number for "out of memory or the like".
+    // No single exchange is to blame, and none would ever end: all of them fail, with curl's number
+    // for "out of memory or the like".
     auto running = std::exchange(running_, {});
     for (auto& [easy, on_done] : running) curl::multi_remove_handle(multi_, easy);
     for (auto& [easy, on_done] : running) on_done(CURLE_OUT_OF_MEMORY);

@@ -1,12 +1,13 @@
 /// @file
-/// libcurl's multi handle on the event loop: curl says which sockets and which time it waits for, Asio waits.
+/// libcurl's multi handle on the event loop: curl says which sockets and which time it waits for,
+/// Asio waits.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 
-#include "net/asio.hpp"
+#include "async/task.hpp"
 #include "net/curl.hpp"
 
 namespace pipeline::net {
@@ -19,8 +20,9 @@ class Multi {
   Multi(const Multi&) = delete;
   Multi& operator=(const Multi&) = delete;
 
-  /// Begins the exchange that `easy` describes. `on_done` is called from the loop, with `easy` removed already; it must not throw. Not to be called
-  /// from within one of curl's callbacks: see busy().
+  /// Begins the exchange that `easy` describes. `on_done` is called from the loop, with `easy`
+  /// removed already; it must not throw. Not to be called from within one of curl's callbacks: see
+  /// busy().
   void add(CURL* easy, std::function<void(CURLcode)> on_done);
   /// Ends it early, without a call of on_done; no-op for what is not in progress.
   void remove(CURL* easy);
@@ -34,7 +36,8 @@ class Multi {
     int wanted = 0;
     bool reading = false, writing = false;
   };
-  // Shared with the handlers that wait on the descriptor: curl may drop a socket, and open another with the same number, before they have run.
+  // Shared with the handlers that wait on the descriptor: curl may drop a socket, and open another
+  // with the same number, before they have run.
   using SharedWatch = std::shared_ptr<Watch>;
 
   static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* unused);
@@ -50,7 +53,8 @@ class Multi {
   asio::steady_timer timer_;
   std::map<curl_socket_t, SharedWatch> watches_;
   std::map<CURL*, std::function<void(CURLcode)>> running_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // outlives this object in handlers that are queued already
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // outlives this object in handlers that are queued already
   bool busy_ = false;
 };
 

@@ -22,15 +22,17 @@ namespace {
 
 constexpr std::size_t longest_answer = 1 << 20;
 
-/// A file without a name: unlike a pipe, it cannot break when the program does not read it, nor stop it when nobody reads what it writes.
-Descriptor memory_file(const std::string& text = {}) {
-  Descriptor file(memfd_create("program", MFD_CLOEXEC));
-  if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || lseek(file.get(), 0, SEEK_SET) != 0)
-    throw system_error("it cannot be given its input", errno);
+/// A file without a name: unlike a pipe, it cannot break when the program does not read it, nor
+/// stop it when nobody reads what it writes.
+core::Descriptor memory_file(const std::string& text = {}) {
+  core::Descriptor file(memfd_create("program", MFD_CLOEXEC));
+  if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      lseek(file.get(), 0, SEEK_SET) != 0)
+    throw core::system_error("it cannot be given its input", errno);
   return file;
 }
 
-std::string content_of(const Descriptor& file) {
+std::string content_of(const core::Descriptor& file) {
   std::string text(longest_answer, '\0');
   const auto count = pread(file.get(), text.data(), text.size(), 0);
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
@@ -38,12 +40,13 @@ std::string content_of(const Descriptor& file) {
 }
 
 /// Reads to the end, or until there is too much to be an answer.
-Task<std::string> read_all(asio::readable_pipe& pipe) {
+async::Task<std::string> read_all(asio::readable_pipe& pipe) {
   std::string text;
   std::array<char, 4096> piece{};
   while (text.size() < longest_answer) {
     boost::system::error_code end;
-    const auto count = co_await pipe.async_read_some(asio::buffer(piece), asio::redirect_error(asio::use_awaitable, end));
+    const auto count = co_await pipe.async_read_some(
+        asio::buffer(piece), asio::redirect_error(asio::use_awaitable, end));
     if (end) break;
     text.append(piece.data(), count);
   }
@@ -68,16 +71,17 @@ class Child {
  public:
   Child(const ProgramCall& call, int input, int output, int errors) {
     auto words = call.command, variables = with_variables(call.variables);
-    const auto arguments = exec_pointers(words), environment = exec_pointers(variables);
+    const auto arguments = core::exec_pointers(words), environment = core::exec_pointers(variables);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-    const int error = posix_spawnp(&pid_, words.front().c_str(), &actions, nullptr, arguments.data(), environment.data());
+    const int error = posix_spawnp(&pid_, words.front().c_str(), &actions, nullptr,
+                                   arguments.data(), environment.data());
     posix_spawn_file_actions_destroy(&actions);
-    if (error == ENOENT) throw EnvironmentError("it is not on the PATH");
-    if (error != 0) throw system_error("it cannot be run", error);
+    if (error == ENOENT) throw core::EnvironmentError("it is not on the PATH");
+    if (error != 0) throw core::system_error("it cannot be run", error);
   }
   ~Child() {
     if (reaped()) return;
@@ -91,16 +95,18 @@ class Child {
   /// The exit code; -1 for a signal. Its output has ended, so that its own end is near.
   int reap() {
     int status = 0;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
     pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  Task<> ended() const {
-    Descriptor handle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  async::Task<> ended() const {
+    core::Descriptor handle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
     if (!handle) co_return;
     asio::posix::stream_descriptor waiter(co_await asio::this_coro::executor, dup(handle.get()));
     boost::system::error_code ignored;
-    co_await waiter.async_wait(asio::posix::stream_descriptor::wait_read, asio::redirect_error(asio::use_awaitable, ignored));
+    co_await waiter.async_wait(asio::posix::stream_descriptor::wait_read,
+                               asio::redirect_error(asio::use_awaitable, ignored));
   }
 
  private:
@@ -109,19 +115,21 @@ class Child {
 
 }  // namespace
 
-Task<ProgramAnswer> run_program(ProgramCall call) {
+async::Task<ProgramAnswer> run_program(ProgramCall call) {
   const auto executor = co_await asio::this_coro::executor;
   ProgramAnswer answer;
   const auto input = memory_file(call.input), errors = memory_file();
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error("it cannot be run", errno);
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw core::system_error("it cannot be run", errno);
   asio::readable_pipe output(executor, ends[0]);
-  Descriptor theirs(ends[1]);
+  core::Descriptor theirs(ends[1]);
   Child child(call, input.get(), theirs.get(), errors.get());
-  theirs = Descriptor();
-  const auto waiting = std::make_shared<bool>(true);  // for the handler, which may be on its way already when all else is gone
+  theirs = core::Descriptor();
+  const auto waiting = std::make_shared<bool>(
+      true);  // for the handler, which may be on its way already when all else is gone
   asio::steady_timer timer(executor, call.timeout);
-  timer.async_wait([&child, &output, &answer, alive = std::weak_ptr<bool>(waiting)](boost::system::error_code stopped) {
+  timer.async_wait([&child, &output, &answer,
+                    alive = std::weak_ptr<bool>(waiting)](boost::system::error_code stopped) {
     if (stopped || alive.expired() || child.reaped()) return;
     answer.late = true;
     child.kill();

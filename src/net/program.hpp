@@ -1,5 +1,6 @@
 /// @file
-/// A short program of somebody else's (a credential helper, a kubeconfig's plugin), run beside the loop: asked something, it answers and ends.
+/// A short program of somebody else's (a credential helper, a kubeconfig's plugin), run beside the
+/// loop: asked something, it answers and ends.
 #pragma once
 
 #include <chrono>
@@ -7,12 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "net/asio.hpp"
+#include "async/task.hpp"
 
 namespace pipeline::net {
 
 struct ProgramCall {
-  std::vector<std::string> command;    ///< The program, found on the PATH if it has no `/`, and its arguments.
+  std::vector<std::string>
+      command;  ///< The program, found on the PATH if it has no `/`, and its arguments.
   std::vector<std::string> variables;  ///< `NAME=VALUE`, over the caller's own.
   std::string input;                   ///< What it reads from its stdin.
   std::chrono::milliseconds timeout{30'000};
@@ -25,6 +27,6 @@ struct ProgramAnswer {
 };
 
 /// Throws EnvironmentError if it cannot be started: `it is not on the PATH`.
-Task<ProgramAnswer> run_program(ProgramCall call);
+async::Task<ProgramAnswer> run_program(ProgramCall call);
 
 }  // namespace pipeline::net

@@ -5,32 +5,46 @@
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/shell_line.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 /// Strings as they are, everything else as JSON writes it: `true`, `5`, `0.1`, `null`.
-std::string text_of(const nlohmann::json& parameter) { return parameter.is_string() ? parameter.get<std::string>() : parameter.dump(); }
+std::string text_of(const nlohmann::json& parameter) {
+  return parameter.is_string() ? parameter.get<std::string>() : parameter.dump();
+}
 
 template <class Items>
 auto& named(const Items& items, const std::string& name, const Attempt& attempt, const char* what) {
   for (auto& item : items)
     if (item.name == name) return item;
-  throw EnvironmentError("step '" + attempt.step.name + "' has no " + what + " '" + name + "', which its command names");
+  throw core::EnvironmentError("step '" + attempt.step.name + "' has no " + what + " '" + name +
+                               "', which its command names");
 }
 
-std::string value_of(const Template::Reference& hole, const Attempt& attempt, const Layout& layout) {
-  switch (hole.hole) {
-    case Template::Hole::input: return path_of(named(attempt.inputs, hole.name, attempt, "input"), layout);
-    case Template::Hole::output: return path_of(named(attempt.output_names, hole.name, attempt, "output"), layout);
-    case Template::Hole::parameter:
-      if (auto found = attempt.step.parameters.find(hole.name); found != attempt.step.parameters.end()) return text_of(found->second);
-      throw EnvironmentError("step '" + attempt.step.name + "' has no parameter '" + hole.name + "', which its command names");
-    case Template::Hole::run_id: return attempt.run_id;
-    case Template::Hole::step_name: return attempt.step.name;
-    case Template::Hole::environment:
-      if (auto found = attempt.environment.find(hole.name); found != attempt.environment.end()) return found->second;
-      throw EnvironmentError("the command of step '" + attempt.step.name + "' uses ${env." + hole.name + "}, but " + hole.name + " is not set",
-                             {"set it for this run: " + hole.name + "=... pipe run ...", "or give it a value under `environment` of the step"});
+std::string value_of(const Template::Reference& placeholder, const Attempt& attempt,
+                     const Layout& layout) {
+  switch (placeholder.placeholder) {
+    case Template::Placeholder::input:
+      return path_of(named(attempt.inputs, placeholder.name, attempt, "input"), layout);
+    case Template::Placeholder::output:
+      return path_of(named(attempt.output_names, placeholder.name, attempt, "output"), layout);
+    case Template::Placeholder::parameter:
+      if (auto found = attempt.step.parameters.find(placeholder.name);
+          found != attempt.step.parameters.end())
+        return text_of(found->second);
+      throw core::EnvironmentError("step '" + attempt.step.name + "' has no parameter '" +
+                                   placeholder.name + "', which its command names");
+    case Template::Placeholder::run_id: return attempt.run_id;
+    case Template::Placeholder::step_name: return attempt.step.name;
+    case Template::Placeholder::environment:
+      if (auto found = attempt.environment.find(placeholder.name);
+          found != attempt.environment.end())
+        return found->second;
+      throw core::EnvironmentError(
+          "the command of step '" + attempt.step.name + "' uses ${env." + placeholder.name +
+              "}, but " + placeholder.name + " is not set",
+          {"set it for this run: " + placeholder.name + "=... pipe run ...",
+           "or give it a value under `environment` of the step"});
   }
   return {};
 }
@@ -66,9 +80,13 @@ std::string extension_of(const std::string& file_name) {
   return extension;
 }
 
-std::string path_of(const AttemptInput& input, const Layout& layout) { return layout.inputs + "/" + input.name + extension_of(input.file_name); }
+std::string path_of(const AttemptInput& input, const Layout& layout) {
+  return layout.inputs + "/" + input.name + extension_of(input.file_name);
+}
 
-std::string path_of(const AttemptOutput& output, const Layout& layout) { return layout.outputs + "/" + output.file_name; }
+std::string path_of(const AttemptOutput& output, const Layout& layout) {
+  return layout.outputs + "/" + output.file_name;
+}
 
 std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout) {
   const Command& command = attempt.step.command;
@@ -84,13 +102,18 @@ StringMap variables_of(const Attempt& attempt, const Layout& layout) {
                       {"PIPE_STEP_NAME", attempt.step.name},
                       {"PIPE_PIPELINE", attempt.pipeline},
                       {"PIPE_ATTEMPT", std::to_string(attempt.number)}};
-  if (!layout.scratch.empty()) variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);
-  for (auto& input : attempt.inputs) variables[variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
-  for (auto& output : attempt.output_names) variables[variable_name("PIPE_OUTPUT_", output.name)] = path_of(output, layout);
-  for (auto& [name, value] : attempt.step.parameters) variables[variable_name("PIPE_PARAM_", name)] = text_of(value);
-  for (auto* later : {&attempt.environment, &attempt.step.settings.docker.runtime_environment, &attempt.secrets})
+  if (!layout.scratch.empty())
+    variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);
+  for (auto& input : attempt.inputs)
+    variables[core::variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
+  for (auto& output : attempt.output_names)
+    variables[core::variable_name("PIPE_OUTPUT_", output.name)] = path_of(output, layout);
+  for (auto& [name, value] : attempt.step.parameters)
+    variables[core::variable_name("PIPE_PARAM_", name)] = text_of(value);
+  for (auto* later :
+       {&attempt.environment, &attempt.step.settings.docker.runtime_environment, &attempt.secrets})
     for (auto& [name, value] : *later) variables[name] = value;
   return variables;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -1,5 +1,6 @@
 /// @file
-/// What is to be said of steps before they run: what is true of several is said once, of all of them.
+/// What is to be said of steps before they run: what is true of several is said once, of all of
+/// them.
 #pragma once
 
 #include <span>
@@ -10,16 +11,17 @@
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 class Findings {
  public:
-  /// @param finding its message without the steps' names; its place is where the first of them begins
-  void add(std::span<const StepSpec* const> steps, Diagnostic finding);
-  std::vector<Diagnostic> all() const;
+  /// @param finding its message without the steps' names; its place is where the first of them
+  /// begins
+  void add(std::span<const StepSpec* const> steps, core::Diagnostic finding);
+  std::vector<core::Diagnostic> all() const;
 
  private:
-  std::vector<std::pair<Diagnostic, std::vector<const StepSpec*>>> found_;
+  std::vector<std::pair<core::Diagnostic, std::vector<const StepSpec*>>> found_;
 };
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 using nlohmann::json;
 
@@ -14,7 +14,8 @@ json to_json(const ImageLock& lock) {
   std::vector<const LockedImage*> different;
   json steps = json::object(), images = json::array();
   for (const auto& [step, image] : lock) {
-    auto found = std::ranges::find_if(different, [&](const LockedImage* each) { return *each == image; });
+    auto found =
+        std::ranges::find_if(different, [&](const LockedImage* each) { return *each == image; });
     if (found == different.end()) {
       found = different.insert(found, &image);
       images.push_back({{"environment", image.environment},
@@ -35,12 +36,17 @@ ImageLock image_lock_of(const json& written) try {
   std::vector<LockedImage> images;
   for (const auto& each : written.at("images")) {
     LockedImage image{each.at("environment"), each.at("description"), each.at("notices"), {}};
-    image.image = {each.at("id"), each.at("reference"), each.at("pull"), each.at("program"), each.at("agent")};
+    image.image = {each.at("id"), each.at("reference"), each.at("pull"), each.at("program"),
+                   each.at("agent")};
     images.push_back(std::move(image));
   }
   ImageLock lock;
-  for (const auto& [step, number] : written.at("steps").items()) lock.emplace(step, images.at(number.get<std::size_t>()));
+  for (const auto& [step, number] : written.at("steps").items())
+    lock.emplace(step, images.at(number.get<std::size_t>()));
   return lock;
-} catch (const std::exception& error) { throw EnvironmentError(std::string("it cannot be read which images the run's steps have: ") + error.what()); }
+} catch (const std::exception& error) {
+  throw core::EnvironmentError(
+      std::string("it cannot be read which images the run's steps have: ") + error.what());
+}
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -1,6 +1,6 @@
 /// @file
-/// What the pods of a run's steps run in, written down: so that a driver goes on with the run where neither the engine that made the images is, nor the
-/// files that they were made of.
+/// What the pods of a run's steps run in, written down: so that a driver goes on with the run where
+/// neither the engine that made the images is, nor the files that they were made of.
 #pragma once
 
 #include <map>
@@ -9,15 +9,17 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 /// What a step's pod runs in.
 struct PodImage {
-  std::string id;                    ///< `sha256:...`, for the record.
-  std::string reference;             ///< As the cluster is told: with a registry by digest.
-  bool pull = false;                 ///< Nodes may fetch it; else they have it.
-  std::vector<std::string> program;  ///< For a step with StepSpec::program: the words that start it there.
-  std::string agent;                 ///< The image that brings what starts the step's command; empty: pods find that among the run's files.
+  std::string id;         ///< `sha256:...`, for the record.
+  std::string reference;  ///< As the cluster is told: with a registry by digest.
+  bool pull = false;      ///< Nodes may fetch it; else they have it.
+  std::vector<std::string>
+      program;        ///< For a step with StepSpec::program: the words that start it there.
+  std::string agent;  ///< The image that brings what starts the step's command; empty: pods find
+                      ///< that among the run's files.
   bool operator==(const PodImage&) const = default;
 };
 
@@ -36,4 +38,4 @@ nlohmann::json to_json(const ImageLock& lock);
 /// Throws EnvironmentError for what is none.
 ImageLock image_lock_of(const nlohmann::json& json);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

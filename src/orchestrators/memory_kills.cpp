@@ -5,9 +5,10 @@
 #include <string>
 #include <utility>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
-std::optional<std::uint64_t> read_counter(const std::filesystem::path& file, std::string_view name) {
+std::optional<std::uint64_t> read_counter(const std::filesystem::path& file,
+                                          std::string_view name) {
   std::ifstream in(file);
   std::uint64_t value;
   for (std::string each; in >> each >> value;)
@@ -28,4 +29,4 @@ bool MemoryKills::take() const {
   return false;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

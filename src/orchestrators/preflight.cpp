@@ -5,14 +5,15 @@
 
 #include "docker/gpu_errors.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 constexpr std::string_view mark = "pipe-preflight ";
 constexpr int missing = 127;
 
-/// $1: the UUIDs that are to be seen; then the command. In a subshell, so that none of its variables can be one of the command's. A GPU divided by MIG
-/// has its slices listed behind it, and does not count itself.
+/// $1: the UUIDs that are to be seen; then the command. In a subshell, so that none of its
+/// variables can be one of the command's. A GPU divided by MIG has its slices listed behind it, and
+/// does not count itself.
 constexpr std::string_view gate = R"sh((
   nvidia-smi </dev/null 2>&1
   code=$?
@@ -50,8 +51,10 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
 }
 
 /// Those of `some` that are not in `others`.
-std::vector<std::string> without(std::vector<std::string> some, const std::vector<std::string>& others) {
-  std::erase_if(some, [&](const std::string& one) { return std::ranges::find(others, one) != others.end(); });
+std::vector<std::string> without(std::vector<std::string> some,
+                                 const std::vector<std::string>& others) {
+  std::erase_if(
+      some, [&](const std::string& one) { return std::ranges::find(others, one) != others.end(); });
   return some;
 }
 
@@ -67,34 +70,47 @@ std::vector<std::string> last_lines(std::string_view text) {
   return lines;
 }
 
-Failure not_started(const std::string& cause, std::vector<std::string> advice, bool passing = false) {
-  Failure failure{passing ? FailureKind::infrastructure : FailureKind::not_started, "was not started: " + cause, std::move(advice), {}};
+Failure not_started(const std::string& cause, std::vector<std::string> advice,
+                    bool passing = false) {
+  Failure failure{passing ? FailureKind::infrastructure : FailureKind::not_started,
+                  "was not started: " + cause,
+                  std::move(advice),
+                  {}};
   failure.hints.emplace_back("`preflight: off` in `resources` starts it without this check");
   return failure;
 }
 
-Failure no_smi(Sight sight) {
-  if (sight == Sight::all)
+Failure no_smi(GpuVisibility visibility) {
+  if (visibility == GpuVisibility::all)
     return not_started("there is no `nvidia-smi` on PATH, which comes with the NVIDIA driver",
-                       {"install the driver (Debian: `sudo apt-get install nvidia-driver nvidia-smi`), or run the step where there is one"});
+                       {"install the driver (Debian: `sudo apt-get install nvidia-driver "
+                        "nvidia-smi`), or run the step where there is one"});
   return not_started("there is no `nvidia-smi` in its container, where NVIDIA's toolkit puts it",
-                     {"`utility` must be among the driver capabilities: `runtime_environment: {NVIDIA_DRIVER_CAPABILITIES: \"compute,utility\"}`",
-                      "a parent image with another C library (Alpine) cannot run NVIDIA's programs: take one such as nvidia/cuda or debian",
+                     {"`utility` must be among the driver capabilities: `runtime_environment: "
+                      "{NVIDIA_DRIVER_CAPABILITIES: \"compute,utility\"}`",
+                      "a parent image with another C library (Alpine) cannot run NVIDIA's "
+                      "programs: take one such as nvidia/cuda or debian",
                       "`pipe doctor` says how the engine gives GPUs to containers"});
 }
 
 Failure other_gpus(const std::vector<std::string>& seen, const std::vector<std::string>& own) {
   const auto lacking = without(own, seen), others = without(seen, own);
   if (seen.empty())
-    return not_started("it sees no GPU, although " + joined(own, ", ") + (own.size() == 1 ? " is" : " are") + " reserved for it",
-                       {"`pipe doctor` says how the engine gives GPUs to containers", "no setting of the step may set NVIDIA_VISIBLE_DEVICES"});
+    return not_started("it sees no GPU, although " + joined(own, ", ") +
+                           (own.size() == 1 ? " is" : " are") + " reserved for it",
+                       {"`pipe doctor` says how the engine gives GPUs to containers",
+                        "no setting of the step may set NVIDIA_VISIBLE_DEVICES"});
   if (!lacking.empty())
-    return not_started("it does not see " + joined(lacking, ", ") + ", which " + (lacking.size() == 1 ? "is" : "are") + " reserved for it, but " +
+    return not_started("it does not see " + joined(lacking, ", ") + ", which " +
+                           (lacking.size() == 1 ? "is" : "are") + " reserved for it, but " +
                            joined(seen, ", "),
-                       {"the GPUs that pipe reserves must be those of the engine's machine: `pipe gpus` and `nvidia-smi -L` there have to agree"});
-  return not_started("it sees GPUs that are not reserved for it: " + joined(others, ", "),
-                     {"a privileged container sees all of them: leave `privileged` out of `run_args`",
-                      "an engine whose default runtime is NVIDIA's may add those of the image's environment: `pipe doctor`"});
+                       {"the GPUs that pipe reserves must be those of the engine's machine: `pipe "
+                        "gpus` and `nvidia-smi -L` there have to agree"});
+  return not_started(
+      "it sees GPUs that are not reserved for it: " + joined(others, ", "),
+      {"a privileged container sees all of them: leave `privileged` out of `run_args`",
+       "an engine whose default runtime is NVIDIA's may add those of the image's environment: "
+       "`pipe doctor`"});
 }
 
 }  // namespace
@@ -113,33 +129,44 @@ std::vector<std::string> visible_gpus(std::string_view list) {
   return uuids;
 }
 
-std::optional<Failure> preflight_failure(const SmiReport& report, const std::vector<AssignedGpu>& gpus, Sight sight) {
+std::optional<Failure> preflight_failure(const SmiReport& report,
+                                         const std::vector<AssignedGpu>& gpus,
+                                         GpuVisibility visibility) {
   const auto& said = report.list.empty() ? report.table : report.list;
-  if (report.code == missing) return no_smi(sight);
+  if (report.code == missing) return no_smi(visibility);
   if (report.code != 0) {
     const auto trouble = docker::gpu_trouble(said);
-    auto failure = trouble ? not_started(trouble->cause, trouble->advice, trouble->passing)
-                           : not_started("nvidia-smi failed with exit code " + std::to_string(report.code), {"what it said is in the step's log"});
+    auto failure =
+        trouble ? not_started(trouble->cause, trouble->advice, trouble->passing)
+                : not_started("nvidia-smi failed with exit code " + std::to_string(report.code),
+                              {"what it said is in the step's log"});
     failure.details = last_lines(said);
     return failure;
   }
   const auto seen = visible_gpus(report.list), own = uuids_of(gpus);
-  if (without(own, seen).empty() && (sight == Sight::all || without(seen, own).empty())) return std::nullopt;
-  if (sight == Sight::its_own) return other_gpus(seen, own);
-  return not_started(
-      "this machine has no " + joined(without(own, seen), ", ") + " any more, which " + (own.size() == 1 ? "was" : "were") + " reserved for it",
-      {"`sudo dmesg | grep NVRM` says whether a GPU has dropped off the bus"}, true);
+  if (without(own, seen).empty() &&
+      (visibility == GpuVisibility::all || without(seen, own).empty()))
+    return std::nullopt;
+  if (visibility == GpuVisibility::its_own) return other_gpus(seen, own);
+  return not_started("this machine has no " + joined(without(own, seen), ", ") +
+                         " any more, which " + (own.size() == 1 ? "was" : "were") +
+                         " reserved for it",
+                     {"`sudo dmesg | grep NVRM` says whether a GPU has dropped off the bus"}, true);
 }
 
 Failure preflight_hangs(std::chrono::seconds waited) {
-  return not_started("nvidia-smi did not answer within " + std::to_string(waited.count()) + " s: the driver hangs, or a GPU does",
-                     {"`sudo dmesg | grep NVRM` on that machine says which; a restart brings it back",
-                      "where no process keeps the driver awake it starts slowly: `sudo nvidia-smi -pm 1`"},
-                     true);
+  return not_started(
+      "nvidia-smi did not answer within " + std::to_string(waited.count()) +
+          " s: the driver hangs, or a GPU does",
+      {"`sudo dmesg | grep NVRM` on that machine says which; a restart brings it back",
+       "where no process keeps the driver awake it starts slowly: `sudo nvidia-smi -pm 1`"},
+      true);
 }
 
-std::vector<std::string> behind_gate(const std::vector<std::string>& command, const std::vector<AssignedGpu>& gpus) {
-  std::vector<std::string> words{"/bin/sh", "-c", std::string(gate), std::string(gate_name), joined(uuids_of(gpus), " ")};
+std::vector<std::string> behind_gate(const std::vector<std::string>& command,
+                                     const std::vector<AssignedGpu>& gpus) {
+  std::vector<std::string> words{"/bin/sh", "-c", std::string(gate), std::string(gate_name),
+                                 joined(uuids_of(gpus), " ")};
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }
@@ -154,7 +181,7 @@ void write_preflight(LogSink& log, std::string_view text) {
   if (!lines.empty()) log.write(Stream::out, lines);
 }
 
-void GateLog::take_line(std::string_view line) {
+void PreflightLog::take_line(std::string_view line) {
   if (!line.starts_with(mark)) {
     (said_ += line) += '\n';
     return;
@@ -171,11 +198,11 @@ void GateLog::take_line(std::string_view line) {
   std::from_chars(digits.data(), digits.data() + digits.size(), report_.code);
 }
 
-void GateLog::finish() {
+void PreflightLog::finish() {
   if (!open_) write_preflight(log_, std::exchange(said_, {}) + std::exchange(rest_, {}));
 }
 
-void GateLog::write(Stream stream, std::string_view bytes) {
+void PreflightLog::write(Stream stream, std::string_view bytes) {
   if (stream == Stream::err) return log_.write(stream, bytes);
   while (!open_ && !bytes.empty()) {
     const auto end = bytes.find('\n');
@@ -186,4 +213,4 @@ void GateLog::write(Stream stream, std::string_view bytes) {
   if (!bytes.empty()) log_.write(stream, bytes);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

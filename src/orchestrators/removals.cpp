@@ -5,25 +5,28 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
-Task<> attempted(Task<> removal) {
+async::Task<> attempted(async::Task<> removal) {
   try {
     co_await std::move(removal);
-  } catch (const EnvironmentError& failed) { log::warn(std::string(failed.what()) + "; the next run removes it"); }
+  } catch (const core::EnvironmentError& failed) {
+    core::log::warn(std::string(failed.what()) + "; the next run removes it");
+  }
 }
 
 }  // namespace
 
-void Removals::begin(const asio::any_io_executor& executor, Task<> removal) {
+void Removals::begin(const asio::any_io_executor& executor, async::Task<> removal) {
   std::erase_if(running_, [](const auto& one) { return one->done(); });
-  running_.push_back(std::make_shared<net::Companion>(executor, attempted(std::move(removal))));
+  running_.push_back(
+      std::make_shared<async::JoinableTask>(executor, attempted(std::move(removal))));
 }
 
-Task<> Removals::settle() {
+async::Task<> Removals::settle() {
   const auto begun = running_;
   for (const auto& one : begun) co_await one->join();
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -5,7 +5,7 @@
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 std::string escape(std::string_view text, std::string_view special) {
@@ -52,7 +52,8 @@ void ShellLine::next(char c) {
       line_ += c;
       if (c != '\n') return;
       std::string_view last(line_.data() + line_start_, line_.size() - line_start_ - 1);
-      if (pending_.front().strip_tabs) last.remove_prefix(std::min(last.find_first_not_of('\t'), last.size()));
+      if (pending_.front().strip_tabs)
+        last.remove_prefix(std::min(last.find_first_not_of('\t'), last.size()));
       line_start_ = line_.size();
       if (last != pending_.front().end) return;
       pending_.erase(pending_.begin());
@@ -89,8 +90,10 @@ void ShellLine::next(char c) {
 
 void ShellLine::unquoted(char c) {
   Context& here = stack_.back();
-  bool quoted = here.kind == Kind::double_quotes || here.kind == Kind::arithmetic || here.in_double_quotes;
-  bool word_start = line_.empty() || std::string_view(" \t\n;&|()`").find(line_.back()) != std::string_view::npos;
+  bool quoted =
+      here.kind == Kind::double_quotes || here.kind == Kind::arithmetic || here.in_double_quotes;
+  bool word_start =
+      line_.empty() || std::string_view(" \t\n;&|()`").find(line_.back()) != std::string_view::npos;
   bool expansion = follows("$") && !follows("\\$") && !follows("$$");
   line_ += c;
   switch (c) {
@@ -115,7 +118,8 @@ void ShellLine::unquoted(char c) {
         ++here.depth;
       return;
     case ')':
-      if ((here.kind == Kind::substitution || here.kind == Kind::arithmetic) && here.depth-- == 0) stack_.pop_back();
+      if ((here.kind == Kind::substitution || here.kind == Kind::arithmetic) && here.depth-- == 0)
+        stack_.pop_back();
       return;
     case '\n':
       if (!quoted) {
@@ -186,7 +190,8 @@ void ShellLine::read_here_document_word(char c) {
 void ShellLine::add_value(std::string_view value) {
   const Context& here = stack_.back();
   std::string text;
-  if (here_word_ != WordOf::none) throw InputError("A value cannot be the end mark of a here-document (`<<`).");
+  if (here_word_ != WordOf::none)
+    throw core::InputError("A value cannot be the end mark of a here-document (`<<`).");
   if (escaped_) {  // the author's backslash would take the first byte of the value
     line_.pop_back();
     escaped_ = false;
@@ -205,28 +210,35 @@ void ShellLine::add_value(std::string_view value) {
       if (!document.quoted) {
         // What would end the document must not be written into it, so it comes from a variable.
         std::string name = "pipe_value_" + std::to_string(++values_);
-        assignments_ += name + "=" + shell_quote(value) + "; ";
+        assignments_ += name + "=" + core::shell_quote(value) + "; ";
         text = "${" + name + "}";
         break;
       }
       for (std::size_t from = 0; from <= value.size();) {
         auto to = std::min(value.find('\n', from), value.size());
         if (value.substr(from, to - from).find(document.end) != value.npos)
-          throw InputError("A value within the here-document `<<'" + document.end + "'` contains `" + document.end + "`, which would end it.",
-                           "choose another end mark, or write it unquoted");
+          throw core::InputError("A value within the here-document `<<'" + document.end +
+                                     "'` contains `" + document.end + "`, which would end it.",
+                                 "choose another end mark, or write it unquoted");
         from = to + 1;
       }
       text = value;
       break;
     }
     case Kind::arithmetic:
-      if (!is_integer(value)) throw InputError("A value within $((...)) must be an integer, not `" + std::string(value) + "`.");
+      if (!is_integer(value))
+        throw core::InputError("A value within $((...)) must be an integer, not `" +
+                               std::string(value) + "`.");
       text = value;
       break;
-    case Kind::braces: text = here.in_double_quotes ? escape(value, "\\\"$`}") : value.empty() ? "''" : shell_quote(value); break;
+    case Kind::braces:
+      text = here.in_double_quotes ? escape(value, "\\\"$`}")
+             : value.empty()       ? "''"
+                                   : core::shell_quote(value);
+      break;
     case Kind::word:
     case Kind::substitution:
-    case Kind::backquotes: text = shell_quote(value); break;
+    case Kind::backquotes: text = core::shell_quote(value); break;
   }
   // Backquotes take one level of backslashes before the shell reads what is between them.
   for (const Context& context : stack_)
@@ -234,4 +246,4 @@ void ShellLine::add_value(std::string_view value) {
   line_ += text;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -4,7 +4,7 @@
 
 #include <pipeline/events.hpp>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 inline Failure was_stopped() { return {FailureKind::cancelled, "was stopped", {}, {}}; }
 
@@ -15,4 +15,4 @@ inline Failure had_to_be_killed() {
           {}};
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -7,7 +7,8 @@
 
 namespace pipeline::s3 {
 
-Address::Address(const std::string& endpoint, const std::string& bucket, const std::string& region, std::optional<bool> path_style) {
+Address::Address(const std::string& endpoint, const std::string& bucket, const std::string& region,
+                 std::optional<bool> path_style) {
   const std::string amazon = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
   const auto url = endpoint.empty() ? "https://s3." + region + amazon : endpoint;
   const auto separator = url.find("://");
@@ -18,11 +19,14 @@ Address::Address(const std::string& endpoint, const std::string& bucket, const s
   base_ = rest.substr(host_.size());
   const bool plain = std::ranges::all_of(rest, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
-    return (byte < 0x80 && std::isalnum(byte)) || std::string_view("-._:[]/~").find(c) != std::string_view::npos;
+    return (byte < 0x80 && std::isalnum(byte)) ||
+           std::string_view("-._:[]/~").find(c) != std::string_view::npos;
   });
   if ((scheme_ != "https" && scheme_ != "http") || host_.empty() || !plain)
-    throw InputError("the endpoint of the artifact store is no address of a server: " + url, "write `https://HOST`, or `https://HOST:PORT`");
-  const std::string own_port = scheme_ == "https" ? ":443" : ":80";  // which no client writes into its header
+    throw core::InputError("the endpoint of the artifact store is no address of a server: " + url,
+                           "write `https://HOST`, or `https://HOST:PORT`");
+  const std::string own_port =
+      scheme_ == "https" ? ":443" : ":80";  // which no client writes into its header
   if (host_.ends_with(own_port)) host_.resize(host_.size() - own_port.size());
   is_amazon_ = host_.ends_with(".amazonaws.com") || host_.ends_with(".amazonaws.com.cn");
   // With TLS, a bucket's dots are not covered by the certificate of *.s3.REGION.amazonaws.com.

@@ -1,5 +1,6 @@
 /// @file
-/// Where a bucket's objects are: path style (`HOST/BUCKET/KEY`) or virtual-host style (`BUCKET.HOST/KEY`). Pure.
+/// Where a bucket's objects are: path style (`HOST/BUCKET/KEY`) or virtual-host style
+/// (`BUCKET.HOST/KEY`). Pure.
 #pragma once
 
 #include <string>
@@ -10,8 +11,10 @@ namespace pipeline::s3 {
 
 class Address {
  public:
-  /// @param endpoint `http[s]://HOST[:PORT][/PATH]`; empty: Amazon's of the region. Throws InputError for what is none.
-  Address(const std::string& endpoint, const std::string& bucket, const std::string& region, std::optional<bool> path_style);
+  /// @param endpoint `http[s]://HOST[:PORT][/PATH]`; empty: Amazon's of the region. Throws
+  /// InputError for what is none.
+  Address(const std::string& endpoint, const std::string& bucket, const std::string& region,
+          std::optional<bool> path_style);
 
   const std::string& host() const { return host_; }  ///< As the header has it.
   /// Of an object, or of the bucket itself (empty key); not encoded.

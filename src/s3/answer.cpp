@@ -13,7 +13,8 @@ std::string unescaped(std::string_view text) {
       {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}};
   std::string result;
   while (!text.empty()) {
-    const auto entity = std::ranges::find_if(entities, [&](const auto& each) { return text.starts_with(each.first); });
+    const auto entity = std::ranges::find_if(
+        entities, [&](const auto& each) { return text.starts_with(each.first); });
     if (text.starts_with("&#34;")) {
       result += '"';
       text.remove_prefix(5);
@@ -28,25 +29,35 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-std::vector<std::string> advice_for(const std::string& code, long status, const Answered& answer, const Where& where) {
+std::vector<std::string> advice_for(const std::string& code, long status, const Answered& answer,
+                                    const Where& where) {
   auto region = answer.region;
   if (region.empty()) region = xml_text(answer.body, "Region");
   if (!region.empty() && region != where.region)
-    return {"the bucket is in the region " + region + ", not " + where.region + ": write `region: " + region + "`"};
+    return {"the bucket is in the region " + region + ", not " + where.region +
+            ": write `region: " + region + "`"};
   if (code == "NoSuchBucket" || (status == 404 && code.empty()))
     return {"make it (`aws s3 mb s3://" + where.bucket +
-            "`), or correct `artifact_store.bucket`; with other servers than Amazon's `path_style` may be wrong"};
+            "`), or correct `artifact_store.bucket`; with other servers than Amazon's `path_style` "
+            "may be wrong"};
   if (code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch")
-    return {"the keys are from " + where.origin_of_keys + ": they are not this server's, or the secret is not the one of the key"};
-  if (code == "ExpiredToken" || code == "InvalidToken") return {"the session token, from " + where.origin_of_keys + ", has run out: log in again"};
-  if (code == "RequestTimeTooSkewed") return {"this machine's clock and the server's differ by more than 15 minutes: set the clock (`timedatectl`)"};
+    return {"the keys are from " + where.origin_of_keys +
+            ": they are not this server's, or the secret is not the one of the key"};
+  if (code == "ExpiredToken" || code == "InvalidToken")
+    return {"the session token, from " + where.origin_of_keys + ", has run out: log in again"};
+  if (code == "RequestTimeTooSkewed")
+    return {
+        "this machine's clock and the server's differ by more than 15 minutes: set the clock "
+        "(`timedatectl`)"};
   if (code == "AccessDenied" || status == 403)
     return {"the keys, from " + where.origin_of_keys +
-            ", need s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload on the bucket's prefix, "
+            ", need s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload on the "
+            "bucket's prefix, "
             "and s3:ListBucket on the bucket"};
   if (status == 301 || status == 307 || code == "PermanentRedirect")
     return {"the bucket is at another endpoint: write its `region`, or its `endpoint`"};
-  if (code == "QuotaExceeded" || code == "XMinioStorageFull" || status == 507) return {"the store is full"};
+  if (code == "QuotaExceeded" || code == "XMinioStorageFull" || status == 507)
+    return {"the store is full"};
   return {};
 }
 
@@ -66,12 +77,15 @@ S3Error refusal(const std::string& what, const Answered& answer, const Where& wh
   auto words = xml_text(answer.body, "Message");
   if (words.empty()) words = "status " + std::to_string(answer.status);
   const auto place = "s3://" + where.bucket + " at " + where.endpoint;
-  return {answer.status, code, "cannot " + what + " " + place + ": " + (code.empty() ? "" : code + ": ") + printable(words.substr(0, 300)),
+  return {answer.status, code,
+          "cannot " + what + " " + place + ": " + (code.empty() ? "" : code + ": ") +
+              core::printable(words.substr(0, 300)),
           advice_for(code, answer.status, answer, where)};
 }
 
-bool is_passing(long status, std::string_view code) {
-  return status >= 500 || status == 429 || status == 408 || code == "SlowDown" || code == "RequestTimeout" || code == "OperationAborted";
+bool is_retryable(long status, std::string_view code) {
+  return status >= 500 || status == 429 || status == 408 || code == "SlowDown" ||
+         code == "RequestTimeout" || code == "OperationAborted";
 }
 
 }  // namespace pipeline::s3

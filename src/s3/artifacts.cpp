@@ -26,7 +26,9 @@ Body body_of(const fs::path& path) {
       fs::is_directory(path) ? store::Content(path, store::scan_tree(path)) : store::Content(path));
   Body body;
   body.size = content->size();
-  body.read = [content](std::uint64_t offset, std::span<char> into) { return content->read(offset, into); };
+  body.read = [content](std::uint64_t offset, std::span<char> into) {
+    return content->read(offset, into);
+  };
   return body;
 }
 
@@ -38,11 +40,11 @@ bool is_executable_file(const fs::path& file) {
 }
 
 Bucket& Artifacts::bucket() {
-  if (!bucket_) bucket_.emplace(loop_, settings_, patience_);
+  if (!bucket_) bucket_.emplace(loop_, settings_, retry_policy_);
   return *bucket_;
 }
 
-Task<> Artifacts::probe() {
+async::Task<> Artifacts::probe() {
   if (is_probed_) co_return;
   co_await bucket().probe();
   is_probed_ = true;
@@ -52,9 +54,10 @@ std::string Artifacts::key_of(const std::string& digest, bool is_tree) {
   return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
 }
 
-Task<std::string> Artifacts::send(std::string digest, fs::path path, CancelSource* cancel) {
+async::Task<std::string> Artifacts::send(std::string digest, fs::path path,
+                                         core::CancelSource* cancel) {
   const auto key = key_of(digest, fs::is_directory(path));
-  const std::function<Task<bool>()> make = [&]() -> Task<bool> {
+  const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
     if (distrusted_.erase(key) == 0) {
       const bool is_there = co_await bucket().has(key);
       if (is_there) co_return true;
@@ -67,28 +70,34 @@ Task<std::string> Artifacts::send(std::string digest, fs::path path, CancelSourc
   co_return key;
 }
 
-Task<> Artifacts::adopt(std::string object, std::string digest, bool is_tree, std::uint64_t bytes) {
+async::Task<> Artifacts::adopt(std::string object, std::string digest, bool is_tree,
+                               std::uint64_t bytes) {
   const auto key = key_of(digest, is_tree);
   if (bytes > largest_copy) co_return;
-  const std::function<Task<bool>()> make = [&]() -> Task<bool> {
+  const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
     co_await bucket().copy(object, key);
     distrusted_.erase(key);
     co_return true;
   };
   try {
     co_await there_.get(key, make, nullptr);
-  } catch (const S3Error& error) { log::info(error.what()); }
+  } catch (const S3Error& error) {
+    core::log::info(error.what());
+  }
 }
 
-Task<std::string> Artifacts::receive(std::string object, fs::path to, bool is_tree, bool is_executable, CancelSource* cancel) {
-  Hasher hasher;
+async::Task<std::string> Artifacts::receive(std::string object, fs::path to, bool is_tree,
+                                            bool is_executable, core::CancelSource* cancel) {
+  core::Hasher hasher;
   if (is_tree) {
-    make_folders(to);
+    core::make_folders(to);
     docker::Unpacker unpacker(to);
     const auto unpack = [&object](const auto& step) {
       try {
         step();
-      } catch (const EnvironmentError& error) { throw UnusableObject("cannot unpack " + object + ": " + error.what(), error.advice()); }
+      } catch (const core::EnvironmentError& error) {
+        throw UnusableObject("cannot unpack " + object + ": " + error.what(), error.advice());
+      }
     };
     const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
       hasher.update(bytes);
@@ -100,11 +109,12 @@ Task<std::string> Artifacts::receive(std::string object, fs::path to, bool is_tr
     std::ofstream file(to, std::ios::binary);
     const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
       hasher.update(bytes);
-      if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw system_error("cannot write " + to.string(), errno);
+      if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+        throw core::system_error("cannot write " + to.string(), errno);
     };
     co_await bucket().get(object, on_bytes, cancel);
     file.close();
-    if (!file) throw system_error("cannot write " + to.string(), errno);
+    if (!file) throw core::system_error("cannot write " + to.string(), errno);
     if (is_executable) ::chmod(to.c_str(), 0755);
   }
   co_return hasher.finish().hex();

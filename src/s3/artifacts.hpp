@@ -1,6 +1,7 @@
 /// @file
-/// Artifacts in a bucket by their content, `artifacts/ab/cdef...`, as in the store of this machine: what is there is not sent again. For all in a process
-/// who send or fetch some, so that each goes once.
+/// Artifacts in a bucket by their content, `artifacts/ab/cdef...`, as in the store of this machine:
+/// what is there is not sent again. For all in a process who send or fetch some, so that each goes
+/// once.
 #pragma once
 
 #include <filesystem>
@@ -8,54 +9,59 @@
 #include <set>
 #include <string>
 
+#include "async/single_flight.hpp"
 #include "core/error.hpp"
-#include "docker/shared.hpp"
 #include "s3/bucket.hpp"
 
 namespace pipeline::s3 {
 
 /// An object is not what it should be.
-class UnusableObject : public EnvironmentError {
+class UnusableObject : public core::EnvironmentError {
  public:
-  using EnvironmentError::EnvironmentError;
+  using core::EnvironmentError::EnvironmentError;
 };
 
 class Artifacts {
  public:
   /// Costs nothing before the bucket is first asked for.
-  Artifacts(asio::io_context& loop, ArtifactStoreSettings settings, Patience patience = {})
-      : loop_(loop), settings_(std::move(settings)), patience_(patience), there_(loop) {}
+  Artifacts(asio::io_context& loop, settings::ArtifactStoreSettings settings,
+            RetryPolicy retry_policy = {})
+      : loop_(loop), settings_(std::move(settings)), retry_policy_(retry_policy), there_(loop) {}
 
   /// Throws InputError for an endpoint that is none.
   Bucket& bucket();
-  const ArtifactStoreSettings& settings() const { return settings_; }
+  const settings::ArtifactStoreSettings& settings() const { return settings_; }
 
   /// As Bucket::probe(), once: what it finds right is not looked at again.
-  Task<> probe();
+  async::Task<> probe();
 
   /// The object's name; of a folder, which is a tar there, with `.tar`.
   static std::string key_of(const std::string& digest, bool is_tree);
 
   /// Sends the file or folder, as far as the bucket lacks it; its key.
-  Task<std::string> send(std::string digest, std::filesystem::path path, CancelSource* cancel);
-  /// Another object becomes the artifact, on the server; not where that cannot be done: then it is sent by whoever needs it.
-  Task<> adopt(std::string object, std::string digest, bool is_tree, std::uint64_t bytes);
-  /// An object becomes a file or a folder here. What is in it is the caller's to compare. Throws UnusableObject for a folder that is none.
+  async::Task<std::string> send(std::string digest, std::filesystem::path path,
+                                core::CancelSource* cancel);
+  /// Another object becomes the artifact, on the server; not where that cannot be done: then it is
+  /// sent by whoever needs it.
+  async::Task<> adopt(std::string object, std::string digest, bool is_tree, std::uint64_t bytes);
+  /// An object becomes a file or a folder here. What is in it is the caller's to compare. Throws
+  /// UnusableObject for a folder that is none.
   /// @param to a path where nothing is
   /// @return the SHA-256 of the bytes as they came
-  Task<std::string> receive(std::string object, std::filesystem::path to, bool is_tree, bool is_executable, CancelSource* cancel);
+  async::Task<std::string> receive(std::string object, std::filesystem::path to, bool is_tree,
+                                   bool is_executable, core::CancelSource* cancel);
   /// What the bucket has under this key is not what it should be: it is sent again.
-  void distrust(const std::string& key) {
+  void invalidate(const std::string& key) {
     distrusted_.insert(key);
     there_.forget(key);
   }
 
  private:
   asio::io_context& loop_;
-  ArtifactStoreSettings settings_;
-  Patience patience_;
+  settings::ArtifactStoreSettings settings_;
+  RetryPolicy retry_policy_;
   std::optional<Bucket> bucket_;
-  docker::Shared<bool> there_;  ///< What the bucket has, by key.
+  async::SingleFlight<bool> there_;  ///< What the bucket has, by key.
   std::set<std::string> distrusted_;
   bool is_probed_ = false;
 };

@@ -6,10 +6,10 @@
 #include <random>
 #include <utility>
 
-#include "core/caller.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/user_environment.hpp"
 #include "net/trust.hpp"
 #include "net/url.hpp"
 
@@ -18,13 +18,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t part_size = 16u << 20;                       // 16 MiB: what is smaller is sent at once
-constexpr std::uint64_t most_parts = 10'000;                         // of an upload
-constexpr unsigned few_tries = 4;                                    // of what is dispensable, or has never worked
-constexpr std::chrono::seconds pod_lifetime = std::chrono::days(7);  // the longest that servers accept
+constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB: what is smaller is sent at once
+constexpr std::uint64_t most_parts = 10'000;    // of an upload
+constexpr unsigned few_tries = 4;               // of what is dispensable, or has never worked
+constexpr std::chrono::seconds pod_lifetime =
+    std::chrono::days(7);  // the longest that servers accept
 
 /// No second try helps: also where curl (1, 3) finds the address to be none.
-bool is_hopeless(const net::TransportError& error) { return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error); }
+bool is_hopeless(const net::TransportError& error) {
+  return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
+}
 
 std::string quoted_tag(std::string tag) {
   std::string text;
@@ -37,9 +40,9 @@ std::string quoted_tag(std::string tag) {
 }
 
 /// With what the environment or ~/.aws says where they say nothing.
-ArtifactStoreSettings completed(ArtifactStoreSettings settings) {
+settings::ArtifactStoreSettings completed(settings::ArtifactStoreSettings settings) {
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
-    if (settings.endpoint.empty()) settings.endpoint = variable(name);
+    if (settings.endpoint.empty()) settings.endpoint = core::variable(name);
   if (settings.region.empty()) settings.region = CredentialSource(settings.aws_profile).region();
   if (settings.region.empty()) settings.region = "us-east-1";
   return settings;
@@ -51,7 +54,8 @@ Body body_of(std::string text) {
   Body body;
   body.size = text.size();
   body.read = [text = std::move(text)](std::uint64_t offset, std::span<char> into) {
-    const auto piece = std::string_view(text).substr(std::min<std::uint64_t>(offset, text.size()), into.size());
+    const auto piece =
+        std::string_view(text).substr(std::min<std::uint64_t>(offset, text.size()), into.size());
     std::memcpy(into.data(), piece.data(), piece.size());
     return piece.size();
   };
@@ -72,33 +76,37 @@ struct Bucket::Call {
   std::string text;                    ///< A short body.
   std::function<void(std::string_view)> on_body;
   std::function<void(const net::Response&)> on_headers;
-  CancelSource* cancel = nullptr;
+  core::CancelSource* cancel = nullptr;
   bool may_be_missing = false;  ///< 404 is an answer.
   bool is_dispensable = false;  ///< Who asks does not wait for long.
 };
 
-Bucket::Bucket(asio::io_context& loop, ArtifactStoreSettings settings, Patience patience)
+Bucket::Bucket(asio::io_context& loop, settings::ArtifactStoreSettings settings,
+               RetryPolicy retry_policy)
     : loop_(loop),
       settings_(completed(std::move(settings))),
-      patience_(patience),
+      retry_policy_(retry_policy),
       source_(settings_.aws_profile),
       address_(settings_.endpoint, settings_.bucket, settings_.region, settings_.path_style),
-      pod_address_(settings_.pod_endpoint.empty() ? settings_.endpoint : settings_.pod_endpoint, settings_.bucket, settings_.region,
-                   settings_.path_style),
+      pod_address_(settings_.pod_endpoint.empty() ? settings_.endpoint : settings_.pod_endpoint,
+                   settings_.bucket, settings_.region, settings_.path_style),
       http_(loop) {
-  if (!settings_.certificate_authority.empty()) ca_ = read_file(settings_.certificate_authority);
+  if (!settings_.certificate_authority.empty())
+    ca_ = core::read_file(settings_.certificate_authority);
 }
 Bucket::~Bucket() = default;
 
-Where Bucket::where() const { return {settings_.bucket, address_.origin(), settings_.region, origin_of_keys_}; }
+Where Bucket::where() const {
+  return {settings_.bucket, address_.origin(), settings_.region, origin_of_keys_};
+}
 
-Task<FoundKeys> Bucket::keys() {
+async::Task<FoundKeys> Bucket::keys() {
   auto found = co_await source_.find();
   origin_of_keys_ = found.origin;
   co_return found;
 }
 
-Task<net::Response> Bucket::try_once(Call& call) {
+async::Task<net::Response> Bucket::try_once(Call& call) {
   const auto found = co_await keys();
   SignedCall to_sign;
   to_sign.method = call.method;
@@ -106,12 +114,15 @@ Task<net::Response> Bucket::try_once(Call& call) {
   to_sign.path = address_.path(call.key.empty() ? "" : settings_.prefix + call.key);
   to_sign.query = call.query;
   to_sign.headers = call.headers;
-  to_sign.payload = call.payload.empty() ? sha256(call.text).hex() : call.payload;
-  const Scope scope{settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  to_sign.payload = call.payload.empty() ? core::sha256(call.text).hex() : call.payload;
+  const Scope scope{settings_.region,
+                    std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   net::Request request;
   request.method = call.method;
-  request.url = address_.origin() + net::url_encode(to_sign.path, "/") + (call.query.empty() ? "" : "?" + query_text(call.query));
-  for (const auto& [name, value] : sign(to_sign, found.keys, scope)) request.headers.push_back(name + ": " + value);
+  request.url = address_.origin() + net::url_encode(to_sign.path, "/") +
+                (call.query.empty() ? "" : "?" + query_text(call.query));
+  for (const auto& [name, value] : sign(to_sign, found.keys, scope))
+    request.headers.push_back(name + ": " + value);
   request.headers.emplace_back("User-Agent: pipe");
   request.tls.ca = ca_;
   if (call.body) {
@@ -120,7 +131,9 @@ Task<net::Response> Bucket::try_once(Call& call) {
     request.body_source = [&call, sent = std::uint64_t{0}](std::span<char> into) mutable {
       const auto left = std::min<std::uint64_t>(into.size(), call.size - sent);
       const auto count = left == 0 ? 0 : call.body->read(call.offset + sent, into.first(left));
-      if (left > 0 && count == 0) throw EnvironmentError("cannot " + call.what + " the artifact store: the file became shorter meanwhile");
+      if (left > 0 && count == 0)
+        throw core::EnvironmentError("cannot " + call.what +
+                                     " the artifact store: the file became shorter meanwhile");
       sent += count;
       return count;
     };
@@ -131,54 +144,71 @@ Task<net::Response> Bucket::try_once(Call& call) {
   } else if (call.method == "PUT") {
     request.headers.emplace_back("Content-Length: 0");
   }
-  if (log::debug_enabled()) log::debug("s3: " + call.method + " " + to_sign.path);
+  if (core::log::debug_enabled()) core::log::debug("s3: " + call.method + " " + to_sign.path);
   // A server that says nothing for so long is gone; what is large takes its time.
-  request.timeout = call.is_dispensable ? 10s : 60s + std::chrono::seconds((call.on_body ? 3600 : 0) + call.size / (64 << 10));
+  request.timeout =
+      call.is_dispensable
+          ? 10s
+          : 60s + std::chrono::seconds((call.on_body ? 3600 : 0) + call.size / (64 << 10));
   co_return co_await http_.send(std::move(request), call.on_body, call.cancel, call.on_headers);
 }
 
-Task<> Bucket::pause(unsigned tries, const std::string& why, CancelSource* cancel) {
+async::Task<> Bucket::pause(unsigned tries, const std::string& why, core::CancelSource* cancel) {
   static std::minstd_rand random{std::random_device{}()};
-  const auto longest = std::min<std::chrono::milliseconds>(patience_.first_pause * (1LL << std::min(tries, 20u)), patience_.longest_pause).count();
-  const std::chrono::milliseconds time(std::uniform_int_distribution<long long>(longest / 2, longest)(random));
-  log::info("s3: " + why + "; once more in " + std::to_string(time.count()) + " ms");
+  const auto longest =
+      std::min<std::chrono::milliseconds>(retry_policy_.first_pause * (1LL << std::min(tries, 20u)),
+                                          retry_policy_.longest_pause)
+          .count();
+  const std::chrono::milliseconds time(
+      std::uniform_int_distribution<long long>(longest / 2, longest)(random));
+  core::log::info("s3: " + why + "; once more in " + std::to_string(time.count()) + " ms");
   asio::steady_timer timer(loop_, time);
-  std::optional<CancelSource::Listener> listener;
-  if (cancel) listener.emplace(*cancel, [&timer](StopLevel) { timer.cancel(); });
+  std::optional<core::CancelSource::Listener> listener;
+  if (cancel) listener.emplace(*cancel, [&timer](core::StopLevel) { timer.cancel(); });
   boost::system::error_code ignored;
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-  if (cancel && cancel->level() != StopLevel::none) throw EnvironmentError("stopped while the artifact store did not answer: " + why);
+  if (cancel && cancel->level() != core::StopLevel::none)
+    throw core::EnvironmentError("stopped while the artifact store did not answer: " + why);
 }
 
-EnvironmentError Bucket::unreachable(const std::string& what, const net::TransportError& error) const {
+core::EnvironmentError Bucket::unreachable(const std::string& what,
+                                           const net::TransportError& error) const {
   std::vector<std::string> advice;
   const auto code = error.curl_code();
   if (code == 60 || code == 77 || (code == 35 && net::is_about_trust(error)))
     advice = {
-        "its certificate is from a CA that this machine does not know: name that CA's file, `certificate_authority: ca.pem`, under `artifact_store`"};
+        "its certificate is from a CA that this machine does not know: name that CA's file, "
+        "`certificate_authority: ca.pem`, under `artifact_store`"};
   else if (code == 6)
-    advice = {"there is no host of that name: correct `endpoint`; where only HOST itself has an address, and not BUCKET.HOST, `path_style: true`"};
+    advice = {
+        "there is no host of that name: correct `endpoint`; where only HOST itself has an address, "
+        "and not BUCKET.HOST, `path_style: true`"};
   else
-    advice = {"`endpoint` of `artifact_store` says where the server is" + std::string(address_.is_amazon() ? "; without one it is Amazon's" : "")};
-  return EnvironmentError("cannot " + what + " s3://" + settings_.bucket + ": " + error.what(), std::move(advice));
+    advice = {"`endpoint` of `artifact_store` says where the server is" +
+              std::string(address_.is_amazon() ? "; without one it is Amazon's" : "")};
+  return core::EnvironmentError(
+      "cannot " + what + " s3://" + settings_.bucket + ": " + error.what(), std::move(advice));
 }
 
-Task<net::Response> Bucket::call(Call call) {
-  const auto most_tries = call.is_dispensable ? std::min(few_tries, patience_.most_tries) : patience_.most_tries;
+async::Task<net::Response> Bucket::call(Call call) {
+  const auto most_tries = call.is_dispensable ? std::min(few_tries, retry_policy_.most_tries)
+                                              : retry_policy_.most_tries;
   for (unsigned tries = 0;; ++tries) {
     std::string why;
     try {
       auto response = co_await try_once(call);
       // Amazon's server answers 200 before it knows how a copy or a completion ends.
-      const bool is_refused = response.status >= 300 || response.body.find("<Error>") != std::string::npos;
+      const bool is_refused =
+          response.status >= 300 || response.body.find("<Error>") != std::string::npos;
       if (!is_refused || (response.status == 404 && call.may_be_missing)) co_return response;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(call.what, answer, where());
-      const bool passes = is_passing(error.status(), error.code()) || (response.status < 300 && error.code() == "InternalError");
+      const bool passes = is_retryable(error.status(), error.code()) ||
+                          (response.status < 300 && error.code() == "InternalError");
       if (!passes || tries + 1 >= most_tries) throw S3Error(error);
       why = error.what();
     } catch (const net::TransportError& error) {
-      if (call.cancel && call.cancel->level() != StopLevel::none) throw;
+      if (call.cancel && call.cancel->level() != core::StopLevel::none) throw;
       if (is_hopeless(error) || tries + 1 >= most_tries) throw unreachable(call.what, error);
       why = error.what();
     }
@@ -186,35 +216,45 @@ Task<net::Response> Bucket::call(Call call) {
   }
 }
 
-Task<> Bucket::probe() {
+async::Task<> Bucket::probe() {
   // Others may do the same at this time.
   const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
   const std::string text = "written to see whether it can be\n";
-  const auto most = std::exchange(patience_.most_tries, few_tries);  // it has never been there for us: who waits for long?
+  const auto most = std::exchange(
+      retry_policy_.most_tries, few_tries);  // it has never been there for us: who waits for long?
   std::exception_ptr error;
   try {
     co_await put(key, body_of(text));
     const auto read = co_await get_text(key);
-    if (read != text) throw EnvironmentError("what was written to s3://" + settings_.bucket + " at " + address_.origin() + " came back changed");
+    if (read != text)
+      throw core::EnvironmentError("what was written to s3://" + settings_.bucket + " at " +
+                                   address_.origin() + " came back changed");
     co_await remove(key);
-  } catch (...) { error = std::current_exception(); }
-  patience_.most_tries = most;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  retry_policy_.most_tries = most;
   if (error) std::rethrow_exception(error);
 }
 
-Task<bool> Bucket::has(std::string key) {
+async::Task<bool> Bucket::has(std::string key) {
   Call head("look for " + key + " in", "HEAD", key);
   head.may_be_missing = true;
   const auto response = co_await call(std::move(head));
   co_return response.status < 300;
 }
 
-Task<std::string> Bucket::put_part(std::string key, Query query, const Body& body, std::uint64_t offset, std::uint64_t size, CancelSource* cancel) {
-  Hasher hasher;
+async::Task<std::string> Bucket::put_part(std::string key, Query query, const Body& body,
+                                          std::uint64_t offset, std::uint64_t size,
+                                          core::CancelSource* cancel) {
+  core::Hasher hasher;
   std::array<char, 64 << 10> piece;
   for (std::uint64_t done = 0; done < size;) {
-    const auto count = body.read(offset + done, std::span(piece).first(std::min<std::uint64_t>(piece.size(), size - done)));
-    if (count == 0) throw EnvironmentError("cannot write " + key + " to the artifact store: the file became shorter meanwhile");
+    const auto count = body.read(
+        offset + done, std::span(piece).first(std::min<std::uint64_t>(piece.size(), size - done)));
+    if (count == 0)
+      throw core::EnvironmentError("cannot write " + key +
+                                   " to the artifact store: the file became shorter meanwhile");
     hasher.update(std::string_view(piece.data(), count));
     done += count;
   }
@@ -229,7 +269,7 @@ Task<std::string> Bucket::put_part(std::string key, Query query, const Body& bod
   co_return response.header("etag");
 }
 
-Task<> Bucket::put(std::string key, Body body, CancelSource* cancel) {
+async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel) {
   if (body.size <= part_size) {
     Query none;
     co_await put_part(key, std::move(none), body, 0, body.size, cancel);
@@ -242,18 +282,24 @@ Task<> Bucket::put(std::string key, Body body, CancelSource* cancel) {
   try {
     for (std::uint64_t offset = 0; offset < body.size; offset += size) {
       Query query{{"partNumber", std::to_string(tags.size() + 1)}, {"uploadId", id}};
-      tags.push_back(co_await put_part(key, std::move(query), body, offset, std::min(size, body.size - offset), cancel));
+      tags.push_back(co_await put_part(key, std::move(query), body, offset,
+                                       std::min(size, body.size - offset), cancel));
     }
     co_await complete_upload(key, id, tags);
-  } catch (...) { error = std::current_exception(); }
+  } catch (...) {
+    error = std::current_exception();
+  }
   if (!error) co_return;
   try {
     co_await abort_upload(key, id);
-  } catch (const EnvironmentError& failed) { log::info(failed.what()); }
+  } catch (const core::EnvironmentError& failed) {
+    core::log::info(failed.what());
+  }
   std::rethrow_exception(error);
 }
 
-Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_bytes, CancelSource* cancel) {
+async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_bytes,
+                          core::CancelSource* cancel) {
   std::uint64_t received = 0;
   for (unsigned tries = 0;; ++tries) {
     const auto before = received;
@@ -262,7 +308,9 @@ Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_byt
     try {
       Call get("read " + key + " from", "GET", key);
       if (received > 0) get.headers["range"] = "bytes=" + std::to_string(received) + "-";
-      get.on_headers = [&](const net::Response& response) { again = response.header("content-range").empty() ? received : 0; };
+      get.on_headers = [&](const net::Response& response) {
+        again = response.header("content-range").empty() ? received : 0;
+      };
       get.on_body = [&](std::string_view bytes) {
         const auto known = std::min<std::uint64_t>(again, bytes.size());
         again -= known;
@@ -277,11 +325,13 @@ Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_byt
       if (response.status < 300) co_return;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(get.what, answer, where());
-      if (!is_passing(error.status(), error.code()) || tries + 1 >= patience_.most_tries) throw S3Error(error);
+      if (!is_retryable(error.status(), error.code()) || tries + 1 >= retry_policy_.most_tries)
+        throw S3Error(error);
       why = error.what();
     } catch (const net::TransportError& error) {
-      if (cancel && cancel->level() != StopLevel::none) throw;
-      if (is_hopeless(error) || tries + 1 >= patience_.most_tries) throw unreachable("read " + key + " from", error);
+      if (cancel && cancel->level() != core::StopLevel::none) throw;
+      if (is_hopeless(error) || tries + 1 >= retry_policy_.most_tries)
+        throw unreachable("read " + key + " from", error);
       why = error.what();
     }
     if (received > before) tries = 0;
@@ -289,13 +339,14 @@ Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_byt
   }
 }
 
-Task<std::string> Bucket::get_text(std::string key) {
+async::Task<std::string> Bucket::get_text(std::string key) {
   std::string text;
   co_await get(std::move(key), [&text](std::string_view bytes) { text += bytes; });
   co_return text;
 }
 
-Task<std::optional<std::string>> Bucket::find_text(std::string key, CancelSource* cancel) {
+async::Task<std::optional<std::string>> Bucket::find_text(std::string key,
+                                                          core::CancelSource* cancel) {
   Call find("read " + key + " from", "GET", key);
   find.may_be_missing = find.is_dispensable = true;
   find.cancel = cancel;
@@ -310,38 +361,45 @@ Task<std::optional<std::string>> Bucket::find_text(std::string key, CancelSource
   co_return text;
 }
 
-Task<> Bucket::remove(std::string key) {
+async::Task<> Bucket::remove(std::string key) {
   Call call_("remove " + key + " from", "DELETE", key);
   call_.may_be_missing = true;
   co_await call(std::move(call_));
 }
 
-Task<> Bucket::copy(std::string from, std::string to) {
+async::Task<> Bucket::copy(std::string from, std::string to) {
   Call copy("copy " + from + " within", "PUT", to);
-  copy.headers["x-amz-copy-source"] = "/" + settings_.bucket + "/" + net::url_encode(settings_.prefix + from, "/");
+  copy.headers["x-amz-copy-source"] =
+      "/" + settings_.bucket + "/" + net::url_encode(settings_.prefix + from, "/");
   co_await call(std::move(copy));
 }
 
-Task<std::string> Bucket::begin_upload(std::string key) {
+async::Task<std::string> Bucket::begin_upload(std::string key) {
   Call begin("begin to write " + key + " to", "POST", key);
   begin.query["uploads"];
   const auto response = co_await call(std::move(begin));
   auto id = xml_text(response.body, "UploadId");
-  if (id.empty()) throw EnvironmentError("what answers at " + address_.origin() + " knows no uploads in parts: " + response.body.substr(0, 200));
+  if (id.empty())
+    throw core::EnvironmentError("what answers at " + address_.origin() +
+                                 " knows no uploads in parts: " + response.body.substr(0, 200));
   co_return id;
 }
 
-Task<> Bucket::complete_upload(std::string key, std::string id, std::vector<std::string> tags) {
+async::Task<> Bucket::complete_upload(std::string key, std::string id,
+                                      std::vector<std::string> tags) {
   Call complete("complete " + key + " in", "POST", key);
   complete.query["uploadId"] = std::move(id);
   complete.text = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (std::size_t i = 0; i < tags.size(); ++i)
-    complete.text += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" + quoted_tag(tags[i]) + "</ETag></Part>";
+    complete.text += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
+                     quoted_tag(tags[i]) + "</ETag></Part>";
   complete.text += "</CompleteMultipartUpload>";
   std::optional<S3Error> refused;
   try {
     co_await call(std::move(complete));
-  } catch (const S3Error& error) { refused = error; }
+  } catch (const S3Error& error) {
+    refused = error;
+  }
   if (!refused) co_return;
   // It was completed before, and the answer was lost.
   bool is_there = refused->code() == "NoSuchUpload";
@@ -349,31 +407,35 @@ Task<> Bucket::complete_upload(std::string key, std::string id, std::vector<std:
   if (!is_there) throw S3Error(*refused);
 }
 
-Task<> Bucket::abort_upload(std::string key, std::string id) {
+async::Task<> Bucket::abort_upload(std::string key, std::string id) {
   Call abort("give up " + key + " in", "DELETE", key);
   abort.query["uploadId"] = std::move(id);
   abort.may_be_missing = true;
   co_await call(std::move(abort));
 }
 
-Task<std::string> Bucket::presigned(std::string method, std::string key, Query query) {
+async::Task<std::string> Bucket::presigned(std::string method, std::string key, Query query) {
   const auto found = co_await keys();
   SignedCall to_sign;
   to_sign.method = std::move(method);
   to_sign.host = pod_address_.host();
   to_sign.path = pod_address_.path(settings_.prefix + key);
   to_sign.query = std::move(query);
-  const Scope scope{settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
-  co_return pod_address_.origin() + net::url_encode(to_sign.path, "/") + "?" + presign(to_sign, found.keys, scope, pod_lifetime);
+  const Scope scope{settings_.region,
+                    std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  co_return pod_address_.origin() + net::url_encode(to_sign.path, "/") + "?" +
+      presign(to_sign, found.keys, scope, pod_lifetime);
 }
 
-Task<Bucket::PartUrls> Bucket::presigned_parts(std::string key, std::string id, unsigned count) {
+async::Task<Bucket::PartUrls> Bucket::presigned_parts(std::string key, std::string id,
+                                                      unsigned count) {
   PartUrls urls;
   constexpr std::string_view number = "&partNumber=", sign_name = "X-Amz-Signature=";
   for (unsigned part = 1; part <= count; ++part) {
     Query query{{"partNumber", std::to_string(part)}, {"uploadId", id}};
     const auto url = co_await presigned("PUT", key, std::move(query));
-    const auto begin = url.find(number) + number.size(), end = url.find('&', begin), signature = url.find(sign_name) + sign_name.size();
+    const auto begin = url.find(number) + number.size(), end = url.find('&', begin),
+               signature = url.find(sign_name) + sign_name.size();
     const auto before = url.substr(0, begin), after = url.substr(end, signature - end);
     // Signed in different seconds, they would not have that in common.
     if (part > 1 && (before != urls.before || after != urls.after)) {

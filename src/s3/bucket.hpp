@@ -1,5 +1,6 @@
 /// @file
-/// One bucket of an S3-compatible server: objects in and out as streams, large ones in parts, whatever may pass tried again.
+/// One bucket of an S3-compatible server: objects in and out as streams, large ones in parts,
+/// whatever may pass tried again.
 #pragma once
 
 #include <chrono>
@@ -22,73 +23,86 @@
 namespace pipeline::s3 {
 
 /// How long to go on when a server is not there, overloaded or broken.
-struct Patience {
-  std::chrono::milliseconds first_pause{200}, longest_pause{10'000};  ///< Each pause is twice the one before, less some chance.
+struct RetryPolicy {
+  std::chrono::milliseconds first_pause{200},
+      longest_pause{10'000};  ///< Each pause is twice the one before, less some chance.
   unsigned most_tries = 12;
 };
 
 /// What is to be sent; read in pieces, and again for a second try.
 struct Body {
   std::uint64_t size = 0;
-  std::function<std::size_t(std::uint64_t offset, std::span<char> into)> read;  ///< 0 only at its end; throws where it cannot.
+  std::function<std::size_t(std::uint64_t offset, std::span<char> into)>
+      read;  ///< 0 only at its end; throws where it cannot.
 };
 Body body_of(std::string text);
 
 class Bucket {
  public:
   /// Nothing is asked before the first call. Throws InputError for an endpoint that is none.
-  Bucket(asio::io_context& loop, ArtifactStoreSettings settings, Patience patience = {});
+  Bucket(asio::io_context& loop, settings::ArtifactStoreSettings settings,
+         RetryPolicy retry_policy = {});
   ~Bucket();
 
   /// With what the environment or ~/.aws says where they say nothing: endpoint and region.
-  const ArtifactStoreSettings& settings() const { return settings_; }
+  const settings::ArtifactStoreSettings& settings() const { return settings_; }
   /// Those that it uses. Throws as CredentialSource::find().
-  Task<FoundKeys> keys();
+  async::Task<FoundKeys> keys();
 
-  /// Writes, reads and removes a small object. Throws EnvironmentError that says what is missing, and of whom.
-  Task<> probe();
+  /// Writes, reads and removes a small object. Throws EnvironmentError that says what is missing,
+  /// and of whom.
+  async::Task<> probe();
 
-  // Keys are without the settings' prefix. All throw S3Error, and EnvironmentError where the server cannot be reached.
-  Task<bool> has(std::string key);
+  // Keys are without the settings' prefix. All throw S3Error, and EnvironmentError where the server
+  // cannot be reached.
+  async::Task<bool> has(std::string key);
   /// In parts where it is large.
-  Task<> put(std::string key, Body body, CancelSource* cancel = nullptr);
+  async::Task<> put(std::string key, Body body, core::CancelSource* cancel = nullptr);
   /// All bytes, each once and in order, whatever is cut on the way.
-  Task<> get(std::string key, std::function<void(std::string_view)> on_bytes, CancelSource* cancel = nullptr);
-  Task<std::string> get_text(std::string key);
-  /// Of a small object that may not be there, for those who can do without: asked for with less patience.
-  Task<std::optional<std::string>> find_text(std::string key, CancelSource* cancel = nullptr);
+  async::Task<> get(std::string key, std::function<void(std::string_view)> on_bytes,
+                    core::CancelSource* cancel = nullptr);
+  async::Task<std::string> get_text(std::string key);
+  /// Of a small object that may not be there, for those who can do without: asked for with less
+  /// patience.
+  async::Task<std::optional<std::string>> find_text(std::string key,
+                                                    core::CancelSource* cancel = nullptr);
   /// What is not there is fine.
-  Task<> remove(std::string key);
+  async::Task<> remove(std::string key);
   /// On the server; at most 5 GiB.
-  Task<> copy(std::string from, std::string to);
+  async::Task<> copy(std::string from, std::string to);
 
   // An object that comes in parts; it is there, whole, once it is completed.
-  Task<std::string> begin_upload(std::string key);  ///< Its id.
-  /// @param tags of the parts, in their order, as the server has answered them. Done twice it is fine.
-  Task<> complete_upload(std::string key, std::string id, std::vector<std::string> tags);
-  Task<> abort_upload(std::string key, std::string id);
+  async::Task<std::string> begin_upload(std::string key);  ///< Its id.
+  /// @param tags of the parts, in their order, as the server has answered them. Done twice it is
+  /// fine.
+  async::Task<> complete_upload(std::string key, std::string id, std::vector<std::string> tags);
+  async::Task<> abort_upload(std::string key, std::string id);
 
   /// A URL that lets a pod do this, without keys, for 7 days, or until temporary keys run out.
-  Task<std::string> presigned(std::string method, std::string key, Query query = {});
-  /// Of many part numbers of one upload: what all have in common, up to the number, what comes between, and a signature each.
+  async::Task<std::string> presigned(std::string method, std::string key, Query query = {});
+  /// Of many part numbers of one upload: what all have in common, up to the number, what comes
+  /// between, and a signature each.
   struct PartUrls {
     std::string before, after;  ///< BEFORE NUMBER AFTER SIGNATURE
     std::vector<std::string> signatures;
   };
-  Task<PartUrls> presigned_parts(std::string key, std::string id, unsigned count);
+  async::Task<PartUrls> presigned_parts(std::string key, std::string id, unsigned count);
 
  private:
   struct Call;
-  Task<net::Response> call(Call call);
-  Task<net::Response> try_once(Call& call);
-  Task<std::string> put_part(std::string key, Query query, const Body& body, std::uint64_t offset, std::uint64_t size, CancelSource* cancel);
-  Task<> pause(unsigned tries, const std::string& why, CancelSource* cancel);
-  EnvironmentError unreachable(const std::string& what, const net::TransportError& error) const;
+  async::Task<net::Response> call(Call call);
+  async::Task<net::Response> try_once(Call& call);
+  async::Task<std::string> put_part(std::string key, Query query, const Body& body,
+                                    std::uint64_t offset, std::uint64_t size,
+                                    core::CancelSource* cancel);
+  async::Task<> pause(unsigned tries, const std::string& why, core::CancelSource* cancel);
+  core::EnvironmentError unreachable(const std::string& what,
+                                     const net::TransportError& error) const;
   Where where() const;
 
   asio::io_context& loop_;
-  ArtifactStoreSettings settings_;
-  Patience patience_;
+  settings::ArtifactStoreSettings settings_;
+  RetryPolicy retry_policy_;
   CredentialSource source_;
   Address address_, pod_address_;
   std::string origin_of_keys_;

@@ -6,9 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/caller.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
+#include "core/user_environment.hpp"
 #include "net/program.hpp"
 
 namespace pipeline::s3 {
@@ -20,26 +21,21 @@ using namespace std::chrono_literals;
 
 constexpr auto early = 10min;  // before they run out they are asked for again
 
-std::string trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
-  return begin == text.npos ? "" : std::string(text.substr(begin, end - begin + 1));
-}
-
 fs::path file_of(const char* name, const char* usual) {
-  if (auto given = variable(name); !given.empty()) return given;
-  const auto home = variable("HOME");
+  if (auto given = core::variable(name); !given.empty()) return given;
+  const auto home = core::variable("HOME");
   return home.empty() ? fs::path() : fs::path(home) / ".aws" / usual;
 }
 
 IniFile read_ini(const fs::path& file) {
   std::error_code error;
   if (file.empty() || !fs::is_regular_file(file, error)) return {};
-  return parse_ini(read_file(file));
+  return parse_ini(core::read_file(file));
 }
 
 std::string profile_name(const std::string& given) {
   if (!given.empty()) return given;
-  auto name = variable("AWS_PROFILE");
+  auto name = core::variable("AWS_PROFILE");
   return name.empty() ? "default" : name;
 }
 
@@ -57,19 +53,26 @@ std::map<std::string, std::string> profile_of(const std::string& given) {
 std::optional<std::chrono::system_clock::time_point> parse_time(const std::string& text) {
   int year = 0, hour = 0, minute = 0, second = 0;
   unsigned month = 0, day = 0;
-  if (std::sscanf(text.c_str(), "%d-%u-%uT%d:%d:%d", &year, &month, &day, &hour, &minute, &second) != 6) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+  if (std::sscanf(text.c_str(), "%d-%u-%uT%d:%d:%d", &year, &month, &day, &hour, &minute,
+                  &second) != 6)
+    return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
   if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) + std::chrono::seconds(second);
+  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
+         std::chrono::seconds(second);
 }
 
-Task<FoundKeys> ask(std::string program) {
+async::Task<FoundKeys> ask(std::string program) {
   net::ProgramCall call;
   call.command = {"sh", "-c", program};  // as Amazon's programs do
   const auto answer = co_await net::run_program(std::move(call));
   if (answer.code != 0 || answer.late)
-    throw EnvironmentError("the credential_process of ~/.aws (" + program + ") " +
-                           (answer.late ? std::string("did not answer in time") : "failed: " + trimmed(answer.errors.substr(0, 300))));
+    throw core::EnvironmentError(
+        "the credential_process of ~/.aws (" + program + ") " +
+        (answer.late ? std::string("did not answer in time")
+                     : "failed: " + std::string(core::trimmed(
+                                        std::string_view(answer.errors).substr(0, 300)))));
   co_return parse_process_output(answer.output, program);
 }
 
@@ -80,13 +83,15 @@ IniFile parse_ini(std::string_view text) {
   std::string section;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
-    const bool nested = line.starts_with(' ') || line.starts_with('\t');  // values of a key that has none itself (`s3 =`)
-    line = trimmed(line);
+    const bool nested = line.starts_with(' ') ||
+                        line.starts_with('\t');  // values of a key that has none itself (`s3 =`)
+    line = std::string(core::trimmed(line));
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line.front() == '[' && line.back() == ']') {
-      section = trimmed(line.substr(1, line.size() - 2));
+      section = std::string(core::trimmed(std::string_view(line).substr(1, line.size() - 2)));
     } else if (const auto equals = line.find('='); equals != line.npos && !nested) {
-      file[section][trimmed(std::string_view(line).substr(0, equals))] = trimmed(std::string_view(line).substr(equals + 1));
+      file[section][std::string(core::trimmed(std::string_view(line).substr(0, equals)))] =
+          core::trimmed(std::string_view(line).substr(equals + 1));
     }
   }
   return file;
@@ -99,10 +104,12 @@ FoundKeys parse_process_output(std::string_view text, const std::string& program
     return found != answer.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
   FoundKeys found;
-  if (answer.is_object()) found.keys = {value("AccessKeyId"), value("SecretAccessKey"), value("SessionToken")};
+  if (answer.is_object())
+    found.keys = {value("AccessKeyId"), value("SecretAccessKey"), value("SessionToken")};
   if (found.keys.id.empty() || found.keys.secret.empty())
-    throw EnvironmentError("the credential_process of ~/.aws (" + program +
-                           ") printed no keys: it has to print JSON with AccessKeyId and SecretAccessKey");
+    throw core::EnvironmentError(
+        "the credential_process of ~/.aws (" + program +
+        ") printed no keys: it has to print JSON with AccessKeyId and SecretAccessKey");
   found.origin = "the credential_process of ~/.aws";
   found.runs_out = parse_time(value("Expiration"));
   return found;
@@ -110,28 +117,35 @@ FoundKeys parse_process_output(std::string_view text, const std::string& program
 
 std::string CredentialSource::region() const {
   for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
-    if (auto region = variable(name); !region.empty()) return region;
+    if (auto region = core::variable(name); !region.empty()) return region;
   auto values = profile_of(profile_);
   return std::move(values["region"]);
 }
 
-Task<FoundKeys> CredentialSource::find() {
-  if (found_ && (!found_->runs_out || *found_->runs_out - early > std::chrono::system_clock::now())) co_return *found_;
+async::Task<FoundKeys> CredentialSource::find() {
+  if (found_ && (!found_->runs_out || *found_->runs_out - early > std::chrono::system_clock::now()))
+    co_return *found_;
   FoundKeys found;
-  found.keys = {variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN")};
+  found.keys = {core::variable("AWS_ACCESS_KEY_ID"), core::variable("AWS_SECRET_ACCESS_KEY"),
+                core::variable("AWS_SESSION_TOKEN")};
   found.origin = "the environment (AWS_ACCESS_KEY_ID)";
   if (!profile_.empty() || found.keys.id.empty() || found.keys.secret.empty()) {
     const auto name = profile_name(profile_);
     auto values = profile_of(profile_);
-    found.keys = {values["aws_access_key_id"], values["aws_secret_access_key"], values["aws_session_token"]};
+    found.keys = {values["aws_access_key_id"], values["aws_secret_access_key"],
+                  values["aws_session_token"]};
     found.origin = "the profile '" + name + "' of ~/.aws";
-    if (const auto program = values["credential_process"]; found.keys.id.empty() && !program.empty()) found = co_await ask(program);
+    if (const auto program = values["credential_process"];
+        found.keys.id.empty() && !program.empty())
+      found = co_await ask(program);
     if (found.keys.id.empty() || found.keys.secret.empty())
-      throw EnvironmentError(
-          "there are no keys for the artifact store: neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set, nor has the profile '" + name +
-              "' of ~/.aws any",
+      throw core::EnvironmentError(
+          "there are no keys for the artifact store: neither AWS_ACCESS_KEY_ID and "
+          "AWS_SECRET_ACCESS_KEY are set, nor has the profile '" +
+              name + "' of ~/.aws any",
           {"`export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...`, or `aws configure`",
-           "for single sign-on and roles: `eval \"$(aws configure export-credentials --format env)\"`"});
+           "for single sign-on and roles: `eval \"$(aws configure export-credentials --format "
+           "env)\"`"});
   }
   found_ = found;
   co_return found;

@@ -1,5 +1,6 @@
 /// @file
-/// Keys of an S3 server, found as Amazon's own programs find them: the environment, ~/.aws/credentials and ~/.aws/config, and programs named there.
+/// Keys of an S3 server, found as Amazon's own programs find them: the environment,
+/// ~/.aws/credentials and ~/.aws/config, and programs named there.
 #pragma once
 
 #include <chrono>
@@ -8,17 +9,18 @@
 #include <string>
 #include <string_view>
 
-#include "net/asio.hpp"
+#include "async/task.hpp"
 #include "s3/signing.hpp"
 
 namespace pipeline::s3 {
 
-using IniFile = std::map<std::string, std::map<std::string, std::string>>;  ///< Values by section and key.
+using IniFile =
+    std::map<std::string, std::map<std::string, std::string>>;  ///< Values by section and key.
 IniFile parse_ini(std::string_view text);
 
 struct FoundKeys {
   Keys keys;
-  std::string origin;                                             ///< For people: `the environment (AWS_ACCESS_KEY_ID)`.
+  std::string origin;  ///< For people: `the environment (AWS_ACCESS_KEY_ID)`.
   std::optional<std::chrono::system_clock::time_point> runs_out;  ///< Where that is known.
 };
 
@@ -27,10 +29,12 @@ FoundKeys parse_process_output(std::string_view text, const std::string& program
 
 class CredentialSource {
  public:
-  /// @param profile of ~/.aws, which then wins over the environment's keys; empty: the environment, then AWS_PROFILE or the default one
+  /// @param profile of ~/.aws, which then wins over the environment's keys; empty: the environment,
+  /// then AWS_PROFILE or the default one
   explicit CredentialSource(std::string profile) : profile_(std::move(profile)) {}
-  /// Asked for again when they are about to run out. Throws EnvironmentError that says where they were looked for.
-  Task<FoundKeys> find();
+  /// Asked for again when they are about to run out. Throws EnvironmentError that says where they
+  /// were looked for.
+  async::Task<FoundKeys> find();
   /// Of the environment or the profile; empty: nobody says.
   std::string region() const;
 

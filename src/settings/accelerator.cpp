@@ -6,86 +6,94 @@
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
+#include "core/text.hpp"
 #include "settings/gpu_option.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 using nlohmann::json;
 using Selection = GpuRequest::Selection;
 using Problems = std::vector<GpuProblem>;
 
-constexpr std::int64_t kMostDevices = 1'000'000;
+constexpr std::int64_t most_devices = 1'000'000;
 
 /// `0` to `4095`, without sign and leading zeros that would make two names of one device.
 std::optional<unsigned> parse_index(std::string_view text) {
   if (text.empty() || text.size() > 4 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
   unsigned number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number > 4095) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || number > 4095)
+    return std::nullopt;
   return number;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
-
-std::optional<std::int64_t> parse_whole(std::string_view text) {
+std::optional<std::int64_t> parse_device_count(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
 }
 
-/// `devices`, as Lightning's _parse_gpu_ids reads it (lightning, fabric/utilities/device_parser.py): a number is how many, a text with a comma and a
-/// list are which. Lightning takes -2 for "none available" and "3,3" for an error of the backend; both are named here for what they are. UUIDs and MIG
-/// devices are ours.
+/// `devices`, as Lightning's _parse_gpu_ids reads it (lightning,
+/// fabric/utilities/device_parser.py): a number is how many, a text with a comma and a list are
+/// which. Lightning takes -2 for "none available" and "3,3" for an error of the backend; both are
+/// named here for what they are. UUIDs and MIG devices are ours.
 class Devices {
  public:
   Devices(GpuRequest& request, Problems& problems) : request_(request), problems_(problems) {}
 
   void read(const json& value) {
     if (value.is_number_integer())
-      read_number(value.is_number_unsigned() && value > kMostDevices ? kMostDevices + 1 : value.get<std::int64_t>());
+      read_number(value.is_number_unsigned() && value > most_devices ? most_devices + 1
+                                                                     : value.get<std::int64_t>());
     else if (value.is_string())
       read_text(value.get<std::string>());
     else if (value.is_array())
       read_list(value);
     else
       problem({},
-              "'devices' must be a whole number, a text such as \"1, 3\", or a list, not " + std::string(value.is_boolean() ? "the boolean " : "") +
-                  value.dump(),
-              value.is_boolean() ? (value ? "did you mean `devices: 1`?" : "did you mean `accelerator: cpu`?") : "");
+              "'devices' must be a whole number, a text such as \"1, 3\", or a list, not " +
+                  std::string(value.is_boolean() ? "the boolean " : "") + value.dump(),
+              value.is_boolean()
+                  ? (value ? "did you mean `devices: 1`?" : "did you mean `accelerator: cpu`?")
+                  : "");
   }
 
  private:
-  void problem(std::optional<std::size_t> item, std::string message, std::string suggestion = {}, std::vector<std::string> notes = {}) {
-    problems_.push_back({"bad-devices", "devices", item, std::move(message), std::move(notes), std::move(suggestion)});
+  void problem(std::optional<std::size_t> item, std::string message, std::string suggestion = {},
+               std::vector<std::string> notes = {}) {
+    problems_.push_back({"bad-devices", "devices", item, std::move(message), std::move(notes),
+                         std::move(suggestion)});
   }
 
   void read_number(std::int64_t number) {
-    if (number < -1 || number > kMostDevices)
-      return problem({}, "'devices' must be a number of GPUs, or -1 for all, not " + (number > 0 ? "more than 1000000" : std::to_string(number)));
-    request_.selection = number == 0 ? Selection::none : number == -1 ? Selection::all : Selection::first;
+    if (number < -1 || number > most_devices)
+      return problem({}, "'devices' must be a number of GPUs, or -1 for all, not " +
+                             (number > 0 ? "more than 1000000" : std::to_string(number)));
+    request_.selection = number == 0    ? Selection::none
+                         : number == -1 ? Selection::all
+                                        : Selection::first;
     request_.count = number > 0 ? static_cast<unsigned>(number) : 0;
   }
 
   void read_text(const std::string& whole) {
-    const auto text = trimmed(whole);
+    const auto text = core::trimmed(whole);
     if (text == "auto") {
       request_.selection = Selection::all;
-    } else if (const auto number = parse_whole(text)) {
+    } else if (const auto number = parse_device_count(text)) {
       read_number(*number);
     } else if (text.find(',') == std::string_view::npos) {
       const auto device = parse_gpu_device(text);
       if (device) return add(*device, {});
       static const std::vector<std::string> words{"auto"};
       problem({},
-              text.empty() ? "'devices' is empty"
-                           : "'devices' must be a number, indices such as \"1, 3\", or a UUID, not '" + std::string(text.substr(0, 60)) + "'",
-              text == "all" ? "did you mean `devices: -1`?" : did_you_mean(text, words), {"-1 means all GPUs"});
+              text.empty()
+                  ? "'devices' is empty"
+                  : "'devices' must be a number, indices such as \"1, 3\", or a UUID, not '" +
+                        std::string(text.substr(0, 60)) + "'",
+              text == "all" ? "did you mean `devices: -1`?" : core::did_you_mean(text, words),
+              {"-1 means all GPUs"});
     } else {
       read_indices(text);
     }
@@ -100,26 +108,32 @@ class Devices {
       const auto part = rest.substr(0, comma);
       rest.remove_prefix(more ? comma + 1 : rest.size());
       if (part.empty()) continue;  // as Lightning does
-      if (const auto device = parse_gpu_device(trimmed(part)))
+      if (const auto device = parse_gpu_device(core::trimmed(part)))
         add(*device, {});
       else
-        bad_item(std::string(trimmed(part)), {});
+        bad_item(std::string(core::trimmed(part)), {});
     }
-    if (request_.devices.empty() && problems_.size() == before) problem({}, "'devices' names no GPU");
+    if (request_.devices.empty() && problems_.size() == before)
+      problem({}, "'devices' names no GPU");
   }
 
   void read_list(const json& list) {
     if (list.empty()) request_.selection = Selection::none;
     bool numbers = false, texts = false;
     for (const json& item : list) (item.is_number_integer() ? numbers : texts) = true;
-    if (numbers && texts && std::all_of(list.begin(), list.end(), [](const json& item) { return item.is_number_integer() || item.is_string(); }))
-      return problem({}, "'devices' mixes numbers and texts", "give all GPUs by index, or all by UUID");
+    if (numbers && texts && std::all_of(list.begin(), list.end(), [](const json& item) {
+          return item.is_number_integer() || item.is_string();
+        }))
+      return problem({}, "'devices' mixes numbers and texts",
+                     "give all GPUs by index, or all by UUID");
     for (std::size_t i = 0; i < list.size(); ++i) {
       const json& item = list[i];
       if (!item.is_number_integer() && !item.is_string())
-        problem(i, "each of 'devices' must be an index, a UUID or a MIG device, not " + std::string(item.is_boolean() ? "the boolean " : "") +
-                       item.dump());
-      else if (const auto device = parse_gpu_device(item.is_string() ? item.get<std::string>() : item.dump()); !device)
+        problem(i, "each of 'devices' must be an index, a UUID or a MIG device, not " +
+                       std::string(item.is_boolean() ? "the boolean " : "") + item.dump());
+      else if (const auto device =
+                   parse_gpu_device(item.is_string() ? item.get<std::string>() : item.dump());
+               !device)
         bad_item(item.is_string() ? item.get<std::string>() : item.dump(), i);
       else if (item.is_string() && device->index && !device->mig)
         problem(i, "the index \"" + item.get<std::string>() + "\" in the list 'devices' is a text",
@@ -130,13 +144,16 @@ class Devices {
   }
 
   void bad_item(const std::string& text, std::optional<std::size_t> item) {
-    problem(item, "'" + text.substr(0, 60) + "' in 'devices' is no GPU", text == "-1" ? "did you mean `devices: -1`, all GPUs?" : "",
-            {"an index such as 0, a UUID such as GPU-8932f937, or a MIG device such as MIG-... or 0:1"});
+    problem(item, "'" + text.substr(0, 60) + "' in 'devices' is no GPU",
+            text == "-1" ? "did you mean `devices: -1`, all GPUs?" : "",
+            {"an index such as 0, a UUID such as GPU-8932f937, or a MIG device such as MIG-... or "
+             "0:1"});
   }
 
   void add(const GpuDevice& device, std::optional<std::size_t> item) {
     request_.selection = Selection::devices;
-    if (std::find(request_.devices.begin(), request_.devices.end(), device) != request_.devices.end())
+    if (std::find(request_.devices.begin(), request_.devices.end(), device) !=
+        request_.devices.end())
       return problem(item, "'devices' names GPU " + device.text() + " twice");
     request_.devices.push_back(device);
   }
@@ -167,12 +184,18 @@ void select(const ResourceSettings& resources, GpuRequest& request, Problems& pr
   }
 }
 
-/// What the accelerator says against how many are asked for. @param key that says how many; empty: none does
-void check_accelerator(const ResourceSettings& resources, const GpuRequest& request, const std::string& key, Problems& problems) {
+/// What the accelerator says against how many are asked for. @param key that says how many; empty:
+/// none does
+void check_accelerator(const ResourceSettings& resources, const GpuRequest& request,
+                       const std::string& key, Problems& problems) {
   if (!resources.accelerator || key.empty()) return;
   if (*resources.accelerator == Accelerator::cpu && request.wanted())
-    problems.push_back(
-        {"contradiction", key, {}, "'" + key + "' asks for GPUs, but 'accelerator' is cpu", {}, "set `accelerator: gpu`, or remove '" + key + "'"});
+    problems.push_back({"contradiction",
+                        key,
+                        {},
+                        "'" + key + "' asks for GPUs, but 'accelerator' is cpu",
+                        {},
+                        "set `accelerator: gpu`, or remove '" + key + "'"});
   if (*resources.accelerator == Accelerator::gpu && !request.wanted())
     problems.push_back({"contradiction",
                         key,
@@ -182,20 +205,32 @@ void check_accelerator(const ResourceSettings& resources, const GpuRequest& requ
                         "give a number above 0, or set `accelerator: cpu`"});
 }
 
-void check_auto_select(const ResourceSettings& resources, GpuRequest& request, const std::string& key, Problems& problems) {
+void check_auto_select(const ResourceSettings& resources, GpuRequest& request,
+                       const std::string& key, Problems& problems) {
   if (!resources.auto_select_gpus.value_or(false)) return;
   if (request.selection == Selection::devices)
+    problems.push_back(
+        {"contradiction",
+         "auto_select_gpus",
+         {},
+         "'auto_select_gpus' chooses GPUs, but '" + key + "' already names them",
+         {},
+         "give a number of GPUs, as in `devices: " + std::to_string(request.devices.size()) +
+             "`, or remove 'auto_select_gpus'"});
+  else if (!key.empty() && !request.wanted())
     problems.push_back({"contradiction",
                         "auto_select_gpus",
                         {},
-                        "'auto_select_gpus' chooses GPUs, but '" + key + "' already names them",
+                        "'auto_select_gpus' chooses GPUs, but '" + key + "' asks for none",
                         {},
-                        "give a number of GPUs, as in `devices: " + std::to_string(request.devices.size()) + "`, or remove 'auto_select_gpus'"});
-  else if (!key.empty() && !request.wanted())
-    problems.push_back(
-        {"contradiction", "auto_select_gpus", {}, "'auto_select_gpus' chooses GPUs, but '" + key + "' asks for none", {}, "remove one"});
+                        "remove one"});
   else if (resources.accelerator == Accelerator::cpu)
-    problems.push_back({"contradiction", "auto_select_gpus", {}, "'auto_select_gpus' chooses GPUs, but 'accelerator' is cpu", {}, "remove one"});
+    problems.push_back({"contradiction",
+                        "auto_select_gpus",
+                        {},
+                        "'auto_select_gpus' chooses GPUs, but 'accelerator' is cpu",
+                        {},
+                        "remove one"});
   request.auto_select = true;
   if (request.selection == Selection::first) request.selection = Selection::count;
 }
@@ -208,16 +243,22 @@ std::string GpuDevice::text() const {
 }
 
 std::optional<GpuDevice> parse_gpu_device(std::string_view text) {
-  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == '-'; };
+  const auto is_hex = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == '-';
+  };
   const auto rest = text.size() > 4 ? text.substr(4) : std::string_view();
   if (text.starts_with("GPU-")) {
-    if (rest.empty() || rest.size() > 36 || !std::all_of(rest.begin(), rest.end(), is_hex)) return std::nullopt;
+    if (rest.empty() || rest.size() > 36 || !std::all_of(rest.begin(), rest.end(), is_hex))
+      return std::nullopt;
     return GpuDevice{{}, {}, std::string(text)};
   }
   if (text.starts_with("MIG-")) {
     // Older drivers write MIG-GPU-UUID/GI/CI.
-    const auto accepts = [&](char c) { return is_hex(c) || c == '/' || c == 'G' || c == 'P' || c == 'U'; };
-    if (rest.empty() || rest.size() > 60 || !std::all_of(rest.begin(), rest.end(), accepts)) return std::nullopt;
+    const auto accepts = [&](char c) {
+      return is_hex(c) || c == '/' || c == 'G' || c == 'P' || c == 'U';
+    };
+    if (rest.empty() || rest.size() > 60 || !std::all_of(rest.begin(), rest.end(), accepts))
+      return std::nullopt;
     return GpuDevice{{}, {}, std::string(text)};
   }
   const auto colon = text.find(':');
@@ -242,7 +283,12 @@ GpuRequest gpu_request(const ResourceSettings& resources, std::vector<GpuProblem
   const std::size_t before = problems.size();
   const auto keys = selecting_keys(resources);
   for (std::size_t i = 1; i < keys.size(); ++i)
-    problems.push_back({"contradiction", keys[i], {}, "'" + keys[0] + "' and '" + keys[i] + "' both say which GPUs the step gets", {}, "remove one"});
+    problems.push_back({"contradiction",
+                        keys[i],
+                        {},
+                        "'" + keys[0] + "' and '" + keys[i] + "' both say which GPUs the step gets",
+                        {},
+                        "remove one"});
   if (problems.size() == before) select(resources, request, problems);
   if (problems.size() == before) {
     const std::string key = keys.empty() ? "" : keys[0];
@@ -252,7 +298,8 @@ GpuRequest gpu_request(const ResourceSettings& resources, std::vector<GpuProblem
   request.if_present = resources.accelerator == Accelerator::automatic && request.wanted();
   request.model = resources.gpu_class;
   request.min_memory = resources.gpu_memory;
-  if (resources.compute_capability) request.min_capability = parse_compute_capability(*resources.compute_capability);
+  if (resources.compute_capability)
+    request.min_capability = parse_compute_capability(*resources.compute_capability);
   request.preflight = resources.preflight.value_or(Preflight::on) == Preflight::on;
   return request;
 }
@@ -261,9 +308,11 @@ GpuRequest gpu_request(const ResourceSettings& resources) {
   std::vector<GpuProblem> problems;
   GpuRequest request = gpu_request(resources, problems);
   if (problems.empty()) return request;
-  std::vector<Diagnostic> diagnostics;
-  for (auto& each : problems) diagnostics.push_back({each.code, "settings.resources: " + each.message, {}, each.notes, each.suggestion});
-  throw InputError(std::move(diagnostics), "", "");
+  std::vector<core::Diagnostic> diagnostics;
+  for (auto& each : problems)
+    diagnostics.push_back(
+        {each.code, "settings.resources: " + each.message, {}, each.notes, each.suggestion});
+  throw core::InputError(std::move(diagnostics), "", "");
 }
 
 void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& step) {
@@ -276,14 +325,17 @@ void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& step) 
   }
   if (is_cpu && !step.auto_select_gpus) merged.auto_select_gpus.reset();
   if (!selects) return;
-  // The pipeline's accelerator and choice are defaults: they hold only where they say nothing against what the step asks for.
+  // The pipeline's accelerator and choice are defaults: they hold only where they say nothing
+  // against what the step asks for.
   std::vector<GpuProblem> problems;
   ResourceSettings only = step;
   only.accelerator.reset();
   only.auto_select_gpus.reset();
   const GpuRequest request = gpu_request(only, problems);
-  if (!step.accelerator && (merged.accelerator == Accelerator::cpu) == request.wanted()) merged.accelerator.reset();
-  if (!step.auto_select_gpus && (!request.wanted() || request.selection == Selection::devices)) merged.auto_select_gpus.reset();
+  if (!step.accelerator && (merged.accelerator == Accelerator::cpu) == request.wanted())
+    merged.accelerator.reset();
+  if (!step.auto_select_gpus && (!request.wanted() || request.selection == Selection::devices))
+    merged.auto_select_gpus.reset();
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

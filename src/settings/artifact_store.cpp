@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 using nlohmann::json;
@@ -17,7 +17,8 @@ bool is_of(std::string_view text, std::string_view more) {
   });
 }
 
-/// Each part of it is a plain name: a key reaches URLs, and folders of servers that keep objects in files.
+/// Each part of it is a plain name: a key reaches URLs, and folders of servers that keep objects in
+/// files.
 bool is_prefix(std::string_view text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const auto end = std::min(text.find('/', begin), text.size());
@@ -37,8 +38,11 @@ bool read_bucket(std::string_view text, ArtifactStoreSettings& store) {
   while (text.ends_with('/')) text.remove_suffix(1);
   const auto slash = std::min(text.find('/'), text.size());
   const auto bucket = text.substr(0, slash), prefix = text.substr(std::min(slash + 1, text.size()));
-  // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; `_` and capitals were allowed once, and are with other servers.
-  if (bucket.size() < 3 || bucket.size() > 63 || !is_of(bucket, "-._") || bucket.front() == '.' || bucket.front() == '-') return false;
+  // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; `_` and capitals
+  // were allowed once, and are with other servers.
+  if (bucket.size() < 3 || bucket.size() > 63 || !is_of(bucket, "-._") || bucket.front() == '.' ||
+      bucket.front() == '-')
+    return false;
   if (!is_prefix(prefix)) return false;
   store.bucket = bucket;
   store.prefix = prefix.empty() ? "" : std::string(prefix) + "/";
@@ -53,9 +57,12 @@ std::string url_of(const ArtifactStoreSettings& store) {
 
 json to_json(const ArtifactStoreSettings& store) {
   if (!store.is_given()) return nullptr;
-  json kept{{"bucket", store.bucket},          {"prefix", store.prefix},
-            {"endpoint", store.endpoint},      {"pod_endpoint", store.pod_endpoint},
-            {"region", store.region},          {"certificate_authority", store.certificate_authority.string()},
+  json kept{{"bucket", store.bucket},
+            {"prefix", store.prefix},
+            {"endpoint", store.endpoint},
+            {"pod_endpoint", store.pod_endpoint},
+            {"region", store.region},
+            {"certificate_authority", store.certificate_authority.string()},
             {"aws_profile", store.aws_profile}};
   if (store.path_style) kept["path_style"] = *store.path_style;
   return kept;
@@ -75,4 +82,4 @@ ArtifactStoreSettings artifact_store_of(const json& kept) {
   return store;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

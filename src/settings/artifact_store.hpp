@@ -1,5 +1,6 @@
 /// @file
-/// A bucket of an S3-compatible server where artifacts are kept, for places that do not see this machine's files. Holds no secret.
+/// A bucket of an S3-compatible server where artifacts are kept, for places that do not see this
+/// machine's files. Holds no secret.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +9,19 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace pipeline {
+namespace pipeline::settings {
 
 struct ArtifactStoreSettings {
-  std::string bucket;              ///< Empty: there is none.
-  std::string prefix;              ///< Of all keys in it; empty, or ends with `/`.
-  std::string endpoint;            ///< `https://HOST[:PORT]`; empty: what the environment says (AWS_ENDPOINT_URL_S3), else Amazon's of the region.
-  std::string pod_endpoint;        ///< Under which pods reach the same server; empty: the same.
-  std::string region;              ///< Empty: what the environment or ~/.aws/config says, else us-east-1.
-  std::optional<bool> path_style;  ///< `HOST/BUCKET/KEY` and not `BUCKET.HOST/KEY`; nothing: for any server but Amazon's.
+  std::string bucket;        ///< Empty: there is none.
+  std::string prefix;        ///< Of all keys in it; empty, or ends with `/`.
+  std::string endpoint;      ///< `https://HOST[:PORT]`; empty: what the environment says
+                             ///< (AWS_ENDPOINT_URL_S3), else Amazon's of the region.
+  std::string pod_endpoint;  ///< Under which pods reach the same server; empty: the same.
+  std::string region;        ///< Empty: what the environment or ~/.aws/config says, else us-east-1.
+  std::optional<bool> path_style;  ///< `HOST/BUCKET/KEY` and not `BUCKET.HOST/KEY`; nothing: for
+                                   ///< any server but Amazon's.
   std::filesystem::path certificate_authority;  ///< PEM file; empty: this machine's CAs.
-  std::string aws_profile;                      ///< Of ~/.aws; empty: AWS_PROFILE, else the default one.
+  std::string aws_profile;  ///< Of ~/.aws; empty: AWS_PROFILE, else the default one.
 
   bool is_given() const { return !bucket.empty(); }
   bool operator==(const ArtifactStoreSettings&) const = default;
@@ -33,4 +36,4 @@ nlohmann::json to_json(const ArtifactStoreSettings& store);
 /// Of what to_json() made; of anything else, nothing is given.
 ArtifactStoreSettings artifact_store_of(const nlohmann::json& kept);
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

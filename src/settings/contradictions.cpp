@@ -5,86 +5,106 @@
 #include "settings/accelerator.hpp"
 #include "settings/decode.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 /// Keys that say what is to be installed in an image, or how it is to be built.
-constexpr std::array kNeedBuild{
-    "dockerfile",   "requirements", "pyproject_path", "replicate_local_python_environment", "local_project_install_command",
-    "apt_packages", "environment",  "build_config"};
+constexpr std::array need_build{"dockerfile",
+                                "requirements",
+                                "pyproject_path",
+                                "replicate_local_python_environment",
+                                "local_project_install_command",
+                                "apt_packages",
+                                "environment",
+                                "build_config"};
 
-bool asks_for_build(const Value& value) {
-  if (value.kind == Value::Kind::scalar) return value.scalar != "false";
+bool asks_for_build(const core::Value& value) {
+  if (value.kind == core::Value::Kind::scalar) return value.scalar != "false";
   return !value.items.empty() || !value.members.empty();
 }
 
-const Value* key_of(const Value& map, std::string_view name) {
+const core::Value* key_of(const core::Value& map, std::string_view name) {
   for (const auto& [key, value] : map.members)
     if (key.scalar == name) return &key;
   return nullptr;
 }
 
-void report_builds(const Value& docker, const std::string& why, Diagnostics& diagnostics) {
-  for (const char* name : kNeedBuild)
-    if (const Value* value = docker.find(name); value && asks_for_build(*value))
-      report(diagnostics, "contradiction", std::string("'") + name + "' needs a build, but " + why, key_of(docker, name)->span,
-             {"remove it, or set `skip_build: false`"});
+void report_builds(const core::Value& docker, const std::string& why, Diagnostics& diagnostics) {
+  for (const char* name : need_build)
+    if (const core::Value* value = docker.find(name); value && asks_for_build(*value))
+      report(diagnostics, "contradiction", std::string("'") + name + "' needs a build, but " + why,
+             key_of(docker, name)->span, {"remove it, or set `skip_build: false`"});
 }
 
 /// @param place of what has no key in `resources` (it is inherited)
-void report_gpu_problems(const std::vector<GpuProblem>& problems, const Value& resources, Span place, Diagnostics& diagnostics) {
+void report_gpu_problems(const std::vector<GpuProblem>& problems, const core::Value& resources,
+                         core::Span place, Diagnostics& diagnostics) {
   for (const GpuProblem& problem : problems) {
-    const Value *key = key_of(resources, problem.key), *value = resources.find(problem.key);
-    Span span = key ? key->span : place;
+    const core::Value *key = key_of(resources, problem.key), *value = resources.find(problem.key);
+    core::Span span = key ? key->span : place;
     if (value && problem.code != "contradiction")
-      span = problem.item && *problem.item < value->items.size() ? value->items[*problem.item].span : value->span;
+      span = problem.item && *problem.item < value->items.size() ? value->items[*problem.item].span
+                                                                 : value->span;
     report(diagnostics, problem.code, problem.message, span, problem.notes, problem.suggestion);
   }
 }
 
-void check_gpus(const ResourceSettings& settings, const Value& value, Diagnostics& diagnostics) {
-  const Value* resources = value.find("resources");
-  if (!resources || resources->kind != Value::Kind::map) return;
+void check_gpus(const ResourceSettings& settings, const core::Value& value,
+                Diagnostics& diagnostics) {
+  const core::Value* resources = value.find("resources");
+  if (!resources || resources->kind != core::Value::Kind::map) return;
   std::vector<GpuProblem> problems;
   gpu_request(settings, problems);
   report_gpu_problems(problems, *resources, resources->span, diagnostics);
 }
 
 /// A step's own keys with what it inherits.
-void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings& step, const Value& resources, Diagnostics& diagnostics) {
+void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings& step,
+                       const core::Value& resources, Diagnostics& diagnostics) {
   std::vector<GpuProblem> own, inherited, merged;
   gpu_request(pipeline, inherited);
   gpu_request(step, own);
   if (!own.empty() || !inherited.empty()) return;
-  const GpuRequest request = gpu_request(merge(Settings{{}, pipeline, {}}, Settings{{}, step, {}}).resources, merged);
-  for (GpuProblem& problem : merged) problem.notes.emplace_back("the rest is in the pipeline's settings");
+  const GpuRequest request =
+      gpu_request(merge(Settings{{}, pipeline, {}}, Settings{{}, step, {}}).resources, merged);
+  for (GpuProblem& problem : merged)
+    problem.notes.emplace_back("the rest is in the pipeline's settings");
   report_gpu_problems(merged, resources, resources.span, diagnostics);
   if (!merged.empty() || request.wanted()) return;
-  for (const char* name : {"gpu_class", "gpu_memory", "compute_capability", "auto_select_gpus", "preflight"})
-    if (const Value* key = key_of(resources, name); key && resources.find(name)->scalar != "false" && resources.find(name)->scalar != "off")
-      report(diagnostics, "contradiction", std::string("'") + name + "' is about GPUs, but the step asks for none", key->span, {},
+  for (const char* name :
+       {"gpu_class", "gpu_memory", "compute_capability", "auto_select_gpus", "preflight"})
+    if (const core::Value* key = key_of(resources, name);
+        key && resources.find(name)->scalar != "false" && resources.find(name)->scalar != "off")
+      report(diagnostics, "contradiction",
+             std::string("'") + name + "' is about GPUs, but the step asks for none", key->span, {},
              "add a number, as in `gpu_count: 1`");
 }
 
 }  // namespace
 
-void check_contradictions(const Settings& settings, const Value& value, Diagnostics& diagnostics) {
+void check_contradictions(const Settings& settings, const core::Value& value,
+                          Diagnostics& diagnostics) {
   check_gpus(settings.resources, value, diagnostics);
-  const Value* docker = value.find("docker");
-  if (!docker || docker->kind != Value::Kind::map) return;
+  const core::Value* docker = value.find("docker");
+  if (!docker || docker->kind != core::Value::Kind::map) return;
   const DockerSettings& docker_settings = settings.docker;
-  if (docker_settings.skip_build.value_or(false)) report_builds(*docker, "'skip_build' is true beside it", diagnostics);
+  if (docker_settings.skip_build.value_or(false))
+    report_builds(*docker, "'skip_build' is true beside it", diagnostics);
   if (docker_settings.parent_image && docker_settings.dockerfile)
-    report(diagnostics, "contradiction", "'dockerfile' and 'parent_image' both say what the image is built on", key_of(*docker, "dockerfile")->span,
+    report(diagnostics, "contradiction",
+           "'dockerfile' and 'parent_image' both say what the image is built on",
+           key_of(*docker, "dockerfile")->span,
            {"remove one: the image that 'dockerfile' makes is the parent"});
 }
 
-void check_against_pipeline(const Settings& pipeline, const Settings& step, const Value& step_value, Diagnostics& diagnostics) {
-  if (const Value* resources = step_value.find("resources"); resources && resources->kind == Value::Kind::map)
+void check_against_pipeline(const Settings& pipeline, const Settings& step,
+                            const core::Value& step_value, Diagnostics& diagnostics) {
+  if (const core::Value* resources = step_value.find("resources");
+      resources && resources->kind == core::Value::Kind::map)
     check_merged_gpus(pipeline.resources, step.resources, *resources, diagnostics);
-  const Value* docker = step_value.find("docker");
+  const core::Value* docker = step_value.find("docker");
   if (docker && pipeline.docker.skip_build.value_or(false) && !step.docker.skip_build)
     report_builds(*docker, "the pipeline's settings say `skip_build: true`", diagnostics);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

@@ -8,11 +8,12 @@
 
 #include "core/quantity.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`
@@ -27,18 +28,21 @@ bool is_float(std::string_view text) {
   const auto dot = text.find('.');
   if (dot == std::string_view::npos) return all_digits(text);
   const auto whole = text.substr(0, dot), fraction = text.substr(dot + 1);
-  return (whole.empty() ? all_digits(fraction) : all_digits(whole)) && (fraction.empty() || all_digits(fraction));
+  return (whole.empty() ? all_digits(fraction) : all_digits(whole)) &&
+         (fraction.empty() || all_digits(fraction));
 }
 
 bool is_special_float(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-  return text == ".inf" || text == ".Inf" || text == ".INF" || text == ".nan" || text == ".NaN" || text == ".NAN";
+  return text == ".inf" || text == ".Inf" || text == ".INF" || text == ".nan" || text == ".NaN" ||
+         text == ".NAN";
 }
 
 template <class Integer>
 std::optional<Integer> parse_integer(std::string_view digits, int base) {
   Integer number{};
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return number;
 }
@@ -50,14 +54,17 @@ std::optional<nlohmann::json> parse_whole(std::string_view text, int base) {
 }
 
 bool based(std::string_view text, std::string_view prefix, std::string_view digits) {
-  return text.starts_with(prefix) && text.size() > prefix.size() && text.find_first_not_of(digits, prefix.size()) == std::string_view::npos;
+  return text.starts_with(prefix) && text.size() > prefix.size() &&
+         text.find_first_not_of(digits, prefix.size()) == std::string_view::npos;
 }
 
 std::string shortened(const std::string& text) {
-  constexpr std::size_t kLongest = 60;
+  constexpr std::size_t longest_allowed = 60;
   std::string shown = text.substr(0, text.find('\n'));
-  std::size_t length = std::min(shown.size(), kLongest);
-  while (length > 0 && length < shown.size() && (static_cast<unsigned char>(shown[length]) & 0xC0) == 0x80) --length;
+  std::size_t length = std::min(shown.size(), longest_allowed);
+  while (length > 0 && length < shown.size() &&
+         (static_cast<unsigned char>(shown[length]) & 0xC0) == 0x80)
+    --length;
   const bool cut = length < text.size();
   shown.resize(length);
   for (char& c : shown)
@@ -67,16 +74,18 @@ std::string shortened(const std::string& text) {
 
 }  // namespace
 
-void report(Diagnostics& diagnostics, std::string code, std::string message, Span span, std::vector<std::string> notes, std::string suggestion) {
-  diagnostics.push_back({std::move(code), std::move(message), span, std::move(notes), std::move(suggestion)});
+void report(Diagnostics& diagnostics, std::string code, std::string message, core::Span span,
+            std::vector<std::string> notes, std::string suggestion) {
+  diagnostics.push_back(
+      {std::move(code), std::move(message), span, std::move(notes), std::move(suggestion)});
 }
 
-std::string describe(const Value& value) {
+std::string describe(const core::Value& value) {
   switch (value.kind) {
-    case Value::Kind::null: return "empty";
-    case Value::Kind::list: return "a list";
-    case Value::Kind::map: return "a map";
-    case Value::Kind::scalar: break;
+    case core::Value::Kind::null: return "empty";
+    case core::Value::Kind::list: return "a list";
+    case core::Value::Kind::map: return "a map";
+    case core::Value::Kind::scalar: break;
   }
   if (!value.quoted) {
     const auto json = scalar_to_json(value);
@@ -86,27 +95,35 @@ std::string describe(const Value& value) {
   return value.scalar.empty() ? "an empty text" : "the text '" + shortened(value.scalar) + "'";
 }
 
-void report_type(Diagnostics& diagnostics, std::string_view key, std::string_view expected, const Value& found) {
-  report(diagnostics, "wrong-type", "'" + std::string(key) + "' must be " + std::string(expected) + ", not " + describe(found), found.span);
+void report_type(Diagnostics& diagnostics, std::string_view key, std::string_view expected,
+                 const core::Value& found) {
+  report(diagnostics, "wrong-type",
+         "'" + std::string(key) + "' must be " + std::string(expected) + ", not " + describe(found),
+         found.span);
 }
 
-void report_unknown_keys(const Value& map, std::span<const std::string> allowed, std::string_view place, Diagnostics& diagnostics) {
+void report_unknown_keys(const core::Value& map, std::span<const std::string> allowed,
+                         std::string_view place, Diagnostics& diagnostics) {
   for (const auto& [key, value] : map.members) {
     if (std::find(allowed.begin(), allowed.end(), key.scalar) != allowed.end()) continue;
     std::string list = "allowed: ";
     for (const auto& name : allowed) list += (&name == allowed.data() ? "" : ", ") + name;
-    std::string suggestion = did_you_mean(key.scalar, allowed);
-    report(diagnostics, "unknown-key", "unknown key '" + shortened(key.scalar) + "' in " + std::string(place), key.span, {std::move(list)},
-           std::move(suggestion));
+    std::string suggestion = core::did_you_mean(key.scalar, allowed);
+    report(diagnostics, "unknown-key",
+           "unknown key '" + shortened(key.scalar) + "' in " + std::string(place), key.span,
+           {std::move(list)}, std::move(suggestion));
   }
 }
 
 std::optional<nlohmann::json> plain_to_json(std::string_view text) {
-  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return nlohmann::json(nullptr);
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL")
+    return nlohmann::json(nullptr);
   if (text == "true" || text == "True" || text == "TRUE") return true;
   if (text == "false" || text == "False" || text == "FALSE") return false;
-  const std::string_view unsigned_text = text.starts_with('-') || text.starts_with('+') ? text.substr(1) : text;
-  if (all_digits(unsigned_text)) return parse_whole(text.starts_with('+') ? unsigned_text : text, 10);
+  const std::string_view unsigned_text =
+      text.starts_with('-') || text.starts_with('+') ? text.substr(1) : text;
+  if (all_digits(unsigned_text))
+    return parse_whole(text.starts_with('+') ? unsigned_text : text, 10);
   if (based(text, "0x", "0123456789abcdefABCDEF")) return parse_whole(text.substr(2), 16);
   if (based(text, "0o", "01234567")) return parse_whole(text.substr(2), 8);
   if (is_special_float(text)) return std::nullopt;
@@ -120,36 +137,45 @@ std::optional<nlohmann::json> plain_to_json(std::string_view text) {
   return std::string(text);
 }
 
-std::optional<nlohmann::json> scalar_to_json(const Value& scalar) {
-  if (scalar.kind == Value::Kind::null) return nlohmann::json(nullptr);
+std::optional<nlohmann::json> scalar_to_json(const core::Value& scalar) {
+  if (scalar.kind == core::Value::Kind::null) return nlohmann::json(nullptr);
   if (scalar.quoted) return scalar.scalar;
   return plain_to_json(scalar.scalar);
 }
 
-std::optional<bool> read_bool(std::string_view key, const Value& value, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar && !value.quoted)
-    if (const auto json = plain_to_json(value.scalar); json && json->is_boolean()) return json->get<bool>();
+std::optional<bool> read_bool(std::string_view key, const core::Value& value,
+                              Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar && !value.quoted)
+    if (const auto json = plain_to_json(value.scalar); json && json->is_boolean())
+      return json->get<bool>();
   report_type(diagnostics, key, "true or false", value);
   // YAML 1.1 took these for booleans, and most people's memory still does.
-  for (const auto& [meant, words] : {std::pair{"true", "|true|True|yes|Yes|on|On|y|"}, std::pair{"false", "|false|False|no|No|off|Off|n|"}})
-    if (value.kind == Value::Kind::scalar && std::string_view(words).find("|" + value.scalar + "|") != std::string_view::npos)
+  for (const auto& [meant, words] : {std::pair{"true", "|true|True|yes|Yes|on|On|y|"},
+                                     std::pair{"false", "|false|False|no|No|off|Off|n|"}})
+    if (value.kind == core::Value::Kind::scalar &&
+        std::string_view(words).find("|" + value.scalar + "|") != std::string_view::npos)
       diagnostics.back().suggestion = "did you mean `" + std::string(key) + ": " + meant + "`?";
   return std::nullopt;
 }
 
 namespace {
 
-void suggest_nearest(const Format& format, const Value& value, Diagnostics& diagnostics) {
-  if (!format.nearest || value.kind != Value::Kind::scalar) return;
-  if (const auto meant = format.nearest(value.scalar); format.accepts(meant)) diagnostics.back().suggestion = "did you mean `" + meant + "`?";
+void suggest_nearest(const Format& format, const core::Value& value, Diagnostics& diagnostics) {
+  if (!format.nearest || value.kind != core::Value::Kind::scalar) return;
+  if (const auto meant = format.nearest(value.scalar); format.accepts(meant))
+    diagnostics.back().suggestion = "did you mean `" + meant + "`?";
 }
 
 }  // namespace
 
-std::optional<std::string> read_text(std::string_view key, const Value& value, const Format& format, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar && format.accepts(value.scalar)) return value.scalar;
-  if (value.kind == Value::Kind::scalar && format.accepts != formats::text.accepts && !formats::line.accepts(value.scalar)) {
-    report(diagnostics, "control-character", "'" + std::string(key) + "' has a line end or another control character in it", value.span);
+std::optional<std::string> read_text(std::string_view key, const core::Value& value,
+                                     const Format& format, Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar && format.accepts(value.scalar)) return value.scalar;
+  if (value.kind == core::Value::Kind::scalar && format.accepts != formats::text.accepts &&
+      !formats::line.accepts(value.scalar)) {
+    report(diagnostics, "control-character",
+           "'" + std::string(key) + "' has a line end or another control character in it",
+           value.span);
   } else {
     report_type(diagnostics, key, format.expected, value);
     suggest_nearest(format, value, diagnostics);
@@ -157,75 +183,93 @@ std::optional<std::string> read_text(std::string_view key, const Value& value, c
   return std::nullopt;
 }
 
-std::optional<std::vector<std::string>> read_texts(std::string_view key, const Value& value, const Format& format, Diagnostics& diagnostics) {
-  if (value.kind != Value::Kind::list) {
+std::optional<std::vector<std::string>> read_texts(std::string_view key, const core::Value& value,
+                                                   const Format& format, Diagnostics& diagnostics) {
+  if (value.kind != core::Value::Kind::list) {
     report_type(diagnostics, key, "a list", value);
-    if (value.kind == Value::Kind::scalar && format.accepts(value.scalar))
-      diagnostics.back().suggestion = "did you mean `" + std::string(key) + ": [" + value.scalar + "]`?";
+    if (value.kind == core::Value::Kind::scalar && format.accepts(value.scalar))
+      diagnostics.back().suggestion =
+          "did you mean `" + std::string(key) + ": [" + value.scalar + "]`?";
     return std::nullopt;
   }
   std::vector<std::string> texts;
   texts.reserve(value.items.size());
   const std::string each = "each of '" + std::string(key) + "'";
-  for (const Value& item : value.items) {
-    if (item.kind == Value::Kind::scalar && format.accepts(item.scalar)) {
+  for (const core::Value& item : value.items) {
+    if (item.kind == core::Value::Kind::scalar && format.accepts(item.scalar)) {
       texts.push_back(item.scalar);
-    } else if (item.kind == Value::Kind::scalar && !formats::line.accepts(item.scalar)) {
-      report(diagnostics, "control-character", each + " must be free of line ends and other control characters", item.span);
+    } else if (item.kind == core::Value::Kind::scalar && !formats::line.accepts(item.scalar)) {
+      report(diagnostics, "control-character",
+             each + " must be free of line ends and other control characters", item.span);
     } else {
-      report(diagnostics, "wrong-type", each + " must be " + format.expected + ", not " + describe(item), item.span);
+      report(diagnostics, "wrong-type",
+             each + " must be " + format.expected + ", not " + describe(item), item.span);
       suggest_nearest(format, item, diagnostics);
     }
   }
   return texts;
 }
 
-std::optional<StringMap> read_map(std::string_view key, const Value& value, const Format& key_format, const Format& format,
+std::optional<StringMap> read_map(std::string_view key, const core::Value& value,
+                                  const Format& key_format, const Format& format,
                                   Diagnostics& diagnostics) {
   if (!expect_map(key, value, diagnostics)) return std::nullopt;
   StringMap map;
   for (const auto& [name, member] : value.members) {
     if (!key_format.accepts(name.scalar))
-      report(diagnostics, "bad-name", "a key of '" + std::string(key) + "' must be " + key_format.expected + ", not " + describe(name), name.span);
-    else if (auto text = read_text(std::string(key) + "." + name.scalar, member, format, diagnostics))
+      report(diagnostics, "bad-name",
+             "a key of '" + std::string(key) + "' must be " + key_format.expected + ", not " +
+                 describe(name),
+             name.span);
+    else if (auto text =
+                 read_text(std::string(key) + "." + name.scalar, member, format, diagnostics))
       map.emplace(name.scalar, std::move(*text));
   }
   return map;
 }
 
-std::optional<unsigned> read_count(std::string_view key, const Value& value, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar && !value.quoted)
-    if (const auto json = plain_to_json(value.scalar); json && json->is_number_integer() && *json >= 0 && *json <= 1'000'000)
+std::optional<unsigned> read_count(std::string_view key, const core::Value& value,
+                                   Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar && !value.quoted)
+    if (const auto json = plain_to_json(value.scalar);
+        json && json->is_number_integer() && *json >= 0 && *json <= 1'000'000)
       return json->get<unsigned>();
   report_type(diagnostics, key, "a whole number from 0 to 1000000", value);
   return std::nullopt;
 }
 
-std::optional<double> read_number(std::string_view key, const Value& value, const NumberFormat& format, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar && !value.quoted)
-    if (const auto json = plain_to_json(value.scalar); json && json->is_number() && format.accepts(json->get<double>())) return json->get<double>();
+std::optional<double> read_number(std::string_view key, const core::Value& value,
+                                  const NumberFormat& format, Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar && !value.quoted)
+    if (const auto json = plain_to_json(value.scalar);
+        json && json->is_number() && format.accepts(json->get<double>()))
+      return json->get<double>();
   report_type(diagnostics, key, format.expected, value);
   return std::nullopt;
 }
 
-std::optional<Bytes> read_bytes(std::string_view key, const Value& value, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar)
-    if (const auto bytes = parse_bytes(value.scalar); bytes && *bytes > 0) return bytes;
-  report_type(diagnostics, key, "a size above 0 such as `512MB`, `8GiB` or a number of bytes", value);
+std::optional<Bytes> read_bytes(std::string_view key, const core::Value& value,
+                                Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar)
+    if (const auto bytes = core::parse_bytes(value.scalar); bytes && *bytes > 0) return bytes;
+  report_type(diagnostics, key, "a size above 0 such as `512MB`, `8GiB` or a number of bytes",
+              value);
   return std::nullopt;
 }
 
-std::optional<Duration> read_duration(std::string_view key, const Value& value, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar)
-    if (const auto duration = parse_duration(value.scalar)) return duration;
-  report_type(diagnostics, key, "a duration such as `90s`, `10m`, `1h30m` or a number of seconds", value);
+std::optional<Duration> read_duration(std::string_view key, const core::Value& value,
+                                      Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar)
+    if (const auto duration = core::parse_duration(value.scalar)) return duration;
+  report_type(diagnostics, key, "a duration such as `90s`, `10m`, `1h30m` or a number of seconds",
+              value);
   return std::nullopt;
 }
 
-bool expect_map(std::string_view key, const Value& value, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::map) return true;
+bool expect_map(std::string_view key, const core::Value& value, Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::map) return true;
   report_type(diagnostics, key, "a map", value);
   return false;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

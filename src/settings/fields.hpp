@@ -1,6 +1,7 @@
 /// @file
-/// The one table per settings struct: each key with its member, what it may hold and its description. Decoding, merging, JSON and the JSON Schema are
-/// visitors of it, so a new setting is one line here and one member in <pipeline/settings.hpp>.
+/// The one table per settings struct: each key with its member, what it may hold and its
+/// description. Decoding, merging, JSON and the JSON Schema are visitors of it, so a new setting is
+/// one line here and one member in <pipeline/settings.hpp>.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@
 #include "settings/formats.hpp"
 #include "settings/kubernetes_shapes.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 
 /// The words of an enumeration, the one that is written first; others are read too.
 template <class Enum>
@@ -19,19 +20,22 @@ struct Choices;
 template <>
 struct Choices<PackageInstaller> {
   static constexpr const char* expected = "`uv` or `pip`";
-  static constexpr std::array words{std::pair{"uv", PackageInstaller::uv}, std::pair{"pip", PackageInstaller::pip}};
+  static constexpr std::array words{std::pair{"uv", PackageInstaller::uv},
+                                    std::pair{"pip", PackageInstaller::pip}};
 };
 template <>
 struct Choices<Accelerator> {
   static constexpr const char* expected = "`cpu`, `gpu` or `auto`";
-  static constexpr std::array words{std::pair{"cpu", Accelerator::cpu}, std::pair{"gpu", Accelerator::gpu}, std::pair{"auto", Accelerator::automatic},
-                                    std::pair{"cuda", Accelerator::gpu}};
+  static constexpr std::array words{
+      std::pair{"cpu", Accelerator::cpu}, std::pair{"gpu", Accelerator::gpu},
+      std::pair{"auto", Accelerator::automatic}, std::pair{"cuda", Accelerator::gpu}};
 };
 template <>
 struct Choices<Preflight> {
   static constexpr const char* expected = "`on` or `off`";
-  static constexpr std::array words{std::pair{"on", Preflight::on}, std::pair{"off", Preflight::off}, std::pair{"true", Preflight::on},
-                                    std::pair{"false", Preflight::off}};
+  static constexpr std::array words{
+      std::pair{"on", Preflight::on}, std::pair{"off", Preflight::off},
+      std::pair{"true", Preflight::on}, std::pair{"false", Preflight::off}};
 };
 
 template <class Owner, class Member>
@@ -42,7 +46,8 @@ struct Field {
   const Format* format = nullptr;      ///< Of a text, of a list's items, of a map's values.
   const Format* key_format = nullptr;  ///< Of a map's keys.
   const NumberFormat* number_format = nullptr;
-  const Shape* shape = nullptr;  ///< Of a value that is one of Kubernetes' own objects, or a list of them.
+  const Shape* shape =
+      nullptr;  ///< Of a value that is one of Kubernetes' own objects, or a list of them.
 };
 
 template <class Owner, class Member, class... Formats>
@@ -51,193 +56,274 @@ Field(const char*, Member Owner::*, const char*, Formats...) -> Field<Owner, Mem
 template <class Visitor>
 void fields(Visitor&& visit, const BuildOptions*) {
   using S = BuildOptions;
-  visit(Field{"pull", &S::pull, "Look for a newer parent image before the build. Default: only when the engine lacks it."});
+  visit(Field{
+      "pull", &S::pull,
+      "Look for a newer parent image before the build. Default: only when the engine lacks it."});
   visit(Field{"rm", &S::rm, "Classic builder: remove intermediate containers. Default: true."});
   visit(Field{"no_cache", &S::no_cache, "Ignore the builder's layer cache."});
-  visit(Field{"shm_size", &S::shm_size, "Size of /dev/shm in the build's containers, such as `64MiB`."});
+  visit(Field{"shm_size", &S::shm_size,
+              "Size of /dev/shm in the build's containers, such as `64MiB`."});
   visit(Field{"labels", &S::labels, "Labels of the image.", &formats::line, &formats::label});
-  visit(Field{"build_args", &S::build_args, "ARG values. They show in the image's history: no secrets.", &formats::line, &formats::build_argument});
+  visit(Field{"build_args", &S::build_args,
+              "ARG values. They show in the image's history: no secrets.", &formats::line,
+              &formats::build_argument});
   visit(Field{"cache_from", &S::cache_from, "Images whose layers may be reused.", &formats::image});
   visit(Field{"target", &S::target, "Stage of `dockerfile` to stop at.", &formats::image_tag});
-  visit(Field{"network", &S::network, "Network mode of the build's containers.", &formats::network});
-  visit(Field{"extra_hosts", &S::extra_hosts, "`NAME:ADDRESS` entries for the build's /etc/hosts.", &formats::host_entry});
+  visit(
+      Field{"network", &S::network, "Network mode of the build's containers.", &formats::network});
+  visit(Field{"extra_hosts", &S::extra_hosts, "`NAME:ADDRESS` entries for the build's /etc/hosts.",
+              &formats::host_entry});
 }
 
 template <class Visitor>
 void fields(Visitor&& visit, const BuildConfig*) {
   using S = BuildConfig;
   visit(Field{"build_options", &S::build_options, "Options of the engine's build call."});
-  visit(Field{"dockerignore", &S::dockerignore, "File with ignore rules. Default: the build context's .dockerignore.", &formats::path});
+  visit(Field{"dockerignore", &S::dockerignore,
+              "File with ignore rules. Default: the build context's .dockerignore.",
+              &formats::path});
 }
 
 template <class Visitor>
 void fields(Visitor&& visit, const DockerSettings*) {
   using S = DockerSettings;
-  visit(Field{
-      "parent_image", &S::parent_image,
-      "Image that the generated Dockerfile starts FROM. Excludes `dockerfile`; where a step gives one of the two, it replaces the pipeline's other.",
-      &formats::image});
-  visit(Field{"dockerfile", &S::dockerfile, "A Dockerfile of your own, built first; its result is the parent image. Excludes `parent_image`.",
+  visit(Field{"parent_image", &S::parent_image,
+              "Image that the generated Dockerfile starts FROM. Excludes `dockerfile`; where a "
+              "step gives one of the two, it replaces the pipeline's other.",
+              &formats::image});
+  visit(Field{"dockerfile", &S::dockerfile,
+              "A Dockerfile of your own, built first; its result is the parent image. Excludes "
+              "`parent_image`.",
               &formats::path});
-  visit(Field{"build_context_root", &S::build_context_root, "Folder sent as the context of `dockerfile`. Default: the Dockerfile's folder.",
+  visit(Field{"build_context_root", &S::build_context_root,
+              "Folder sent as the context of `dockerfile`. Default: the Dockerfile's folder.",
               &formats::path});
-  visit(Field{"parent_image_build_config", &S::parent_image_build_config, "Build options of `dockerfile`."});
+  visit(Field{"parent_image_build_config", &S::parent_image_build_config,
+              "Build options of `dockerfile`."});
   visit(Field{"build_config", &S::build_config, "Build options of the generated Dockerfile."});
   visit(Field{"skip_build", &S::skip_build, "Run `parent_image` as it is; nothing is installed."});
-  visit(Field{"prevent_build_reuse", &S::prevent_build_reuse, "Build anew, once a run, even if an equal image exists."});
-  visit(Field{
-      "target_repository", &S::target_repository,
-      "Repository of built images. With a registry, as in `ghcr.io/owner/name`, a cluster gets them from there, by digest: they are pushed with what "
-      "`docker login` knows. Default: `pipe`, which stays on this machine's engine.",
-      &formats::repository});
-  visit(Field{"image_tag", &S::image_tag, "Tag of the built image, besides the tag that is its digest.", &formats::image_tag});
-  visit(Field{"python_package_installer", &S::python_package_installer, "What installs Python packages. Default: uv."});
+  visit(Field{"prevent_build_reuse", &S::prevent_build_reuse,
+              "Build anew, once a run, even if an equal image exists."});
+  visit(Field{"target_repository", &S::target_repository,
+              "Repository of built images. With a registry, as in `ghcr.io/owner/name`, a cluster "
+              "gets them from there, by digest: they are pushed with what "
+              "`docker login` knows. Default: `pipe`, which stays on this machine's engine.",
+              &formats::repository});
+  visit(Field{"image_tag", &S::image_tag,
+              "Tag of the built image, besides the tag that is its digest.", &formats::image_tag});
+  visit(Field{"python_package_installer", &S::python_package_installer,
+              "What installs Python packages. Default: uv."});
   visit(Field{"python_package_installer_args", &S::python_package_installer_args,
-              "Long options of the installer, without dashes: `{index-url: ..., no-deps: true}`.", nullptr, &formats::installer_option});
+              "Long options of the installer, without dashes: `{index-url: ..., no-deps: true}`.",
+              nullptr, &formats::installer_option});
   visit(Field{"replicate_local_python_environment", &S::replicate_local_python_environment,
               "Install what `pip freeze` lists in your own environment."});
   visit(Field{"requirements", &S::requirements,
-              "Python requirements: a list, or the name of a requirements file. A step's list replaces the pipeline's.", &formats::requirement});
-  visit(Field{"pyproject_path", &S::pyproject_path, "pyproject.toml whose dependencies are installed.", &formats::path});
+              "Python requirements: a list, or the name of a requirements file. A step's list "
+              "replaces the pipeline's.",
+              &formats::requirement});
+  visit(Field{"pyproject_path", &S::pyproject_path,
+              "pyproject.toml whose dependencies are installed.", &formats::path});
   visit(Field{"pyproject_export_command", &S::pyproject_export_command,
-              "Command that prints requirements for `pyproject_path`, instead of reading it.", &formats::word});
-  visit(Field{"local_project_install_command", &S::local_project_install_command,
-              "Shell command run in the image, in a copy of the step's code, such as `pip install .`.", &formats::word});
-  visit(Field{"apt_packages", &S::apt_packages, "Debian packages. A step's list replaces the pipeline's.", &formats::apt_package});
-  visit(Field{"environment", &S::environment, "Variables of the image, set before anything is installed.", &formats::line, &formats::variable});
-  visit(Field{"runtime_environment", &S::runtime_environment, "Variables of the step's container or process; no part of the image.", &formats::text,
+              "Command that prints requirements for `pyproject_path`, instead of reading it.",
+              &formats::word});
+  visit(Field{
+      "local_project_install_command", &S::local_project_install_command,
+      "Shell command run in the image, in a copy of the step's code, such as `pip install .`.",
+      &formats::word});
+  visit(Field{"apt_packages", &S::apt_packages,
+              "Debian packages. A step's list replaces the pipeline's.", &formats::apt_package});
+  visit(Field{"environment", &S::environment,
+              "Variables of the image, set before anything is installed.", &formats::line,
               &formats::variable});
-  visit(Field{"user", &S::user, "User that the step runs as: NAME, UID or UID:GID; created if the parent image lacks it.", &formats::user});
+  visit(Field{"runtime_environment", &S::runtime_environment,
+              "Variables of the step's container or process; no part of the image.", &formats::text,
+              &formats::variable});
+  visit(Field{
+      "user", &S::user,
+      "User that the step runs as: NAME, UID or UID:GID; created if the parent image lacks it.",
+      &formats::user});
   visit(Field{"volumes", &S::volumes,
-              "`SOURCE:TARGET[:ro|rw]`: a path (relative ones from the pipeline's folder) or a volume's name, and where the step sees it.",
+              "`SOURCE:TARGET[:ro|rw]`: a path (relative ones from the pipeline's folder) or a "
+              "volume's name, and where the step sees it.",
               &formats::volume});
-  visit(Field{"network", &S::network, "Network mode of the container: bridge, host, none, or a network's name.", &formats::network});
-  visit(Field{"platform", &S::platform, "`OS/ARCH[/VARIANT]` of image and container.", &formats::platform});
+  visit(Field{"network", &S::network,
+              "Network mode of the container: bridge, host, none, or a network's name.",
+              &formats::network});
+  visit(Field{"platform", &S::platform, "`OS/ARCH[/VARIANT]` of image and container.",
+              &formats::platform});
   visit(Field{"labels", &S::labels, "Labels of the container.", &formats::line, &formats::label});
-  visit(Field{"run_args", &S::run_args, "Further options of the container, named as in docker's Python SDK."});
+  visit(Field{"run_args", &S::run_args,
+              "Further options of the container, named as in docker's Python SDK."});
 }
 
 template <class Visitor>
 void fields(Visitor&& visit, const ResourceSettings*) {
   using S = ResourceSettings;
-  visit(Field{"cpu_count", &S::cpu_count, "CPUs that the step may use; fractions allowed.", nullptr, nullptr, &formats::positive});
+  visit(Field{"cpu_count", &S::cpu_count, "CPUs that the step may use; fractions allowed.", nullptr,
+              nullptr, &formats::positive});
   visit(Field{"memory", &S::memory, "Hard limit of the step's memory, such as `512MB` or `8GiB`."});
   visit(Field{"shm_size", &S::shm_size, "Size of /dev/shm, such as `1GiB`."});
-  visit(Field{"gpu_count", &S::gpu_count, "GPUs held by the step alone. One of `gpu_count`, `devices` and `gpus` says how many, or which."});
+  visit(Field{"gpu_count", &S::gpu_count,
+              "GPUs held by the step alone. One of `gpu_count`, `devices` and `gpus` says how "
+              "many, or which."});
   visit(Field{"accelerator", &S::accelerator,
-              "`gpu`: all GPUs, unless another key says how many. `cpu`: none. `auto`: as `gpu` where the machine has GPUs, else none."});
-  visit(Field{
-      "devices", &S::devices,
-      "GPUs as PyTorch Lightning has it: `2` or `\"2\"` the first two, `-1` all, `[1, 3]` or `\"1, 3\"` those, or a list of UUIDs and MIG devices."});
+              "`gpu`: all GPUs, unless another key says how many. `cpu`: none. `auto`: as `gpu` "
+              "where the machine has GPUs, else none."});
+  visit(Field{"devices", &S::devices,
+              "GPUs as PyTorch Lightning has it: `2` or `\"2\"` the first two, `-1` all, `[1, 3]` "
+              "or `\"1, 3\"` those, or a list of UUIDs and MIG devices."});
   visit(Field{"auto_select_gpus", &S::auto_select_gpus, "Take GPUs that no process occupies."});
-  visit(Field{
-      "gpus", &S::gpus,
-      "GPUs as docker's `--gpus` and GitLab Runner have it: `all`, `2`, `device=0,1`, `\"device=0,1\",capabilities=utility`, a UUID, a MIG device.",
-      &formats::word});
-  visit(Field{"gpu_class", &S::gpu_class, "Model of the GPUs: words of its name, such as `A100`, `A100 80GB` or `RTX 4090`.", &formats::word});
+  visit(Field{"gpus", &S::gpus,
+              "GPUs as docker's `--gpus` and GitLab Runner have it: `all`, `2`, `device=0,1`, "
+              "`\"device=0,1\",capabilities=utility`, a UUID, a MIG device.",
+              &formats::word});
+  visit(Field{"gpu_class", &S::gpu_class,
+              "Model of the GPUs: words of its name, such as `A100`, `A100 80GB` or `RTX 4090`.",
+              &formats::word});
   visit(Field{"gpu_memory", &S::gpu_memory, "Memory that each GPU has at least, such as `24GiB`."});
-  visit(Field{"compute_capability", &S::compute_capability, "Compute capability that each GPU has at least, such as `8.0`.",
+  visit(Field{"compute_capability", &S::compute_capability,
+              "Compute capability that each GPU has at least, such as `8.0`.",
               &formats::compute_capability});
   visit(Field{"instance_type", &S::instance_type,
-              "Amazon EC2 instance type that the step is meant for, such as `g5.xlarge`; GPUs, memory and CPUs are checked against it.",
+              "Amazon EC2 instance type that the step is meant for, such as `g5.xlarge`; GPUs, "
+              "memory and CPUs are checked against it.",
               &formats::instance_type});
   visit(Field{"placement_constraints", &S::placement_constraints,
-              "What the host has to satisfy, in Amazon ECS's language: `attribute:ecs.instance-type == g5.xlarge`, or a map "
+              "What the host has to satisfy, in Amazon ECS's language: "
+              "`attribute:ecs.instance-type == g5.xlarge`, or a map "
               "`{type: memberOf, expression: ...}`.",
               &formats::word});
-  visit(Field{"preflight", &S::preflight, "Run nvidia-smi before the command of a step with GPUs, and fail if it does. Default: on."});
+  visit(Field{
+      "preflight", &S::preflight,
+      "Run nvidia-smi before the command of a step with GPUs, and fail if it does. Default: on."});
 }
 
 template <class Visitor>
 void fields(Visitor&& visit, const KubernetesResources*) {
   using S = KubernetesResources;
-  visit(Field{"requests", &S::requests, "What is set aside for the step on its node: `{cpu: 500m, memory: 4Gi}`. Default: the limits.",
+  visit(Field{"requests", &S::requests,
+              "What is set aside for the step on its node: `{cpu: 500m, memory: 4Gi}`. Default: "
+              "the limits.",
               &formats::quantity, &formats::kubernetes_key});
-  visit(
-      Field{"limits", &S::limits,
-            "The most that the step may use: `{memory: 8Gi, ephemeral-storage: 20Gi, nvidia.com/mig-1g.5gb: 1}`. They win over `settings.resources`.",
-            &formats::quantity, &formats::kubernetes_key});
+  visit(Field{"limits", &S::limits,
+              "The most that the step may use: `{memory: 8Gi, ephemeral-storage: 20Gi, "
+              "nvidia.com/mig-1g.5gb: 1}`. They win over `settings.resources`.",
+              &formats::quantity, &formats::kubernetes_key});
 }
 
 template <class Visitor>
 void fields(Visitor&& visit, const KubernetesSettings*) {
   using S = KubernetesSettings;
-  const auto object = [&](const char* key, auto member, const char* description, const Shape& shape) {
+  const auto object = [&](const char* key, auto member, const char* description,
+                          const Shape& shape) {
     visit(Field{key, member, description, nullptr, nullptr, nullptr, &shape});
   };
-  visit(Field{"node_selectors", &S::node_selectors, "Labels that the node has to have.", &formats::kubernetes_label, &formats::kubernetes_key});
-  object("affinity", &S::affinity, "Kubernetes' Affinity: `{nodeAffinity: {...}, podAffinity: {...}, podAntiAffinity: {...}}`.", shapes::affinity);
+  visit(Field{"node_selectors", &S::node_selectors, "Labels that the node has to have.",
+              &formats::kubernetes_label, &formats::kubernetes_key});
   object(
-      "tolerations", &S::tolerations,
-      "Taints that the node may have: `KEY[=VALUE][:EFFECT]`, or Kubernetes' `{key, operator, value, effect}`. Those of GPUs are tolerated anyway.",
-      shapes::tolerations);
-  visit(Field{"resources", &S::resources, "Requests and limits as Kubernetes writes them, over what `settings.resources` come to."});
+      "affinity", &S::affinity,
+      "Kubernetes' Affinity: `{nodeAffinity: {...}, podAffinity: {...}, podAntiAffinity: {...}}`.",
+      shapes::affinity);
+  object("tolerations", &S::tolerations,
+         "Taints that the node may have: `KEY[=VALUE][:EFFECT]`, or Kubernetes' `{key, operator, "
+         "value, effect}`. Those of GPUs are tolerated anyway.",
+         shapes::tolerations);
+  visit(Field{
+      "resources", &S::resources,
+      "Requests and limits as Kubernetes writes them, over what `settings.resources` come to."});
   visit(Field{"gpu_resource", &S::gpu_resource,
-              "What the GPUs of `settings.resources` are called on the cluster, such as `amd.com/gpu` or `nvidia.com/mig-1g.5gb`. Default: "
+              "What the GPUs of `settings.resources` are called on the cluster, such as "
+              "`amd.com/gpu` or `nvidia.com/mig-1g.5gb`. Default: "
               "`nvidia.com/gpu`.",
               &formats::kubernetes_key});
   object("env", &S::env,
-         "Variables whose values the cluster knows: `NAME=secret/OBJECT/KEY`, `NAME=configmap/OBJECT/KEY`, or Kubernetes' `{name, valueFrom}`. Plain "
+         "Variables whose values the cluster knows: `NAME=secret/OBJECT/KEY`, "
+         "`NAME=configmap/OBJECT/KEY`, or Kubernetes' `{name, valueFrom}`. Plain "
          "ones belong into the step's `environment`.",
          shapes::env);
-  object("env_from", &S::env_from, "All keys of an object as variables: `secret/OBJECT`, `configmap/OBJECT`, or Kubernetes' `{secretRef: {name}}`.",
+  object("env_from", &S::env_from,
+         "All keys of an object as variables: `secret/OBJECT`, `configmap/OBJECT`, or Kubernetes' "
+         "`{secretRef: {name}}`.",
          shapes::env_from);
   object("volumes", &S::volumes,
-         "What the step sees of the cluster's files: `pvc/CLAIM:TARGET[:ro|rw]`, `secret/OBJECT:TARGET`, `configmap/OBJECT:TARGET`, or Kubernetes' "
+         "What the step sees of the cluster's files: `pvc/CLAIM:TARGET[:ro|rw]`, "
+         "`secret/OBJECT:TARGET`, `configmap/OBJECT:TARGET`, or Kubernetes' "
          "Volume "
          "`{name, ...}`, with a `volume_mounts`.",
          shapes::volumes);
-  object("volume_mounts", &S::volume_mounts, "Where the step sees volumes that are given as Kubernetes' objects: `{name, mountPath}`.",
+  object("volume_mounts", &S::volume_mounts,
+         "Where the step sees volumes that are given as Kubernetes' objects: `{name, mountPath}`.",
          shapes::volume_mounts);
-  visit(Field{"image_pull_secrets", &S::image_pull_secrets, "Secrets with the credentials of the images' registries.", &formats::kubernetes_name});
-  visit(
-      Field{"service_account_name", &S::service_account_name, "Service account whose token the pod has. Default: none.", &formats::kubernetes_name});
-  visit(Field{"labels", &S::labels, "Labels of Job and pod.", &formats::kubernetes_label, &formats::own_label});
-  visit(Field{"annotations", &S::annotations, "Annotations of Job and pod.", &formats::text, &formats::kubernetes_key});
-  visit(Field{"priority_class_name", &S::priority_class_name, "Priority class of the pod.", &formats::kubernetes_name});
-  visit(Field{"runtime_class_name", &S::runtime_class_name, "Runtime class of the pod.", &formats::kubernetes_name});
-  visit(Field{"scheduler_name", &S::scheduler_name, "Scheduler of the pod. Default: the cluster's own.", &formats::kubernetes_name});
-  visit(Field{"queue_name", &S::queue_name, "Kueue's local queue that the Job waits in.", &formats::kubernetes_name});
+  visit(Field{"image_pull_secrets", &S::image_pull_secrets,
+              "Secrets with the credentials of the images' registries.",
+              &formats::kubernetes_name});
+  visit(Field{"service_account_name", &S::service_account_name,
+              "Service account whose token the pod has. Default: none.",
+              &formats::kubernetes_name});
+  visit(Field{"labels", &S::labels, "Labels of Job and pod.", &formats::kubernetes_label,
+              &formats::own_label});
+  visit(Field{"annotations", &S::annotations, "Annotations of Job and pod.", &formats::text,
+              &formats::kubernetes_key});
+  visit(Field{"priority_class_name", &S::priority_class_name, "Priority class of the pod.",
+              &formats::kubernetes_name});
+  visit(Field{"runtime_class_name", &S::runtime_class_name, "Runtime class of the pod.",
+              &formats::kubernetes_name});
+  visit(Field{"scheduler_name", &S::scheduler_name,
+              "Scheduler of the pod. Default: the cluster's own.", &formats::kubernetes_name});
+  visit(Field{"queue_name", &S::queue_name, "Kueue's local queue that the Job waits in.",
+              &formats::kubernetes_name});
   object("container_security_context", &S::container_security_context,
-         "Kubernetes' SecurityContext of the step's container: `{privileged: true}`. Over the user that `docker.user` names.",
+         "Kubernetes' SecurityContext of the step's container: `{privileged: true}`. Over the user "
+         "that `docker.user` names.",
          shapes::container_security_context);
-  object("pod_security_context", &S::pod_security_context, "Kubernetes' PodSecurityContext: `{fsGroup: 2000}`.", shapes::pod_security_context);
+  object("pod_security_context", &S::pod_security_context,
+         "Kubernetes' PodSecurityContext: `{fsGroup: 2000}`.", shapes::pod_security_context);
   visit(Field{"host_ipc", &S::host_ipc, "The pod shares the node's IPC namespace."});
   visit(Field{"autoscaling", &S::autoscaling,
-              "The cluster makes nodes as they are needed: that none is there yet which fits is no error. Default: false."});
-  visit(Field{"pod_startup_timeout", &S::pod_startup_timeout, "A step whose pod has not started by then fails. Default: 10m."});
+              "The cluster makes nodes as they are needed: that none is there yet which fits is no "
+              "error. Default: false."});
+  visit(Field{"pod_startup_timeout", &S::pod_startup_timeout,
+              "A step whose pod has not started by then fails. Default: 10m."});
   visit(Field{"active_deadline_seconds", &S::active_deadline_seconds,
-              "When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` is gone by then."});
+              "When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` "
+              "is gone by then."});
   visit(Field{"ttl_seconds_after_finished", &S::ttl_seconds_after_finished,
               "When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."});
-  object("additional_pod_spec_args", &S::additional_pod_spec_args, "What else the pod's spec has, merged into it: `{dnsPolicy: Default}`.",
-         shapes::pod_spec);
-  object(
-      "job_patch", &S::job_patch,
-      "For what has no name here: a JSON merge patch of the Job, at last: `{spec: {template: {spec: {hostname: gpu}}}}`. Items of lists that have a "
-      "`name` are merged by it.",
-      shapes::job);
+  object("additional_pod_spec_args", &S::additional_pod_spec_args,
+         "What else the pod's spec has, merged into it: `{dnsPolicy: Default}`.", shapes::pod_spec);
+  object("job_patch", &S::job_patch,
+         "For what has no name here: a JSON merge patch of the Job, at last: `{spec: {template: "
+         "{spec: {hostname: gpu}}}}`. Items of lists that have a "
+         "`name` are merged by it.",
+         shapes::job);
 }
 
 template <class Visitor>
 void fields(Visitor&& visit, const RetrySettings*) {
   using S = RetrySettings;
-  visit(Field{"max_retries", &S::max_retries, "How often a failed attempt is repeated. Default: 0."});
-  visit(Field{"delay", &S::delay, "Time before the first repetition, such as `10s`. Default: none."});
-  visit(Field{"backoff", &S::backoff, "Factor by which the delay grows with each repetition, at least 1. Default: 1.", nullptr, nullptr,
-              &formats::at_least_one});
-  visit(Field{
-      "max_infrastructure_retries", &S::max_infrastructure_retries,
-      "How often an attempt is repeated, besides, that ended for no fault of the step: its node was lost, drained or out of disk, a pod of higher "
-      "priority took its place. Default: 3 on a cluster, else 0."});
+  visit(
+      Field{"max_retries", &S::max_retries, "How often a failed attempt is repeated. Default: 0."});
+  visit(
+      Field{"delay", &S::delay, "Time before the first repetition, such as `10s`. Default: none."});
+  visit(Field{"backoff", &S::backoff,
+              "Factor by which the delay grows with each repetition, at least 1. Default: 1.",
+              nullptr, nullptr, &formats::at_least_one});
+  visit(Field{"max_infrastructure_retries", &S::max_infrastructure_retries,
+              "How often an attempt is repeated, besides, that ended for no fault of the step: its "
+              "node was lost, drained or out of disk, a pod of higher "
+              "priority took its place. Default: 3 on a cluster, else 0."});
 }
 
 template <class Visitor>
 void fields(Visitor&& visit, const Settings*) {
   using S = Settings;
-  visit(Field{"docker", &S::docker, "How the step's image is made and its container started (ZenML's DockerSettings)."});
+  visit(Field{"docker", &S::docker,
+              "How the step's image is made and its container started (ZenML's DockerSettings)."});
   visit(Field{"resources", &S::resources, "What the step needs of the machine."});
-  visit(Field{"kubernetes", &S::kubernetes, "What the step's Job on a Kubernetes cluster is like (ZenML's KubernetesPodSettings)."});
+  visit(Field{
+      "kubernetes", &S::kubernetes,
+      "What the step's Job on a Kubernetes cluster is like (ZenML's KubernetesPodSettings)."});
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

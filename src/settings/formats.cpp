@@ -7,23 +7,25 @@
 
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 
-namespace pipeline::formats {
+namespace pipeline::settings::formats {
 namespace {
 
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_alnum(char c) { return is_lower(c) || is_digit(c) || (c >= 'A' && c <= 'Z'); }
+bool is_alnum(char c) { return is_lower(c) || core::is_digit(c) || (c >= 'A' && c <= 'Z'); }
 
 template <class Predicate>
 bool all(std::string_view text, Predicate accepts) {
   return std::all_of(text.begin(), text.end(), accepts);
 }
 
-bool is_line(std::string_view text) { return !has_control_characters(text); }
+bool is_line(std::string_view text) { return !core::has_control_characters(text); }
 bool is_word(std::string_view text) { return !text.empty() && is_line(text); }
 bool is_text(std::string_view text) {
-  return all(text, [](char c) { return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) || c == '\n' || c == '\t'; });
+  return all(text, [](char c) {
+    return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) || c == '\n' || c == '\t';
+  });
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -36,17 +38,22 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-/// Runs of lower-case letters and digits, separated by one `.`, one or two `_`, or any number of `-`.
+/// Runs of lower-case letters and digits, separated by one `.`, one or two `_`, or any number of
+/// `-`.
 bool is_path_component(std::string_view text) {
   if (text.empty()) return false;
   for (std::size_t i = 0; i < text.size();) {
-    if (!is_lower(text[i]) && !is_digit(text[i])) return false;
-    while (i < text.size() && (is_lower(text[i]) || is_digit(text[i]))) ++i;
+    if (!is_lower(text[i]) && !core::is_digit(text[i])) return false;
+    while (i < text.size() && (is_lower(text[i]) || core::is_digit(text[i]))) ++i;
     if (i == text.size()) return true;
     const auto start = i;
-    while (i < text.size() && text[i] == text[start] && (text[i] == '.' || text[i] == '_' || text[i] == '-')) ++i;
+    while (i < text.size() && text[i] == text[start] &&
+           (text[i] == '.' || text[i] == '_' || text[i] == '-'))
+      ++i;
     const auto length = i - start;
-    if (length == 0 || (text[start] == '.' && length > 1) || (text[start] == '_' && length > 2) || i == text.size()) return false;
+    if (length == 0 || (text[start] == '.' && length > 1) || (text[start] == '_' && length > 2) ||
+        i == text.size())
+      return false;
   }
   return true;
 }
@@ -55,12 +62,13 @@ bool is_host(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon != std::string_view::npos) {
     const auto port = text.substr(colon + 1);
-    if (port.empty() || port.size() > 5 || !all(port, is_digit)) return false;
+    if (port.empty() || port.size() > 5 || !all(port, core::is_digit)) return false;
     text = text.substr(0, colon);
   }
   const auto parts = split(text, '.');
   return std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
-    return !part.empty() && part.front() != '-' && part.back() != '-' && all(part, [](char c) { return is_alnum(c) || c == '-'; });
+    return !part.empty() && part.front() != '-' && part.back() != '-' &&
+           all(part, [](char c) { return is_alnum(c) || c == '-'; });
   });
 }
 
@@ -68,8 +76,10 @@ bool is_repository(std::string_view text) {
   if (text.empty() || text.size() > 255) return false;
   auto parts = split(text, '/');
   const auto first = parts.front();
-  const bool has_host = parts.size() > 1 && (first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
-                                             !all(first, [](char c) { return c < 'A' || c > 'Z'; }));
+  const bool has_host =
+      parts.size() > 1 &&
+      (first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
+       !all(first, [](char c) { return c < 'A' || c > 'Z'; }));
   if (has_host) {
     if (!is_host(first)) return false;
     parts.erase(parts.begin());
@@ -82,10 +92,12 @@ std::string nearest_repository(std::string_view text) {
   if (const auto scheme = text.find("://"); scheme != text.npos) text.remove_prefix(scheme + 3);
   while (text.ends_with('/')) text.remove_suffix(1);
   std::string result(text.substr(0, text.find('@')));
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto colon = result.rfind(':');
   if (colon == result.npos || result.find('/', colon) != result.npos) return result;
-  const bool is_port = result.find('/') == result.npos && all(std::string_view(result).substr(colon + 1), is_digit);
+  const bool is_port = result.find('/') == result.npos &&
+                       all(std::string_view(result).substr(colon + 1), core::is_digit);
   return is_port ? result + "/pipe" : result.substr(0, colon);
 }
 
@@ -98,71 +110,96 @@ bool is_image(std::string_view text) {
   if (const auto at = text.find('@'); at != std::string_view::npos) {
     const auto digest = text.substr(at + 1);
     const auto colon = digest.find(':');
-    if (colon == std::string_view::npos || colon == 0 || digest.size() - colon - 1 < 32) return false;
-    if (!all(digest.substr(0, colon), [](char c) { return is_alnum(c) || c == '+' || c == '.' || c == '_' || c == '-'; })) return false;
-    if (!all(digest.substr(colon + 1), [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); })) return false;
+    if (colon == std::string_view::npos || colon == 0 || digest.size() - colon - 1 < 32)
+      return false;
+    if (!all(digest.substr(0, colon),
+             [](char c) { return is_alnum(c) || c == '+' || c == '.' || c == '_' || c == '-'; }))
+      return false;
+    if (!all(digest.substr(colon + 1),
+             [](char c) { return core::is_digit(c) || (c >= 'a' && c <= 'f'); }))
+      return false;
     text = text.substr(0, at);
   }
   const auto colon = text.rfind(':');
-  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos) return is_repository(text);
+  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos)
+    return is_repository(text);
   return is_repository(text.substr(0, colon)) && is_image_tag(text.substr(colon + 1));
 }
 
 bool is_platform(std::string_view text) {
   const auto parts = split(text, '/');
-  return (parts.size() == 2 || parts.size() == 3) && std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
-           return !part.empty() && all(part, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
+  return (parts.size() == 2 || parts.size() == 3) &&
+         std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+           return !part.empty() &&
+                  all(part, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
          });
 }
 
-bool is_id(std::string_view text) { return !text.empty() && text.size() <= 10 && all(text, is_digit); }
+bool is_id(std::string_view text) {
+  return !text.empty() && text.size() <= 10 && all(text, core::is_digit);
+}
 bool is_user(std::string_view text) {
   if (text.empty() || text.size() > 32) return false;
-  if (is_digit(text[0])) {
+  if (core::is_digit(text[0])) {
     const auto parts = split(text, ':');
     return parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), is_id);
   }
-  return (is_alnum(text[0]) || text[0] == '_') && all(text, [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; });
+  return (is_alnum(text[0]) || text[0] == '_') &&
+         all(text, [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; });
 }
 
 bool is_docker_name(std::string_view text) {
-  return !text.empty() && is_alnum(text[0]) && all(text, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
+  return !text.empty() && is_alnum(text[0]) &&
+         all(text, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
 }
-bool is_network(std::string_view text) { return is_docker_name(text.starts_with("container:") ? text.substr(10) : text); }
+bool is_network(std::string_view text) {
+  return is_docker_name(text.starts_with("container:") ? text.substr(10) : text);
+}
 
 bool is_volume(std::string_view text) {
   if (!is_line(text)) return false;
   const auto parts = split(text, ':');
   if (parts.size() < 2 || parts.size() > 3) return false;
   const auto source = parts[0], target = parts[1];
-  const bool is_path = source.starts_with('/') || source.starts_with("./") || source.starts_with("../") || source == "." || source == ".." ||
+  const bool is_path = source.starts_with('/') || source.starts_with("./") ||
+                       source.starts_with("../") || source == "." || source == ".." ||
                        source == "~" || source.starts_with("~/");
   if (!is_path && !is_docker_name(source)) return false;
   const auto components = split(target, '/');
-  if (!target.starts_with('/') || target == "/" || std::find(components.begin(), components.end(), "..") != components.end()) return false;
+  if (!target.starts_with('/') || target == "/" ||
+      std::find(components.begin(), components.end(), "..") != components.end())
+    return false;
   return parts.size() == 2 || parts[2] == "ro" || parts[2] == "rw";
 }
 
 bool is_label(std::string_view text) {
-  return !text.empty() && text.size() <= 256 && all(text, [](char c) { return is_alnum(c) || c == '.' || c == '_' || c == '-' || c == '/'; });
+  return !text.empty() && text.size() <= 256 && all(text, [](char c) {
+    return is_alnum(c) || c == '.' || c == '_' || c == '-' || c == '/';
+  });
 }
 
 bool is_apt_package(std::string_view text) {
   const auto name_end = std::min(text.find_first_of(":=/"), text.size());
   const auto name = text.substr(0, name_end);
-  if (name.size() < 2 || !(is_lower(name[0]) || is_digit(name[0]))) return false;
-  if (!all(name, [](char c) { return is_lower(c) || is_digit(c) || c == '+' || c == '-' || c == '.'; })) return false;
+  if (name.size() < 2 || !(is_lower(name[0]) || core::is_digit(name[0]))) return false;
+  if (!all(name, [](char c) {
+        return is_lower(c) || core::is_digit(c) || c == '+' || c == '-' || c == '.';
+      }))
+    return false;
   auto rest = text.substr(name_end);
   if (rest.starts_with(':')) {
     const auto end = std::min(rest.find_first_of("=/"), rest.size());
     const auto architecture = rest.substr(1, end - 1);
-    if (architecture.empty() || !all(architecture, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; })) return false;
+    if (architecture.empty() ||
+        !all(architecture, [](char c) { return is_lower(c) || core::is_digit(c) || c == '-'; }))
+      return false;
     rest = rest.substr(end);
   }
   if (rest.empty()) return true;
   const auto version = rest.substr(1);
-  return !version.empty() && version[0] != '-' &&
-         all(version, [](char c) { return is_alnum(c) || c == '.' || c == '+' || c == '-' || c == '~' || c == ':'; });
+  return !version.empty() && version[0] != '-' && all(version, [](char c) {
+    return is_alnum(c) || c == '.' || c == '+' || c == '-' || c == '~' || c == ':';
+  });
 }
 
 bool is_requirement(std::string_view text) {
@@ -170,33 +207,40 @@ bool is_requirement(std::string_view text) {
   if (text.find("file:") != std::string_view::npos) return false;
   if (text.starts_with("--")) {
     const auto option = text.substr(0, text.find_first_of(" ="));
-    return option.size() > 2 && option != "--editable" && option != "--requirement" && option != "--constraint";
+    return option.size() > 2 && option != "--editable" && option != "--requirement" &&
+           option != "--constraint";
   }
-  if (text.starts_with("git+") || text.starts_with("http://") || text.starts_with("https://") || text.starts_with("hg+") || text.starts_with("svn+"))
+  if (text.starts_with("git+") || text.starts_with("http://") || text.starts_with("https://") ||
+      text.starts_with("hg+") || text.starts_with("svn+"))
     return true;
   const auto name = text.substr(0, text.find_first_of(" [<>=!~;@"));
-  return !name.empty() && is_alnum(name[0]) && all(name, [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; });
+  return !name.empty() && is_alnum(name[0]) &&
+         all(name, [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; });
 }
 
 bool is_installer_option(std::string_view text) {
-  return !text.empty() && (is_lower(text[0]) || is_digit(text[0])) && all(text, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
+  return !text.empty() && (is_lower(text[0]) || core::is_digit(text[0])) &&
+         all(text, [](char c) { return is_lower(c) || core::is_digit(c) || c == '-'; });
 }
 
 bool is_host_entry(std::string_view text) {
   const auto colon = text.find(':');
-  return is_word(text) && colon != std::string_view::npos && colon > 0 && colon + 1 < text.size() && text.find(' ') == std::string_view::npos &&
-         is_docker_name(text.substr(0, colon));
+  return is_word(text) && colon != std::string_view::npos && colon > 0 && colon + 1 < text.size() &&
+         text.find(' ') == std::string_view::npos && is_docker_name(text.substr(0, colon));
 }
 
 bool is_compute_capability(std::string_view text) {
   const auto dot = text.find('.');
-  return (dot == 1 || dot == 2) && text.size() == dot + 2 && text[0] != '0' && all(text.substr(0, dot), is_digit) && is_digit(text.back());
+  return (dot == 1 || dot == 2) && text.size() == dot + 2 && text[0] != '0' &&
+         all(text.substr(0, dot), core::is_digit) && core::is_digit(text.back());
 }
 
 bool is_instance_type(std::string_view text) {
   const auto parts = split(text, '.');
-  return parts.size() == 2 && text.size() <= 64 && std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
-           return !part.empty() && all(part, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
+  return parts.size() == 2 && text.size() <= 64 &&
+         std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+           return !part.empty() &&
+                  all(part, [](char c) { return is_lower(c) || core::is_digit(c) || c == '-'; });
          });
 }
 
@@ -205,7 +249,8 @@ bool is_kubernetes_name(std::string_view text) {
   if (text.empty() || text.size() > 253) return false;
   const auto parts = split(text, '.');
   return std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
-    return !part.empty() && part.front() != '-' && part.back() != '-' && all(part, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
+    return !part.empty() && part.front() != '-' && part.back() != '-' &&
+           all(part, [](char c) { return is_lower(c) || core::is_digit(c) || c == '-'; });
   });
 }
 
@@ -223,21 +268,27 @@ bool is_kubernetes_key(std::string_view text) {
   return !text.empty() && is_kubernetes_label(text);
 }
 
-bool is_own_label(std::string_view text) { return is_kubernetes_key(text) && !text.starts_with("pipe."); }
+bool is_own_label(std::string_view text) {
+  return is_kubernetes_key(text) && !text.starts_with("pipe.");
+}
 
-bool is_quantity(std::string_view text) { return parse_quantity(text).has_value(); }
+bool is_quantity(std::string_view text) { return core::parse_quantity(text).has_value(); }
 
 bool is_toleration(std::string_view text) {
   if (const auto colon = text.find(':'); colon != std::string_view::npos) {
     const auto effect = text.substr(colon + 1);
-    if (effect != "NoSchedule" && effect != "PreferNoSchedule" && effect != "NoExecute") return false;
+    if (effect != "NoSchedule" && effect != "PreferNoSchedule" && effect != "NoExecute")
+      return false;
     text = text.substr(0, colon);
   }
   const auto equals = text.find('=');
-  return is_kubernetes_key(text.substr(0, equals)) && (equals == std::string_view::npos || is_kubernetes_label(text.substr(equals + 1)));
+  return is_kubernetes_key(text.substr(0, equals)) &&
+         (equals == std::string_view::npos || is_kubernetes_label(text.substr(equals + 1)));
 }
 
-bool is_secret_or_configmap(std::string_view kind) { return kind == "secret" || kind == "configmap"; }
+bool is_secret_or_configmap(std::string_view kind) {
+  return kind == "secret" || kind == "configmap";
+}
 
 bool is_env_from_source(std::string_view text) {
   const auto parts = split(text, '/');
@@ -246,25 +297,32 @@ bool is_env_from_source(std::string_view text) {
 
 bool is_env_source(std::string_view text) {
   const auto equals = text.find('=');
-  if (equals == std::string_view::npos || !is_variable_name(text.substr(0, equals))) return false;
+  if (equals == std::string_view::npos || !core::is_variable_name(text.substr(0, equals)))
+    return false;
   const auto parts = split(text.substr(equals + 1), '/');
-  return parts.size() == 3 && is_secret_or_configmap(parts[0]) && is_kubernetes_name(parts[1]) && !parts[2].empty() &&
+  return parts.size() == 3 && is_secret_or_configmap(parts[0]) && is_kubernetes_name(parts[1]) &&
+         !parts[2].empty() &&
          all(parts[2], [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 bool is_volume_source(std::string_view text) {
   const auto parts = split(text, ':');
-  if (parts.size() < 2 || parts.size() > 3 || (parts.size() == 3 && parts[2] != "ro" && parts[2] != "rw")) return false;
+  if (parts.size() < 2 || parts.size() > 3 ||
+      (parts.size() == 3 && parts[2] != "ro" && parts[2] != "rw"))
+    return false;
   const auto slash = std::min(parts[0].find('/'), parts[0].size());
   const auto kind = parts[0].substr(0, slash);
-  return (kind == "pvc" || is_secret_or_configmap(kind)) && is_kubernetes_name(parts[0].substr(std::min(slash + 1, parts[0].size()))) &&
+  return (kind == "pvc" || is_secret_or_configmap(kind)) &&
+         is_kubernetes_name(parts[0].substr(std::min(slash + 1, parts[0].size()))) &&
          parts[1].starts_with('/') && is_word(parts[1]);
 }
 
 /// `my-secret` of `My_Secret`
 std::string nearest_kubernetes_name(std::string_view text) {
   std::string name;
-  for (const char c : text) name += c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : text)
+    name +=
+        c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
 }
 
@@ -280,49 +338,83 @@ std::string nearest_quantity(std::string_view text) {
 
 }  // namespace
 
-const Format line{"a text without control characters and line ends", is_line, "^[^\\u0000-\\u001f\\u007f]*$"};
-const Format word{"a text without control characters and line ends, and not empty", is_word, "^[^\\u0000-\\u001f\\u007f]+$"};
+const Format line{"a text without control characters and line ends", is_line,
+                  "^[^\\u0000-\\u001f\\u007f]*$"};
+const Format word{"a text without control characters and line ends, and not empty", is_word,
+                  "^[^\\u0000-\\u001f\\u007f]+$"};
 const Format text{"a text without control characters", is_text, nullptr};
-const Format path{"a path, without control characters and not empty", is_word, "^[^\\u0000-\\u001f\\u007f]+$"};
-const Format image{"an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`", is_image,
-                   "^[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?$"};
-const Format repository{"a repository name in lower case such as `pipe` or `ghcr.io/owner/name`, without a tag", is_repository,
-                        "^[A-Za-z0-9][A-Za-z0-9._:/-]*$", nearest_repository};
-const Format image_tag{"a tag of at most 128 letters, digits, `_`, `.` and `-`", is_image_tag, "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"};
-const Format platform{"a platform such as `linux/amd64` or `linux/arm64/v8`", is_platform, "^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$"};
-const Format user{"a user as NAME, UID or UID:GID", is_user, "^([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+(:[0-9]+)?)$"};
-const Format network{"`bridge`, `host`, `none`, `container:NAME` or a network's name", is_network, "^(container:)?[A-Za-z0-9][A-Za-z0-9_.-]*$"};
-const Format volume{"`SOURCE:TARGET[:ro|rw]` with a path or a volume's name as the source, and an absolute path as the target", is_volume,
-                    "^[^:]+:/[^:]+(:(ro|rw))?$"};
-const Format label{"a label's name of letters, digits, `.`, `_`, `-` and `/`", is_label, "^[A-Za-z0-9._/-]+$"};
-const Format variable{"a variable's name of letters, digits and `_` that does not begin with a digit", is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
+const Format path{"a path, without control characters and not empty", is_word,
+                  "^[^\\u0000-\\u001f\\u007f]+$"};
+const Format image{
+    "an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`", is_image,
+    "^[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?$"};
+const Format repository{
+    "a repository name in lower case such as `pipe` or `ghcr.io/owner/name`, without a tag",
+    is_repository, "^[A-Za-z0-9][A-Za-z0-9._:/-]*$", nearest_repository};
+const Format image_tag{"a tag of at most 128 letters, digits, `_`, `.` and `-`", is_image_tag,
+                       "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"};
+const Format platform{"a platform such as `linux/amd64` or `linux/arm64/v8`", is_platform,
+                      "^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$"};
+const Format user{"a user as NAME, UID or UID:GID", is_user,
+                  "^([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+(:[0-9]+)?)$"};
+const Format network{"`bridge`, `host`, `none`, `container:NAME` or a network's name", is_network,
+                     "^(container:)?[A-Za-z0-9][A-Za-z0-9_.-]*$"};
+const Format volume{
+    "`SOURCE:TARGET[:ro|rw]` with a path or a volume's name as the source, and an absolute path as "
+    "the target",
+    is_volume, "^[^:]+:/[^:]+(:(ro|rw))?$"};
+const Format label{"a label's name of letters, digits, `.`, `_`, `-` and `/`", is_label,
+                   "^[A-Za-z0-9._/-]+$"};
+const Format variable{
+    "a variable's name of letters, digits and `_` that does not begin with a digit",
+    core::is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
 const Format apt_package{"a Debian package such as `libgomp1` or `curl=7.88.1-10`", is_apt_package,
                          "^[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?([=/][A-Za-z0-9.+:~-]+)?$"};
-const Format requirement{"a requirement such as `numpy==1.26.4`, `name @ https://...`, or an option such as `--extra-index-url URL`", is_requirement,
-                         "^[^\\u0000-\\u001f\\u007f]+$"};
-const Format installer_option{"a long option of the installer without its dashes, such as `index-url`", is_installer_option, "^[a-z0-9][a-z0-9-]*$"};
+const Format requirement{
+    "a requirement such as `numpy==1.26.4`, `name @ https://...`, or an option such as "
+    "`--extra-index-url URL`",
+    is_requirement, "^[^\\u0000-\\u001f\\u007f]+$"};
+const Format installer_option{
+    "a long option of the installer without its dashes, such as `index-url`", is_installer_option,
+    "^[a-z0-9][a-z0-9-]*$"};
 const Format host_entry{"`NAME:ADDRESS`", is_host_entry, "^[A-Za-z0-9][A-Za-z0-9_.-]*:.+$"};
-const Format build_argument{"a build argument's name of letters, digits and `_`", is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
-const Format compute_capability{"a compute capability such as `8.0`", is_compute_capability, "^[1-9][0-9]?\\.[0-9]$"};
-const Format instance_type{"an instance type such as `g5.xlarge`", is_instance_type, "^[a-z0-9-]+\\.[a-z0-9-]+$"};
-const Format kubernetes_name{"a name of lower-case letters, digits, `-` and `.`", is_kubernetes_name, "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
+const Format build_argument{"a build argument's name of letters, digits and `_`",
+                            core::is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
+const Format compute_capability{"a compute capability such as `8.0`", is_compute_capability,
+                                "^[1-9][0-9]?\\.[0-9]$"};
+const Format instance_type{"an instance type such as `g5.xlarge`", is_instance_type,
+                           "^[a-z0-9-]+\\.[a-z0-9-]+$"};
+const Format kubernetes_name{"a name of lower-case letters, digits, `-` and `.`",
+                             is_kubernetes_name, "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
                              nearest_kubernetes_name};
-const Format kubernetes_key{"a name such as `example.org/pool`: a DNS name and `/` if need be, then at most 63 letters, digits, `-`, `_` and `.`",
-                            is_kubernetes_key, "^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"};
-const Format kubernetes_label{"at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at each end", is_kubernetes_label,
-                              "^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$"};
-const Format own_label{"a name such as `example.org/team`, and none that begins with `pipe.`: those are pipe's own", is_own_label,
-                       "^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"};
-const Format quantity{"an amount as Kubernetes writes it, such as `2`, `500m`, `8Gi` or `20G`", is_quantity,
-                      "^[0-9.]+(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$", nearest_quantity};
-const Format toleration{"a taint such as `pool=gpu:NoSchedule`, `pool:NoExecute` or `pool`", is_toleration,
-                        "^[A-Za-z0-9./_-]+(=[A-Za-z0-9._-]*)?(:(NoSchedule|PreferNoSchedule|NoExecute))?$"};
+const Format kubernetes_key{
+    "a name such as `example.org/pool`: a DNS name and `/` if need be, then at most 63 letters, "
+    "digits, `-`, `_` and `.`",
+    is_kubernetes_key, "^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"};
+const Format kubernetes_label{
+    "at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at each end",
+    is_kubernetes_label, "^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$"};
+const Format own_label{
+    "a name such as `example.org/team`, and none that begins with `pipe.`: those are pipe's own",
+    is_own_label, "^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"};
+const Format quantity{
+    "an amount as Kubernetes writes it, such as `2`, `500m`, `8Gi` or `20G`", is_quantity,
+    "^[0-9.]+(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$", nearest_quantity};
+const Format toleration{
+    "a taint such as `pool=gpu:NoSchedule`, `pool:NoExecute` or `pool`", is_toleration,
+    "^[A-Za-z0-9./_-]+(=[A-Za-z0-9._-]*)?(:(NoSchedule|PreferNoSchedule|NoExecute))?$"};
 const Format env_source{"`NAME=secret/OBJECT/KEY` or `NAME=configmap/OBJECT/KEY`", is_env_source,
                         "^[A-Za-z_][A-Za-z0-9_]*=(secret|configmap)/[a-z0-9.-]+/[A-Za-z0-9._-]+$"};
-const Format env_from_source{"`secret/OBJECT` or `configmap/OBJECT`", is_env_from_source, "^(secret|configmap)/[a-z0-9.-]+$"};
-const Format volume_source{"`pvc/CLAIM:TARGET[:ro|rw]`, `secret/OBJECT:TARGET` or `configmap/OBJECT:TARGET` with an absolute path as the target",
-                           is_volume_source, "^(pvc|secret|configmap)/[a-z0-9.-]+:/[^:]*(:(ro|rw))?$"};
-const NumberFormat positive{"a number above 0, such as `0.5` or `4`", [](double number) { return number > 0 && number < 1e6; }, 0, true};
-const NumberFormat at_least_one{"a number of at least 1, such as `2`", [](double number) { return number >= 1 && number < 1e6; }, 1, false};
+const Format env_from_source{"`secret/OBJECT` or `configmap/OBJECT`", is_env_from_source,
+                             "^(secret|configmap)/[a-z0-9.-]+$"};
+const Format volume_source{
+    "`pvc/CLAIM:TARGET[:ro|rw]`, `secret/OBJECT:TARGET` or `configmap/OBJECT:TARGET` with an "
+    "absolute path as the target",
+    is_volume_source, "^(pvc|secret|configmap)/[a-z0-9.-]+:/[^:]*(:(ro|rw))?$"};
+const NumberFormat positive{"a number above 0, such as `0.5` or `4`",
+                            [](double number) { return number > 0 && number < 1e6; }, 0, true};
+const NumberFormat at_least_one{"a number of at least 1, such as `2`",
+                                [](double number) { return number >= 1 && number < 1e6; }, 1,
+                                false};
 
-}  // namespace pipeline::formats
+}  // namespace pipeline::settings::formats

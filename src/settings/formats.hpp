@@ -1,16 +1,18 @@
 /// @file
-/// What texts in settings may look like. Everything that reaches a Dockerfile, a header, a shell or a file's path passes one of these.
+/// What texts in settings may look like. Everything that reaches a Dockerfile, a header, a shell or
+/// a file's path passes one of these.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace pipeline {
+namespace pipeline::settings {
 
 struct Format {
   const char* expected;  ///< Completes `must be ...`.
   bool (*accepts)(std::string_view);
-  const char* pattern = nullptr;  ///< The same for editors (ECMA regular expression); may be coarser.
+  const char* pattern =
+      nullptr;  ///< The same for editors (ECMA regular expression); may be coarser.
   /// What a text that is not accepted was probably meant to be; may be no better.
   std::string (*nearest)(std::string_view) = nullptr;
 };
@@ -27,7 +29,8 @@ extern const Format line;  ///< No control characters; may be empty.
 extern const Format word;  ///< Neither empty nor with control characters.
 extern const Format text;  ///< Several lines.
 extern const Format path;
-extern const Format image;       ///< `[HOST[:PORT]/]PATH[:TAG][@DIGEST]` (github.com/distribution/reference).
+extern const Format
+    image;  ///< `[HOST[:PORT]/]PATH[:TAG][@DIGEST]` (github.com/distribution/reference).
 extern const Format repository;  ///< The same without tag and digest.
 extern const Format image_tag;
 extern const Format platform;  ///< `OS/ARCH[/VARIANT]`
@@ -56,4 +59,4 @@ extern const NumberFormat positive;
 extern const NumberFormat at_least_one;
 }  // namespace formats
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

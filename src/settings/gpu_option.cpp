@@ -6,8 +6,9 @@
 #include <set>
 
 #include "core/diagnostic.hpp"
+#include "core/text.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 struct CsvField {
@@ -15,43 +16,42 @@ struct CsvField {
   bool quoted = false;
 };
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts;
   for (;;) {
     const auto comma = text.find(',');
-    parts.emplace_back(trimmed(text.substr(0, comma)));
+    parts.emplace_back(core::trimmed(text.substr(0, comma)));
     if (comma == std::string_view::npos) return parts;
     text.remove_prefix(comma + 1);
   }
 }
 
 /// Go's strconv.Atoi, for numbers that a machine's GPUs may be counted with.
-std::optional<long> parse_whole(std::string_view text) {
+std::optional<long> parse_gpu_count(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   if (text.starts_with('+') || text.starts_with("+-")) return std::nullopt;
   long number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number > 1'000'000 || number < -1'000'000) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || number > 1'000'000 ||
+      number < -1'000'000)
+    return std::nullopt;
   return number;
 }
 
 class Option {
  public:
-  Option(std::string_view text, GpuRequest& request, std::vector<GpuProblem>& problems) : text_(text), request_(request), problems_(problems) {}
+  Option(std::string_view text, GpuRequest& request, std::vector<GpuProblem>& problems)
+      : text_(text), request_(request), problems_(problems) {}
 
   void read() {
     const std::size_t before = problems_.size();
     const auto fields = read_csv(text_);
-    for (std::size_t i = 0; i < fields.size() && problems_.size() == before; ++i) read_field(fields, i);
+    for (std::size_t i = 0; i < fields.size() && problems_.size() == before; ++i)
+      read_field(fields, i);
     if (problems_.size() > before) return;
     if (counted_ && !request_.devices.empty())
-      return problem("'gpus' gives both devices and a count", {"docker's engine answers `cannot set both Count and DeviceIDs`"},
+      return problem("'gpus' gives both devices and a count",
+                     {"docker's engine answers `cannot set both Count and DeviceIDs`"},
                      "leave the count out: the list says how many");
     if (!request_.devices.empty())
       request_.selection = GpuRequest::Selection::devices;
@@ -60,16 +60,19 @@ class Option {
   }
 
  private:
-  void problem(std::string message, std::vector<std::string> notes = {}, std::string suggestion = {}) {
-    problems_.push_back({"bad-gpus", "gpus", {}, std::move(message), std::move(notes), std::move(suggestion)});
+  void problem(std::string message, std::vector<std::string> notes = {},
+               std::string suggestion = {}) {
+    problems_.push_back(
+        {"bad-gpus", "gpus", {}, std::move(message), std::move(notes), std::move(suggestion)});
   }
 
-  /// One record as Go's encoding/csv reads it: a field that begins with a quote ends with one, quotes within are doubled, and others have none.
+  /// One record as Go's encoding/csv reads it: a field that begins with a quote ends with one,
+  /// quotes within are doubled, and others have none.
   std::vector<CsvField> read_csv(std::string_view rest) {
     std::vector<CsvField> fields;
     for (bool more = true; more;) {
       CsvField& field = fields.emplace_back();
-      rest = trimmed(rest);
+      rest = core::trimmed(rest);
       if (rest.starts_with('"')) {
         field.quoted = true;
         std::size_t i = 1;
@@ -82,7 +85,7 @@ class Option {
             break;
         }
         const bool closed = i < rest.size();
-        rest = closed ? trimmed(rest.substr(i + 1)) : std::string_view();
+        rest = closed ? core::trimmed(rest.substr(i + 1)) : std::string_view();
         more = rest.starts_with(',');
         if (!closed) {
           problem("'gpus' has a quote that does not end", {"in YAML: `gpus: '\"device=0,1\"'`"});
@@ -96,13 +99,14 @@ class Option {
         if (more) rest.remove_prefix(1);
       } else {
         const auto comma = rest.find(',');
-        field.text = trimmed(rest.substr(0, comma));
+        field.text = core::trimmed(rest.substr(0, comma));
         more = comma != std::string_view::npos;
         rest.remove_prefix(more ? comma + 1 : rest.size());
         if (const auto quote = field.text.find('"'); quote != std::string::npos) {
           std::string whole = text_.size() < 60 ? std::string(text_) : std::string();
           whole.erase(std::remove(whole.begin(), whole.end(), '"'), whole.end());
-          problem("'gpus' has a quote within a field", {"docker's grammar is CSV: quotes go around the whole of `KEY=VALUE`"},
+          problem("'gpus' has a quote within a field",
+                  {"docker's grammar is CSV: quotes go around the whole of `KEY=VALUE`"},
                   whole.empty() ? "" : "did you mean `gpus: '\"" + whole + "\"'`?");
           return {};
         }
@@ -114,12 +118,16 @@ class Option {
   void read_field(const std::vector<CsvField>& fields, std::size_t i) {
     const std::string& field = fields[i].text;
     const auto equals = field.find('=');
-    const std::string key = field.substr(0, equals), value = equals == std::string::npos ? "" : std::string(trimmed(field.substr(equals + 1)));
+    const std::string key = field.substr(0, equals),
+                      value = equals == std::string::npos
+                                  ? ""
+                                  : std::string(core::trimmed(field.substr(equals + 1)));
     if (equals == std::string::npos) return read_bare(fields[i]);
     list_open_ = false;
     last_key_ = key;
     if (!seen_.insert(key).second)
-      return problem("'gpus' gives '" + key + "' twice", {}, "join the two: one quoted field holds a list, as `\"" + key + "=...,...\"`");
+      return problem("'gpus' gives '" + key + "' twice", {},
+                     "join the two: one quoted field holds a list, as `\"" + key + "=...,...\"`");
     if (key == "count") {
       read_count(value);
     } else if (key == "device") {
@@ -132,9 +140,11 @@ class Option {
     } else if (key == "options") {
       read_options(value);
     } else {
-      static const std::vector<std::string> keys{"count", "device", "driver", "capabilities", "options"};
-      problem("'gpus' has an unknown key '" + key.substr(0, 40) + "'", {"allowed: count, device, driver, capabilities, options"},
-              did_you_mean(key, keys));
+      static const std::vector<std::string> keys{"count", "device", "driver", "capabilities",
+                                                 "options"};
+      problem("'gpus' has an unknown key '" + key.substr(0, 40) + "'",
+              {"allowed: count, device, driver, capabilities, options"},
+              core::did_you_mean(key, keys));
     }
   }
 
@@ -147,15 +157,19 @@ class Option {
   }
 
   void read_count(const std::string& text) {
-    static const std::vector<std::string> words{"all", "compute", "utility", "graphics", "video", "display", "compat32"};
-    const bool is_capability = text != "all" && std::find(words.begin(), words.end(), text) != words.end();
+    static const std::vector<std::string> words{"all",   "compute", "utility", "graphics",
+                                                "video", "display", "compat32"};
+    const bool is_capability =
+        text != "all" && std::find(words.begin(), words.end(), text) != words.end();
     if (counted_ && !is_capability) return problem("'gpus' gives the count twice");
     if (text == "all") return take_count(-1);
-    const auto number = parse_whole(text);
+    const auto number = parse_gpu_count(text);
     if (number && *number >= -1) return take_count(*number);
-    if (number) return problem("the count of 'gpus' must not be " + text, {"-1 and `all` mean all GPUs"});
-    std::string suggestion = did_you_mean(text, words);
-    // docker's lists are quoted: `capabilities=compute,utility` is a capability, and a count of `utility`.
+    if (number)
+      return problem("the count of 'gpus' must not be " + text, {"-1 and `all` mean all GPUs"});
+    std::string suggestion = core::did_you_mean(text, words);
+    // docker's lists are quoted: `capabilities=compute,utility` is a capability, and a count of
+    // `utility`.
     if (is_capability && last_key_ == "capabilities") {
       std::string list;
       for (const auto& each : request_.capabilities) list += each + ",";
@@ -165,14 +179,19 @@ class Option {
     }
     if (text == "none") suggestion = "did you mean `accelerator: cpu`?";
     if (text == "true") suggestion = "did you mean `gpus: all`?";
-    problem(
-        text.empty() ? "'gpus' has an empty field" : "'gpus' must be a count, `all`, a device's UUID or KEY=VALUE, not '" + text.substr(0, 60) + "'",
-        {"as in `all`, `2`, `device=0,1`, `GPU-8932f937`, `\"device=0,1\",\"capabilities=compute,utility\"`"}, std::move(suggestion));
+    problem(text.empty() ? "'gpus' has an empty field"
+                         : "'gpus' must be a count, `all`, a device's UUID or KEY=VALUE, not '" +
+                               text.substr(0, 60) + "'",
+            {"as in `all`, `2`, `device=0,1`, `GPU-8932f937`, "
+             "`\"device=0,1\",\"capabilities=compute,utility\"`"},
+            std::move(suggestion));
   }
 
   void take_count(long number) {
     counted_ = true;
-    request_.selection = number < 0 ? GpuRequest::Selection::all : number == 0 ? GpuRequest::Selection::none : GpuRequest::Selection::count;
+    request_.selection = number < 0    ? GpuRequest::Selection::all
+                         : number == 0 ? GpuRequest::Selection::none
+                                       : GpuRequest::Selection::count;
     request_.count = number > 0 ? static_cast<unsigned>(number) : 0;
   }
 
@@ -180,28 +199,38 @@ class Option {
     auto device = parse_gpu_device(text);
     if (!device)
       return problem("'" + text.substr(0, 60) + "' in 'gpus' is no device",
-                     {"an index such as 0, a UUID such as GPU-8932f937, or a MIG device such as MIG-... or 0:1"},
+                     {"an index such as 0, a UUID such as GPU-8932f937, or a MIG device such as "
+                      "MIG-... or 0:1"},
                      text == "all" ? "did you mean `gpus: all`?" : "");
-    if (std::find(request_.devices.begin(), request_.devices.end(), *device) != request_.devices.end())
+    if (std::find(request_.devices.begin(), request_.devices.end(), *device) !=
+        request_.devices.end())
       return problem("'gpus' names device " + text.substr(0, 60) + " twice");
     request_.devices.push_back(std::move(*device));
   }
 
-  /// What docker's nvidia driver takes (moby, daemon/nvidia_linux.go); another driver's are its own.
+  /// What docker's nvidia driver takes (moby, daemon/nvidia_linux.go); another driver's are its
+  /// own.
   void read_capability(const std::string& text) {
-    static const std::vector<std::string> known{"gpu", "nvidia", "compute", "compat32", "graphics", "utility", "video", "display"};
-    const bool is_nvidia = text_.find("driver=") == std::string_view::npos || text_.find("driver=nvidia") != std::string_view::npos;
+    static const std::vector<std::string> known{"gpu",      "nvidia",  "compute", "compat32",
+                                                "graphics", "utility", "video",   "display"};
+    const bool is_nvidia = text_.find("driver=") == std::string_view::npos ||
+                           text_.find("driver=nvidia") != std::string_view::npos;
     if (text.empty() || (is_nvidia && std::find(known.begin(), known.end(), text) == known.end()))
-      return problem("'" + text.substr(0, 60) + "' in 'gpus' is no capability", {"allowed: compute, utility, graphics, video, display, compat32"},
-                     did_you_mean(text, known));
+      return problem("'" + text.substr(0, 60) + "' in 'gpus' is no capability",
+                     {"allowed: compute, utility, graphics, video, display, compat32"},
+                     core::did_you_mean(text, known));
     if (text != "gpu") request_.capabilities.push_back(text);
   }
 
   void read_options(const std::string& text) {
     for (const CsvField& option : read_csv(text)) {
       const auto equals = option.text.find('=');
-      if (equals == 0 || option.text.empty()) return problem("an option of 'gpus' has no name", {"as in `\"options=name=value,other=value\"`"});
-      request_.options.insert_or_assign(option.text.substr(0, equals), equals == std::string::npos ? "" : option.text.substr(equals + 1));
+      if (equals == 0 || option.text.empty())
+        return problem("an option of 'gpus' has no name",
+                       {"as in `\"options=name=value,other=value\"`"});
+      request_.options.insert_or_assign(
+          option.text.substr(0, equals),
+          equals == std::string::npos ? "" : option.text.substr(equals + 1));
     }
   }
 
@@ -211,11 +240,15 @@ class Option {
   std::set<std::string> seen_;
   std::string last_key_;
   bool counted_ = false;
-  bool list_open_ = false;  ///< The field before is an unquoted `device=`, or a device that belongs to it.
+  bool list_open_ =
+      false;  ///< The field before is an unquoted `device=`, or a device that belongs to it.
 };
 
 }  // namespace
 
-void read_gpu_option(std::string_view text, GpuRequest& request, std::vector<GpuProblem>& problems) { Option(text, request, problems).read(); }
+void read_gpu_option(std::string_view text, GpuRequest& request,
+                     std::vector<GpuProblem>& problems) {
+  Option(text, request, problems).read();
+}
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

@@ -8,50 +8,69 @@
 #include "core/quantity.hpp"
 #include "settings/decode.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 using nlohmann::json;
 
-enum class Kind { flag, number, text, texts, map, size, hosts, limits };
+enum class ArgumentKind { flag, number, text, texts, map, size, hosts, limits };
 
 struct Argument {
   const char* name;
-  Kind kind;
+  ArgumentKind kind;
   const char* description;
   int minimum = 0, maximum = 0;  ///< Of a number.
 };
 
-constexpr std::array kArguments{
-    Argument{"cap_add", Kind::texts, "Kernel capabilities to add, such as SYS_PTRACE."},
-    Argument{"cap_drop", Kind::texts, "Kernel capabilities to drop."},
-    Argument{"cpu_shares", Kind::number, "Weight of the container's CPU time where others want it too, 2 to 262144; 1024 is usual.", 2, 262144},
-    Argument{"device_cgroup_rules", Kind::texts, "Rules of the device cgroup, such as `c 10:200 rwm`."},
-    Argument{"devices", Kind::texts, "Devices of the host: `/dev/fuse` or `/dev/host:/dev/container:rwm`."},
-    Argument{"dns", Kind::texts, "Name servers."},
-    Argument{"dns_search", Kind::texts, "Domains in which names are looked up."},
-    Argument{"domainname", Kind::text, "Domain name of the container."},
-    Argument{"extra_hosts", Kind::hosts, "Entries for /etc/hosts: a map of names to addresses, or a list of `NAME:ADDRESS`."},
-    Argument{"group_add", Kind::texts, "Further groups of the step's user."},
-    Argument{"hostname", Kind::text, "Host name of the container."},
-    Argument{"init", Kind::flag, "Run an init process that forwards signals and reaps processes."},
-    Argument{"ipc_mode", Kind::text, "IPC namespace: private, shareable, host, none or container:NAME."},
-    Argument{"mem_reservation", Kind::size, "Memory that the kernel leaves the container when memory is short; below `resources.memory`."},
-    Argument{"mem_swappiness", Kind::number, "Readiness of the kernel to swap, 0 to 100.", 0, 100},
-    Argument{"memswap_limit", Kind::size, "Memory and swap together; -1 for no limit of swap."},
-    Argument{"oom_score_adj", Kind::number, "Preference of the kernel's OOM killer, -1000 to 1000.", -1000, 1000},
-    Argument{"pid_mode", Kind::text, "PID namespace: host or container:NAME."},
-    Argument{"pids_limit", Kind::number, "Most processes of the container; -1 for no limit.", -1, 4194304},
-    Argument{"privileged", Kind::flag, "Give the container all rights of the host's root."},
-    Argument{"read_only", Kind::flag, "Mount the container's root file system read-only."},
-    Argument{"security_opt", Kind::texts, "Security options, such as `seccomp=unconfined`."},
-    Argument{"shm_size", Kind::size, "Size of /dev/shm; `resources.shm_size` says the same for every orchestrator."},
-    Argument{"storage_opt", Kind::map, "Options of the storage driver, such as `{size: 20G}`."},
-    Argument{"sysctls", Kind::map, "Kernel parameters of the container's namespaces."},
-    Argument{"tmpfs", Kind::map, "File systems in memory: a path to its options, such as `{/scratch: size=1g}`."},
-    Argument{"ulimits", Kind::limits, "Resource limits: a name to a number, or to {soft, hard}."},
-    Argument{"userns_mode", Kind::text, "User namespace: host."},
-    Argument{"uts_mode", Kind::text, "UTS namespace: host."},
+constexpr std::array argument_table{
+    Argument{"cap_add", ArgumentKind::texts, "Kernel capabilities to add, such as SYS_PTRACE."},
+    Argument{"cap_drop", ArgumentKind::texts, "Kernel capabilities to drop."},
+    Argument{
+        "cpu_shares", ArgumentKind::number,
+        "Weight of the container's CPU time where others want it too, 2 to 262144; 1024 is usual.",
+        2, 262144},
+    Argument{"device_cgroup_rules", ArgumentKind::texts,
+             "Rules of the device cgroup, such as `c 10:200 rwm`."},
+    Argument{"devices", ArgumentKind::texts,
+             "Devices of the host: `/dev/fuse` or `/dev/host:/dev/container:rwm`."},
+    Argument{"dns", ArgumentKind::texts, "Name servers."},
+    Argument{"dns_search", ArgumentKind::texts, "Domains in which names are looked up."},
+    Argument{"domainname", ArgumentKind::text, "Domain name of the container."},
+    Argument{"extra_hosts", ArgumentKind::hosts,
+             "Entries for /etc/hosts: a map of names to addresses, or a list of `NAME:ADDRESS`."},
+    Argument{"group_add", ArgumentKind::texts, "Further groups of the step's user."},
+    Argument{"hostname", ArgumentKind::text, "Host name of the container."},
+    Argument{"init", ArgumentKind::flag,
+             "Run an init process that forwards signals and reaps processes."},
+    Argument{"ipc_mode", ArgumentKind::text,
+             "IPC namespace: private, shareable, host, none or container:NAME."},
+    Argument{"mem_reservation", ArgumentKind::size,
+             "Memory that the kernel leaves the container when memory is short; below "
+             "`resources.memory`."},
+    Argument{"mem_swappiness", ArgumentKind::number, "Readiness of the kernel to swap, 0 to 100.",
+             0, 100},
+    Argument{"memswap_limit", ArgumentKind::size,
+             "Memory and swap together; -1 for no limit of swap."},
+    Argument{"oom_score_adj", ArgumentKind::number,
+             "Preference of the kernel's OOM killer, -1000 to 1000.", -1000, 1000},
+    Argument{"pid_mode", ArgumentKind::text, "PID namespace: host or container:NAME."},
+    Argument{"pids_limit", ArgumentKind::number,
+             "Most processes of the container; -1 for no limit.", -1, 4194304},
+    Argument{"privileged", ArgumentKind::flag, "Give the container all rights of the host's root."},
+    Argument{"read_only", ArgumentKind::flag, "Mount the container's root file system read-only."},
+    Argument{"security_opt", ArgumentKind::texts,
+             "Security options, such as `seccomp=unconfined`."},
+    Argument{"shm_size", ArgumentKind::size,
+             "Size of /dev/shm; `resources.shm_size` says the same for every orchestrator."},
+    Argument{"storage_opt", ArgumentKind::map,
+             "Options of the storage driver, such as `{size: 20G}`."},
+    Argument{"sysctls", ArgumentKind::map, "Kernel parameters of the container's namespaces."},
+    Argument{"tmpfs", ArgumentKind::map,
+             "File systems in memory: a path to its options, such as `{/scratch: size=1g}`."},
+    Argument{"ulimits", ArgumentKind::limits,
+             "Resource limits: a name to a number, or to {soft, hard}."},
+    Argument{"userns_mode", ArgumentKind::text, "User namespace: host."},
+    Argument{"uts_mode", ArgumentKind::text, "UTS namespace: host."},
 };
 
 /// Names of the SDK that a setting of its own, or pipe itself, covers.
@@ -59,7 +78,7 @@ struct Elsewhere {
   const char* name;
   const char* note;
 };
-constexpr std::array kElsewhere{
+constexpr std::array elsewhere_hints{
     Elsewhere{"environment", "use `environment` of the step, or `docker.runtime_environment`"},
     Elsewhere{"working_dir", "the working directory of a step is its code"},
     Elsewhere{"volumes", "use `docker.volumes`"},
@@ -76,16 +95,23 @@ constexpr std::array kElsewhere{
     Elsewhere{"command", "use `command` of the step"},
 };
 
-std::optional<json> read_whole(const std::string& key, const Value& value, std::int64_t minimum, std::int64_t maximum, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar && !value.quoted)
-    if (auto number = plain_to_json(value.scalar); number && number->is_number_integer() && *number >= minimum && *number <= maximum) return number;
-  report_type(diagnostics, key, "a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum), value);
+std::optional<json> read_whole(const std::string& key, const core::Value& value,
+                               std::int64_t minimum, std::int64_t maximum,
+                               Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar && !value.quoted)
+    if (auto number = plain_to_json(value.scalar);
+        number && number->is_number_integer() && *number >= minimum && *number <= maximum)
+      return number;
+  report_type(diagnostics, key,
+              "a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum),
+              value);
   return std::nullopt;
 }
 
-std::optional<json> read_hosts(const std::string& key, const Value& value, Diagnostics& diagnostics) {
+std::optional<json> read_hosts(const std::string& key, const core::Value& value,
+                               Diagnostics& diagnostics) {
   json hosts = json::array();
-  if (value.kind == Value::Kind::list) {
+  if (value.kind == core::Value::Kind::list) {
     if (auto texts = read_texts(key, value, formats::host_entry, diagnostics)) hosts = *texts;
   } else if (auto map = read_map(key, value, formats::word, formats::word, diagnostics)) {
     for (const auto& [name, address] : *map) hosts.push_back(name + ":" + address);
@@ -93,43 +119,53 @@ std::optional<json> read_hosts(const std::string& key, const Value& value, Diagn
   return hosts;
 }
 
-std::optional<json> read_limits(const std::string& key, const Value& value, Diagnostics& diagnostics) {
+std::optional<json> read_limits(const std::string& key, const core::Value& value,
+                                Diagnostics& diagnostics) {
   if (!expect_map(key, value, diagnostics)) return std::nullopt;
   static const std::vector<std::string> allowed{"soft", "hard"};
-  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  constexpr std::int64_t most_allowed = std::int64_t{1} << 62;
   json limits = json::object();
   for (const auto& [name, limit] : value.members) {
     const std::string limit_key = key + "." + name.scalar;
-    if (limit.kind != Value::Kind::map) {
-      if (auto number = read_whole(limit_key, limit, -1, kMost, diagnostics)) limits[name.scalar] = {{"soft", *number}, {"hard", *number}};
+    if (limit.kind != core::Value::Kind::map) {
+      if (auto number = read_whole(limit_key, limit, -1, most_allowed, diagnostics))
+        limits[name.scalar] = {{"soft", *number}, {"hard", *number}};
       continue;
     }
     report_unknown_keys(limit, allowed, "'" + limit_key + "'", diagnostics);
     for (const auto& part : allowed) {
-      const Value* number = limit.find(part);
+      const core::Value* number = limit.find(part);
       if (!number)
         report(diagnostics, "missing-key", "'" + limit_key + "' lacks '" + part + "'", name.span);
-      else if (auto whole = read_whole(limit_key + "." + part, *number, -1, kMost, diagnostics))
+      else if (auto whole =
+                   read_whole(limit_key + "." + part, *number, -1, most_allowed, diagnostics))
         limits[name.scalar][part] = *whole;
     }
   }
   return limits;
 }
 
-std::optional<json> decode_argument(const Argument& argument, const Value& value, Diagnostics& diagnostics) {
+std::optional<json> decode_argument(const Argument& argument, const core::Value& value,
+                                    Diagnostics& diagnostics) {
   const std::string key = std::string("run_args.") + argument.name;
-  const auto as_json = [](auto&& read) -> std::optional<json> { return read ? std::optional<json>(*read) : std::nullopt; };
+  const auto as_json = [](auto&& read) -> std::optional<json> {
+    return read ? std::optional<json>(*read) : std::nullopt;
+  };
   switch (argument.kind) {
-    case Kind::flag: return as_json(read_bool(key, value, diagnostics));
-    case Kind::number: return read_whole(key, value, argument.minimum, argument.maximum, diagnostics);
-    case Kind::text: return as_json(read_text(key, value, formats::word, diagnostics));
-    case Kind::texts: return as_json(read_texts(key, value, formats::word, diagnostics));
-    case Kind::map: return as_json(read_map(key, value, formats::word, formats::line, diagnostics));
-    case Kind::size:
-      if (value.kind == Value::Kind::scalar && value.scalar == "-1" && std::string_view(argument.name) == "memswap_limit") return json(-1);
+    case ArgumentKind::flag: return as_json(read_bool(key, value, diagnostics));
+    case ArgumentKind::number:
+      return read_whole(key, value, argument.minimum, argument.maximum, diagnostics);
+    case ArgumentKind::text: return as_json(read_text(key, value, formats::word, diagnostics));
+    case ArgumentKind::texts: return as_json(read_texts(key, value, formats::word, diagnostics));
+    case ArgumentKind::map:
+      return as_json(read_map(key, value, formats::word, formats::line, diagnostics));
+    case ArgumentKind::size:
+      if (value.kind == core::Value::Kind::scalar && value.scalar == "-1" &&
+          std::string_view(argument.name) == "memswap_limit")
+        return json(-1);
       return as_json(read_bytes(key, value, diagnostics));
-    case Kind::hosts: return read_hosts(key, value, diagnostics);
-    case Kind::limits: return read_limits(key, value, diagnostics);
+    case ArgumentKind::hosts: return read_hosts(key, value, diagnostics);
+    case ArgumentKind::limits: return read_limits(key, value, diagnostics);
   }
   return std::nullopt;
 }
@@ -138,17 +174,23 @@ json schema_of(const Argument& argument) {
   const json text{{"type", "string"}};
   const json scalar{{"type", {"string", "number", "boolean"}}};
   switch (argument.kind) {
-    case Kind::flag: return {{"type", "boolean"}};
-    case Kind::number: return {{"type", "integer"}, {"minimum", argument.minimum}, {"maximum", argument.maximum}};
-    case Kind::text: return text;
-    case Kind::texts: return {{"type", "array"}, {"items", scalar}};
-    case Kind::map: return {{"type", "object"}, {"additionalProperties", scalar}};
-    case Kind::size: return {{"type", {"string", "integer"}}};
-    case Kind::hosts: return {{"anyOf", {{{"type", "object"}, {"additionalProperties", text}}, {{"type", "array"}, {"items", text}}}}};
-    case Kind::limits: {
+    case ArgumentKind::flag: return {{"type", "boolean"}};
+    case ArgumentKind::number:
+      return {{"type", "integer"}, {"minimum", argument.minimum}, {"maximum", argument.maximum}};
+    case ArgumentKind::text: return text;
+    case ArgumentKind::texts: return {{"type", "array"}, {"items", scalar}};
+    case ArgumentKind::map: return {{"type", "object"}, {"additionalProperties", scalar}};
+    case ArgumentKind::size: return {{"type", {"string", "integer"}}};
+    case ArgumentKind::hosts:
+      return {{"anyOf",
+               {{{"type", "object"}, {"additionalProperties", text}},
+                {{"type", "array"}, {"items", text}}}}};
+    case ArgumentKind::limits: {
       const json whole{{"type", "integer"}, {"minimum", -1}};
-      const json pair{
-          {"type", "object"}, {"properties", {{"soft", whole}, {"hard", whole}}}, {"required", {"soft", "hard"}}, {"additionalProperties", false}};
+      const json pair{{"type", "object"},
+                      {"properties", {{"soft", whole}, {"hard", whole}}},
+                      {"required", {"soft", "hard"}},
+                      {"additionalProperties", false}};
       return {{"type", "object"}, {"additionalProperties", {{"anyOf", {whole, pair}}}}};
     }
   }
@@ -158,7 +200,7 @@ json schema_of(const Argument& argument) {
 const std::vector<std::string>& argument_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const Argument& argument : kArguments) all.emplace_back(argument.name);
+    for (const Argument& argument : argument_table) all.emplace_back(argument.name);
     return all;
   }();
   return names;
@@ -166,21 +208,23 @@ const std::vector<std::string>& argument_names() {
 
 }  // namespace
 
-std::map<std::string, Json> decode_run_args(const Value& value, Diagnostics& diagnostics) {
+std::map<std::string, Json> decode_run_args(const core::Value& value, Diagnostics& diagnostics) {
   std::map<std::string, Json> decoded;
   if (!expect_map("run_args", value, diagnostics)) return decoded;
   for (const auto& [key, member] : value.members) {
     const auto is_key = [&name = key.scalar](const auto& each) { return name == each.name; };
-    const auto argument = std::find_if(kArguments.begin(), kArguments.end(), is_key);
-    const auto elsewhere = std::find_if(kElsewhere.begin(), kElsewhere.end(), is_key);
-    if (argument != kArguments.end()) {
-      if (auto json_value = decode_argument(*argument, member, diagnostics)) decoded.emplace(key.scalar, std::move(*json_value));
-    } else if (elsewhere != kElsewhere.end()) {
-      report(diagnostics, "unknown-key", "'" + key.scalar + "' is not allowed in 'run_args'", key.span, {elsewhere->note});
+    const auto argument = std::find_if(argument_table.begin(), argument_table.end(), is_key);
+    const auto elsewhere = std::find_if(elsewhere_hints.begin(), elsewhere_hints.end(), is_key);
+    if (argument != argument_table.end()) {
+      if (auto json_value = decode_argument(*argument, member, diagnostics))
+        decoded.emplace(key.scalar, std::move(*json_value));
+    } else if (elsewhere != elsewhere_hints.end()) {
+      report(diagnostics, "unknown-key", "'" + key.scalar + "' is not allowed in 'run_args'",
+             key.span, {elsewhere->note});
     } else {
-      Value only;
-      only.kind = Value::Kind::map;
-      only.members.push_back({key, Value{}});
+      core::Value only;
+      only.kind = core::Value::Kind::map;
+      only.members.push_back({key, core::Value{}});
       report_unknown_keys(only, argument_names(), "'run_args'", diagnostics);
     }
   }
@@ -189,12 +233,13 @@ std::map<std::string, Json> decode_run_args(const Value& value, Diagnostics& dia
 
 json run_args_schema() {
   json properties = json::object();
-  for (const Argument& argument : kArguments) {
+  for (const Argument& argument : argument_table) {
     json schema = schema_of(argument);
     schema["description"] = argument.description;
     properties[argument.name] = std::move(schema);
   }
-  return {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+  return {
+      {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

@@ -10,15 +10,17 @@
 #include "settings/fields.hpp"
 #include "settings/run_args.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 using nlohmann::json;
 using JsonMap = std::map<std::string, Json>;
 
 template <class T>
-constexpr bool is_struct = std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> || std::is_same_v<T, DockerSettings> ||
-                           std::is_same_v<T, ResourceSettings> || std::is_same_v<T, KubernetesResources> || std::is_same_v<T, KubernetesSettings>;
+constexpr bool is_struct =
+    std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> ||
+    std::is_same_v<T, DockerSettings> || std::is_same_v<T, ResourceSettings> ||
+    std::is_same_v<T, KubernetesResources> || std::is_same_v<T, KubernetesSettings>;
 
 template <class T>
 constexpr bool is_choice = false;
@@ -26,17 +28,19 @@ template <class Enum>
 constexpr bool is_choice<std::optional<Enum>> = std::is_enum_v<Enum>;
 
 template <class Enum>
-void read_choice(std::optional<Enum>& member, std::string_view key, const Value& value, Diagnostics& diagnostics) {
+void read_choice(std::optional<Enum>& member, std::string_view key, const core::Value& value,
+                 Diagnostics& diagnostics) {
   std::vector<std::string> words;
   for (const auto& [word, each] : Choices<Enum>::words) {
-    if (value.kind == Value::Kind::scalar && value.scalar == word) {
+    if (value.kind == core::Value::Kind::scalar && value.scalar == word) {
       member = each;
       return;
     }
     words.emplace_back(word);
   }
   report_type(diagnostics, key, Choices<Enum>::expected, value);
-  if (value.kind == Value::Kind::scalar) diagnostics.back().suggestion = did_you_mean(value.scalar, words);
+  if (value.kind == core::Value::Kind::scalar)
+    diagnostics.back().suggestion = core::did_you_mean(value.scalar, words);
 }
 
 template <class Enum>
@@ -50,34 +54,42 @@ template <class Owner>
 const std::vector<std::string>& keys_of() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> all;
-    fields([&](const auto& field) { all.emplace_back(field.key); }, static_cast<const Owner*>(nullptr));
+    fields([&](const auto& field) { all.emplace_back(field.key); },
+           static_cast<const Owner*>(nullptr));
     return all;
   }();
   return keys;
 }
 
-/// Values of installer options: true or null for a flag, a scalar, or a list of scalars for an option that is repeated.
-JsonMap decode_installer_args(const Value& value, Diagnostics& diagnostics) {
+/// Values of installer options: true or null for a flag, a scalar, or a list of scalars for an
+/// option that is repeated.
+JsonMap decode_installer_args(const core::Value& value, Diagnostics& diagnostics) {
   const std::string key = "python_package_installer_args";
   JsonMap decoded;
   if (!expect_map(key, value, diagnostics)) return decoded;
-  const auto scalar = [&](const Value& item) -> std::optional<json> {
-    if (item.kind == Value::Kind::list || item.kind == Value::Kind::map)
+  const auto scalar = [&](const core::Value& item) -> std::optional<json> {
+    if (item.kind == core::Value::Kind::list || item.kind == core::Value::Kind::map)
       report_type(diagnostics, key + " value", "a text, number, boolean, or a list of them", item);
     else if (!formats::line.accepts(item.scalar))
-      report(diagnostics, "control-character", "a value of '" + key + "' has a line end or another control character in it", item.span);
+      report(diagnostics, "control-character",
+             "a value of '" + key + "' has a line end or another control character in it",
+             item.span);
     else if (auto read = scalar_to_json(item))
       return read;
     else
-      report(diagnostics, "bad-number", "the number " + item.scalar + " is too large: put it in quotes", item.span);
+      report(diagnostics, "bad-number",
+             "the number " + item.scalar + " is too large: put it in quotes", item.span);
     return std::nullopt;
   };
   for (const auto& [name, member] : value.members) {
     if (!formats::installer_option.accepts(name.scalar)) {
-      report(diagnostics, "bad-name", "a key of '" + key + "' must be " + formats::installer_option.expected + ", not " + describe(name), name.span);
-    } else if (member.kind == Value::Kind::list) {
+      report(diagnostics, "bad-name",
+             "a key of '" + key + "' must be " + formats::installer_option.expected + ", not " +
+                 describe(name),
+             name.span);
+    } else if (member.kind == core::Value::Kind::list) {
       json list = json::array();
-      for (const Value& item : member.items)
+      for (const core::Value& item : member.items)
         if (auto read = scalar(item)) list.push_back(std::move(*read));
       decoded.emplace(name.scalar, std::move(list));
     } else if (auto read = scalar(member)) {
@@ -88,42 +100,51 @@ JsonMap decode_installer_args(const Value& value, Diagnostics& diagnostics) {
 }
 
 /// As it is written: what it means is gpu_request()'s to say.
-json read_devices(const Value& value, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar) return scalar_to_json(value).value_or(value.scalar);
-  if (value.kind != Value::Kind::list) {
-    report_type(diagnostics, "devices", "a whole number, a text such as \"1, 3\", or a list", value);
+json read_devices(const core::Value& value, Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar) return scalar_to_json(value).value_or(value.scalar);
+  if (value.kind != core::Value::Kind::list) {
+    report_type(diagnostics, "devices", "a whole number, a text such as \"1, 3\", or a list",
+                value);
     return nullptr;
   }
   json list = json::array();
-  for (const Value& item : value.items) {
-    if (item.kind == Value::Kind::scalar)
+  for (const core::Value& item : value.items) {
+    if (item.kind == core::Value::Kind::scalar)
       list.push_back(scalar_to_json(item).value_or(item.scalar));
     else
-      report(diagnostics, "wrong-type", "each of 'devices' must be an index, a UUID or a MIG device, not " + describe(item), item.span);
+      report(diagnostics, "wrong-type",
+             "each of 'devices' must be an index, a UUID or a MIG device, not " + describe(item),
+             item.span);
   }
   return list.size() == value.items.size() ? list : json();
 }
 
 /// Expressions; ECS writes each as `{type: memberOf, expression: TEXT}`.
-std::optional<std::vector<std::string>> read_constraints(const Value& value, Diagnostics& diagnostics) {
+std::optional<std::vector<std::string>> read_constraints(const core::Value& value,
+                                                         Diagnostics& diagnostics) {
   const std::string key = "placement_constraints";
-  if (value.kind != Value::Kind::list) return read_texts(key, value, formats::word, diagnostics);
+  if (value.kind != core::Value::Kind::list)
+    return read_texts(key, value, formats::word, diagnostics);
   std::vector<std::string> expressions;
-  for (const Value& item : value.items) {
-    if (item.kind != Value::Kind::map) {
-      if (auto text = read_text("each of '" + key + "'", item, formats::word, diagnostics)) expressions.push_back(std::move(*text));
+  for (const core::Value& item : value.items) {
+    if (item.kind != core::Value::Kind::map) {
+      if (auto text = read_text("each of '" + key + "'", item, formats::word, diagnostics))
+        expressions.push_back(std::move(*text));
       continue;
     }
     static const std::vector<std::string> keys{"type", "expression"};
     report_unknown_keys(item, keys, "an entry of '" + key + "'", diagnostics);
-    const Value *type = item.find("type"), *expression = item.find("expression");
+    const core::Value *type = item.find("type"), *expression = item.find("expression");
     if (type && type->scalar != "memberOf") {
-      report(diagnostics, "wrong-type", "'type' must be memberOf, not " + describe(*type), type->span,
-             {"ECS's other type, distinctInstance, is about several copies of one task; a step runs once"});
+      report(diagnostics, "wrong-type", "'type' must be memberOf, not " + describe(*type),
+             type->span,
+             {"ECS's other type, distinctInstance, is about several copies of one task; a step "
+              "runs once"});
       continue;
     }
     if (!expression)
-      report(diagnostics, "missing-key", "the constraint has no 'expression'", item.span, {"as in `attribute:ecs.instance-type == g5.xlarge`"});
+      report(diagnostics, "missing-key", "the constraint has no 'expression'", item.span,
+             {"as in `attribute:ecs.instance-type == g5.xlarge`"});
     else if (auto text = read_text("expression", *expression, formats::word, diagnostics))
       expressions.push_back(std::move(*text));
   }
@@ -131,10 +152,11 @@ std::optional<std::vector<std::string>> read_constraints(const Value& value, Dia
 }
 
 template <class Owner>
-Owner decode(const Value& value, std::string_view place, Diagnostics& diagnostics);
+Owner decode(const core::Value& value, std::string_view place, Diagnostics& diagnostics);
 
 template <class Member, class FieldT>
-void decode_member(Member& member, const FieldT& field, const Value& value, Diagnostics& diagnostics) {
+void decode_member(Member& member, const FieldT& field, const core::Value& value,
+                   Diagnostics& diagnostics) {
   if constexpr (is_struct<Member>)
     member = decode<Member>(value, field.key, diagnostics);
   else if constexpr (std::is_same_v<Member, std::optional<bool>>)
@@ -150,7 +172,8 @@ void decode_member(Member& member, const FieldT& field, const Value& value, Diag
   else if constexpr (std::is_same_v<Member, std::optional<std::string>>)
     member = read_text(field.key, value, *field.format, diagnostics);
   else if constexpr (std::is_same_v<Member, StringMap>)
-    member = read_map(field.key, value, *field.key_format, *field.format, diagnostics).value_or(StringMap{});
+    member = read_map(field.key, value, *field.key_format, *field.format, diagnostics)
+                 .value_or(StringMap{});
   else if constexpr (std::is_same_v<Member, JsonMap>)
     member = field.shape        ? decode_object(field.key, value, *field.shape, diagnostics)
              : field.key_format ? decode_installer_args(value, diagnostics)
@@ -158,16 +181,21 @@ void decode_member(Member& member, const FieldT& field, const Value& value, Diag
   else if constexpr (is_choice<Member>)
     read_choice(member, field.key, value, diagnostics);
   else if constexpr (std::is_same_v<Member, Json>)
-    member = field.shape ? decode_shape(field.key, value, *field.shape, diagnostics).value_or(json()) : read_devices(value, diagnostics);
+    member = field.shape
+                 ? decode_shape(field.key, value, *field.shape, diagnostics).value_or(json())
+                 : read_devices(value, diagnostics);
   else {
     static_assert(std::is_same_v<Member, StringList>);
-    // The name of a requirements file is no list: it is read by whoever knows the folder (spec/requirements_file.hpp).
-    if (std::string_view(field.key) == "requirements" && value.kind == Value::Kind::scalar) {
+    // The name of a requirements file is no list: it is read by whoever knows the folder
+    // (spec/requirements_file.hpp).
+    if (std::string_view(field.key) == "requirements" && value.kind == core::Value::Kind::scalar) {
       read_text(field.key, value, formats::path, diagnostics);
-    } else if (std::string_view(field.key) == "requirements" && value.kind != Value::Kind::list) {
+    } else if (std::string_view(field.key) == "requirements" &&
+               value.kind != core::Value::Kind::list) {
       report_type(diagnostics, field.key, "a list, or the name of a requirements file", value);
     } else if (std::string_view(field.key) == "placement_constraints") {
-      if (auto expressions = read_constraints(value, diagnostics)) member.emplace(std::move(*expressions));
+      if (auto expressions = read_constraints(value, diagnostics))
+        member.emplace(std::move(*expressions));
     } else if (auto texts = read_texts(field.key, value, *field.format, diagnostics)) {
       member.emplace(std::move(*texts));
     }
@@ -175,13 +203,14 @@ void decode_member(Member& member, const FieldT& field, const Value& value, Diag
 }
 
 template <class Owner>
-Owner decode(const Value& value, std::string_view place, Diagnostics& diagnostics) {
+Owner decode(const core::Value& value, std::string_view place, Diagnostics& diagnostics) {
   Owner owner;
   if (!expect_map(place, value, diagnostics)) return owner;
   report_unknown_keys(value, keys_of<Owner>(), "'" + std::string(place) + "'", diagnostics);
   fields(
       [&](const auto& field) {
-        if (const Value* member = value.find(field.key)) decode_member(owner.*field.member, field, *member, diagnostics);
+        if (const core::Value* member = value.find(field.key))
+          decode_member(owner.*field.member, field, *member, diagnostics);
       },
       static_cast<const Owner*>(nullptr));
   return owner;
@@ -205,7 +234,8 @@ void merge_member(Member& base, const Member& over) {
 
 template <class Owner>
 void merge_into(Owner& base, const Owner& over) {
-  fields([&](const auto& field) { merge_member(base.*field.member, over.*field.member); }, static_cast<const Owner*>(nullptr));
+  fields([&](const auto& field) { merge_member(base.*field.member, over.*field.member); },
+         static_cast<const Owner*>(nullptr));
 }
 
 template <class Owner>
@@ -234,7 +264,8 @@ json write(const Owner& owner) {
   json object;
   fields(
       [&](const auto& field) {
-        if (json value = write_member(owner.*field.member); !value.is_null()) object[field.key] = std::move(value);
+        if (json value = write_member(owner.*field.member); !value.is_null())
+          object[field.key] = std::move(value);
       },
       static_cast<const Owner*>(nullptr));
   return object;
@@ -266,28 +297,41 @@ json member_schema(const FieldT& field) {
     return text_schema(*field.format);
   else if constexpr (is_choice<Member>) {
     json words = json::array();
-    for (const auto& [word, each] : Choices<typename Member::value_type>::words) words.push_back(*plain_to_json(word));
+    for (const auto& [word, each] : Choices<typename Member::value_type>::words)
+      words.push_back(*plain_to_json(word));
     return {{"enum", std::move(words)}};
   } else if constexpr (std::is_same_v<Member, Json>)
-    return field.shape ? shape_schema(*field.shape) : json{{"type", {"integer", "string", "array"}}, {"items", {{"type", {"integer", "string"}}}}};
+    return field.shape ? shape_schema(*field.shape)
+                       : json{{"type", {"integer", "string", "array"}},
+                              {"items", {{"type", {"integer", "string"}}}}};
   else if constexpr (std::is_same_v<Member, std::optional<double>>)
-    return {{"type", "number"}, {field.number_format->exclusive ? "exclusiveMinimum" : "minimum", field.number_format->minimum}};
+    return {{"type", "number"},
+            {field.number_format->exclusive ? "exclusiveMinimum" : "minimum",
+             field.number_format->minimum}};
   else if constexpr (std::is_same_v<Member, StringMap>)
-    return {{"type", "object"}, {"propertyNames", text_schema(*field.key_format)}, {"additionalProperties", scalar}};
+    return {{"type", "object"},
+            {"propertyNames", text_schema(*field.key_format)},
+            {"additionalProperties", scalar}};
   else if constexpr (std::is_same_v<Member, JsonMap>) {
     if (field.shape) return shape_schema(*field.shape);
     if (!field.key_format) return run_args_schema();
-    const json value{{"anyOf", {{{"type", {"string", "number", "boolean", "null"}}}, {{"type", "array"}, {"items", scalar}}}}};
-    return {{"type", "object"}, {"propertyNames", text_schema(*field.key_format)}, {"additionalProperties", value}};
+    const json value{{"anyOf",
+                      {{{"type", {"string", "number", "boolean", "null"}}},
+                       {{"type", "array"}, {"items", scalar}}}}};
+    return {{"type", "object"},
+            {"propertyNames", text_schema(*field.key_format)},
+            {"additionalProperties", value}};
   } else {
     const json list{{"type", "array"}, {"items", text_schema(*field.format)}};
     if (std::string_view(field.key) == "placement_constraints") {
-      const json constraint{{"type", "object"},
-                            {"properties",
-                             {{"type", {{"const", "memberOf"}, {"description", "ECS's kind of constraint."}}},
-                              {"expression", {{"type", "string"}, {"description", "What the host has to satisfy."}}}}},
-                            {"required", {"expression"}},
-                            {"additionalProperties", false}};
+      const json constraint{
+          {"type", "object"},
+          {"properties",
+           {{"type", {{"const", "memberOf"}, {"description", "ECS's kind of constraint."}}},
+            {"expression",
+             {{"type", "string"}, {"description", "What the host has to satisfy."}}}}},
+          {"required", {"expression"}},
+          {"additionalProperties", false}};
       return {{"type", "array"}, {"items", {{"anyOf", {text_schema(*field.format), constraint}}}}};
     }
     if (std::string_view(field.key) != "requirements") return list;
@@ -306,7 +350,8 @@ json struct_schema() {
         properties[field.key] = std::move(schema);
       },
       static_cast<const Owner*>(nullptr));
-  return {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+  return {
+      {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
 }
 
 template <class Owner>
@@ -317,7 +362,7 @@ json object_of(const Owner& owner) {
 
 }  // namespace
 
-Settings decode_settings(const Value& value, Diagnostics& diagnostics) {
+Settings decode_settings(const core::Value& value, Diagnostics& diagnostics) {
   Settings settings = decode<Settings>(value, "settings", diagnostics);
   check_contradictions(settings, value, diagnostics);
   return settings;
@@ -328,12 +373,15 @@ const std::vector<std::string>& orchestrator_names() {
   return names;
 }
 
-RetrySettings decode_retry(const Value& value, Diagnostics& diagnostics) { return decode<RetrySettings>(value, "retry", diagnostics); }
+RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics) {
+  return decode<RetrySettings>(value, "retry", diagnostics);
+}
 
 Settings merge(const Settings& pipeline, const Settings& step) {
   Settings merged = pipeline;
   merge_into(merged, step);
-  // The two exclude each other: a step that names its own parent has done with the pipeline's, however that was given.
+  // The two exclude each other: a step that names its own parent has done with the pipeline's,
+  // however that was given.
   if (step.docker.parent_image) merged.docker.dockerfile.reset();
   if (step.docker.dockerfile) merged.docker.parent_image.reset();
   merge_gpu_settings(merged.resources, step.resources);
@@ -353,4 +401,4 @@ json to_json(const ResourceSettings& settings) { return object_of(settings); }
 json settings_schema() { return struct_schema<Settings>(); }
 json retry_schema() { return struct_schema<RetrySettings>(); }
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

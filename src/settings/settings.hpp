@@ -1,6 +1,7 @@
 /// @file
-/// Settings from a document, merged and checked. One table per struct (fields.hpp) names each key with its type and description; decoding, merging,
-/// the JSON Schema and JSON output all read that table.
+/// Settings from a document, merged and checked. One table per struct (fields.hpp) names each key
+/// with its type and description; decoding, merging, the JSON Schema and JSON output all read that
+/// table.
 #pragma once
 
 #include <map>
@@ -14,18 +15,20 @@
 #include "core/diagnostic.hpp"
 #include "core/value.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 
-using Diagnostics = std::vector<Diagnostic>;
+using Diagnostics = std::vector<core::Diagnostic>;
 
-/// Decodes a `settings:` map; appends to `diagnostics` what is wrong with it (unknown keys with a suggestion, types, quantities, control characters).
-Settings decode_settings(const Value& value, Diagnostics& diagnostics);
-RetrySettings decode_retry(const Value& value, Diagnostics& diagnostics);
+/// Decodes a `settings:` map; appends to `diagnostics` what is wrong with it (unknown keys with a
+/// suggestion, types, quantities, control characters).
+Settings decode_settings(const core::Value& value, Diagnostics& diagnostics);
+RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics);
 
 /// Where steps can run: `docker`, `local`, `kubernetes`.
 const std::vector<std::string>& orchestrator_names();
 
-/// The step's values over the pipeline's, key by key: scalars and lists of the step replace, maps are merged.
+/// The step's values over the pipeline's, key by key: scalars and lists of the step replace, maps
+/// are merged.
 Settings merge(const Settings& pipeline, const Settings& step);
 RetrySettings merge(const RetrySettings& pipeline, const RetrySettings& step);
 
@@ -34,8 +37,9 @@ nlohmann::json to_json(const Settings& settings);
 nlohmann::json to_json(const DockerSettings& settings);
 nlohmann::json to_json(const ResourceSettings& settings);
 
-/// JSON Schema (draft 2020-12) definitions for `settings` and `retry`, every key with its description.
+/// JSON Schema (draft 2020-12) definitions for `settings` and `retry`, every key with its
+/// description.
 nlohmann::json settings_schema();
 nlohmann::json retry_schema();
 
-}  // namespace pipeline
+}  // namespace pipeline::settings

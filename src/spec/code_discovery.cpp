@@ -14,11 +14,11 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }
 
-std::string join(const std::string& folder, const std::string& name) { return folder.empty() ? name : folder + "/" + name; }
-
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-bool is_python(std::string_view program) { return base_name(program).starts_with("python") || base_name(program).starts_with("pypy"); }
+bool is_python(std::string_view program) {
+  return base_name(program).starts_with("python") || base_name(program).starts_with("pypy");
+}
 
 bool is_shell(std::string_view program) {
   const auto name = base_name(program);
@@ -26,9 +26,11 @@ bool is_shell(std::string_view program) {
 }
 
 bool is_module_name(std::string_view text) {
-  return !text.empty() && text.front() != '.' && text.front() != '-' && text.back() != '.' && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-  });
+  return !text.empty() && text.front() != '.' && text.front() != '-' && text.back() != '.' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_' || c == '.';
+         });
 }
 
 /// The argument of `-c` in the words behind a program, if it has one among its first options.
@@ -45,7 +47,7 @@ std::string flatten(const Template& text) {
     if (const auto* literal = std::get_if<std::string>(&part))
       flat += *literal;
     else
-      flat += kUnknown;
+      flat += unknown_value;
   }
   return flat;
 }
@@ -81,45 +83,56 @@ CodeSeeds CodeDiscovery::seeds_of(const Command& command) {
   return seeds;
 }
 
-void CodeDiscovery::read_words(const std::vector<ShellWord>& words, bool is_command, const std::string& script, CodeSeeds& seeds) {
+void CodeDiscovery::read_words(const std::vector<ShellWord>& words, bool is_command,
+                               const std::string& script, CodeSeeds& seeds) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const ShellWord& word = words[i];
     read_word(word, is_command, script, seeds);
     if (word.text == "-m" && i + 1 < words.size() && is_module_name(words[i + 1].text))
-      seeds.modules.emplace(words[i + 1].text, is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line));
+      seeds.modules.emplace(
+          words[i + 1].text,
+          is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line));
     if (is_python(word.text)) {
       if (const ShellWord* code = inline_script(words, i)) seeds.scripts.insert(code->text);
     } else if (is_shell(word.text)) {
       if (const ShellWord* code = inline_script(words, i))
-        read_words(shell_words(code->text), is_command, script, seeds);  // Shorter each time, so this ends.
+        read_words(shell_words(code->text), is_command, script,
+                   seeds);  // Shorter each time, so this ends.
     }
   }
 }
 
-void CodeDiscovery::read_word(const ShellWord& word, bool is_command, const std::string& script, CodeSeeds& seeds) {
-  const std::string reason = is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line);
+void CodeDiscovery::read_word(const ShellWord& word, bool is_command, const std::string& script,
+                              CodeSeeds& seeds) {
+  const std::string reason =
+      is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line);
   std::string text = word.text;
-  if (const auto unknown = text.rfind(kUnknown); unknown != std::string::npos) {
-    // "$(dirname "$0")/lib.sh": what follows the unknown is tried beside the script and from the root.
+  if (const auto unknown = text.rfind(unknown_value); unknown != std::string::npos) {
+    // "$(dirname "$0")/lib.sh": what follows the unknown is tried beside the script and from the
+    // root.
     if (unknown + 2 >= text.size() || text[unknown + 1] != '/') return;
     text.erase(0, unknown + 2);
     if (is_command) return;
-    add_path(join(folder_of(script), text), is_command, reason, seeds);
+    add_path(join_path(folder_of(script), text), is_command, reason, seeds);
   }
   if (!text.starts_with('-')) add_path(text, is_command, reason, seeds);
-  if (const auto equals = text.find('='); equals != std::string::npos) add_path(text.substr(equals + 1), is_command, reason, seeds);
+  if (const auto equals = text.find('='); equals != std::string::npos)
+    add_path(text.substr(equals + 1), is_command, reason, seeds);
   if (text.starts_with('@')) add_path(text.substr(1), is_command, reason, seeds);
 }
 
-void CodeDiscovery::add_path(const std::string& path, bool is_command, const std::string& reason, CodeSeeds& seeds) {
-  constexpr std::size_t kLongestPath = 1024;
-  if (path.size() > kLongestPath || path.find_first_of("\n\x01") != std::string::npos) return;
+void CodeDiscovery::add_path(const std::string& path, bool is_command, const std::string& reason,
+                             CodeSeeds& seeds) {
+  constexpr std::size_t longest_path = 1024;
+  if (path.size() > longest_path || path.find_first_of("\n\x01") != std::string::npos) return;
   const auto relative = normal_relative_path(path);
   if (!relative || relative->empty()) return;
   switch (tree_.kind(*relative)) {
     case CodeTree::Kind::file: seeds.files.emplace(*relative, reason); break;
     case CodeTree::Kind::folder:
-      if (is_command) seeds.folders.emplace(*relative, reason);  // In a script `mkdir -p out` says nothing about code.
+      if (is_command)
+        seeds.folders.emplace(*relative,
+                              reason);  // In a script `mkdir -p out` says nothing about code.
       break;
     case CodeTree::Kind::none:
       for (std::string folder = folder_of(*relative); !folder.empty(); folder = folder_of(folder)) {
@@ -140,7 +153,8 @@ struct CodeDiscovery::Search {
   }
 };
 
-std::map<std::string, std::string> CodeDiscovery::follow(const CodeSeeds& seeds, std::set<std::string>& looked_at) {
+std::map<std::string, std::string> CodeDiscovery::follow(const CodeSeeds& seeds,
+                                                         std::set<std::string>& looked_at) {
   looked_at.insert(seeds.looked_at.begin(), seeds.looked_at.end());
   Search search{{}, {}, looked_at};
   for (const auto& [file, reason] : seeds.files) search.add(file, reason);
@@ -150,7 +164,8 @@ std::map<std::string, std::string> CodeDiscovery::follow(const CodeSeeds& seeds,
     for (const auto& file : find_module("", module)) search.add(file, reason);
     for (const auto& file : find_module("", module + ".__main__")) search.add(file, reason);
   }
-  for (const auto& script : seeds.scripts) follow_imports(python_imports(script), "", "", "imported by the command", search);
+  for (const auto& script : seeds.scripts)
+    follow_imports(python_imports(script), "", "", "imported by the command", search);
   while (!search.waiting.empty()) {
     const std::string file = std::move(search.waiting.front());
     search.waiting.pop_front();
@@ -161,7 +176,8 @@ std::map<std::string, std::string> CodeDiscovery::follow(const CodeSeeds& seeds,
 
 void CodeDiscovery::read_file(const std::string& file, Search& search) {
   const Source& source = source_of(file);
-  if (source.language == Language::python) follow_imports(source.imports, file, folder_of(file), "imported by " + file, search);
+  if (source.language == Language::python)
+    follow_imports(source.imports, file, folder_of(file), "imported by " + file, search);
   if (source.language != Language::shell) return;
   CodeSeeds seeds;
   read_words(source.words, false, file, seeds);
@@ -170,25 +186,30 @@ void CodeDiscovery::read_file(const std::string& file, Search& search) {
     for (const auto& each : find_module("", module)) search.add(each, reason);
     for (const auto& each : find_module("", module + ".__main__")) search.add(each, reason);
   }
-  for (const auto& script : seeds.scripts) follow_imports(python_imports(script), "", "", "imported by " + file, search);
+  for (const auto& script : seeds.scripts)
+    follow_imports(python_imports(script), "", "", "imported by " + file, search);
   search.looked_at.insert(seeds.looked_at.begin(), seeds.looked_at.end());
 }
 
-/// Python searches the folder of the script that was started, which may be any above an imported file: all of them are searched, up to the root.
-void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports, const std::string& file, const std::string& folder,
+/// Python searches the folder of the script that was started, which may be any above an imported
+/// file: all of them are searched, up to the root.
+void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports,
+                                   const std::string& file, const std::string& folder,
                                    const std::string& what, Search& search) {
-  const auto add = [&](const std::string& from, const std::string& module, const PythonImport& import) {
+  const auto add = [&](const std::string& from, const std::string& module,
+                       const PythonImport& import) {
     const std::string reason = file.empty() ? what : what + ":" + std::to_string(import.line);
     search.looked_at.insert(from);
     for (const auto& found : find_module(from, module)) search.add(found, reason);
     if (std::find(import.names.begin(), import.names.end(), "*") == import.names.end()) {
       for (const auto& name : import.names)
-        for (const auto& found : find_module(from, module.empty() ? name : module + "." + name)) search.add(found, reason);
+        for (const auto& found : find_module(from, module.empty() ? name : module + "." + name))
+          search.add(found, reason);
       return;
     }
     std::string package = module;  // `from package import *` may mean all its modules (`__all__`).
     std::replace(package.begin(), package.end(), '.', '/');
-    package = package.empty() ? from : join(from, package);
+    package = package.empty() ? from : join_path(from, package);
     if (tree_.kind(package) != CodeTree::Kind::folder || package.empty()) return;
     for (const auto& each : tree_.files_below(package, search.looked_at))
       if (folder_of(each) == package && each.ends_with(".py")) search.add(each, reason);
@@ -197,9 +218,11 @@ void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports, con
     if (import.level > 0) {
       std::string base = folder;
       bool inside = true;
-      for (unsigned up = 1; up < import.level && inside; ++up) inside = !std::exchange(base, folder_of(base)).empty();
+      for (unsigned up = 1; up < import.level && inside; ++up)
+        inside = !std::exchange(base, folder_of(base)).empty();
       if (!inside) continue;
-      if (const auto init = join(base, "__init__.py"); tree_.kind(init) == CodeTree::Kind::file)
+      if (const auto init = join_path(base, "__init__.py");
+          tree_.kind(init) == CodeTree::Kind::file)
         search.add(init, what + ":" + std::to_string(import.line));
       add(base, import.module, import);
       continue;
@@ -211,27 +234,30 @@ void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports, con
   }
 }
 
-std::vector<std::string> CodeDiscovery::find_module(const std::string& folder, const std::string& dotted) {
+std::vector<std::string> CodeDiscovery::find_module(const std::string& folder,
+                                                    const std::string& dotted) {
   std::vector<std::string> files;
   std::string path = folder;
   for (std::size_t start = 0; start < dotted.size();) {
     const auto end = std::min(dotted.find('.', start), dotted.size());
     if (end == start) return {};
-    path = join(path, dotted.substr(start, end - start));
+    path = join_path(path, dotted.substr(start, end - start));
     const bool is_last = end == dotted.size();
     start = end + 1;
     if (is_last && tree_.kind(path + ".py") == CodeTree::Kind::file) files.push_back(path + ".py");
     if (tree_.kind(path) != CodeTree::Kind::folder) {
       // `from module import name`: the module, not the name, is the file.
-      return is_last && !files.empty() && files.back() == path + ".py" ? files : std::vector<std::string>{};
+      return is_last && !files.empty() && files.back() == path + ".py" ? files
+                                                                       : std::vector<std::string>{};
     }
-    if (const auto init = path + "/__init__.py"; tree_.kind(init) == CodeTree::Kind::file) files.push_back(init);
+    if (const auto init = path + "/__init__.py"; tree_.kind(init) == CodeTree::Kind::file)
+      files.push_back(init);
   }
   return files;
 }
 
 const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
-  constexpr std::uintmax_t kLargestSource = 8u << 20;
+  constexpr std::uintmax_t largest_source = 8u << 20;
   const auto [known, is_new] = sources_.try_emplace(file);
   Source& source = known->second;
   if (!is_new) return source;
@@ -240,7 +266,8 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
   const bool has_extension = name.find('.', 1) != std::string_view::npos;
   if (name.ends_with(".py") || name.ends_with(".pyw"))
     source.language = Language::python;
-  else if (name.ends_with(".sh") || name.ends_with(".bash") || name.ends_with(".zsh") || name.ends_with(".ksh"))
+  else if (name.ends_with(".sh") || name.ends_with(".bash") || name.ends_with(".zsh") ||
+           name.ends_with(".ksh"))
     source.language = Language::shell;
   else if (!has_extension) {
     std::ifstream stream(path, std::ios::binary);
@@ -254,11 +281,12 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
                                                                  : Language::none;
   }
   std::error_code error;
-  if (source.language == Language::none || std::filesystem::file_size(path, error) > kLargestSource || error) {
+  if (source.language == Language::none ||
+      std::filesystem::file_size(path, error) > largest_source || error) {
     source.language = Language::none;
     return source;
   }
-  const std::string text = pipeline::read_file(path);
+  const std::string text = pipeline::core::read_file(path);
   if (source.language == Language::python)
     source.imports = python_imports(text);
   else

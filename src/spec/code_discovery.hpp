@@ -1,5 +1,6 @@
 /// @file
-/// The files that a command uses, found by reading: what it names, what Python files import, what shell scripts name.
+/// The files that a command uses, found by reading: what it names, what Python files import, what
+/// shell scripts name.
 #pragma once
 
 #include <map>
@@ -31,18 +32,22 @@ class CodeDiscovery {
   explicit CodeDiscovery(CodeTree& tree) : tree_(tree) {}
   CodeSeeds seeds_of(const Command& command);
   /// All files with the reason why each belongs to it.
-  std::map<std::string, std::string> follow(const CodeSeeds& seeds, std::set<std::string>& looked_at);
+  std::map<std::string, std::string> follow(const CodeSeeds& seeds,
+                                            std::set<std::string>& looked_at);
   /// The files of the module `dotted`, seen from the folder; without following what they import.
   std::vector<std::string> find_module(const std::string& folder, const std::string& dotted);
 
  private:
   struct Search;
-  void read_words(const std::vector<ShellWord>& words, bool is_command, const std::string& script, CodeSeeds& seeds);
-  void read_word(const ShellWord& word, bool is_command, const std::string& script, CodeSeeds& seeds);
-  void add_path(const std::string& path, bool is_command, const std::string& reason, CodeSeeds& seeds);
+  void read_words(const std::vector<ShellWord>& words, bool is_command, const std::string& script,
+                  CodeSeeds& seeds);
+  void read_word(const ShellWord& word, bool is_command, const std::string& script,
+                 CodeSeeds& seeds);
+  void add_path(const std::string& path, bool is_command, const std::string& reason,
+                CodeSeeds& seeds);
   void read_file(const std::string& file, Search& search);
-  void follow_imports(const std::vector<PythonImport>& imports, const std::string& file, const std::string& folder, const std::string& what,
-                      Search& search);
+  void follow_imports(const std::vector<PythonImport>& imports, const std::string& file,
+                      const std::string& folder, const std::string& what, Search& search);
 
   CodeTree& tree_;
   enum class Language { none, python, shell };

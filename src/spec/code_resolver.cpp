@@ -9,21 +9,27 @@ namespace pipeline::spec {
 struct CodeResolver::Implementation {
   explicit Implementation(const PipelineSpec& pipeline) : tree(pipeline.root), discovery(tree) {}
 
-  const CodeSet& code_of(const StepSpec& step) { return step.code ? listed(step.code.items()) : found(step.command); }
+  const CodeSet& code_of(const StepSpec& step) {
+    return step.code ? listed(step.code.items()) : found(step.command);
+  }
 
   const CodeSet& listed(const std::vector<std::string>& patterns) {
     std::string key = "listed";
     for (const auto& pattern : patterns) (key += '\0') += pattern;
-    return remember(key, [&](std::map<std::string, std::string>& files, std::set<std::string>& looked_at) {
-      for (const auto& pattern : patterns)
-        for (auto& file : tree.expand(pattern, looked_at)) files.emplace(std::move(file), "code: " + pattern);
-    });
+    return remember(
+        key, [&](std::map<std::string, std::string>& files, std::set<std::string>& looked_at) {
+          for (const auto& pattern : patterns)
+            for (auto& file : tree.expand(pattern, looked_at))
+              files.emplace(std::move(file), "code: " + pattern);
+        });
   }
 
   const CodeSet& found(const Command& command) {
     const CodeSeeds seeds = discovery.seeds_of(command);
-    return remember(seeds.key(),
-                    [&](std::map<std::string, std::string>& files, std::set<std::string>& looked_at) { files = discovery.follow(seeds, looked_at); });
+    return remember(seeds.key(), [&](std::map<std::string, std::string>& files,
+                                     std::set<std::string>& looked_at) {
+      files = discovery.follow(seeds, looked_at);
+    });
   }
 
   template <class Find>
@@ -33,22 +39,26 @@ struct CodeResolver::Implementation {
     std::set<std::string> looked_at;
     find(files, looked_at);
     auto set = std::make_unique<CodeSet>();
-    for (auto& [path, reason] : files) set->files.push_back({path, tree.path_of(path), std::move(reason)});
+    for (auto& [path, reason] : files)
+      set->files.push_back({path, tree.path_of(path), std::move(reason)});
     for (const auto& path : looked_at) set->looked_at.push_back(tree.path_of(path));
     return *(sets[key] = std::move(set));
   }
 
-  /// The file of the root that a step meant by this path, which may be absolute in a container: then its end counts.
+  /// The file of the root that a step meant by this path, which may be absolute in a container:
+  /// then its end counts.
   std::optional<std::string> locate(const std::string& printed) {
     std::string path = printed;
     if (!path.starts_with('/')) {
       const auto relative = normal_relative_path(path);
-      if (relative && !relative->empty() && tree.kind(*relative) != CodeTree::Kind::none) return relative;
+      if (relative && !relative->empty() && tree.kind(*relative) != CodeTree::Kind::none)
+        return relative;
       return std::nullopt;
     }
     while (!path.empty()) {
       path.erase(0, path.find_first_not_of('/'));
-      if (const auto relative = normal_relative_path(path); relative && !relative->empty() && tree.kind(*relative) != CodeTree::Kind::none)
+      if (const auto relative = normal_relative_path(path);
+          relative && !relative->empty() && tree.kind(*relative) != CodeTree::Kind::none)
         return relative;
       const auto slash = path.find('/');
       path = slash == std::string::npos ? std::string() : path.substr(slash);
@@ -57,8 +67,9 @@ struct CodeResolver::Implementation {
   }
 
   bool has(const CodeSet& code, const std::string& path) const {
-    return std::any_of(code.files.begin(), code.files.end(),
-                       [&](const CodeFile& file) { return file.relative_path == path || file.relative_path.starts_with(path + "/"); });
+    return std::any_of(code.files.begin(), code.files.end(), [&](const CodeFile& file) {
+      return file.relative_path == path || file.relative_path.starts_with(path + "/");
+    });
   }
 
   CodeTree tree;
@@ -69,43 +80,50 @@ struct CodeResolver::Implementation {
 namespace {
 
 std::string advice(const StepSpec& step, const CodeSet& code, const std::string& missing) {
-  constexpr std::size_t kMostListed = 12;
-  const std::string quotes = missing.find_first_of(" #,:[]{}'\"*&!|>%@`") == std::string::npos ? "" : "\"";
+  constexpr std::size_t most_listed = 12;
+  const std::string quotes =
+      missing.find_first_of(" #,:[]{}'\"*&!|>%@`") == std::string::npos ? "" : "\"";
   std::string list;
   const auto add = [&](const std::string& entry) { list += (list.empty() ? "" : ", ") + entry; };
   if (step.code) {
     for (const auto& pattern : step.code.items()) add(pattern);
-  } else if (code.files.size() <= kMostListed) {
+  } else if (code.files.size() <= most_listed) {
     for (const CodeFile& file : code.files) add(file.relative_path);
   } else {
-    return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" + step.name +
-           "': list all that it uses under its `code:`, or add `code: .`";
+    return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" +
+           step.name + "': list all that it uses under its `code:`, or add `code: .`";
   }
   add(quotes + missing + quotes);
-  return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" + step.name + "': add `code: [" + list +
-         "]` to the step";
+  return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" +
+         step.name + "': add `code: [" + list + "]` to the step";
 }
 
 }  // namespace
 
-CodeResolver::CodeResolver(const PipelineSpec& pipeline) : self_(std::make_unique<Implementation>(pipeline)) {}
+CodeResolver::CodeResolver(const PipelineSpec& pipeline)
+    : self_(std::make_unique<Implementation>(pipeline)) {}
 CodeResolver::~CodeResolver() = default;
 
 const CodeSet& CodeResolver::code_of(const StepSpec& step) { return self_->code_of(step); }
 
-std::optional<std::string> CodeResolver::missing_file(const StepSpec& step, std::string_view output) {
+std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
+                                                      std::string_view output) {
   const CodeSet& code = code_of(step);
   const MissingNames names = missing_names(output);
   for (const auto& module : names.modules) {
     std::string path = module;
     std::replace(path.begin(), path.end(), '.', '/');
     for (const auto& candidate : {path + ".py", path})
-      if (const auto found = self_->locate(candidate); found && !self_->has(code, *found)) return advice(step, code, *found);
+      if (const auto found = self_->locate(candidate); found && !self_->has(code, *found))
+        return advice(step, code, *found);
   }
   for (const auto& path : names.paths) {
     try {
-      if (const auto found = self_->locate(path); found && !self_->has(code, *found)) return advice(step, code, *found);
-    } catch (const InputError& error) { return error.diagnostics().front().message; }
+      if (const auto found = self_->locate(path); found && !self_->has(code, *found))
+        return advice(step, code, *found);
+    } catch (const core::InputError& error) {
+      return error.diagnostics().front().message;
+    }
   }
   return std::nullopt;
 }

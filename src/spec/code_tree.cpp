@@ -10,10 +10,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Nobody's code: git's and our own records, and what Python writes beside the sources that it runs.
-bool is_never_code(const std::string& name) { return name == ".git" || name == ".pipe" || name == "__pycache__"; }
-
-std::string join(const std::string& folder, const std::string& name) { return folder.empty() ? name : folder + "/" + name; }
+/// Nobody's code: git's and our own records, and what Python writes beside the sources that it
+/// runs.
+bool is_never_code(const std::string& name) {
+  return name == ".git" || name == ".pipe" || name == "__pycache__";
+}
 
 bool is_inside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
@@ -21,13 +22,14 @@ bool is_inside(const fs::path& path, const fs::path& root) {
 
 std::string read_if_file(const fs::path& path) {
   std::error_code error;
-  return fs::is_regular_file(path, error) ? read_file(path) : std::string();
+  return fs::is_regular_file(path, error) ? core::read_file(path) : std::string();
 }
 
 }  // namespace
 
 std::optional<std::string> normal_relative_path(const std::string& path) {
-  if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) return std::nullopt;
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos)
+    return std::nullopt;
   std::string normal = fs::path(path).lexically_normal().generic_string();
   if (normal == ".." || normal.starts_with("../")) return std::nullopt;
   if (normal.ends_with('/')) normal.pop_back();
@@ -51,8 +53,10 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
   if (error) return Kind::none;
   if (!is_inside(target, canonical_root_)) {
     kinds_.erase(known);
-    throw InputError("'" + relative + "' is a link that leaves the pipeline's folder, to '" + target.string() + "'",
-                     "copy it into the folder, or mount it with `settings: {docker: {volumes: [...]}}` and use the path that it has there");
+    throw core::InputError("'" + relative + "' is a link that leaves the pipeline's folder, to '" +
+                               target.string() + "'",
+                           "copy it into the folder, or mount it with `settings: {docker: "
+                           "{volumes: [...]}}` and use the path that it has there");
   }
   return known->second = type == fs::file_type::regular ? Kind::file : Kind::folder;
 }
@@ -61,45 +65,51 @@ void CodeTree::read_ignore_files(const std::string& folder, std::set<std::string
   // From the root down, as later rules win.
   if (!folder.empty()) {
     const auto slash = folder.rfind('/');
-    read_ignore_files(slash == std::string::npos ? std::string() : folder.substr(0, slash), looked_at);
+    read_ignore_files(slash == std::string::npos ? std::string() : folder.substr(0, slash),
+                      looked_at);
   }
-  looked_at.insert(join(folder, ".gitignore"));
+  looked_at.insert(join_path(folder, ".gitignore"));
   if (folder.empty()) looked_at.insert(".dockerignore");
   if (!ignore_files_read_.insert(folder).second) return;
-  if (folder.empty()) docker_ignore_ = DockerIgnore(read_if_file(root_ / ".dockerignore"));
-  git_ignore_.add(folder, read_if_file(path_of(join(folder, ".gitignore"))));
+  if (folder.empty()) docker_ignore_ = core::DockerIgnore(read_if_file(root_ / ".dockerignore"));
+  git_ignore_.add(folder, read_if_file(path_of(join_path(folder, ".gitignore"))));
 }
 
 bool CodeTree::ignores(const std::string& relative, bool is_folder) const {
   return docker_ignore_.ignores(relative) || git_ignore_.ignores(relative, is_folder);
 }
 
-std::vector<std::string> CodeTree::files_below(const std::string& folder, std::set<std::string>& looked_at) {
+std::vector<std::string> CodeTree::files_below(const std::string& folder,
+                                               std::set<std::string>& looked_at) {
   std::vector<std::string> files;
   const auto slash = folder.rfind('/');
-  read_ignore_files(slash == std::string::npos ? std::string() : folder.substr(0, slash), looked_at);
+  read_ignore_files(slash == std::string::npos ? std::string() : folder.substr(0, slash),
+                    looked_at);
   std::vector<fs::path> above;
   walk(folder, folder.empty() || !ignores(folder, true), above, files, looked_at);
   std::sort(files.begin(), files.end());
   return files;
 }
 
-void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::path>& above, std::vector<std::string>& files,
-                    std::set<std::string>& looked_at) {
+void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::path>& above,
+                    std::vector<std::string>& files, std::set<std::string>& looked_at) {
   std::error_code error;
   const fs::path real = fs::canonical(path_of(folder), error);
-  if (error || std::find(above.begin(), above.end(), real) != above.end()) return;  // a link to a folder above itself
+  if (error || std::find(above.begin(), above.end(), real) != above.end())
+    return;  // a link to a folder above itself
   above.push_back(real);
   looked_at.insert(folder);
   if (ignoring) read_ignore_files(folder, looked_at);
-  for (const auto& entry : fs::directory_iterator(path_of(folder), fs::directory_options::skip_permission_denied)) {
+  for (const auto& entry :
+       fs::directory_iterator(path_of(folder), fs::directory_options::skip_permission_denied)) {
     const std::string name = entry.path().filename().string();
-    const std::string relative = join(folder, name);
+    const std::string relative = join_path(folder, name);
     if (is_never_code(name)) continue;
     const bool is_folder = entry.is_directory(error);
     if (ignoring) {
       if (git_ignore_.ignores(relative, is_folder && !entry.is_symlink(error))) continue;
-      if (docker_ignore_.ignores(relative) && !(is_folder && docker_ignore_.has_exceptions())) continue;
+      if (docker_ignore_.ignores(relative) && !(is_folder && docker_ignore_.has_exceptions()))
+        continue;
     }
     switch (kind(relative)) {
       case Kind::file: files.push_back(relative); break;
@@ -110,16 +120,21 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   above.pop_back();
 }
 
-std::vector<std::string> CodeTree::expand(const std::string& pattern, std::set<std::string>& looked_at) {
+std::vector<std::string> CodeTree::expand(const std::string& pattern,
+                                          std::set<std::string>& looked_at) {
   const auto path = normal_relative_path(pattern);
-  if (!path) throw InputError("the code '" + pattern + "' leaves the pipeline's folder", "code is what lies beside the pipeline file or below");
+  if (!path)
+    throw core::InputError("the code '" + pattern + "' leaves the pipeline's folder",
+                           "code is what lies beside the pipeline file or below");
   switch (kind(*path)) {
     case Kind::file: return {*path};
     case Kind::folder: return files_below(*path, looked_at);
     case Kind::none: break;
   }
   const auto special = path->find_first_of("*?[\\");
-  if (special == std::string::npos) throw InputError("the code '" + pattern + "' does not exist", "looked for " + path_of(*path).string());
+  if (special == std::string::npos)
+    throw core::InputError("the code '" + pattern + "' does not exist",
+                           "looked for " + path_of(*path).string());
   const auto slash = path->rfind('/', special);
   const std::string folder = slash == std::string::npos ? std::string() : path->substr(0, slash);
   std::vector<std::string> matches;
@@ -127,7 +142,7 @@ std::vector<std::string> CodeTree::expand(const std::string& pattern, std::set<s
     for (auto& file : files_below(folder, looked_at)) {
       // A folder that matches stands for all in it.
       for (std::size_t end = file.find('/', folder.size() + 1);; end = file.find('/', end + 1)) {
-        if (matches_glob(*path, std::string_view(file).substr(0, end))) {
+        if (core::matches_glob(*path, std::string_view(file).substr(0, end))) {
           matches.push_back(file);
           break;
         }
@@ -136,8 +151,9 @@ std::vector<std::string> CodeTree::expand(const std::string& pattern, std::set<s
     }
   }
   if (matches.empty())
-    throw InputError("the code '" + pattern + "' matches no file",
-                     "looked in " + path_of(folder).string() + ", less what .dockerignore and .gitignore leave out");
+    throw core::InputError("the code '" + pattern + "' matches no file",
+                           "looked in " + path_of(folder).string() +
+                               ", less what .dockerignore and .gitignore leave out");
   return matches;
 }
 

@@ -10,14 +10,16 @@ namespace {
 
 using Row = std::vector<nlohmann::json>;
 
-/// Connections between steps that a pipeline can have: a matrix that reads all of another one multiplies.
-constexpr std::size_t kMostConnections = 2'000'000;
-constexpr std::size_t kMostShown = 3;
+/// Connections between steps that a pipeline can have: a matrix that reads all of another one
+/// multiplies.
+constexpr std::size_t most_connections = 2'000'000;
+constexpr std::size_t most_failures_shown = 3;
 
 /// `c=0.1,kernel=rbf`
 std::string shown(const std::vector<std::string>& axes, const Row& row) {
   std::string text;
-  for (std::size_t i = 0; i < axes.size(); ++i) text += (i ? "," : "") + axes[i] + "=" + axis_text(row[i]);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    text += (i ? "," : "") + axes[i] + "=" + core::axis_text(row[i]);
   return text;
 }
 
@@ -26,24 +28,34 @@ class Selection {
  public:
   /// @param target the step that is read; reports what does not fit and picks nothing then
   /// @param output what is read of it, as `.model`, for messages
-  Selection(const Selector& selector, const ReadStep& target, const ReadStep& reader, const std::string& output, Span span, Diagnostics& diagnostics)
+  Selection(const core::Selector& selector, const ReadStep& target, const ReadStep& reader,
+            const std::string& output, core::Span span, settings::Diagnostics& diagnostics)
       : target_(target) {
-    const auto is_broken = [](const ReadStep& step) { return !step.matrix && step.body->find("matrix"); };
-    if (is_broken(target) || (selector.same && is_broken(reader))) return;  // which has been reported
+    const auto is_broken = [](const ReadStep& step) {
+      return !step.matrix && step.body->find("matrix");
+    };
+    if (is_broken(target) || (selector.same && is_broken(reader)))
+      return;  // which has been reported
     if (!target.matrix) {
       if (selector.has_brackets)
-        report(diagnostics, "bad-selector", "step '" + selector.step + "' has no matrix to pick from", span, {},
-               "did you mean '" + selector.step + output + "'?");
+        settings::report(diagnostics, "bad-selector",
+                         "step '" + selector.step + "' has no matrix to pick from", span, {},
+                         "did you mean '" + selector.step + output + "'?");
       else
         groups_[""].push_back(0);
       return;
     }
     const auto& axes = target.matrix->axes;
     const auto size = target.matrix->instances.size();
-    const auto example = selector.step + "[" + shown(axes, target.matrix->instances[0]) + "]" + output;
+    const auto example =
+        selector.step + "[" + shown(axes, target.matrix->instances[0]) + "]" + output;
     if (!selector.has_brackets && !output.empty()) {
-      report(diagnostics, "bad-selector", "step '" + selector.step + "' is " + std::to_string(size) + " steps, by its matrix: say which one is meant",
-             span, {"'" + selector.step + "[*]" + output + "' gathers all in a folder, '" + example + "' is one of them"});
+      settings::report(diagnostics, "bad-selector",
+                       "step '" + selector.step + "' is " + std::to_string(size) +
+                           " steps, by its matrix: say which one is meant",
+                       span,
+                       {"'" + selector.step + "[*]" + output + "' gathers all in a folder, '" +
+                        example + "' is one of them"});
       return;
     }
     if (!selector.has_brackets || selector.all) {
@@ -56,8 +68,10 @@ class Selection {
       if (*selector.index < size)
         groups_[""].push_back(static_cast<std::uint32_t>(*selector.index));
       else
-        report(diagnostics, "bad-selector",
-               "step '" + selector.step + "' is " + std::to_string(size) + " steps, from 0 to " + std::to_string(size - 1), span);
+        settings::report(diagnostics, "bad-selector",
+                         "step '" + selector.step + "' is " + std::to_string(size) +
+                             " steps, from 0 to " + std::to_string(size - 1),
+                         span);
       return;
     }
     if (read_axes(selector, reader, output, span, diagnostics)) group(selector, span, diagnostics);
@@ -75,7 +89,8 @@ class Selection {
   bool is_empty() const { return groups_.empty(); }
 
  private:
-  bool read_axes(const Selector& selector, const ReadStep& reader, const std::string& output, Span span, Diagnostics& diagnostics) {
+  bool read_axes(const core::Selector& selector, const ReadStep& reader, const std::string& output,
+                 core::Span span, settings::Diagnostics& diagnostics) {
     const auto& axes = target_.matrix->axes;
     fixed_.resize(axes.size());
     bool is_good = true;
@@ -84,8 +99,9 @@ class Selection {
       if (axis == axes.end()) {
         std::string list;
         for (const auto& each : axes) list += (list.empty() ? "it has: " : ", ") + each;
-        report(diagnostics, "bad-selector", "the matrix of step '" + selector.step + "' has no axis '" + name + "'", span, {list},
-               did_you_mean(name, axes));
+        settings::report(diagnostics, "bad-selector",
+                         "the matrix of step '" + selector.step + "' has no axis '" + name + "'",
+                         span, {list}, core::did_you_mean(name, axes));
         is_good = false;
         continue;
       }
@@ -94,32 +110,39 @@ class Selection {
     }
     if (!is_good) return false;
     if (selector.same && !reader.matrix) {
-      report(diagnostics, "bad-selector", "`=` takes what has the reader's own values, but step '" + reader.spec.name + "' has no matrix", span, {},
-             "did you mean '" + selector.step + "[*]" + output + "'?");
+      settings::report(diagnostics, "bad-selector",
+                       "`=` takes what has the reader's own values, but step '" + reader.spec.name +
+                           "' has no matrix",
+                       span, {}, "did you mean '" + selector.step + "[*]" + output + "'?");
       return false;
     }
     for (std::size_t i = 0; i < axes.size(); ++i) {
       if (fixed_[i]) continue;
-      const auto own = reader.matrix ? std::ranges::find(reader.matrix->axes, axes[i]) - reader.matrix->axes.begin() : 0;
+      const auto own = reader.matrix ? std::ranges::find(reader.matrix->axes, axes[i]) -
+                                           reader.matrix->axes.begin()
+                                     : 0;
       if (selector.same && own < std::ssize(reader.matrix->axes)) {
         same_.emplace_back(i, static_cast<std::size_t>(own));
         continue;
       }
-      report(diagnostics, "bad-selector",
-             selector.same ? "'" + axes[i] + "' is no axis of '" + reader.spec.name + "', so `=` does not say which one is meant"
-                           : "this does not say which '" + axes[i] + "' is meant",
-             span,
-             {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" + axis_text(target_.matrix->instances[0][i]) + "` is one of them"});
+      settings::report(diagnostics, "bad-selector",
+                       selector.same ? "'" + axes[i] + "' is no axis of '" + reader.spec.name +
+                                           "', so `=` does not say which one is meant"
+                                     : "this does not say which '" + axes[i] + "' is meant",
+                       span,
+                       {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" +
+                        core::axis_text(target_.matrix->instances[0][i]) + "` is one of them"});
       is_good = false;
     }
     return is_good;
   }
 
-  void group(const Selector& selector, Span span, Diagnostics& diagnostics) {
+  void group(const core::Selector& selector, core::Span span, settings::Diagnostics& diagnostics) {
     const auto& [axes, instances] = *target_.matrix;
     for (std::uint32_t i = 0; i < instances.size(); ++i) {
       bool fits = true;
-      for (std::size_t axis = 0; axis < axes.size() && fits; ++axis) fits = !fixed_[axis] || stands_for(*fixed_[axis], instances[i][axis]);
+      for (std::size_t axis = 0; axis < axes.size() && fits; ++axis)
+        fits = !fixed_[axis] || core::stands_for(*fixed_[axis], instances[i][axis]);
       if (!fits) continue;
       std::string key;
       for (const auto& [own, its] : same_) key += instances[i][own].dump() + '\n';
@@ -132,28 +155,35 @@ class Selection {
       if (!fixed_[axis]) continue;
       std::vector<std::string> values;
       for (const Row& row : instances)
-        if (auto text = axis_text(row[axis]); std::ranges::find(values, text) == values.end() && values.size() < 20)
+        if (auto text = core::axis_text(row[axis]);
+            std::ranges::find(values, text) == values.end() && values.size() < 20)
           values.push_back(std::move(text));
-      if (std::any_of(instances.begin(), instances.end(), [&](const Row& row) { return stands_for(*fixed_[axis], row[axis]); })) continue;
+      if (std::any_of(instances.begin(), instances.end(),
+                      [&](const Row& row) { return core::stands_for(*fixed_[axis], row[axis]); }))
+        continue;
       std::string list;
       for (const auto& value : values) list += (list.empty() ? "" : ", ") + value;
       notes.push_back("the values of '" + axes[axis] + "': " + list);
-      if (suggestion.empty()) suggestion = did_you_mean(*fixed_[axis], values);
+      if (suggestion.empty()) suggestion = core::did_you_mean(*fixed_[axis], values);
     }
     if (notes.empty()) notes.push_back("its matrix has these values, but not together");
-    report(diagnostics, "bad-selector", "no step of '" + selector.step + "' has these values", span, std::move(notes), std::move(suggestion));
+    settings::report(diagnostics, "bad-selector",
+                     "no step of '" + selector.step + "' has these values", span, std::move(notes),
+                     std::move(suggestion));
   }
 
   const ReadStep& target_;
   bool is_gathered_ = false;
-  std::vector<const std::string*> fixed_;                  ///< For each axis of the target what the selector says.
-  std::vector<std::pair<std::size_t, std::size_t>> same_;  ///< Axes of the target that must have the values of these axes of the reader.
+  std::vector<const std::string*> fixed_;  ///< For each axis of the target what the selector says.
+  std::vector<std::pair<std::size_t, std::size_t>>
+      same_;  ///< Axes of the target that must have the values of these axes of the reader.
   std::unordered_map<std::string, std::vector<std::uint32_t>> groups_;
 };
 
 class Expansion {
  public:
-  Expansion(std::vector<ReadStep>& steps, Diagnostics& diagnostics) : steps_(steps), diagnostics_(diagnostics) {
+  Expansion(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics)
+      : steps_(steps), diagnostics_(diagnostics) {
     for (std::size_t i = 0; i < steps.size(); ++i) index_.emplace(steps[i].spec.name, i);
     names_.resize(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -162,9 +192,10 @@ class Expansion {
         names_[i] = {step.spec.name};
         continue;
       }
-      InstanceNames names(step.spec.name);
+      core::InstanceNames names(step.spec.name);
       names_[i].reserve(step.matrix->instances.size());
-      for (const Row& row : step.matrix->instances) names_[i].push_back(names.next(values_of(*step.matrix, row)));
+      for (const Row& row : step.matrix->instances)
+        names_[i].push_back(names.next(values_of(*step.matrix, row)));
     }
   }
 
@@ -176,7 +207,7 @@ class Expansion {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       ReadStep& step = steps_[i];
       read(step);
-      if (connections_ > kMostConnections) return all;
+      if (connections_ > most_connections) return all;
       if (!step.matrix) {
         connect(step, nullptr, step.spec, 0);
         all.push_back(std::move(step.spec));
@@ -201,8 +232,8 @@ class Expansion {
     std::size_t failures = 0;
   };
 
-  static AxisValues values_of(const Matrix& matrix, const Row& row) {
-    AxisValues values;
+  static core::AxisValues values_of(const Matrix& matrix, const Row& row) {
+    core::AxisValues values;
     values.reserve(row.size());
     for (std::size_t i = 0; i < row.size(); ++i) values.emplace_back(matrix.axes[i], row[i]);
     return values;
@@ -212,38 +243,52 @@ class Expansion {
   void read(const ReadStep& step) {
     inputs_.clear();
     after_.clear();
-    const auto add = [&](std::vector<std::optional<Connection>>& list, const Selector& selector, const std::string& output, Span span) {
+    const auto add = [&](std::vector<std::optional<Connection>>& list,
+                         const core::Selector& selector, const std::string& output,
+                         core::Span span) {
       const auto found = index_.find(selector.step);
-      if (found == index_.end()) return list.push_back(std::nullopt);  // reported by check_references()
-      auto& made = list.emplace_back(Connection{found->second, Selection(selector, steps_[found->second], step, output, span, diagnostics_)});
+      if (found == index_.end())
+        return list.push_back(std::nullopt);  // reported by check_references()
+      auto& made =
+          list.emplace_back(Connection{found->second, Selection(selector, steps_[found->second],
+                                                                step, output, span, diagnostics_)});
       const auto* all = made->selection.of(nullptr);
       connections_ += (all ? all->size() : 1) * (step.matrix ? step.matrix->instances.size() : 1);
-      if (connections_ > kMostConnections)
-        report(diagnostics_, "bad-matrix",
-               "step '" + step.spec.name + "' makes more than " + std::to_string(kMostConnections) + " connections between steps", span,
-               {"each of its " + std::to_string(step.matrix ? step.matrix->instances.size() : 1) + " waits for " +
-                std::to_string(all ? all->size() : 1) + " of '" + selector.step + "': put one step in between"});
+      if (connections_ > most_connections)
+        settings::report(
+            diagnostics_, "bad-matrix",
+            "step '" + step.spec.name + "' makes more than " + std::to_string(most_connections) +
+                " connections between steps",
+            span,
+            {"each of its " + std::to_string(step.matrix ? step.matrix->instances.size() : 1) +
+             " waits for " + std::to_string(all ? all->size() : 1) + " of '" + selector.step +
+             "': put one step in between"});
     };
     for (std::size_t i = 0; i < step.input_selectors.size(); ++i)
-      add(inputs_, step.input_selectors[i], "." + step.spec.inputs[i].sources[0].output, step.input_spans[i]);
-    for (std::size_t i = 0; i < step.after_selectors.size(); ++i) add(after_, step.after_selectors[i], "", step.after_spans[i]);
+      add(inputs_, step.input_selectors[i], "." + step.spec.inputs[i].sources[0].output,
+          step.input_spans[i]);
+    for (std::size_t i = 0; i < step.after_selectors.size(); ++i)
+      add(after_, step.after_selectors[i], "", step.after_spans[i]);
   }
 
-  const std::vector<std::uint32_t>* picked(const ReadStep& step, std::optional<Connection>& connection, const Row* row, std::size_t k,
-                                           const Selector& selector, Span span) {
+  const std::vector<std::uint32_t>* picked(const ReadStep& step,
+                                           std::optional<Connection>& connection, const Row* row,
+                                           std::size_t k, const core::Selector& selector,
+                                           core::Span span) {
     if (!connection || connection->selection.is_empty()) return nullptr;
     const auto* found = connection->selection.of(row);
-    if (!found && connection->failures++ < kMostShown)
-      report(diagnostics_, "bad-selector",
-             "no step of '" + selector.step + "' has the values of '" + step.spec.name + "[" + shown(step.matrix->axes, step.matrix->instances[k]) +
-                 "]'",
-             span);
+    if (!found && connection->failures++ < most_failures_shown)
+      settings::report(diagnostics_, "bad-selector",
+                       "no step of '" + selector.step + "' has the values of '" + step.spec.name +
+                           "[" + shown(step.matrix->axes, step.matrix->instances[k]) + "]'",
+                       span);
     return found;
   }
 
   void connect(const ReadStep& step, const Row* row, StepSpec& spec, std::size_t k) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const auto* sources = picked(step, inputs_[i], row, k, step.input_selectors[i], step.input_spans[i]);
+      const auto* sources =
+          picked(step, inputs_[i], row, k, step.input_selectors[i], step.input_spans[i]);
       if (!sources) continue;
       auto& input = spec.inputs[i];
       const std::string output = input.sources[0].output;
@@ -256,13 +301,14 @@ class Expansion {
     if (after_.empty()) return;
     std::vector<std::string> after;
     for (std::size_t i = 0; i < after_.size(); ++i)
-      if (const auto* steps = picked(step, after_[i], row, k, step.after_selectors[i], step.after_spans[i]))
+      if (const auto* steps =
+              picked(step, after_[i], row, k, step.after_selectors[i], step.after_spans[i]))
         for (const auto other : *steps) after.push_back(names_[after_[i]->target][other]);
     spec.after = std::move(after);
   }
 
   std::vector<ReadStep>& steps_;
-  Diagnostics& diagnostics_;
+  settings::Diagnostics& diagnostics_;
   std::unordered_map<std::string, std::size_t> index_;
   std::vector<std::vector<std::string>> names_;  ///< Of what each step becomes.
   std::vector<std::optional<Connection>> inputs_, after_;
@@ -271,6 +317,8 @@ class Expansion {
 
 }  // namespace
 
-std::vector<StepSpec> expand(std::vector<ReadStep>& steps, Diagnostics& diagnostics) { return Expansion(steps, diagnostics).run(); }
+std::vector<StepSpec> expand(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+  return Expansion(steps, diagnostics).run();
+}
 
 }  // namespace pipeline::spec

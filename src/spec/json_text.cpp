@@ -16,8 +16,10 @@ std::optional<unsigned> escaped(std::string_view text, std::size_t at) {
 }
 
 std::string utf8(unsigned character) {
-  return {static_cast<char>(0xF0 | character >> 18), static_cast<char>(0x80 | (character >> 12 & 0x3F)),
-          static_cast<char>(0x80 | (character >> 6 & 0x3F)), static_cast<char>(0x80 | (character & 0x3F))};
+  return {static_cast<char>(0xF0 | character >> 18),
+          static_cast<char>(0x80 | (character >> 12 & 0x3F)),
+          static_cast<char>(0x80 | (character >> 6 & 0x3F)),
+          static_cast<char>(0x80 | (character & 0x3F))};
 }
 
 }  // namespace

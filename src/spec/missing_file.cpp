@@ -3,29 +3,29 @@
 #include <algorithm>
 #include <array>
 
+#include "core/text.hpp"
+
 namespace pipeline::spec {
 namespace {
 
 /// What programs say of a file that is not there, in lower case.
-constexpr std::array<std::string_view, 16> kComplaints{
-    "no such file",  "not found",   "cannot open", "can't open",   "could not open", "unable to open",  "failed to open", "does not exist",
-    "doesn't exist", "cannot find", "can't find",  "filenotfound", "enoent",         "no module named", "cannot access",  "cannot stat"};
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
+constexpr std::array<std::string_view, 16> complaint_patterns{
+    "no such file",   "not found",       "cannot open",    "can't open",
+    "could not open", "unable to open",  "failed to open", "does not exist",
+    "doesn't exist",  "cannot find",     "can't find",     "filenotfound",
+    "enoent",         "no module named", "cannot access",  "cannot stat"};
 
 void add(std::vector<std::string>& names, std::string_view name) {
-  constexpr std::size_t kLongest = 1024, kMost = 1000;
-  if (name.empty() || name.size() > kLongest || names.size() > kMost || std::find(names.begin(), names.end(), name) != names.end()) return;
+  constexpr std::size_t longest_allowed = 1024, most_allowed = 1000;
+  if (name.empty() || name.size() > longest_allowed || names.size() > most_allowed ||
+      std::find(names.begin(), names.end(), name) != names.end())
+    return;
   names.emplace_back(name);
 }
 
 void read_quoted(std::string_view line, std::vector<std::string>& names) {
-  for (std::size_t start = 0; (start = line.find_first_of("'\"`", start)) != std::string_view::npos;) {
+  for (std::size_t start = 0;
+       (start = line.find_first_of("'\"`", start)) != std::string_view::npos;) {
     const auto end = line.find(line[start], start + 1);
     if (end == std::string_view::npos) {
       ++start;
@@ -37,9 +37,10 @@ void read_quoted(std::string_view line, std::vector<std::string>& names) {
 }
 
 void read_words(std::string_view line, std::vector<std::string>& names) {
-  constexpr std::string_view kSeparators = " \t:,;()[]<>'\"`=";
-  for (std::size_t start = 0; (start = line.find_first_not_of(kSeparators, start)) != std::string_view::npos;) {
-    const auto end = std::min(line.find_first_of(kSeparators, start), line.size());
+  constexpr std::string_view separator_chars = " \t:,;()[]<>'\"`=";
+  for (std::size_t start = 0;
+       (start = line.find_first_not_of(separator_chars, start)) != std::string_view::npos;) {
+    const auto end = std::min(line.find_first_of(separator_chars, start), line.size());
     auto word = line.substr(start, end - start);
     while (word.ends_with('.') || word.ends_with('!')) word.remove_suffix(1);
     add(names, word);
@@ -57,12 +58,15 @@ MissingNames missing_names(std::string_view output) {
     std::string_view line = output.substr(start, end - start);
     start = end + 1;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    const std::string folded = lower(line);
-    if (std::none_of(kComplaints.begin(), kComplaints.end(), [&](std::string_view complaint) { return folded.find(complaint) != std::string::npos; }))
+    const std::string folded = core::lower(line);
+    if (std::none_of(complaint_patterns.begin(), complaint_patterns.end(),
+                     [&](std::string_view complaint) {
+                       return folded.find(complaint) != std::string::npos;
+                     }))
       continue;
-    constexpr std::string_view kModule = "no module named ";
-    if (const auto found = folded.find(kModule); found != std::string::npos) {
-      auto name = line.substr(found + kModule.size());
+    constexpr std::string_view module_pattern = "no module named ";
+    if (const auto found = folded.find(module_pattern); found != std::string::npos) {
+      auto name = line.substr(found + module_pattern.size());
       if (name.starts_with('\'') || name.starts_with('"'))
         name = name.substr(1, name.find_first_of("'\"", 1) - 1);
       else

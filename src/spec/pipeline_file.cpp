@@ -22,12 +22,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-void read_execution_mode(const Value& value, ExecutionMode& mode, Diagnostics& diagnostics) {
-  static const std::vector<std::pair<std::string, ExecutionMode>> modes{{"fail_fast", ExecutionMode::fail_fast},
-                                                                        {"stop_on_failure", ExecutionMode::stop_on_failure},
-                                                                        {"continue_on_failure", ExecutionMode::continue_on_failure}};
+void read_execution_mode(const core::Value& value, ExecutionMode& mode,
+                         settings::Diagnostics& diagnostics) {
+  static const std::vector<std::pair<std::string, ExecutionMode>> modes{
+      {"fail_fast", ExecutionMode::fail_fast},
+      {"stop_on_failure", ExecutionMode::stop_on_failure},
+      {"continue_on_failure", ExecutionMode::continue_on_failure}};
   std::vector<std::string> names;
   for (const auto& [name, each] : modes) names.push_back(name);
   const auto word = read_word("execution_mode", value, names, diagnostics);
@@ -35,47 +37,62 @@ void read_execution_mode(const Value& value, ExecutionMode& mode, Diagnostics& d
     if (word == name) mode = each;
 }
 
-void read_header(const Value& root, PipelineSpec& pipeline, Diagnostics& diagnostics) {
-  constexpr Format name_format{"a name of letters, digits, `_`, `-` and `.` that begins with a letter or digit", is_name};
-  report_unknown_keys(root, kPipelineKeys, "the pipeline", diagnostics);
+void read_header(const core::Value& root, PipelineSpec& pipeline,
+                 settings::Diagnostics& diagnostics) {
+  constexpr settings::Format name_format{
+      "a name of letters, digits, `_`, `-` and `.` that begins with a letter or digit",
+      core::is_name};
+  settings::report_unknown_keys(root, pipeline_keys, "the pipeline", diagnostics);
   for (const auto& [key, value] : root.members) {
     if (key.scalar == "name")
-      pipeline.name = read_text("name", value, name_format, diagnostics).value_or("");
+      pipeline.name = settings::read_text("name", value, name_format, diagnostics).value_or("");
     else if (key.scalar == "description")
-      pipeline.description = read_text("description", value, formats::text, diagnostics).value_or("");
+      pipeline.description =
+          settings::read_text("description", value, settings::formats::text, diagnostics)
+              .value_or("");
     else if (key.scalar == "tags")
-      pipeline.tags = read_texts("tags", value, formats::word, diagnostics).value_or(std::vector<std::string>{});
+      pipeline.tags = settings::read_texts("tags", value, settings::formats::word, diagnostics)
+                          .value_or(std::vector<std::string>{});
     else if (key.scalar == "execution_mode")
       read_execution_mode(value, pipeline.execution_mode, diagnostics);
   }
-  if (!root.find("name") && !has_misspelt(root, "name")) report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
+  if (!root.find("name") && !has_misspelt(root, "name"))
+    settings::report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
 }
 
 /// Typed as the file's own value is: a text stays a text, whatever it looks like.
-std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text, const nlohmann::json& declared,
-                                          Diagnostics& diagnostics) {
+std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text,
+                                          const nlohmann::json& declared,
+                                          settings::Diagnostics& diagnostics) {
   if (declared.is_string()) return text;
-  if (auto json = plain_to_json(text); json && !json->is_null()) return json;
-  report(diagnostics, "bad-option", "--param " + option + "=" + text + ": the value is empty, or a number that is too large", {});
+  if (auto json = settings::plain_to_json(text); json && !json->is_null()) return json;
+  settings::report(
+      diagnostics, "bad-option",
+      "--param " + option + "=" + text + ": the value is empty, or a number that is too large", {});
   return std::nullopt;
 }
 
 /// `--param k=v` for the pipeline's own parameters.
-void apply_pipeline_options(const LoadOptions& options, Defaults& defaults, Diagnostics& diagnostics) {
+void apply_pipeline_options(const LoadOptions& options, Defaults& defaults,
+                            settings::Diagnostics& diagnostics) {
   for (const auto& [name, text] : options.parameters) {
     const auto declared = defaults.parameters.find(name);
     if (declared == defaults.parameters.end()) continue;
-    if (auto value = read_option(name, text, declared->second, diagnostics)) declared->second = std::move(*value);
+    if (auto value = read_option(name, text, declared->second, diagnostics))
+      declared->second = std::move(*value);
   }
 }
 
 /// `--param STEP.k=v`; and complains of every option that names nothing.
-void apply_step_options(const LoadOptions& options, const Defaults& defaults, std::vector<ReadStep>& steps, Diagnostics& diagnostics) {
+void apply_step_options(const LoadOptions& options, const Defaults& defaults,
+                        std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   for (const auto& [name, text] : options.parameters) {
     if (defaults.parameters.contains(name)) continue;
     const auto dot = name.find('.');
-    const auto step =
-        std::find_if(steps.begin(), steps.end(), [step_name = name.substr(0, dot)](const ReadStep& each) { return each.spec.name == step_name; });
+    const auto step = std::find_if(steps.begin(), steps.end(),
+                                   [step_name = name.substr(0, dot)](const ReadStep& each) {
+                                     return each.spec.name == step_name;
+                                   });
     const auto key = dot == std::string::npos ? std::string() : name.substr(dot + 1);
     if (step != steps.end() && step->spec.parameters.contains(key)) {
       auto& declared = step->spec.parameters[key];
@@ -83,45 +100,56 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults, st
       continue;
     }
     if (step != steps.end() && step->matrix && std::ranges::count(step->matrix->axes, key)) {
-      report(diagnostics, "bad-option", "--param " + name + ": '" + key + "' is an axis of the step's matrix, not one value", {},
-             {"`--step " + step->spec.name + "[" + key + "=" + text + "]` runs what has this value"});
+      settings::report(
+          diagnostics, "bad-option",
+          "--param " + name + ": '" + key + "' is an axis of the step's matrix, not one value", {},
+          {"`--step " + step->spec.name + "[" + key + "=" + text + "]` runs what has this value"});
       continue;
     }
     std::vector<std::string> known;
     for (const auto& [parameter, value] : defaults.parameters) known.push_back(parameter);
-    std::string suggestion = did_you_mean(name, known);
+    std::string suggestion = core::did_you_mean(name, known);
     for (const ReadStep& each : steps)
       for (const auto& [parameter, value] : each.spec.parameters) {
         if (defaults.parameters.contains(parameter)) continue;
         known.push_back(each.spec.name + "." + parameter);
-        if (parameter == name && suggestion.empty()) suggestion = "did you mean '" + known.back() + "'?";
+        if (parameter == name && suggestion.empty())
+          suggestion = "did you mean '" + known.back() + "'?";
       }
-    if (suggestion.empty()) suggestion = did_you_mean(name, known);
-    constexpr std::size_t kMostShown = 20;
+    if (suggestion.empty()) suggestion = core::did_you_mean(name, known);
+    constexpr std::size_t most_named = 20;
     std::string list = known.empty() ? "the pipeline has no parameters" : "it has: ";
-    for (std::size_t i = 0; i < std::min(known.size(), kMostShown); ++i) list += (i ? ", " : "") + known[i];
-    if (known.size() > kMostShown) list += ", ...";
-    report(diagnostics, "unknown-parameter", "--param " + name + ": there is no such parameter", {}, {std::move(list)}, std::move(suggestion));
+    for (std::size_t i = 0; i < std::min(known.size(), most_named); ++i)
+      list += (i ? ", " : "") + known[i];
+    if (known.size() > most_named) list += ", ...";
+    settings::report(diagnostics, "unknown-parameter",
+                     "--param " + name + ": there is no such parameter", {}, {std::move(list)},
+                     std::move(suggestion));
   }
 }
 
 /// So that commands may name them: an instance's own values come later.
 void declare_axes(std::vector<ReadStep>& steps) {
   for (ReadStep& step : steps) {
-    const Value* matrix = step.body->find("matrix");
+    const core::Value* matrix = step.body->find("matrix");
     if (!matrix) continue;
-    for (const auto& [axis, values] : matrix->members) step.spec.parameters.try_emplace(axis.scalar);  // also of one that is wrong, to say that once
+    for (const auto& [axis, values] : matrix->members)
+      step.spec.parameters.try_emplace(axis.scalar);  // also of one that is wrong, to say that once
     if (step.matrix)
       for (const auto& axis : step.matrix->axes) step.spec.parameters.try_emplace(axis);
   }
 }
 
-PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs::path& file, const LoadOptions& options, Diagnostics& diagnostics) {
+PipelineSpec read_pipeline(const core::Value& root, std::string_view source, const fs::path& file,
+                           const LoadOptions& options, settings::Diagnostics& diagnostics) {
   PipelineSpec pipeline;
   pipeline.file = fs::absolute(file).lexically_normal();
   pipeline.root = pipeline.file.parent_path();
-  if (root.kind != Value::Kind::map) {
-    report(diagnostics, "wrong-type", "a pipeline file must be a map with `name` and `steps`, not " + describe(root), root.span);
+  if (root.kind != core::Value::Kind::map) {
+    settings::report(
+        diagnostics, "wrong-type",
+        "a pipeline file must be a map with `name` and `steps`, not " + settings::describe(root),
+        root.span);
     return pipeline;
   }
   read_header(root, pipeline, diagnostics);
@@ -130,16 +158,19 @@ PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs:
   apply_pipeline_options(options, defaults, diagnostics);
 
   std::vector<ReadStep> steps;
-  if (const Value* list = root.find("steps"); !list) {
+  if (const core::Value* list = root.find("steps"); !list) {
     if (!has_misspelt(root, "steps"))
-      report(diagnostics, "missing-key", "the pipeline has no 'steps'", root.span, {"`pipe init` writes a pipeline to start from"});
-  } else if (list->kind != Value::Kind::map) {
-    report_type(diagnostics, "steps", "a map of names to steps", *list);
+      settings::report(diagnostics, "missing-key", "the pipeline has no 'steps'", root.span,
+                       {"`pipe init` writes a pipeline to start from"});
+  } else if (list->kind != core::Value::Kind::map) {
+    settings::report_type(diagnostics, "steps", "a map of names to steps", *list);
     diagnostics.back().notes.push_back("as in `train: {command: [python, train.py]}`");
   } else {
-    if (list->members.empty()) report(diagnostics, "missing-key", "'steps' is empty", list->span);
+    if (list->members.empty())
+      settings::report(diagnostics, "missing-key", "'steps' is empty", list->span);
     steps.reserve(list->members.size());
-    for (const auto& [key, body] : list->members) steps.push_back(reader.read_step(key, body, defaults));
+    for (const auto& [key, body] : list->members)
+      steps.push_back(reader.read_step(key, body, defaults));
   }
   read_matrices(steps, diagnostics);
   apply_step_options(options, defaults, steps, diagnostics);
@@ -155,50 +186,61 @@ PipelineSpec read_pipeline(const Value& root, std::string_view source, const fs:
 }
 
 /// In the file's order; and no more than anyone reads.
-[[noreturn]] void fail(Diagnostics diagnostics, const fs::path& file, std::string_view source) {
-  constexpr std::size_t kMostShown = 100;
-  std::stable_sort(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return std::pair(a.span.line, a.span.column) < std::pair(b.span.line, b.span.column);
-  });
-  if (diagnostics.size() > kMostShown) {
-    const auto more = diagnostics.size() - kMostShown;
-    diagnostics.resize(kMostShown);
-    report(diagnostics, "too-many-errors", "and " + std::to_string(more) + " further errors", {});
+[[noreturn]] void fail(settings::Diagnostics diagnostics, const fs::path& file,
+                       std::string_view source) {
+  constexpr std::size_t most_reported = 100;
+  std::stable_sort(diagnostics.begin(), diagnostics.end(),
+                   [](const core::Diagnostic& a, const core::Diagnostic& b) {
+                     return std::pair(a.span.line, a.span.column) <
+                            std::pair(b.span.line, b.span.column);
+                   });
+  if (diagnostics.size() > most_reported) {
+    const auto more = diagnostics.size() - most_reported;
+    diagnostics.resize(most_reported);
+    settings::report(diagnostics, "too-many-errors",
+                     "and " + std::to_string(more) + " further errors", {});
   }
-  throw InputError(std::move(diagnostics), file.string(), std::string(source));
+  throw core::InputError(std::move(diagnostics), file.string(), std::string(source));
 }
 
-std::vector<std::string> texts_of(const Diagnostics& notices, const fs::path& file) {
+std::vector<std::string> texts_of(const settings::Diagnostics& notices, const fs::path& file) {
   std::vector<std::string> texts;
   for (const auto& notice : notices)
-    texts.push_back(file.filename().string() + ":" + std::to_string(notice.span.line) + ":" + std::to_string(notice.span.column) + ": " +
-                    notice.message);
+    texts.push_back(file.filename().string() + ":" + std::to_string(notice.span.line) + ":" +
+                    std::to_string(notice.span.column) + ": " + notice.message);
   return texts;
 }
 
-std::optional<Value> read_document(std::string_view text, const fs::path& file, Diagnostics& diagnostics) {
-  return parse_yaml(file.extension() == ".json" ? json_as_yaml(text) : std::string(text), diagnostics);
+std::optional<core::Value> read_document(std::string_view text, const fs::path& file,
+                                         settings::Diagnostics& diagnostics) {
+  return yaml::parse_yaml(file.extension() == ".json" ? json_as_yaml(text) : std::string(text),
+                          diagnostics);
 }
 
 std::string read_existing(const fs::path& file) {
   std::error_code error;
   if (fs::is_directory(file, error))
-    throw InputError("'" + file.string() + "' is a folder, not a pipeline file",
-                     fs::exists(file / "pipeline.yaml", error) ? "did you mean '" + (file / "pipeline.yaml").string() + "'?" : "");
-  if (!fs::exists(file, error)) throw InputError("there is no file '" + file.string() + "'", "`pipe init` writes a pipeline to start from");
-  return read_file(file);
+    throw core::InputError("'" + file.string() + "' is a folder, not a pipeline file",
+                           fs::exists(file / "pipeline.yaml", error)
+                               ? "did you mean '" + (file / "pipeline.yaml").string() + "'?"
+                               : "");
+  if (!fs::exists(file, error))
+    throw core::InputError("there is no file '" + file.string() + "'",
+                           "`pipe init` writes a pipeline to start from");
+  return core::read_file(file);
 }
 
 }  // namespace
 
 PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  Diagnostics diagnostics;
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  settings::Diagnostics diagnostics;
   const auto root = read_document(text, file, diagnostics);
   PipelineSpec pipeline;
   if (root && is_task_definition(*root)) {
-    Diagnostics notices;
-    pipeline = read_pipeline(pipeline_of(*root, diagnostics, notices), text, file, options, diagnostics);
+    settings::Diagnostics notices;
+    pipeline =
+        read_pipeline(pipeline_of(*root, diagnostics, notices), text, file, options, diagnostics);
     if (options.notes) *options.notes = {true, texts_of(notices, file)};
   } else if (root) {
     pipeline = read_pipeline(*root, text, file, options, diagnostics);
@@ -207,14 +249,16 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
   return pipeline;
 }
 
-PipelineSpec read(const Value& root, const fs::path& file, const LoadOptions& options) {
-  Diagnostics diagnostics;
+PipelineSpec read(const core::Value& root, const fs::path& file, const LoadOptions& options) {
+  settings::Diagnostics diagnostics;
   auto pipeline = read_pipeline(root, {}, file, options, diagnostics);
   if (!diagnostics.empty()) fail(std::move(diagnostics), {}, {});
   return pipeline;
 }
 
-PipelineSpec load(const fs::path& file, const LoadOptions& options) { return parse(read_existing(file), file, options); }
+PipelineSpec load(const fs::path& file, const LoadOptions& options) {
+  return parse(read_existing(file), file, options);
+}
 
 std::string import_task_definition(const fs::path& file, std::vector<std::string>& notices) {
   const auto text = read_existing(file);
@@ -223,11 +267,12 @@ std::string import_task_definition(const fs::path& file, std::vector<std::string
   options.notes = &notes;
   parse(text, file, options);  // throws whatever is wrong with it
   notices = std::move(notes.notices);
-  Diagnostics diagnostics, told;
+  settings::Diagnostics diagnostics, told;
   const auto root = read_document(text, file, diagnostics);
   if (!root || !is_task_definition(*root))
-    throw InputError("'" + file.string() + "' is no ECS task definition: it has no 'containerDefinitions'",
-                     "a pipeline file needs no import: `pipe run FILE`");
+    throw core::InputError(
+        "'" + file.string() + "' is no ECS task definition: it has no 'containerDefinitions'",
+        "a pipeline file needs no import: `pipe run FILE`");
   return to_yaml(pipeline_of(*root, diagnostics, told));
 }
 

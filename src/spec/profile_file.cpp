@@ -18,109 +18,147 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Strings = std::vector<std::string>;
 
-const Strings profile_keys{"description", "orchestrator",   "context",         "namespace", "registry", "state",
-                           "claim",       "artifact_store", "service_account", "jobs",      "settings"};
+const Strings profile_keys{"description",     "orchestrator", "context", "namespace",
+                           "registry",        "state",        "claim",   "artifact_store",
+                           "service_account", "jobs",         "settings"};
 const Strings claim_keys{"name", "path"};
-const Strings store_keys{"bucket", "endpoint", "pod_endpoint", "region", "path_style", "certificate_authority", "aws_profile"};
+const Strings store_keys{"bucket",     "endpoint",   "pod_endpoint",
+                         "region",     "path_style", "certificate_authority",
+                         "aws_profile"};
 
 /// Settings that name files: those of the pipeline's folder, of which a profile knows nothing.
-void refuse_files(const Value& settings, Diagnostics& diagnostics) {
-  const Value* docker = settings.find("docker");
+void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostics) {
+  const core::Value* docker = settings.find("docker");
   if (!docker) return;
   for (const auto& [key, value] : docker->members) {
-    const bool is_file = key.scalar == "dockerfile" || key.scalar == "build_context_root" || key.scalar == "pyproject_path" ||
-                         (key.scalar == "requirements" && value.kind == Value::Kind::scalar);
+    const bool is_file = key.scalar == "dockerfile" || key.scalar == "build_context_root" ||
+                         key.scalar == "pyproject_path" ||
+                         (key.scalar == "requirements" && value.kind == core::Value::Kind::scalar);
     if (is_file)
-      report(diagnostics, "bad-profile", "'" + key.scalar + "' names a file, and a profile knows no pipeline's folder", key.span,
-             {"a profile is for what goes with the place: `parent_image`, `platform`, `resources`, ..."},
-             "write it under the pipeline's `settings.docker`");
+      settings::report(
+          diagnostics, "bad-profile",
+          "'" + key.scalar + "' names a file, and a profile knows no pipeline's folder", key.span,
+          {"a profile is for what goes with the place: `parent_image`, `platform`, `resources`, "
+           "..."},
+          "write it under the pipeline's `settings.docker`");
   }
 }
 
-fs::path read_path(const char* key, const Value& value, const fs::path& file, Diagnostics& diagnostics) {
-  const auto path = read_text(key, value, formats::path, diagnostics);
+fs::path read_path(const char* key, const core::Value& value, const fs::path& file,
+                   settings::Diagnostics& diagnostics) {
+  const auto path = settings::read_text(key, value, settings::formats::path, diagnostics);
   return path ? user_path(*path, fs::absolute(file).parent_path()) : fs::path();
 }
 
 /// `s3://team/pipe`, or a map with a `bucket` like that.
-ArtifactStoreSettings read_store(const Value& key, const Value& value, const fs::path& file, Diagnostics& diagnostics) {
-  ArtifactStoreSettings store;
+settings::ArtifactStoreSettings read_store(const core::Value& key, const core::Value& value,
+                                           const fs::path& file,
+                                           settings::Diagnostics& diagnostics) {
+  settings::ArtifactStoreSettings store;
   const auto read_text_of = [&](const char* name, std::string& into) {
-    if (const auto* given = value.find(name)) into = read_text(name, *given, formats::word, diagnostics).value_or("");
+    if (const auto* given = value.find(name))
+      into = settings::read_text(name, *given, settings::formats::word, diagnostics).value_or("");
   };
-  const Value* bucket = &value;
-  if (value.kind != Value::Kind::scalar) {
-    if (!expect_map("artifact_store", value, diagnostics)) return store;
-    report_unknown_keys(value, store_keys, "an artifact store", diagnostics);
+  const core::Value* bucket = &value;
+  if (value.kind != core::Value::Kind::scalar) {
+    if (!settings::expect_map("artifact_store", value, diagnostics)) return store;
+    settings::report_unknown_keys(value, store_keys, "an artifact store", diagnostics);
     read_text_of("endpoint", store.endpoint);
     read_text_of("pod_endpoint", store.pod_endpoint);
     read_text_of("region", store.region);
     read_text_of("aws_profile", store.aws_profile);
-    if (const auto* given = value.find("path_style")) store.path_style = read_bool("path_style", *given, diagnostics);
+    if (const auto* given = value.find("path_style"))
+      store.path_style = settings::read_bool("path_style", *given, diagnostics);
     if (const auto* given = value.find("certificate_authority"))
       store.certificate_authority = read_path("certificate_authority", *given, file, diagnostics);
-    for (const auto& [name, url] : {std::pair("endpoint", &store.endpoint), std::pair("pod_endpoint", &store.pod_endpoint)})
+    for (const auto& [name, url] :
+         {std::pair("endpoint", &store.endpoint), std::pair("pod_endpoint", &store.pod_endpoint)})
       if (!url->empty() && !url->starts_with("https://") && !url->starts_with("http://"))
-        report(diagnostics, "bad-profile", std::string("'") + name + "' must be `https://HOST[:PORT]`, not '" + *url + "'", value.find(name)->span);
+        settings::report(
+            diagnostics, "bad-profile",
+            std::string("'") + name + "' must be `https://HOST[:PORT]`, not '" + *url + "'",
+            value.find(name)->span);
     bucket = value.find("bucket");
   }
   if (!bucket) {
     if (!has_misspelt(value, "bucket"))
-      report(diagnostics, "missing-key", "an artifact store has a `bucket`", key.span, {"as in `artifact_store: {bucket: s3://team/pipe}`"});
-  } else if (const auto text = read_text("bucket", *bucket, formats::word, diagnostics); text && !read_bucket(*text, store)) {
-    report(diagnostics, "bad-profile", "'" + text->substr(0, 100) + "' is no bucket", bucket->span,
-           {"as in `s3://team`, or `s3://team/pipe` for a part of it"}, text->starts_with("s3://") ? "" : "write `s3://" + *text + "`");
+      settings::report(diagnostics, "missing-key", "an artifact store has a `bucket`", key.span,
+                       {"as in `artifact_store: {bucket: s3://team/pipe}`"});
+  } else if (const auto text =
+                 settings::read_text("bucket", *bucket, settings::formats::word, diagnostics);
+             text && !settings::read_bucket(*text, store)) {
+    settings::report(diagnostics, "bad-profile", "'" + text->substr(0, 100) + "' is no bucket",
+                     bucket->span, {"as in `s3://team`, or `s3://team/pipe` for a part of it"},
+                     text->starts_with("s3://") ? "" : "write `s3://" + *text + "`");
   }
   return store;
 }
 
-Profile read_profile(const Value& map, const fs::path& file, Diagnostics& diagnostics) {
+Profile read_profile(const core::Value& map, const fs::path& file,
+                     settings::Diagnostics& diagnostics) {
   Profile profile;
   profile.file = file;
-  report_unknown_keys(map, profile_keys, "a profile", diagnostics);
-  const Value* registry = nullptr;
+  settings::report_unknown_keys(map, profile_keys, "a profile", diagnostics);
+  const core::Value* registry = nullptr;
   for (const auto& [key, value] : map.members) {
     if (key.scalar == "description")
-      profile.description = read_text("description", value, formats::text, diagnostics).value_or("");
+      profile.description =
+          settings::read_text("description", value, settings::formats::text, diagnostics)
+              .value_or("");
     else if (key.scalar == "orchestrator")
-      profile.orchestrator = read_word("orchestrator", value, orchestrator_names(), diagnostics).value_or("");
+      profile.orchestrator =
+          read_word("orchestrator", value, settings::orchestrator_names(), diagnostics)
+              .value_or("");
     else if (key.scalar == "context")
-      profile.context = read_text("context", value, formats::word, diagnostics).value_or("");
+      profile.context =
+          settings::read_text("context", value, settings::formats::word, diagnostics).value_or("");
     else if (key.scalar == "namespace")
-      profile.name_space = read_text("namespace", value, formats::word, diagnostics).value_or("");
+      profile.name_space =
+          settings::read_text("namespace", value, settings::formats::word, diagnostics)
+              .value_or("");
     else if (key.scalar == "service_account")
-      profile.service_account = read_text("service_account", value, formats::word, diagnostics).value_or("");
+      profile.service_account =
+          settings::read_text("service_account", value, settings::formats::word, diagnostics)
+              .value_or("");
     else if (key.scalar == "registry")
       registry = &value;
     else if (key.scalar == "jobs")
-      profile.jobs = read_count("jobs", value, diagnostics).value_or(0);
+      profile.jobs = settings::read_count("jobs", value, diagnostics).value_or(0);
     else if (key.scalar == "state") {
       profile.state = read_path("state", value, file, diagnostics);
     } else if (key.scalar == "claim") {
-      if (!expect_map("claim", value, diagnostics)) continue;
-      report_unknown_keys(value, claim_keys, "a claim", diagnostics);
+      if (!settings::expect_map("claim", value, diagnostics)) continue;
+      settings::report_unknown_keys(value, claim_keys, "a claim", diagnostics);
       for (const auto& [name, part] : value.members) {
-        if (name.scalar == "name") profile.claim = read_text("name", part, formats::word, diagnostics).value_or("");
+        if (name.scalar == "name")
+          profile.claim =
+              settings::read_text("name", part, settings::formats::word, diagnostics).value_or("");
         if (name.scalar == "path") profile.claim_path = read_path("path", part, file, diagnostics);
       }
       if (!value.find("name") || !value.find("path"))
-        report(diagnostics, "missing-key", "a claim has a `name`, in the cluster, and a `path`, where this machine sees what is in it", key.span,
-               {"as in `claim: {name: pipe-artifacts, path: /mnt/lab}`"});
+        settings::report(diagnostics, "missing-key",
+                         "a claim has a `name`, in the cluster, and a `path`, where this machine "
+                         "sees what is in it",
+                         key.span, {"as in `claim: {name: pipe-artifacts, path: /mnt/lab}`"});
     } else if (key.scalar == "artifact_store") {
       profile.artifact_store = read_store(key, value, file, diagnostics);
     } else if (key.scalar == "settings") {
-      profile.settings = decode_settings(value, diagnostics);
+      profile.settings = settings::decode_settings(value, diagnostics);
       refuse_files(value, diagnostics);
     }
   }
   if (const auto* store = map.find("artifact_store"); store && map.find("claim"))
-    report(diagnostics, "contradiction", "pods get their files either through a claim or through an artifact store", store->span,
-           {"leave out `claim` or `artifact_store`"});
+    settings::report(diagnostics, "contradiction",
+                     "pods get their files either through a claim or through an artifact store",
+                     store->span, {"leave out `claim` or `artifact_store`"});
   if (registry)
-    if (auto repository = read_text("registry", *registry, formats::repository, diagnostics)) {
+    if (auto repository = settings::read_text("registry", *registry, settings::formats::repository,
+                                              diagnostics)) {
       if (profile.settings.docker.target_repository)
-        report(diagnostics, "contradiction", "'registry' is another word for 'settings.docker.target_repository', which this profile has too",
-               registry->span);
+        settings::report(diagnostics, "contradiction",
+                         "'registry' is another word for 'settings.docker.target_repository', "
+                         "which this profile has too",
+                         registry->span);
       profile.settings.docker.target_repository = std::move(*repository);
     }
   return profile;
@@ -134,7 +172,8 @@ void differences(const json& before, const json& after, const std::string& path,
     if (value.is_object()) {
       differences(old == before.end() ? json::object() : *old, value, name, found);
     } else if (old == before.end() || *old != value) {
-      found.push_back(name + " is " + (value.is_string() ? value.get<std::string>() : value.dump()));
+      found.push_back(name + " is " +
+                      (value.is_string() ? value.get<std::string>() : value.dump()));
     }
   }
 }
@@ -142,28 +181,35 @@ void differences(const json& before, const json& after, const std::string& path,
 }  // namespace
 
 Profiles parse_profiles(std::string_view text, const fs::path& file) {
-  Diagnostics diagnostics;
+  settings::Diagnostics diagnostics;
   Profiles profiles;
-  const auto root = parse_yaml(text, diagnostics);
-  if (root && root->kind != Value::Kind::map)
-    report(diagnostics, "wrong-type", "a file of profiles must be a map, not " + describe(*root), root->span,
-           {"as in `lab: {orchestrator: kubernetes, namespace: ml}`"});
-  if (root && root->kind == Value::Kind::map)
+  const auto root = yaml::parse_yaml(text, diagnostics);
+  if (root && root->kind != core::Value::Kind::map)
+    settings::report(diagnostics, "wrong-type",
+                     "a file of profiles must be a map, not " + settings::describe(*root),
+                     root->span, {"as in `lab: {orchestrator: kubernetes, namespace: ml}`"});
+  if (root && root->kind == core::Value::Kind::map)
     for (const auto& [name, value] : root->members) {
-      if (!is_name(name.scalar))
-        report(diagnostics, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be a profile's name", name.span,
-               {"a name has letters, digits, `_`, `-` and `.`, and begins with a letter or digit"});
-      else if (expect_map(name.scalar, value, diagnostics))
+      if (!core::is_name(name.scalar))
+        settings::report(
+            diagnostics, "bad-name",
+            "'" + name.scalar.substr(0, 60) + "' cannot be a profile's name", name.span,
+            {"a name has letters, digits, `_`, `-` and `.`, and begins with a letter or digit"});
+      else if (settings::expect_map(name.scalar, value, diagnostics))
         profiles.emplace(name.scalar, read_profile(value, file, diagnostics));
     }
-  std::ranges::stable_sort(diagnostics, {}, [](const Diagnostic& each) { return std::pair(each.span.line, each.span.column); });
-  if (!diagnostics.empty()) throw InputError(std::move(diagnostics), file.string(), std::string(text));
+  std::ranges::stable_sort(diagnostics, {}, [](const core::Diagnostic& each) {
+    return std::pair(each.span.line, each.span.column);
+  });
+  if (!diagnostics.empty())
+    throw core::InputError(std::move(diagnostics), file.string(), std::string(text));
   return profiles;
 }
 
 std::vector<fs::path> profile_files(const fs::path& pipeline_folder) {
   std::vector<fs::path> files{pipeline_folder / "profiles.yaml"};
-  if (auto own = configuration_file("PIPE_PROFILES", "profiles.yaml"); !own.empty()) files.push_back(std::move(own));
+  if (auto own = configuration_file("PIPE_PROFILES", "profiles.yaml"); !own.empty())
+    files.push_back(std::move(own));
   return files;
 }
 
@@ -171,7 +217,7 @@ Profiles find_profiles(const fs::path& pipeline_folder) {
   Profiles all;
   for (const auto& file : profile_files(pipeline_folder)) {
     std::error_code error;
-    if (fs::exists(file, error)) all.merge(parse_profiles(read_file(file), file));
+    if (fs::exists(file, error)) all.merge(parse_profiles(core::read_file(file), file));
   }
   return all;
 }
@@ -182,18 +228,20 @@ Profile find_profile(const std::string& name, const fs::path& pipeline_folder) {
   Strings names;
   for (const auto& [each, profile] : profiles) names.push_back(each);
   std::string files;
-  for (const auto& file : profile_files(pipeline_folder)) files += (files.empty() ? "" : " and ") + file.string();
-  auto hint = did_you_mean(name, names);
-  throw InputError("there is no profile '" + name + "'", hint.empty() ? "profiles are looked for in " + files : hint);
+  for (const auto& file : profile_files(pipeline_folder))
+    files += (files.empty() ? "" : " and ") + file.string();
+  auto hint = core::did_you_mean(name, names);
+  throw core::InputError("there is no profile '" + name + "'",
+                         hint.empty() ? "profiles are looked for in " + files : hint);
 }
 
 std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline) {
   std::vector<std::pair<std::string, Strings>> changes;
   for (auto& step : pipeline.steps) {
-    const auto before = to_json(step.settings);
-    step.settings = merge(profile.settings, step.settings);
+    const auto before = settings::to_json(step.settings);
+    step.settings = settings::merge(profile.settings, step.settings);
     Strings found;
-    differences(before, to_json(step.settings), {}, found);
+    differences(before, settings::to_json(step.settings), {}, found);
     const auto& name = step.instance ? step.instance->of : step.name;
     for (auto& change : found) {
       auto place = std::ranges::find(changes, change, &std::pair<std::string, Strings>::first);

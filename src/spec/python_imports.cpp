@@ -5,33 +5,39 @@
 namespace pipeline::spec {
 namespace {
 
-struct Token {
+struct PythonToken {
   enum class Kind { name, text, symbol, line_end } kind;
   std::string text;  ///< Of a string literal: its content, escapes as written.
   unsigned line;
 };
 
-bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
+bool begins_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
 bool continues_name(char c) { return begins_name(c) || (c >= '0' && c <= '9'); }
 
-/// Python's tokens as far as imports need them: names, string literals and single symbols; logical lines end with line_end.
-class Lexer {
+/// Python's tokens as far as imports need them: names, string literals and single symbols; logical
+/// lines end with line_end.
+class PythonLexer {
  public:
-  explicit Lexer(std::string_view source) : source_(source) {}
+  explicit PythonLexer(std::string_view source) : source_(source) {}
 
-  std::vector<Token> run() {
+  std::vector<PythonToken> run() {
     while (at_ < source_.size()) step();
-    tokens_.push_back({Token::Kind::line_end, "", line_});
+    tokens_.push_back({PythonToken::Kind::line_end, "", line_});
     return std::move(tokens_);
   }
 
  private:
-  char peek(std::size_t ahead = 0) const { return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0'; }
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
+  }
 
   void step() {
     const char c = peek();
     if (c == '\n') {
-      if (open_ == 0) tokens_.push_back({Token::Kind::line_end, "", line_});
+      if (open_ == 0) tokens_.push_back({PythonToken::Kind::line_end, "", line_});
       ++line_, ++at_;
     } else if (c == '#') {
       at_ = std::min(source_.find('\n', at_), source_.size());
@@ -44,7 +50,8 @@ class Lexer {
     } else {
       if (c == '(' || c == '[' || c == '{') ++open_;
       if ((c == ')' || c == ']' || c == '}') && open_ > 0) --open_;
-      if (c != ' ' && c != '\t' && c != '\r') tokens_.push_back({Token::Kind::symbol, std::string(1, c), line_});
+      if (c != ' ' && c != '\t' && c != '\r')
+        tokens_.push_back({PythonToken::Kind::symbol, std::string(1, c), line_});
       ++at_;
     }
   }
@@ -53,11 +60,12 @@ class Lexer {
     const auto start = at_;
     while (continues_name(peek())) ++at_;
     const auto name = source_.substr(start, at_ - start);
-    const bool is_prefix = name.size() <= 2 && name.find_first_not_of("rRbBuUfF") == std::string_view::npos;
+    const bool is_prefix =
+        name.size() <= 2 && name.find_first_not_of("rRbBuUfF") == std::string_view::npos;
     if (is_prefix && (peek() == '"' || peek() == '\''))
       read_text();
     else
-      tokens_.push_back({Token::Kind::name, std::string(name), line_});
+      tokens_.push_back({PythonToken::Kind::name, std::string(name), line_});
   }
 
   void read_text() {
@@ -72,14 +80,16 @@ class Lexer {
         if (peek(1) == '\n') ++line_;
         ++at_;
       } else if (c == '\n') {
-        if (!triple) break;  // Not closed: an error of the author's, or not Python; go on with the next line.
+        if (!triple)
+          break;  // Not closed: an error of the author's, or not Python; go on with the next line.
         ++line_;
       } else if (c == quote && (!triple || (peek(1) == quote && peek(2) == quote))) {
         break;
       }
     }
     at_ = std::min(at_, source_.size());
-    tokens_.push_back({Token::Kind::text, std::string(source_.substr(start, at_ - start)), line});
+    tokens_.push_back(
+        {PythonToken::Kind::text, std::string(source_.substr(start, at_ - start)), line});
     if (peek() == quote) at_ += triple ? 3 : 1;
   }
 
@@ -87,17 +97,17 @@ class Lexer {
   std::size_t at_ = 0;
   unsigned line_ = 1;
   int open_ = 0;  ///< Brackets.
-  std::vector<Token> tokens_;
+  std::vector<PythonToken> tokens_;
 };
 
-class Reader {
+class ImportReader {
  public:
-  explicit Reader(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  explicit ImportReader(std::vector<PythonToken> tokens) : tokens_(std::move(tokens)) {}
 
   std::vector<PythonImport> run() {
     bool begins_statement = true;
     while (at_ < tokens_.size()) {
-      const Token& token = tokens_[at_];
+      const PythonToken& token = tokens_[at_];
       if (begins_statement && is_name("import"))
         read_import();
       else if (begins_statement && is_name("from"))
@@ -106,18 +116,27 @@ class Reader {
         read_call();
       else
         ++at_;
-      begins_statement = token.kind == Token::Kind::line_end || (token.kind == Token::Kind::symbol && (token.text == ";" || token.text == ":"));
-      if (at_ > 0 && at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::line_end) begins_statement = true;
+      begins_statement =
+          token.kind == PythonToken::Kind::line_end ||
+          (token.kind == PythonToken::Kind::symbol && (token.text == ";" || token.text == ":"));
+      if (at_ > 0 && at_ < tokens_.size() && tokens_[at_].kind == PythonToken::Kind::line_end)
+        begins_statement = true;
     }
     return std::move(imports_);
   }
 
  private:
   bool is_symbol(std::string_view text) const {
-    return at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::symbol && tokens_[at_].text == text;
+    return at_ < tokens_.size() && tokens_[at_].kind == PythonToken::Kind::symbol &&
+           tokens_[at_].text == text;
   }
-  bool is_name(std::string_view text) const { return at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::name && tokens_[at_].text == text; }
-  bool is_any_name() const { return at_ < tokens_.size() && tokens_[at_].kind == Token::Kind::name; }
+  bool is_name(std::string_view text) const {
+    return at_ < tokens_.size() && tokens_[at_].kind == PythonToken::Kind::name &&
+           tokens_[at_].text == text;
+  }
+  bool is_any_name() const {
+    return at_ < tokens_.size() && tokens_[at_].kind == PythonToken::Kind::name;
+  }
   bool accept(std::string_view symbol) { return is_symbol(symbol) && ++at_; }
 
   std::string read_dotted() {
@@ -166,12 +185,13 @@ class Reader {
   /// `import_module("a.b")`, `import_module(".c", package="a")`, `import_module(".c", "a")`
   void read_call() {
     const unsigned line = tokens_[at_++].line;
-    if (!accept("(") || at_ >= tokens_.size() || tokens_[at_].kind != Token::Kind::text) return;
+    if (!accept("(") || at_ >= tokens_.size() || tokens_[at_].kind != PythonToken::Kind::text)
+      return;
     std::string module = tokens_[at_++].text;
     if (module.starts_with('.')) {
       if (!accept(",")) return;
       if (is_name("package")) ++at_, accept("=");
-      if (at_ >= tokens_.size() || tokens_[at_].kind != Token::Kind::text) {
+      if (at_ >= tokens_.size() || tokens_[at_].kind != PythonToken::Kind::text) {
         const auto level = std::min(module.find_first_not_of('.'), module.size());
         imports_.push_back({static_cast<unsigned>(level), module.substr(level), {}, line});
         return;
@@ -181,13 +201,15 @@ class Reader {
     imports_.push_back({0, std::move(module), {}, line});
   }
 
-  std::vector<Token> tokens_;
+  std::vector<PythonToken> tokens_;
   std::size_t at_ = 0;
   std::vector<PythonImport> imports_;
 };
 
 }  // namespace
 
-std::vector<PythonImport> python_imports(std::string_view source) { return Reader(Lexer(source).run()).run(); }
+std::vector<PythonImport> python_imports(std::string_view source) {
+  return ImportReader(PythonLexer(source).run()).run();
+}
 
 }  // namespace pipeline::spec

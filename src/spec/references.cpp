@@ -14,9 +14,9 @@ namespace pipeline::spec {
 namespace {
 
 /// More are no help, and suggestions cost: each is a search among all names.
-constexpr std::size_t kMostSuggestions = 100;
+constexpr std::size_t most_suggestions = 100;
 
-using Index = std::unordered_map<std::string_view, StepIndex>;
+using Index = std::unordered_map<std::string_view, core::StepIndex>;
 
 std::vector<std::string> names_of(const std::vector<ReadStep>& steps) {
   std::vector<std::string> names;
@@ -24,14 +24,17 @@ std::vector<std::string> names_of(const std::vector<ReadStep>& steps) {
   return names;
 }
 
-void report_unknown_step(const std::string& name, Span span, const std::vector<ReadStep>& steps, Diagnostics& diagnostics) {
-  const bool cheap = diagnostics.size() < kMostSuggestions;
-  report(diagnostics, "unknown-step", "there is no step '" + name + "'", span, {}, cheap ? did_you_mean(name, names_of(steps)) : "");
+void report_unknown_step(const std::string& name, core::Span span,
+                         const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+  const bool cheap = diagnostics.size() < most_suggestions;
+  settings::report(diagnostics, "unknown-step", "there is no step '" + name + "'", span, {},
+                   cheap ? core::did_you_mean(name, names_of(steps)) : "");
 }
 
 /// The steps that this one waits for; reports those that cannot be.
-std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep>& steps, const Index& index, Diagnostics& diagnostics) {
-  std::vector<StepIndex> needs;
+std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep>& steps,
+                                      const Index& index, settings::Diagnostics& diagnostics) {
+  std::vector<core::StepIndex> needs;
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i) {
     const SourceSpec& source = step.spec.inputs[i].sources.at(0);
     const auto maker = index.find(source.step);
@@ -40,7 +43,8 @@ std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep
       continue;
     }
     const auto& outputs = steps[maker->second].spec.outputs;
-    if (std::any_of(outputs.begin(), outputs.end(), [&](const OutputSpec& output) { return output.name == source.output; })) {
+    if (std::any_of(outputs.begin(), outputs.end(),
+                    [&](const OutputSpec& output) { return output.name == source.output; })) {
       needs.push_back(maker->second);
       continue;
     }
@@ -50,8 +54,10 @@ std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep
       names.push_back(output.name);
       list += (list.empty() ? "its outputs: " : ", ") + output.name;
     }
-    report(diagnostics, "unknown-output", "step '" + source.step + "' makes no output '" + source.output + "'", step.input_spans[i],
-           {names.empty() ? "it has no `outputs`" : list}, did_you_mean(source.output, names));
+    settings::report(diagnostics, "unknown-output",
+                     "step '" + source.step + "' makes no output '" + source.output + "'",
+                     step.input_spans[i], {names.empty() ? "it has no `outputs`" : list},
+                     core::did_you_mean(source.output, names));
   }
   for (std::size_t i = 0; i < step.spec.after.size(); ++i) {
     const auto found = index.find(step.spec.after[i]);
@@ -64,51 +70,63 @@ std::vector<StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep
 }
 
 /// How `step` comes to need `other`, and where it says so.
-std::pair<std::string, Span> reason_for(const ReadStep& step, const std::string& other) {
+std::pair<std::string, core::Span> reason_for(const ReadStep& step, const std::string& other) {
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i)
     if (step.spec.inputs[i].sources.at(0).step == other)
-      return {"'" + step.spec.name + "' takes its input '" + step.spec.inputs[i].name + "' from '" + other + "'", step.input_spans[i]};
+      return {"'" + step.spec.name + "' takes its input '" + step.spec.inputs[i].name + "' from '" +
+                  other + "'",
+              step.input_spans[i]};
   for (std::size_t i = 0; i < step.spec.after.size(); ++i)
-    if (step.spec.after[i] == other) return {"'" + step.spec.name + "' comes after '" + other + "'", step.after_spans[i]};
+    if (step.spec.after[i] == other)
+      return {"'" + step.spec.name + "' comes after '" + other + "'", step.after_spans[i]};
   return {};
 }
 
-void report_cycle(const std::vector<StepIndex>& cycle, const std::vector<ReadStep>& steps, Diagnostics& diagnostics) {
+void report_cycle(const std::vector<core::StepIndex>& cycle, const std::vector<ReadStep>& steps,
+                  settings::Diagnostics& diagnostics) {
   const auto [reason, span] = reason_for(steps[cycle[0]], steps[cycle[1 % cycle.size()]].spec.name);
   if (cycle.size() == 1) {
-    report(diagnostics, "cycle", "step '" + steps[cycle[0]].spec.name + "' needs itself", span, {reason});
+    settings::report(diagnostics, "cycle", "step '" + steps[cycle[0]].spec.name + "' needs itself",
+                     span, {reason});
     return;
   }
   std::string path;
   std::vector<std::string> notes;
-  constexpr std::size_t kMostNotes = 10;
+  constexpr std::size_t most_notes = 10;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     path += steps[cycle[i]].spec.name + " -> ";
-    if (i == kMostNotes) notes.push_back("... and " + std::to_string(cycle.size() - i) + " more");
-    if (i >= kMostNotes) continue;
-    const auto [why, where] = reason_for(steps[cycle[i]], steps[cycle[(i + 1) % cycle.size()]].spec.name);
+    if (i == most_notes) notes.push_back("... and " + std::to_string(cycle.size() - i) + " more");
+    if (i >= most_notes) continue;
+    const auto [why, where] =
+        reason_for(steps[cycle[i]], steps[cycle[(i + 1) % cycle.size()]].spec.name);
     notes.push_back("line " + std::to_string(where.line) + ": " + why);
   }
-  report(diagnostics, "cycle", "these steps wait for each other: " + path + steps[cycle[0]].spec.name, span, std::move(notes));
+  settings::report(diagnostics, "cycle",
+                   "these steps wait for each other: " + path + steps[cycle[0]].spec.name, span,
+                   std::move(notes));
 }
 
-/// Where in the source the scalar's `offset` stands; the scalar as a whole where folding or escapes hide that.
+/// Where in the source the scalar's `offset` stands; the scalar as a whole where folding or escapes
+/// hide that.
 class ScalarPlaces {
  public:
   explicit ScalarPlaces(std::string_view source) : source_(source) {}
 
-  Span find(const Value& scalar, std::size_t offset, std::size_t length) {
+  core::Span find(const core::Value& scalar, std::size_t offset, std::size_t length) {
     if (lines_.empty()) split();
     const std::string_view text = scalar.scalar;
     const auto wanted = text.substr(offset, length);
     const auto before = text.substr(0, offset);
     const auto line_break = before.rfind('\n');
     const auto in_line = line_break == std::string_view::npos ? offset : offset - line_break - 1;
-    const auto line_number = scalar.span.line + static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
-    const auto at = [&](std::size_t line, std::size_t column) -> std::optional<Span> {
-      if (line == 0 || line > lines_.size() || lines_[line - 1].substr(std::min(column, lines_[line - 1].size()), length) != wanted)
+    const auto line_number =
+        scalar.span.line + static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
+    const auto at = [&](std::size_t line, std::size_t column) -> std::optional<core::Span> {
+      if (line == 0 || line > lines_.size() ||
+          lines_[line - 1].substr(std::min(column, lines_[line - 1].size()), length) != wanted)
         return std::nullopt;
-      return Span{static_cast<unsigned>(line), static_cast<unsigned>(column + 1), static_cast<unsigned>(length)};
+      return core::Span{static_cast<unsigned>(line), static_cast<unsigned>(column + 1),
+                        static_cast<unsigned>(length)};
     };
     const std::size_t start = scalar.span.column - 1;
     if (line_break == std::string_view::npos) {
@@ -116,7 +134,8 @@ class ScalarPlaces {
       if (auto span = at(scalar.span.line, start + 1 + offset)) return *span;  // quoted
     }
     if (line_number < lines_.size()) {  // a block begun with `|`
-      const auto indent = lines_[scalar.span.line < lines_.size() ? scalar.span.line : 0].find_first_not_of(' ');
+      const auto indent =
+          lines_[scalar.span.line < lines_.size() ? scalar.span.line : 0].find_first_not_of(' ');
       if (indent != std::string_view::npos)
         if (auto span = at(line_number + 1, indent + in_line)) return *span;
     }
@@ -136,8 +155,8 @@ class ScalarPlaces {
   std::vector<std::string_view> lines_;  ///< Only needed once something is wrong.
 };
 
-void read_command(ReadStep& step, ScalarPlaces& places, Diagnostics& diagnostics) {
-  const Value& value = *step.command;
+void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics) {
+  const core::Value& value = *step.command;
   StepSpec& spec = step.spec;
   TemplateNames names;
   for (const auto& input : spec.inputs) names.inputs.push_back(input.name);
@@ -147,56 +166,67 @@ void read_command(ReadStep& step, ScalarPlaces& places, Diagnostics& diagnostics
   std::sort(names.inputs.begin(), names.inputs.end());
   std::sort(names.outputs.begin(), names.outputs.end());
 
-  const auto read = [&](const Value& scalar) {
+  const auto read = [&](const core::Value& scalar) {
     std::vector<TemplateProblem> problems;
     spec.command.arguments.push_back(parse_template(scalar.scalar, names, problems));
     for (TemplateProblem& problem : problems)
-      report(diagnostics, problem.code, std::move(problem.message), places.find(scalar, problem.offset, problem.length), std::move(problem.notes),
-             std::move(problem.suggestion));
+      settings::report(diagnostics, problem.code, std::move(problem.message),
+                       places.find(scalar, problem.offset, problem.length),
+                       std::move(problem.notes), std::move(problem.suggestion));
   };
-  if (value.kind == Value::Kind::list) {
-    if (value.items.empty()) report(diagnostics, "empty-command", "the command of step '" + spec.name + "' is empty", value.span);
-    for (const Value& item : value.items) {
-      if (item.kind != Value::Kind::scalar)
-        report(diagnostics, "wrong-type", "each of 'command' must be a text, not " + describe(item), item.span);
-      else if (!formats::text.accepts(item.scalar))
-        report(diagnostics, "control-character", "a command must be free of control characters", item.span);
+  if (value.kind == core::Value::Kind::list) {
+    if (value.items.empty())
+      settings::report(diagnostics, "empty-command",
+                       "the command of step '" + spec.name + "' is empty", value.span);
+    for (const core::Value& item : value.items) {
+      if (item.kind != core::Value::Kind::scalar)
+        settings::report(diagnostics, "wrong-type",
+                         "each of 'command' must be a text, not " + settings::describe(item),
+                         item.span);
+      else if (!settings::formats::text.accepts(item.scalar))
+        settings::report(diagnostics, "control-character",
+                         "a command must be free of control characters", item.span);
       else
         read(item);
     }
-    if (!value.items.empty() && value.items[0].kind == Value::Kind::scalar && value.items[0].scalar.empty())
-      report(diagnostics, "empty-command", "the program to execute is an empty text", value.items[0].span);
-  } else if (value.kind == Value::Kind::scalar) {
+    if (!value.items.empty() && value.items[0].kind == core::Value::Kind::scalar &&
+        value.items[0].scalar.empty())
+      settings::report(diagnostics, "empty-command", "the program to execute is an empty text",
+                       value.items[0].span);
+  } else if (value.kind == core::Value::Kind::scalar) {
     spec.command.shell = true;
     if (value.scalar.find_first_not_of(" \t\n") == std::string::npos)
-      report(diagnostics, "empty-command", "the command of step '" + spec.name + "' is empty", value.span);
-    else if (!formats::text.accepts(value.scalar))
-      report(diagnostics, "control-character", "a command must be free of control characters", value.span);
+      settings::report(diagnostics, "empty-command",
+                       "the command of step '" + spec.name + "' is empty", value.span);
+    else if (!settings::formats::text.accepts(value.scalar))
+      settings::report(diagnostics, "control-character",
+                       "a command must be free of control characters", value.span);
     else
       read(value);
   } else {
-    report_type(diagnostics, "command", "a list of texts, or a text for `sh -c`", value);
+    settings::report_type(diagnostics, "command", "a list of texts, or a text for `sh -c`", value);
   }
 }
 
 }  // namespace
 
-void check_references(const std::vector<ReadStep>& steps, Diagnostics& diagnostics) {
+void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   Index index;
-  for (StepIndex i = 0; i < steps.size(); ++i) index.emplace(steps[i].spec.name, i);
-  std::vector<std::vector<StepIndex>> needs;
+  for (core::StepIndex i = 0; i < steps.size(); ++i) index.emplace(steps[i].spec.name, i);
+  std::vector<std::vector<core::StepIndex>> needs;
   needs.reserve(steps.size());
   for (const ReadStep& step : steps) needs.push_back(needs_of(step, steps, index, diagnostics));
-  constexpr int kMostCycles = 10;
-  for (int i = 0; i < kMostCycles; ++i) {
-    const auto cycle = Graph(needs).find_cycle();
+  constexpr int most_cycles = 10;
+  for (int i = 0; i < most_cycles; ++i) {
+    const auto cycle = core::Graph(needs).find_cycle();
     if (cycle.empty()) return;
     report_cycle(cycle, steps, diagnostics);
     std::erase(needs[cycle[0]], cycle[1 % cycle.size()]);
   }
 }
 
-void read_commands(std::vector<ReadStep>& steps, std::string_view source, Diagnostics& diagnostics) {
+void read_commands(std::vector<ReadStep>& steps, std::string_view source,
+                   settings::Diagnostics& diagnostics) {
   ScalarPlaces places(source);
   for (ReadStep& step : steps)
     if (step.command) read_command(step, places, diagnostics);

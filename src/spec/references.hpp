@@ -1,5 +1,6 @@
 /// @file
-/// What the steps of a pipeline say of each other: inputs, outputs, order, and the names in their commands.
+/// What the steps of a pipeline say of each other: inputs, outputs, order, and the names in their
+/// commands.
 #pragma once
 
 #include <string_view>
@@ -9,10 +10,13 @@
 
 namespace pipeline::spec {
 
-/// Inputs are outputs of steps that there are, `after` names steps, nothing waits for itself in the end.
-void check_references(const std::vector<ReadStep>& steps, Diagnostics& diagnostics);
+/// Inputs are outputs of steps that there are, `after` names steps, nothing waits for itself in the
+/// end.
+void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
 
-/// Reads each step's command, its names checked against the step's inputs, outputs, parameters and variables.
-void read_commands(std::vector<ReadStep>& steps, std::string_view source, Diagnostics& diagnostics);
+/// Reads each step's command, its names checked against the step's inputs, outputs, parameters and
+/// variables.
+void read_commands(std::vector<ReadStep>& steps, std::string_view source,
+                   settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

@@ -14,9 +14,14 @@ json described(json schema, const char* description) {
 }
 
 json list_of(json items) { return {{"type", "array"}, {"items", std::move(items)}}; }
-json map_of(json values) { return {{"type", "object"}, {"additionalProperties", std::move(values)}}; }
+json map_of(json values) {
+  return {{"type", "object"}, {"additionalProperties", std::move(values)}};
+}
 json any_of(std::initializer_list<json> schemas) { return {{"anyOf", json(schemas)}}; }
-json object_of(json properties) { return {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}}; }
+json object_of(json properties) {
+  return {
+      {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+}
 
 json text() { return {{"type", "string"}}; }
 json scalar() { return {{"type", {"string", "number", "boolean"}}}; }
@@ -24,29 +29,40 @@ json scalar() { return {{"type", {"string", "number", "boolean"}}}; }
 /// The keys that a pipeline and a step have in common.
 json common_properties() {
   const json variable{{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_]*$"}};
-  json secret = object_of({{"name", described(variable, "Name of the variable.")},
-                           {"file", described(text(), "File that holds the value. Default: the caller's variable of that name.")}});
+  json secret = object_of(
+      {{"name", described(variable, "Name of the variable.")},
+       {"file",
+        described(text(),
+                  "File that holds the value. Default: the caller's variable of that name.")}});
   secret["required"] = {"name"};
   return {
-      {"parameters",
-       described(map_of(scalar()), "Values for `${params.X}`, also in the variable PIPE_PARAM_X. A step's own win over the pipeline's.")},
+      {"parameters", described(map_of(scalar()),
+                               "Values for `${params.X}`, also in the variable PIPE_PARAM_X. A "
+                               "step's own win over the pipeline's.")},
       {"environment",
        described(
            any_of({map_of({{"type", {"string", "number", "boolean", "null"}}}), list_of(variable)}),
-           "Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the caller.")},
+           "Variables of the step: a map of names to values (none: the caller's value), or a list "
+           "of names whose values come from the caller.")},
       {"secrets", described(list_of(any_of({variable, secret})),
-                            "Variables from the caller's environment or a file that are masked in logs and stored nowhere.")},
-      {"code", described(any_of({text(), list_of(text())}),
-                         "Files, folders and globs (`**` crosses folders) of the pipeline's folder that the step sees; `.` is all that .dockerignore "
-                         "and .gitignore leave. "
-                         "Default: the files that the command names, and what those import or source.")},
-      {"settings", described(settings_schema(),
-                             "Image, container and resources. The pipeline's are each step's default; a step's own values win key by key, its lists "
+                            "Variables from the caller's environment or a file that are masked in "
+                            "logs and stored nowhere.")},
+      {"code",
+       described(any_of({text(), list_of(text())}),
+                 "Files, folders and globs (`**` crosses folders) of the pipeline's folder that "
+                 "the step sees; `.` is all that .dockerignore "
+                 "and .gitignore leave. "
+                 "Default: the files that the command names, and what those import or source.")},
+      {"settings", described(settings::settings_schema(),
+                             "Image, container and resources. The pipeline's are each step's "
+                             "default; a step's own values win key by key, its lists "
                              "replace, its maps are merged in.")},
-      {"retry", described(retry_schema(), "Repetition of failed attempts.")},
-      {"timeout",
-       described({{"type", {"string", "number"}}, {"examples", {"10m", "1h30m"}}}, "Longest time of one attempt; a bare number is seconds.")},
-      {"cache", described({{"type", "boolean"}}, "Whether an earlier success with the same key is used instead of a run. Default: true.")},
+      {"retry", described(settings::retry_schema(), "Repetition of failed attempts.")},
+      {"timeout", described({{"type", {"string", "number"}}, {"examples", {"10m", "1h30m"}}},
+                            "Longest time of one attempt; a bare number is seconds.")},
+      {"cache", described({{"type", "boolean"}},
+                          "Whether an earlier success with the same key is used instead of a run. "
+                          "Default: true.")},
   };
 }
 
@@ -57,28 +73,41 @@ json step_schema() {
   json command = any_of({list_of(scalar()), text()});
   command["anyOf"][0]["minItems"] = 1;
   properties["command"] = described(std::move(command),
-                                    "What is executed: a list as it stands, a text by `sh -c`. Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, "
+                                    "What is executed: a list as it stands, a text by `sh -c`. "
+                                    "Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, "
                                     "${env.X}, ${run.id}, ${step.name}; `$${` is a literal `${`.");
   properties["description"] = described(text(), "What the step is for.");
   const json values{{"type", "array"}, {"minItems", 1}, {"items", scalar()}};
   json matrix{
       {"type", "object"},
       {"properties",
-       {{"include", described(list_of(map_of(scalar())), "Further combinations, each with a value for every axis.")},
-        {"exclude", described(list_of(map_of(scalar())), "Combinations to leave out: those that have all the values of one of these maps.")}}},
+       {{"include", described(list_of(map_of(scalar())),
+                              "Further combinations, each with a value for every axis.")},
+        {"exclude",
+         described(
+             list_of(map_of(scalar())),
+             "Combinations to leave out: those that have all the values of one of these maps.")}}},
       {"additionalProperties", values}};
   properties["matrix"] =
       described(any_of({std::move(matrix), text()}),
-                "Makes a step of every combination of these values, which are parameters of it: `{c: [0.1, 1], kernel: [rbf, linear]}`. Or the "
+                "Makes a step of every combination of these values, which are parameters of it: "
+                "`{c: [0.1, 1], kernel: [rbf, linear]}`. Or the "
                 "name of a step that has such a matrix.");
-  properties["inputs"] = described(map_of({{"type", "string"}, {"pattern", "^[^.\\[\\]]+(\\[.+\\])?\\.[^.\\[\\]]+$"}}),
-                                   "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of a step with a matrix: "
-                                   "`train[*].model` gathers all in a folder, `train[c=1].model` is one of them, `train[=].model` the one with the "
-                                   "values that this step has.");
-  properties["outputs"] =
-      described(any_of({list_of(name), map_of(file)}), "Files or folders that the step writes: a list of names, or a map of names to file names.");
-  properties["after"] = described(list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
-  properties["orchestrator"] = described({{"enum", orchestrator_names()}}, "Where this step runs, if elsewhere than the run (`--orchestrator`).");
+  properties["inputs"] =
+      described(map_of({{"type", "string"}, {"pattern", "^[^.\\[\\]]+(\\[.+\\])?\\.[^.\\[\\]]+$"}}),
+                "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of "
+                "a step with a matrix: "
+                "`train[*].model` gathers all in a folder, `train[c=1].model` is one of them, "
+                "`train[=].model` the one with the "
+                "values that this step has.");
+  properties["outputs"] = described(
+      any_of({list_of(name), map_of(file)}),
+      "Files or folders that the step writes: a list of names, or a map of names to file names.");
+  properties["after"] = described(
+      list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
+  properties["orchestrator"] =
+      described({{"enum", settings::orchestrator_names()}},
+                "Where this step runs, if elsewhere than the run (`--orchestrator`).");
   json schema = object_of(std::move(properties));
   schema["required"] = {"command"};
   return described(std::move(schema), "One step: a command that turns inputs into outputs.");
@@ -88,16 +117,20 @@ json step_schema() {
 
 json schema() {
   json properties = common_properties();
-  properties["name"] = described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}}, "Name of the pipeline.");
+  properties["name"] =
+      described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}},
+                "Name of the pipeline.");
   properties["description"] = described(text(), "What the pipeline is for.");
   properties["tags"] = described(list_of(text()), "Words to find its runs by.");
-  properties["execution_mode"] = described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
-                                           "What happens to other steps when one has failed. Default: continue_on_failure.");
+  properties["execution_mode"] =
+      described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
+                "What happens to other steps when one has failed. Default: continue_on_failure.");
   json steps = map_of({{"$ref", "#/$defs/step"}});
   steps["minProperties"] = 1;
   steps["propertyNames"] = {{"pattern", "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"}};
-  properties["steps"] =
-      described(std::move(steps), "The steps, by name. Their order is given by inputs and `after`, not by their place in the file.");
+  properties["steps"] = described(std::move(steps),
+                                  "The steps, by name. Their order is given by inputs and `after`, "
+                                  "not by their place in the file.");
   json schema = object_of(std::move(properties));
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "pipe pipeline";

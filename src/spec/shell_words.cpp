@@ -6,11 +6,11 @@
 namespace pipeline::spec {
 namespace {
 
-constexpr unsigned kDeepestSubstitution = 50;
+constexpr unsigned deepest_substitution = 50;
 
-class Lexer {
+class ShellLexer {
  public:
-  Lexer(std::string_view script, unsigned line, unsigned depth, std::vector<ShellWord>& words)
+  ShellLexer(std::string_view script, unsigned line, unsigned depth, std::vector<ShellWord>& words)
       : script_(script), line_(line), depth_(depth), words_(words) {}
 
   void run() {
@@ -19,7 +19,9 @@ class Lexer {
   }
 
  private:
-  char peek(std::size_t ahead = 0) const { return at_ + ahead < script_.size() ? script_[at_ + ahead] : '\0'; }
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < script_.size() ? script_[at_ + ahead] : '\0';
+  }
 
   void add(char c) {
     if (!in_word_) word_line_ = line_;
@@ -50,7 +52,8 @@ class Lexer {
       const auto end = std::min(script_.find('\'', at_ + 1), script_.size());
       if (!in_word_) word_line_ = line_;
       in_word_ = true;
-      for (const char each : script_.substr(at_ + 1, end - at_ - 1)) word_ += each, line_ += each == '\n';
+      for (const char each : script_.substr(at_ + 1, end - at_ - 1))
+        word_ += each, line_ += each == '\n';
       at_ = end + 1;
     } else if (c == '"') {
       read_double_quotes();
@@ -87,7 +90,9 @@ class Lexer {
         read_expansion();
         continue;
       }
-      if (peek() == '\\' && at_ + 1 < script_.size() && std::string_view("$`\"\\\n").find(peek(1)) != std::string_view::npos) ++at_;
+      if (peek() == '\\' && at_ + 1 < script_.size() &&
+          std::string_view("$`\"\\\n").find(peek(1)) != std::string_view::npos)
+        ++at_;
       if (peek() == '\n') ++line_;
       word_ += peek();
       ++at_;
@@ -106,19 +111,22 @@ class Lexer {
       at_ = end + 1;
     } else if (peek(1) == '{') {
       const auto end = std::min(script_.find('}', at_), script_.size());
-      line_ += static_cast<unsigned>(
-          std::count(script_.begin() + static_cast<std::ptrdiff_t>(at_), script_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      line_ += static_cast<unsigned>(std::count(script_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                                script_.begin() + static_cast<std::ptrdiff_t>(end),
+                                                '\n'));
       at_ = end + 1;
     } else {
       ++at_;
       const auto start = at_;
-      while ((peek() >= 'a' && peek() <= 'z') || (peek() >= 'A' && peek() <= 'Z') || (peek() >= '0' && peek() <= '9') || peek() == '_') ++at_;
+      while ((peek() >= 'a' && peek() <= 'z') || (peek() >= 'A' && peek() <= 'Z') ||
+             (peek() >= '0' && peek() <= '9') || peek() == '_')
+        ++at_;
       if (at_ == start && std::string_view("@*#?-$!").find(peek()) != std::string_view::npos)
         ++at_;
       else if (at_ == start)
         return add('$');
     }
-    add(kUnknown);
+    add(unknown_value);
   }
 
   /// The `)` that closes a substitution begun before `from`.
@@ -142,7 +150,7 @@ class Lexer {
   }
 
   void substitute(std::string_view inner) {
-    if (depth_ < kDeepestSubstitution) Lexer(inner, line_, depth_ + 1, words_).run();
+    if (depth_ < deepest_substitution) ShellLexer(inner, line_, depth_ + 1, words_).run();
     line_ += static_cast<unsigned>(std::count(inner.begin(), inner.end(), '\n'));
   }
 
@@ -171,7 +179,7 @@ class Lexer {
 
 std::vector<ShellWord> shell_words(std::string_view script) {
   std::vector<ShellWord> words;
-  Lexer(script, 1, 0, words).run();
+  ShellLexer(script, 1, 0, words).run();
   return words;
 }
 

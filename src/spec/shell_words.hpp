@@ -8,8 +8,9 @@
 
 namespace pipeline::spec {
 
-/// Stands in a word for what only the shell knows (`$X`, `$(...)`), and for the holes of a template.
-constexpr char kUnknown = '\x01';
+/// Stands in a word for what only the shell knows (`$X`, `$(...)`), and for the holes of a
+/// template.
+constexpr char unknown_value = '\x01';
 
 struct ShellWord {
   std::string text;  ///< Quotes resolved.
@@ -17,7 +18,8 @@ struct ShellWord {
   bool operator==(const ShellWord&) const = default;
 };
 
-/// Words of commands, redirections and command substitutions, in the order of the text. Comments and here-documents are left out.
+/// Words of commands, redirections and command substitutions, in the order of the text. Comments
+/// and here-documents are left out.
 std::vector<ShellWord> shell_words(std::string_view script);
 
 }  // namespace pipeline::spec

@@ -19,50 +19,71 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-constexpr Format kSlotName{"a name of letters, digits, `_` and `-` that begins with a letter", [](std::string_view text) {
-                             return is_name(text) && text.find('.') == std::string_view::npos && !(text[0] >= '0' && text[0] <= '9');
-                           }};
-constexpr Format kFileName{"a file name of letters, digits, `_`, `-` and `.` that begins with a letter or digit", is_name};
+constexpr settings::Format slot_name{
+    "a name of letters, digits, `_` and `-` that begins with a letter", [](std::string_view text) {
+      return core::is_name(text) && text.find('.') == std::string_view::npos &&
+             !(text[0] >= '0' && text[0] <= '9');
+    }};
+constexpr settings::Format file_name{
+    "a file name of letters, digits, `_`, `-` and `.` that begins with a letter or digit",
+    core::is_name};
 /// Where the output's name begins in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos if it is neither.
 std::size_t output_in(std::string_view text) {
   const auto bracket = text.find('[');
   const auto dot = bracket == std::string_view::npos ? text.find('.') : text.rfind("].");
   if (dot == std::string_view::npos || dot == 0) return std::string_view::npos;
   const auto output = dot + (bracket == std::string_view::npos ? 1 : 2);
-  const bool is_plain =
-      output < text.size() && text.find_first_of(".[]", output) == std::string_view::npos && text.substr(0, bracket).find('.') >= dot;
-  return is_plain && parse_selector(text.substr(0, output - 1)) ? output : std::string_view::npos;
+  const bool is_plain = output < text.size() &&
+                        text.find_first_of(".[]", output) == std::string_view::npos &&
+                        text.substr(0, bracket).find('.') >= dot;
+  return is_plain && core::parse_selector(text.substr(0, output - 1)) ? output
+                                                                      : std::string_view::npos;
 }
-constexpr Format kReference{"`STEP.OUTPUT`, or of a step with a matrix `STEP[*].OUTPUT`, `STEP[AXIS=VALUE].OUTPUT` or `STEP[=].OUTPUT`",
-                            [](std::string_view text) { return formats::word.accepts(text) && output_in(text) != std::string_view::npos; }};
-constexpr Format kStepReference{"the name of a step, or of some of its matrix, as `STEP[AXIS=VALUE]`",
-                                [](std::string_view text) { return formats::word.accepts(text) && parse_selector(text).has_value(); }};
+constexpr settings::Format reference_text{
+    "`STEP.OUTPUT`, or of a step with a matrix `STEP[*].OUTPUT`, `STEP[AXIS=VALUE].OUTPUT` or "
+    "`STEP[=].OUTPUT`",
+    [](std::string_view text) {
+      return settings::formats::word.accepts(text) && output_in(text) != std::string_view::npos;
+    }};
+constexpr settings::Format step_reference{
+    "the name of a step, or of some of its matrix, as `STEP[AXIS=VALUE]`",
+    [](std::string_view text) {
+      return settings::formats::word.accepts(text) && core::parse_selector(text).has_value();
+    }};
 
 /// Variables that pipe sets for a step itself.
 bool is_reserved(std::string_view name) {
-  return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") || name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" ||
-         name == "PIPE_STEP_NAME" || name == "PIPE_ATTEMPT";
+  return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") ||
+         name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" ||
+         name == "PIPE_ATTEMPT";
 }
 
 }  // namespace
 
-const Strings kPipelineKeys{"name",     "description", "tags",    "parameters", "environment",    "secrets", "code",
-                            "settings", "retry",       "timeout", "cache",      "execution_mode", "steps"};
-const Strings kStepKeys{"description", "matrix",  "command",  "parameters", "inputs",  "outputs", "after",       "code",
-                        "environment", "secrets", "settings", "retry",      "timeout", "cache",   "orchestrator"};
+const Strings pipeline_keys{"name",    "description",    "tags",     "parameters", "environment",
+                            "secrets", "code",           "settings", "retry",      "timeout",
+                            "cache",   "execution_mode", "steps"};
+const Strings step_keys{"description", "matrix", "command", "parameters",  "inputs",
+                        "outputs",     "after",  "code",    "environment", "secrets",
+                        "settings",    "retry",  "timeout", "cache",       "orchestrator"};
 
-std::optional<std::string> read_word(const char* key, const Value& value, const Strings& words, Diagnostics& diagnostics) {
-  if (value.kind == Value::Kind::scalar && std::ranges::find(words, value.scalar) != words.end()) return value.scalar;
+std::optional<std::string> read_word(const char* key, const core::Value& value,
+                                     const Strings& words, settings::Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar &&
+      std::ranges::find(words, value.scalar) != words.end())
+    return value.scalar;
   std::string expected;
-  for (const auto& word : words) expected += (expected.empty() ? "" : word == words.back() ? " or " : ", ") + word;
-  report_type(diagnostics, key, expected.c_str(), value);
-  diagnostics.back().suggestion = did_you_mean(value.scalar, words);
+  for (const auto& word : words)
+    expected += (expected.empty() ? "" : word == words.back() ? " or " : ", ") + word;
+  settings::report_type(diagnostics, key, expected.c_str(), value);
+  diagnostics.back().suggestion = core::did_you_mean(value.scalar, words);
   return std::nullopt;
 }
 
-bool has_misspelt(const Value& map, const std::string& key) {
-  return std::any_of(map.members.begin(), map.members.end(),
-                     [&](const auto& member) { return closest(member.first.scalar, std::span(&key, 1)).has_value(); });
+bool has_misspelt(const core::Value& map, const std::string& key) {
+  return std::any_of(map.members.begin(), map.members.end(), [&](const auto& member) {
+    return core::closest(member.first.scalar, std::span(&key, 1)).has_value();
+  });
 }
 
 /// What was found out about files, so that ten thousand steps with equal settings ask once.
@@ -71,11 +92,11 @@ struct StepReader::Memory {
   std::unordered_map<std::string, bool> exists;
 };
 
-StepReader::StepReader(fs::path root, Diagnostics& diagnostics)
+StepReader::StepReader(fs::path root, settings::Diagnostics& diagnostics)
     : root_(std::move(root)), diagnostics_(diagnostics), memory_(std::make_unique<Memory>()) {}
 StepReader::~StepReader() = default;
 
-Defaults StepReader::read_defaults(const Value& map) {
+Defaults StepReader::read_defaults(const core::Value& map) {
   Defaults defaults;
   for (const auto& [key, value] : map.members) {
     if (key.scalar == "parameters")
@@ -85,20 +106,26 @@ Defaults StepReader::read_defaults(const Value& map) {
     else if (key.scalar == "secrets")
       read_secrets(value, defaults);
     else if (key.scalar == "retry") {
-      defaults.retry = decode_retry(value, diagnostics_);
-      if (value.kind == Value::Kind::scalar) diagnostics_.back().suggestion = "did you mean `retry: {max_retries: " + value.scalar + "}`?";
+      defaults.retry = settings::decode_retry(value, diagnostics_);
+      if (value.kind == core::Value::Kind::scalar)
+        diagnostics_.back().suggestion =
+            "did you mean `retry: {max_retries: " + value.scalar + "}`?";
     } else if (key.scalar == "cache")
-      defaults.cache = read_bool("cache", value, diagnostics_);
+      defaults.cache = settings::read_bool("cache", value, diagnostics_);
     else if (key.scalar == "timeout") {
-      defaults.timeout = read_duration("timeout", value, diagnostics_);
-      if (defaults.timeout && *defaults.timeout <= Duration::zero()) report_type(diagnostics_, "timeout", "longer than no time at all", value);
+      defaults.timeout = settings::read_duration("timeout", value, diagnostics_);
+      if (defaults.timeout && *defaults.timeout <= Duration::zero())
+        settings::report_type(diagnostics_, "timeout", "longer than no time at all", value);
     } else if (key.scalar == "settings") {
-      defaults.settings = decode_settings(value, diagnostics_);
+      defaults.settings = settings::decode_settings(value, diagnostics_);
       read_settings(value, defaults.settings);
     } else if (key.scalar == "code") {
-      if (value.kind == Value::Kind::scalar) {
-        if (auto pattern = read_text("code", value, formats::path, diagnostics_)) defaults.code.emplace({std::move(*pattern)});
-      } else if (auto patterns = read_texts("code", value, formats::path, diagnostics_)) {
+      if (value.kind == core::Value::Kind::scalar) {
+        if (auto pattern =
+                settings::read_text("code", value, settings::formats::path, diagnostics_))
+          defaults.code.emplace({std::move(*pattern)});
+      } else if (auto patterns =
+                     settings::read_texts("code", value, settings::formats::path, diagnostics_)) {
         defaults.code.emplace(std::move(*patterns));
       }
       check_code(value, defaults.code.items());
@@ -107,46 +134,58 @@ Defaults StepReader::read_defaults(const Value& map) {
   return defaults;
 }
 
-ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaults& pipeline) {
+ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
+                               const Defaults& pipeline) {
   ReadStep step;
   step.key = &key;
   step.body = &body;
   StepSpec& spec = step.spec;
   spec.name = key.scalar;
   spec.line = key.span.line;
-  if (!is_name(spec.name) || spec.name.find('.') != std::string::npos)
-    report(diagnostics_, "bad-name", "'" + spec.name.substr(0, 60) + "' cannot be a step's name", key.span,
-           {"a name has letters, digits, `_` and `-`, begins with a letter or digit, and has at most 128 characters"});
-  if (body.kind != Value::Kind::map) {
-    report(diagnostics_, "wrong-type", "step '" + spec.name + "' must be a map with a `command`, not " + describe(body), body.span);
+  if (!core::is_name(spec.name) || spec.name.find('.') != std::string::npos)
+    settings::report(diagnostics_, "bad-name",
+                     "'" + spec.name.substr(0, 60) + "' cannot be a step's name", key.span,
+                     {"a name has letters, digits, `_` and `-`, begins with a letter or digit, and "
+                      "has at most 128 characters"});
+  if (body.kind != core::Value::Kind::map) {
+    settings::report(
+        diagnostics_, "wrong-type",
+        "step '" + spec.name + "' must be a map with a `command`, not " + settings::describe(body),
+        body.span);
     return step;
   }
-  report_unknown_keys(body, kStepKeys, "step '" + spec.name + "'", diagnostics_);
+  settings::report_unknown_keys(body, step_keys, "step '" + spec.name + "'", diagnostics_);
 
   Defaults own = read_defaults(body);
   for (const auto& [name, value] : body.members) {
     if (name.scalar == "command")
       step.command = &value;
     else if (name.scalar == "description")
-      spec.description = read_text("description", value, formats::text, diagnostics_).value_or("");
+      spec.description =
+          settings::read_text("description", value, settings::formats::text, diagnostics_)
+              .value_or("");
     else if (name.scalar == "inputs")
       read_inputs(value, step);
     else if (name.scalar == "outputs")
       read_outputs(value, spec);
     else if (name.scalar == "after") {
-      if (const auto steps = read_texts("after", value, kStepReference, diagnostics_); steps && steps->size() == value.items.size()) {
-        for (const auto& text : *steps) spec.after.push_back(step.after_selectors.emplace_back(*parse_selector(text)).step);
-        for (const Value& item : value.items) step.after_spans.push_back(item.span);
+      if (const auto steps = settings::read_texts("after", value, step_reference, diagnostics_);
+          steps && steps->size() == value.items.size()) {
+        for (const auto& text : *steps)
+          spec.after.push_back(step.after_selectors.emplace_back(*core::parse_selector(text)).step);
+        for (const core::Value& item : value.items) step.after_spans.push_back(item.span);
       }
     } else if (name.scalar == "orchestrator") {
-      spec.orchestrator = read_word("orchestrator", value, orchestrator_names(), diagnostics_).value_or("");
+      spec.orchestrator =
+          read_word("orchestrator", value, settings::orchestrator_names(), diagnostics_)
+              .value_or("");
     } else if (name.scalar == "settings") {
-      check_against_pipeline(pipeline.settings, own.settings, value, diagnostics_);
+      settings::check_against_pipeline(pipeline.settings, own.settings, value, diagnostics_);
     }
   }
   if (!step.command && !has_misspelt(body, "command"))
-    report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'", key.span,
-           {"a list is executed as it stands, a text by `sh -c`"});
+    settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
+                     key.span, {"a list is executed as it stands, a text by `sh -c`"});
 
   spec.parameters = std::move(own.parameters);
   spec.parameters.insert(pipeline.parameters.begin(), pipeline.parameters.end());
@@ -154,11 +193,13 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
   spec.environment.insert(pipeline.environment.begin(), pipeline.environment.end());
   spec.secrets = std::move(own.secrets);
   for (const SecretSpec& secret : pipeline.secrets)
-    if (std::none_of(spec.secrets.begin(), spec.secrets.end(), [&](const SecretSpec& other) { return other.name == secret.name; }))
+    if (std::none_of(spec.secrets.begin(), spec.secrets.end(),
+                     [&](const SecretSpec& other) { return other.name == secret.name; }))
       spec.secrets.push_back(secret);
-  spec.settings = body.find("settings") ? merge(pipeline.settings, own.settings) : pipeline.settings;
+  spec.settings =
+      body.find("settings") ? settings::merge(pipeline.settings, own.settings) : pipeline.settings;
   gpu::check_instance_type(spec.settings.resources, body, key.span, diagnostics_);
-  spec.retry = merge(pipeline.retry, own.retry);
+  spec.retry = settings::merge(pipeline.retry, own.retry);
   spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
   spec.cache = own.cache.value_or(pipeline.cache.value_or(true));
   spec.code = own.code ? own.code : pipeline.code;
@@ -166,125 +207,162 @@ ReadStep StepReader::read_step(const Value& key, const Value& body, const Defaul
   return step;
 }
 
-void StepReader::check_file(const Value& settings, std::initializer_list<std::string_view> keys, bool folder) {
-  const Value* value = &settings;
+void StepReader::check_file(const core::Value& settings,
+                            std::initializer_list<std::string_view> keys, bool folder) {
+  const core::Value* value = &settings;
   for (const auto key : keys)
     if (!(value = value->find(key))) return;
-  if (value->kind != Value::Kind::scalar || !formats::path.accepts(value->scalar)) return;
+  if (value->kind != core::Value::Kind::scalar || !settings::formats::path.accepts(value->scalar))
+    return;
   const auto [known, is_new] = memory_->exists.emplace(value->scalar + (folder ? "/" : ""), false);
   std::error_code error;
   const fs::path path = root_ / value->scalar;
-  if (is_new) known->second = folder ? fs::is_directory(path, error) : fs::is_regular_file(path, error);
+  if (is_new)
+    known->second = folder ? fs::is_directory(path, error) : fs::is_regular_file(path, error);
   if (is_new) sources_.insert(path.lexically_normal());
   if (!known->second)
-    report(diagnostics_, "missing-file", std::string("the ") + (folder ? "folder" : "file") + " '" + value->scalar + "' does not exist", value->span,
-           {"looked for " + path.lexically_normal().string()});
+    settings::report(diagnostics_, "missing-file",
+                     std::string("the ") + (folder ? "folder" : "file") + " '" + value->scalar +
+                         "' does not exist",
+                     value->span, {"looked for " + path.lexically_normal().string()});
 }
 
-void StepReader::read_settings(const Value& map, Settings& settings) {
+void StepReader::read_settings(const core::Value& map, Settings& settings) {
   gpu::check_placement(map, diagnostics_);
-  const Value* docker = map.find("docker");
-  if (!docker || docker->kind != Value::Kind::map) return;
+  const core::Value* docker = map.find("docker");
+  if (!docker || docker->kind != core::Value::Kind::map) return;
   check_file(*docker, {"dockerfile"}, false);
   check_file(*docker, {"build_context_root"}, true);
   check_file(*docker, {"pyproject_path"}, false);
   check_file(*docker, {"build_config", "dockerignore"}, false);
   check_file(*docker, {"parent_image_build_config", "dockerignore"}, false);
-  const Value* requirements = docker->find("requirements");
-  if (!requirements || requirements->kind != Value::Kind::scalar || !formats::path.accepts(requirements->scalar)) return;
+  const core::Value* requirements = docker->find("requirements");
+  if (!requirements || requirements->kind != core::Value::Kind::scalar ||
+      !settings::formats::path.accepts(requirements->scalar))
+    return;
   const auto [known, is_new] = memory_->requirements.try_emplace(requirements->scalar);
-  if (is_new) known->second = read_requirements(root_ / requirements->scalar, requirements->scalar, requirements->span, diagnostics_, sources_);
+  if (is_new)
+    known->second = read_requirements(root_ / requirements->scalar, requirements->scalar,
+                                      requirements->span, diagnostics_, sources_);
   settings.docker.requirements.emplace(known->second);
 }
 
-void StepReader::check_code(const Value& code, const Strings& patterns) {
+void StepReader::check_code(const core::Value& code, const Strings& patterns) {
   for (std::size_t i = 0; i < patterns.size(); ++i) {
-    const Value& place = code.kind == Value::Kind::list && patterns.size() == code.items.size() ? code.items[i] : code;
+    const core::Value& place =
+        code.kind == core::Value::Kind::list && patterns.size() == code.items.size() ? code.items[i]
+                                                                                     : code;
     const fs::path path = fs::path(patterns[i]).lexically_normal();
     if (path.is_absolute() || *path.begin() == "..") {
-      report(diagnostics_, "code-outside", "'" + patterns[i] + "' leaves the pipeline's folder", place.span,
-             {"code is what lies beside the pipeline file or below"});
+      settings::report(diagnostics_, "code-outside",
+                       "'" + patterns[i] + "' leaves the pipeline's folder", place.span,
+                       {"code is what lies beside the pipeline file or below"});
       continue;
     }
     const auto glob = patterns[i].find_first_of("*?[\\");
-    const fs::path literal = glob == std::string::npos ? path : fs::path(patterns[i].substr(0, patterns[i].rfind('/', glob) + 1));
+    const fs::path literal =
+        glob == std::string::npos
+            ? path
+            : fs::path(patterns[i].substr(0, patterns[i].rfind('/', glob) + 1));
     const auto [known, is_new] = memory_->exists.emplace("code:" + patterns[i], false);
     std::error_code error;
     if (is_new) known->second = fs::exists(root_ / literal, error);
     if (!known->second)
-      report(diagnostics_, "missing-file", "the code '" + patterns[i] + "' does not exist", place.span,
-             {"looked for " + (root_ / literal / "").parent_path().string()});
+      settings::report(diagnostics_, "missing-file",
+                       "the code '" + patterns[i] + "' does not exist", place.span,
+                       {"looked for " + (root_ / literal / "").parent_path().string()});
   }
 }
 
-void StepReader::read_parameters(const Value& value, Defaults& defaults) {
-  if (!expect_map("parameters", value, diagnostics_)) return;
+void StepReader::read_parameters(const core::Value& value, Defaults& defaults) {
+  if (!settings::expect_map("parameters", value, diagnostics_)) return;
   for (const auto& [name, member] : value.members) {
-    if (!kSlotName.accepts(name.scalar)) {
-      report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name", name.span,
-             {std::string("it must be ") + kSlotName.expected});
-    } else if (member.kind != Value::Kind::scalar) {
-      report_type(diagnostics_, name.scalar, "a text, a number or a boolean", member);
-      if (member.kind != Value::Kind::null)
-        diagnostics_.back().notes.push_back("a parameter is one value: write a structure to a file and name that under `code`");
-    } else if (!formats::text.accepts(member.scalar)) {
-      report(diagnostics_, "control-character", "parameter '" + name.scalar + "' has a control character in it", member.span);
-    } else if (auto json = scalar_to_json(member)) {
+    if (!slot_name.accepts(name.scalar)) {
+      settings::report(diagnostics_, "bad-name",
+                       "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
+                       name.span, {std::string("it must be ") + slot_name.expected});
+    } else if (member.kind != core::Value::Kind::scalar) {
+      settings::report_type(diagnostics_, name.scalar, "a text, a number or a boolean", member);
+      if (member.kind != core::Value::Kind::null)
+        diagnostics_.back().notes.push_back(
+            "a parameter is one value: write a structure to a file and name that under `code`");
+    } else if (!settings::formats::text.accepts(member.scalar)) {
+      settings::report(diagnostics_, "control-character",
+                       "parameter '" + name.scalar + "' has a control character in it",
+                       member.span);
+    } else if (auto json = settings::scalar_to_json(member)) {
       defaults.parameters.emplace(name.scalar, std::move(*json));
     } else {
-      report(diagnostics_, "bad-number", "the number " + member.scalar.substr(0, 40) + " is beyond what a parameter can hold", member.span,
-             {"put it in quotes to pass it on as a text"});
+      settings::report(
+          diagnostics_, "bad-number",
+          "the number " + member.scalar.substr(0, 40) + " is beyond what a parameter can hold",
+          member.span, {"put it in quotes to pass it on as a text"});
     }
   }
 }
 
-void StepReader::read_environment(const Value& value, Defaults& defaults) {
-  const auto add = [&](const Value& name, std::optional<std::string> content) {
-    if (!formats::variable.accepts(name.scalar))
-      report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be a variable's name", name.span,
-             {std::string("it must be ") + formats::variable.expected});
+void StepReader::read_environment(const core::Value& value, Defaults& defaults) {
+  const auto add = [&](const core::Value& name, std::optional<std::string> content) {
+    if (!settings::formats::variable.accepts(name.scalar))
+      settings::report(diagnostics_, "bad-name",
+                       "'" + name.scalar.substr(0, 60) + "' cannot be a variable's name", name.span,
+                       {std::string("it must be ") + settings::formats::variable.expected});
     else if (is_reserved(name.scalar))
-      report(diagnostics_, "reserved-name", "'" + name.scalar + "' is set by pipe itself", name.span);
+      settings::report(diagnostics_, "reserved-name", "'" + name.scalar + "' is set by pipe itself",
+                       name.span);
     else
       defaults.environment.emplace(name.scalar, std::move(content));
   };
-  if (value.kind == Value::Kind::list) {
-    if (const auto names = read_texts("environment", value, formats::line, diagnostics_); names && names->size() == value.items.size())
-      for (const Value& item : value.items) add(item, std::nullopt);
-  } else if (value.kind == Value::Kind::map) {
+  if (value.kind == core::Value::Kind::list) {
+    if (const auto names =
+            settings::read_texts("environment", value, settings::formats::line, diagnostics_);
+        names && names->size() == value.items.size())
+      for (const core::Value& item : value.items) add(item, std::nullopt);
+  } else if (value.kind == core::Value::Kind::map) {
     for (const auto& [name, member] : value.members) {
-      if (member.kind == Value::Kind::null)
+      if (member.kind == core::Value::Kind::null)
         add(name, std::nullopt);
-      else if (auto content = read_text("environment." + name.scalar, member, formats::text, diagnostics_))
+      else if (auto content = settings::read_text("environment." + name.scalar, member,
+                                                  settings::formats::text, diagnostics_))
         add(name, std::move(*content));
     }
   } else {
-    report_type(diagnostics_, "environment", "a map of names to values, or a list of names whose values come from the caller", value);
+    settings::report_type(
+        diagnostics_, "environment",
+        "a map of names to values, or a list of names whose values come from the caller", value);
   }
 }
 
-void StepReader::read_secrets(const Value& value, Defaults& defaults) {
+void StepReader::read_secrets(const core::Value& value, Defaults& defaults) {
   static const Strings keys{"name", "file"};
-  if (value.kind != Value::Kind::list) return report_type(diagnostics_, "secrets", "a list of names, or of {name, file}", value);
-  for (const Value& item : value.items) {
-    const Value* name = &item;
+  if (value.kind != core::Value::Kind::list)
+    return settings::report_type(diagnostics_, "secrets", "a list of names, or of {name, file}",
+                                 value);
+  for (const core::Value& item : value.items) {
+    const core::Value* name = &item;
     SecretSpec secret;
-    if (item.kind == Value::Kind::map) {
-      report_unknown_keys(item, keys, "a secret", diagnostics_);
+    if (item.kind == core::Value::Kind::map) {
+      settings::report_unknown_keys(item, keys, "a secret", diagnostics_);
       name = item.find("name");
       if (!name) {
-        report(diagnostics_, "missing-key", "this secret has no 'name'", item.span);
+        settings::report(diagnostics_, "missing-key", "this secret has no 'name'", item.span);
         continue;
       }
-      if (const Value* file = item.find("file"))
-        if (const auto path = read_text("file", *file, formats::path, diagnostics_)) secret.file = user_path(*path, root_);
+      if (const core::Value* file = item.find("file"))
+        if (const auto path =
+                settings::read_text("file", *file, settings::formats::path, diagnostics_))
+          secret.file = user_path(*path, root_);
     }
-    if (name->kind != Value::Kind::scalar || !formats::variable.accepts(name->scalar))
-      report_type(diagnostics_, "secrets", formats::variable.expected, *name);
+    if (name->kind != core::Value::Kind::scalar ||
+        !settings::formats::variable.accepts(name->scalar))
+      settings::report_type(diagnostics_, "secrets", settings::formats::variable.expected, *name);
     else if (is_reserved(name->scalar))
-      report(diagnostics_, "reserved-name", "'" + name->scalar + "' is set by pipe itself", name->span);
-    else if (std::any_of(defaults.secrets.begin(), defaults.secrets.end(), [&](const SecretSpec& other) { return other.name == name->scalar; }))
-      report(diagnostics_, "duplicate-key", "the secret '" + name->scalar + "' is listed twice", name->span);
+      settings::report(diagnostics_, "reserved-name",
+                       "'" + name->scalar + "' is set by pipe itself", name->span);
+    else if (std::any_of(defaults.secrets.begin(), defaults.secrets.end(),
+                         [&](const SecretSpec& other) { return other.name == name->scalar; }))
+      settings::report(diagnostics_, "duplicate-key",
+                       "the secret '" + name->scalar + "' is listed twice", name->span);
     else {
       secret.name = name->scalar;
       defaults.secrets.push_back(std::move(secret));
@@ -292,15 +370,18 @@ void StepReader::read_secrets(const Value& value, Defaults& defaults) {
   }
 }
 
-void StepReader::read_inputs(const Value& value, ReadStep& step) {
-  if (value.kind != Value::Kind::map) return report_type(diagnostics_, "inputs", "a map of names to `STEP.OUTPUT`", value);
+void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
+  if (value.kind != core::Value::Kind::map)
+    return settings::report_type(diagnostics_, "inputs", "a map of names to `STEP.OUTPUT`", value);
   for (const auto& [name, member] : value.members) {
-    if (!kSlotName.accepts(name.scalar)) {
-      report(diagnostics_, "bad-name", "'" + name.scalar.substr(0, 60) + "' cannot be an input's name", name.span,
-             {std::string("it must be ") + kSlotName.expected});
-    } else if (auto reference = read_text("inputs." + name.scalar, member, kReference, diagnostics_)) {
+    if (!slot_name.accepts(name.scalar)) {
+      settings::report(diagnostics_, "bad-name",
+                       "'" + name.scalar.substr(0, 60) + "' cannot be an input's name", name.span,
+                       {std::string("it must be ") + slot_name.expected});
+    } else if (auto reference = settings::read_text("inputs." + name.scalar, member, reference_text,
+                                                    diagnostics_)) {
       const auto output = output_in(*reference);
-      auto selector = *parse_selector(std::string_view(*reference).substr(0, output - 1));
+      auto selector = *core::parse_selector(std::string_view(*reference).substr(0, output - 1));
       step.spec.inputs.push_back({name.scalar, {{selector.step, reference->substr(output)}}});
       step.input_selectors.push_back(std::move(selector));
       step.input_spans.push_back(member.span);
@@ -308,54 +389,71 @@ void StepReader::read_inputs(const Value& value, ReadStep& step) {
   }
 }
 
-void StepReader::read_outputs(const Value& value, StepSpec& step) {
+void StepReader::read_outputs(const core::Value& value, StepSpec& step) {
   std::unordered_map<std::string, std::string> makers;  // file name -> output
-  const auto add = [&](const Value& name, const Value& file) {
-    if (name.kind != Value::Kind::scalar || !kSlotName.accepts(name.scalar)) {
-      report(diagnostics_, "bad-name", "an output's name must be " + std::string(kSlotName.expected) + ", not " + describe(name), name.span);
+  const auto add = [&](const core::Value& name, const core::Value& file) {
+    if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar)) {
+      settings::report(diagnostics_, "bad-name",
+                       "an output's name must be " + std::string(slot_name.expected) + ", not " +
+                           settings::describe(name),
+                       name.span);
       return;
     }
-    if (file.kind != Value::Kind::scalar || !kFileName.accepts(file.scalar)) {
-      report(diagnostics_, "bad-name", "the file of output '" + name.scalar + "' must be " + kFileName.expected + ", not " + describe(file),
-             file.span);
+    if (file.kind != core::Value::Kind::scalar || !file_name.accepts(file.scalar)) {
+      settings::report(diagnostics_, "bad-name",
+                       "the file of output '" + name.scalar + "' must be " + file_name.expected +
+                           ", not " + settings::describe(file),
+                       file.span);
       return;
     }
     const auto [other, is_new] = makers.emplace(file.scalar, name.scalar);
     if (!is_new && other->second == name.scalar)
-      report(diagnostics_, "duplicate-key", "the output '" + name.scalar + "' is listed twice", name.span);
+      settings::report(diagnostics_, "duplicate-key",
+                       "the output '" + name.scalar + "' is listed twice", name.span);
     else if (!is_new)
-      report(diagnostics_, "duplicate-file",
-             "the outputs '" + other->second + "' and '" + name.scalar + "' have the same file name '" + file.scalar + "'", file.span);
+      settings::report(diagnostics_, "duplicate-file",
+                       "the outputs '" + other->second + "' and '" + name.scalar +
+                           "' have the same file name '" + file.scalar + "'",
+                       file.span);
     else
       step.outputs.push_back({name.scalar, file.scalar});
   };
-  if (value.kind == Value::Kind::list)
-    for (const Value& item : value.items) add(item, item);
-  else if (value.kind == Value::Kind::map)
-    for (const auto& [name, file] : value.members) add(name, file.kind == Value::Kind::null ? name : file);
+  if (value.kind == core::Value::Kind::list)
+    for (const core::Value& item : value.items) add(item, item);
+  else if (value.kind == core::Value::Kind::map)
+    for (const auto& [name, file] : value.members)
+      add(name, file.kind == core::Value::Kind::null ? name : file);
   else
-    report_type(diagnostics_, "outputs", "a list of names, or a map of names to file names", value);
+    settings::report_type(diagnostics_, "outputs",
+                          "a list of names, or a map of names to file names", value);
 }
 
 void StepReader::check_variables(const ReadStep& step) {
   const StepSpec& spec = step.spec;
   for (const SecretSpec& secret : spec.secrets)
     if (spec.environment.contains(secret.name))
-      report(diagnostics_, "contradiction", "'" + secret.name + "' of step '" + spec.name + "' is both under 'environment' and under 'secrets'",
-             step.key->span, {"what is under 'environment' is stored and shown"});
+      settings::report(diagnostics_, "contradiction",
+                       "'" + secret.name + "' of step '" + spec.name +
+                           "' is both under 'environment' and under 'secrets'",
+                       step.key->span, {"what is under 'environment' is stored and shown"});
   std::unordered_map<std::string, std::string> variables;
   const auto add = [&](std::string_view prefix, const std::string& name) {
-    const auto [other, is_new] = variables.emplace(variable_name(prefix, name), name);
+    const auto [other, is_new] = variables.emplace(core::variable_name(prefix, name), name);
     if (!is_new && other->second != name)
-      report(diagnostics_, "contradiction",
-             "'" + other->second + "' and '" + name + "' of step '" + spec.name + "' both become the variable " + other->first, step.key->span);
+      settings::report(diagnostics_, "contradiction",
+                       "'" + other->second + "' and '" + name + "' of step '" + spec.name +
+                           "' both become the variable " + other->first,
+                       step.key->span);
   };
-  const auto mixed = [](const auto& names, auto&& name_of) {  // Only names with these characters can meet another's variable.
-    return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
-             const std::string& name = name_of(each);
-             return std::any_of(name.begin(), name.end(), [](char c) { return c == '-' || (c >= 'A' && c <= 'Z'); });
-           });
-  };
+  const auto mixed =
+      [](const auto& names,
+         auto&& name_of) {  // Only names with these characters can meet another's variable.
+        return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
+                 const std::string& name = name_of(each);
+                 return std::any_of(name.begin(), name.end(),
+                                    [](char c) { return c == '-' || (c >= 'A' && c <= 'Z'); });
+               });
+      };
   const auto slot = [](const auto& each) -> const std::string& { return each.name; };
   const auto key = [](const auto& each) -> const std::string& { return each.first; };
   if (mixed(spec.inputs, slot))

@@ -1,5 +1,6 @@
 /// @file
-/// The keys of a pipeline file to values; what steps say of each other is checked afterwards (references.hpp).
+/// The keys of a pipeline file to values; what steps say of each other is checked afterwards
+/// (references.hpp).
 #pragma once
 
 #include <filesystem>
@@ -30,54 +31,59 @@ struct Defaults {
   std::optional<bool> cache;
 };
 
-/// A step with the places in the document that later checks point at. The values live as long as the document.
+/// A step with the places in the document that later checks point at. The values live as long as
+/// the document.
 struct ReadStep {
   StepSpec spec;
-  const Value* key = nullptr;
-  const Value* body = nullptr;
-  const Value* command = nullptr;
-  std::vector<Span> input_spans;  ///< Of each input's `step.output`.
-  std::vector<Span> after_spans;
-  /// How each input and each of `after` names its step, of which the spec has only the name until the matrices are expanded.
-  std::vector<Selector> input_selectors, after_selectors;
+  const core::Value* key = nullptr;
+  const core::Value* body = nullptr;
+  const core::Value* command = nullptr;
+  std::vector<core::Span> input_spans;  ///< Of each input's `step.output`.
+  std::vector<core::Span> after_spans;
+  /// How each input and each of `after` names its step, of which the spec has only the name until
+  /// the matrices are expanded.
+  std::vector<core::Selector> input_selectors, after_selectors;
   std::optional<Matrix> matrix;
 };
 
 class StepReader {
  public:
   /// @param root the folder that relative paths are taken from
-  StepReader(std::filesystem::path root, Diagnostics& diagnostics);
+  StepReader(std::filesystem::path root, settings::Diagnostics& diagnostics);
   ~StepReader();
-  Defaults read_defaults(const Value& map);
+  Defaults read_defaults(const core::Value& map);
   /// The step with `pipeline` merged in; its command is read later, when all names are known.
   /// The files that the settings name, and what those include.
   const std::set<std::filesystem::path>& sources() const { return sources_; }
-  ReadStep read_step(const Value& key, const Value& body, const Defaults& pipeline);
+  ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline);
 
  private:
-  void read_settings(const Value& map, Settings& settings);
-  void check_file(const Value& settings, std::initializer_list<std::string_view> keys, bool folder);
-  void check_code(const Value& code, const std::vector<std::string>& patterns);
-  void read_parameters(const Value& map, Defaults& defaults);
-  void read_environment(const Value& value, Defaults& defaults);
-  void read_secrets(const Value& value, Defaults& defaults);
-  void read_inputs(const Value& value, ReadStep& step);
-  void read_outputs(const Value& value, StepSpec& step);
+  void read_settings(const core::Value& map, Settings& settings);
+  void check_file(const core::Value& settings, std::initializer_list<std::string_view> keys,
+                  bool folder);
+  void check_code(const core::Value& code, const std::vector<std::string>& patterns);
+  void read_parameters(const core::Value& map, Defaults& defaults);
+  void read_environment(const core::Value& value, Defaults& defaults);
+  void read_secrets(const core::Value& value, Defaults& defaults);
+  void read_inputs(const core::Value& value, ReadStep& step);
+  void read_outputs(const core::Value& value, StepSpec& step);
   void check_variables(const ReadStep& step);
 
   std::filesystem::path root_;
-  Diagnostics& diagnostics_;
+  settings::Diagnostics& diagnostics_;
   std::set<std::filesystem::path> sources_;
   struct Memory;
   std::unique_ptr<Memory> memory_;
 };
 
 /// One of `words`; anything else is reported, with the word that was probably meant.
-std::optional<std::string> read_word(const char* key, const Value& value, const std::vector<std::string>& words, Diagnostics& diagnostics);
+std::optional<std::string> read_word(const char* key, const core::Value& value,
+                                     const std::vector<std::string>& words,
+                                     settings::Diagnostics& diagnostics);
 
 /// True if the map has a key that is taken for a misspelt `key`: then that error says it all.
-bool has_misspelt(const Value& map, const std::string& key);
+bool has_misspelt(const core::Value& map, const std::string& key);
 
-extern const std::vector<std::string> kPipelineKeys, kStepKeys;
+extern const std::vector<std::string> pipeline_keys, step_keys;
 
 }  // namespace pipeline::spec

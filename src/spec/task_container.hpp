@@ -12,28 +12,31 @@ namespace pipeline::spec {
 
 /// What a task says for all of its containers.
 struct TaskFrame {
-  Span span;
-  std::map<std::string, std::string> volumes;  ///< Names to what is mounted: a path or docker's volume; empty: it cannot be had here.
+  core::Span span;
+  std::map<std::string, std::string> volumes;  ///< Names to what is mounted: a path or docker's
+                                               ///< volume; empty: it cannot be had here.
   std::optional<double> cpus;
   std::optional<std::int64_t> memory;  ///< MiB.
 };
 
 class ContainerReader {
  public:
-  ContainerReader(TaskDocument& document, const TaskFrame& task) : document_(document), task_(task) {}
+  ContainerReader(TaskDocument& document, const TaskFrame& task)
+      : document_(document), task_(task) {}
   /// Adds the container's step to the steps.
-  void read(const Value& container, Value& steps);
+  void read(const core::Value& container, core::Value& steps);
 
  private:
-  void read_command(const Value& container, Value& step);
-  void read_environment(const Value& container, Value& step);
-  void read_order(const Value& container, Value& step);
-  void read_resources(const Value& container, Value& step);
-  void read_mounts(const Value& container, Value& step);
-  void read_options(const Value& container, Value& step);
-  void read_linux(const Value& linux, Value& step);
+  void read_command(const core::Value& container, core::Value& step);
+  void read_environment(const core::Value& container, core::Value& step);
+  void read_order(const core::Value& container, core::Value& step);
+  void read_resources(const core::Value& container, core::Value& step);
+  void read_mounts(const core::Value& container, core::Value& step);
+  void read_options(const core::Value& container, core::Value& step);
+  void read_linux(const core::Value& linux, core::Value& step);
   /// Copies a list of maps as texts `A:B`.
-  void join(const std::string& key, const Value& from, const char* first, const char* second, const char* argument, Value& step);
+  void join(const std::string& key, const core::Value& from, const char* first, const char* second,
+            const char* argument, core::Value& step);
 
   TaskDocument& document_;
   const TaskFrame& task_;

@@ -22,134 +22,166 @@
 namespace pipeline::spec {
 namespace {
 
-using Kind = Value::Kind;
+using Kind = core::Value::Kind;
 
 class TaskReader {
  public:
-  TaskReader(Diagnostics& diagnostics, Diagnostics& notices) : document_(diagnostics, notices) {}
-  Value read(const Value& task);
+  TaskReader(settings::Diagnostics& diagnostics, settings::Diagnostics& notices)
+      : document_(diagnostics, notices) {}
+  core::Value read(const core::Value& task);
 
  private:
-  void read_volumes(const Value& task);
-  void read_limits(const Value& task);
-  void read_settings(const Value& task, Value& pipeline);
-  void read_placement(const Value& task, Value& pipeline);
-  void check_gpus(const Value& pipeline);
+  void read_volumes(const core::Value& task);
+  void read_limits(const core::Value& task);
+  void read_settings(const core::Value& task, core::Value& pipeline);
+  void read_placement(const core::Value& task, core::Value& pipeline);
+  void check_gpus(const core::Value& pipeline);
 
   TaskDocument document_;
   TaskFrame frame_;
   std::string family_;
 };
 
-void TaskReader::read_volumes(const Value& task) {
-  for (const Value* volume : document_.maps("volumes", task)) {
+void TaskReader::read_volumes(const core::Value& task) {
+  for (const core::Value* volume : document_.maps("volumes", task)) {
     document_.check_keys(*volume, volume_keys, "a volume");
     const auto name = document_.text("name", *volume);
     if (!name) continue;
     std::string source;
-    const Value* host = given(*volume, "host");
-    const Value* path = host && host->kind == Kind::map ? given(*host, "sourcePath") : nullptr;
+    const core::Value* host = given(*volume, "host");
+    const core::Value* path =
+        host && host->kind == Kind::map ? given(*host, "sourcePath") : nullptr;
     if (path && !is_blank(*path)) {
-      source = read_text("sourcePath", *path, formats::path, document_.diagnostics()).value_or("");
+      source =
+          settings::read_text("sourcePath", *path, settings::formats::path, document_.diagnostics())
+              .value_or("");
     } else if (std::none_of(volume->members.begin(), volume->members.end(), [](const auto& member) {
-                 return member.first.scalar.find("olumeConfiguration") != std::string::npos && member.first.scalar != "dockerVolumeConfiguration" &&
+                 return member.first.scalar.find("olumeConfiguration") != std::string::npos &&
+                        member.first.scalar != "dockerVolumeConfiguration" &&
                         !is_blank(member.second);
                })) {
       source = family_ + "-" + *name;
-      document_.notice("the volume '" + *name + "' is docker's volume '" + source + "' here, which stays when the task has ended", volume->span);
+      document_.notice("the volume '" + *name + "' is docker's volume '" + source +
+                           "' here, which stays when the task has ended",
+                       volume->span);
     }
-    if (!frame_.volumes.emplace(*name, source).second) document_.wrong("there are two volumes '" + *name + "'", volume->span);
+    if (!frame_.volumes.emplace(*name, source).second)
+      document_.wrong("there are two volumes '" + *name + "'", volume->span);
   }
 }
 
 /// `1024`, `"1 vCPU"`; `2048`, `"2 GB"`: what all containers together may use.
-void TaskReader::read_limits(const Value& task) {
-  const auto read = [&](const char* key, std::string_view unit, double factor, const char* expected) -> std::optional<double> {
-    const Value* value = given(task, key);
+void TaskReader::read_limits(const core::Value& task) {
+  const auto read = [&](const char* key, std::string_view unit, double factor,
+                        const char* expected) -> std::optional<double> {
+    const core::Value* value = given(task, key);
     if (!value || is_blank(*value)) return std::nullopt;
     double number = 0;
     const auto& digits = value->scalar;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     std::string rest;
-    for (const char c : std::string_view(end, static_cast<std::size_t>(digits.data() + digits.size() - end)))
+    for (const char c :
+         std::string_view(end, static_cast<std::size_t>(digits.data() + digits.size() - end)))
       if (c != ' ') rest += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (value->kind == Kind::scalar && error == std::errc() && number > 0 && std::isfinite(number) && number < 1e12 && (rest.empty() || rest == unit))
+    if (value->kind == Kind::scalar && error == std::errc() && number > 0 &&
+        std::isfinite(number) && number < 1e12 && (rest.empty() || rest == unit))
       return rest.empty() ? number : number * factor;
-    report_type(document_.diagnostics(), key, expected, *value);
+    settings::report_type(document_.diagnostics(), key, expected, *value);
     return std::nullopt;
   };
-  if (const auto units = read("cpu", "vcpu", 1024, "CPU units such as `1024`, or `\"1 vCPU\"`")) frame_.cpus = *units / 1024;
-  if (const auto mebibytes = read("memory", "gb", 1024, "MiB such as `2048`, or `\"2 GB\"`")) frame_.memory = static_cast<std::int64_t>(*mebibytes);
+  if (const auto units = read("cpu", "vcpu", 1024, "CPU units such as `1024`, or `\"1 vCPU\"`"))
+    frame_.cpus = *units / 1024;
+  if (const auto mebibytes = read("memory", "gb", 1024, "MiB such as `2048`, or `\"2 GB\"`"))
+    frame_.memory = static_cast<std::int64_t>(*mebibytes);
 }
 
-void TaskReader::read_settings(const Value& task, Value& pipeline) {
-  const Span span = task.span;
+void TaskReader::read_settings(const core::Value& task, core::Value& pipeline) {
+  const core::Span span = task.span;
   set_in(pipeline, {"settings", "docker", "skip_build"}, plain_value("true", span));
-  if (const Value* mode = given(task, "networkMode"); mode && !is_blank(*mode)) {
+  if (const core::Value* mode = given(task, "networkMode"); mode && !is_blank(*mode)) {
     if (mode->scalar == "bridge" || mode->scalar == "host" || mode->scalar == "none")
       set_in(pipeline, {"settings", "docker", "network"}, text_value(mode->scalar, mode->span));
     else if (mode->scalar == "awsvpc")
-      document_.notice("'networkMode' awsvpc has no counterpart: containers are on the engine's bridge, and reach each other by no name", mode->span);
+      document_.notice(
+          "'networkMode' awsvpc has no counterpart: containers are on the engine's bridge, and "
+          "reach each other by no name",
+          mode->span);
     else
-      report_type(document_.diagnostics(), "networkMode", "bridge, host, awsvpc or none", *mode);
+      settings::report_type(document_.diagnostics(), "networkMode", "bridge, host, awsvpc or none",
+                            *mode);
   }
-  for (const auto& [key, argument] : {std::pair("ipcMode", "ipc_mode"), std::pair("pidMode", "pid_mode")}) {
-    const Value* mode = given(task, key);
+  for (const auto& [key, argument] :
+       {std::pair("ipcMode", "ipc_mode"), std::pair("pidMode", "pid_mode")}) {
+    const core::Value* mode = given(task, key);
     if (!mode || is_blank(*mode)) continue;
     if (mode->scalar == "host")
-      set_in(pipeline, {"settings", "docker", "run_args", argument}, text_value("host", mode->span));
+      set_in(pipeline, {"settings", "docker", "run_args", argument},
+             text_value("host", mode->span));
     else
-      document_.notice(std::string("'") + key + "' " + mode->scalar + " is not honoured: each container has its own", mode->span);
+      document_.notice(std::string("'") + key + "' " + mode->scalar +
+                           " is not honoured: each container has its own",
+                       mode->span);
   }
-  if (const Value* platform = given(task, "runtimePlatform"); platform && platform->kind == Kind::map) {
+  if (const core::Value* platform = given(task, "runtimePlatform");
+      platform && platform->kind == Kind::map) {
     document_.check_keys(*platform, platform_keys, "'runtimePlatform'");
-    const Value* system = given(*platform, "operatingSystemFamily");
-    if (system && system->scalar != "LINUX") document_.wrong("'" + system->scalar + "' containers cannot be run: only LINUX", system->span);
-    if (const Value* kind = given(*platform, "cpuArchitecture")) {
+    const core::Value* system = given(*platform, "operatingSystemFamily");
+    if (system && system->scalar != "LINUX")
+      document_.wrong("'" + system->scalar + "' containers cannot be run: only LINUX",
+                      system->span);
+    if (const core::Value* kind = given(*platform, "cpuArchitecture")) {
       if (kind->scalar == "X86_64" || kind->scalar == "ARM64")
-        set_in(pipeline, {"settings", "docker", "platform"}, text_value(kind->scalar == "ARM64" ? "linux/arm64" : "linux/amd64", kind->span));
+        set_in(pipeline, {"settings", "docker", "platform"},
+               text_value(kind->scalar == "ARM64" ? "linux/arm64" : "linux/amd64", kind->span));
       else
-        report_type(document_.diagnostics(), "cpuArchitecture", "X86_64 or ARM64", *kind);
+        settings::report_type(document_.diagnostics(), "cpuArchitecture", "X86_64 or ARM64", *kind);
     }
   }
   read_placement(task, pipeline);
 }
 
-void TaskReader::read_placement(const Value& task, Value& pipeline) {
-  Value expressions = empty_value(Kind::list, task.span);
-  for (const Value* constraint : document_.maps("placementConstraints", task)) {
+void TaskReader::read_placement(const core::Value& task, core::Value& pipeline) {
+  core::Value expressions = empty_value(Kind::list, task.span);
+  for (const core::Value* constraint : document_.maps("placementConstraints", task)) {
     document_.check_keys(*constraint, constraint_keys, "a placement constraint");
-    const Value* type = given(*constraint, "type");
+    const core::Value* type = given(*constraint, "type");
     if (type && type->scalar == "distinctInstance") {
-      document_.notice("the placement constraint distinctInstance is not honoured: there is one host", constraint->span);
+      document_.notice(
+          "the placement constraint distinctInstance is not honoured: there is one host",
+          constraint->span);
     } else if (!type || type->scalar != "memberOf") {
-      document_.wrong("a placement constraint has 'type' memberOf or distinctInstance", type ? type->span : constraint->span);
+      document_.wrong("a placement constraint has 'type' memberOf or distinctInstance",
+                      type ? type->span : constraint->span);
     } else if (const auto expression = document_.text("expression", *constraint)) {
       expressions.items.push_back(text_value(*expression, given(*constraint, "expression")->span));
     }
   }
-  if (!expressions.items.empty()) set_in(pipeline, {"settings", "resources", "placement_constraints"}, std::move(expressions));
+  if (!expressions.items.empty())
+    set_in(pipeline, {"settings", "resources", "placement_constraints"}, std::move(expressions));
 }
 
-const Value* member_at(const Value* map, std::initializer_list<const char*> path) {
+const core::Value* member_at(const core::Value* map, std::initializer_list<const char*> path) {
   for (const char* key : path) map = map ? map->find(key) : nullptr;
   return map;
 }
 
-/// What the containers hold together, against the instance types that the placement constraints demand.
-void TaskReader::check_gpus(const Value& pipeline) {
+/// What the containers hold together, against the instance types that the placement constraints
+/// demand.
+void TaskReader::check_gpus(const core::Value& pipeline) {
   std::vector<gpu::Member> members;
   for (const auto& [name, step] : pipeline.find("steps")->members) {
     gpu::Member member{name.scalar, 0, {}};
-    if (const Value* count = member_at(&step, {"settings", "resources", "gpu_count"})) member.gpus = static_cast<unsigned>(std::stoul(count->scalar));
-    if (const Value* after = step.find("after"))
-      for (const Value& other : after->items) member.after.push_back(other.scalar);
+    if (const core::Value* count = member_at(&step, {"settings", "resources", "gpu_count"}))
+      member.gpus = static_cast<unsigned>(std::stoul(count->scalar));
+    if (const core::Value* after = step.find("after"))
+      for (const core::Value& other : after->items) member.after.push_back(other.scalar);
     members.push_back(std::move(member));
   }
   const auto group = gpu::largest_group(members);
-  const Value* constraints = member_at(&pipeline, {"settings", "resources", "placement_constraints"});
+  const core::Value* constraints =
+      member_at(&pipeline, {"settings", "resources", "placement_constraints"});
   if (group.members.empty() || !constraints) return;
-  for (const Value& constraint : constraints->items) {
+  for (const core::Value& constraint : constraints->items) {
     const auto parsed = gpu::parse_placement(constraint.scalar);
     const auto* placement = std::get_if<gpu::Placement>(&parsed);
     if (!placement) continue;  // told with its place elsewhere
@@ -163,34 +195,39 @@ void TaskReader::check_gpus(const Value& pipeline) {
     if (!all_known || !largest || largest->gpus >= group.gpus) continue;
     std::vector<std::string> notes;
     for (const auto i : group.members)
-      if (group.members.size() > 1) notes.push_back("'" + members[i].name + "' asks for " + gpu::gpus(members[i].gpus));
+      if (group.members.size() > 1)
+        notes.push_back("'" + members[i].name + "' asks for " + gpu::gpus(members[i].gpus));
     const gpu::InstanceNeeds needs{.gpus = group.gpus};
     const auto fitting = gpu::fitting_instance_types(needs);
-    report(document_.diagnostics(), "too-many-gpus",
-           (group.members.size() == 1
-                ? "the container " + gpu::names_of(members, group) + " asks for " + gpu::gpus(group.gpus)
-                : "the containers " + gpu::names_of(members, group) + " run at the same time and ask for " + gpu::gpus(group.gpus) + " together") +
-               ", and the instance type " + largest->name + " has " + std::to_string(largest->gpus),
-           constraint.span, std::move(notes),
-           fitting.empty() ? "no instance type has so many" : std::string("the smallest that fits: ") + fitting.front().name);
+    settings::report(
+        document_.diagnostics(), "too-many-gpus",
+        (group.members.size() == 1
+             ? "the container " + gpu::names_of(members, group) + " asks for " +
+                   gpu::gpus(group.gpus)
+             : "the containers " + gpu::names_of(members, group) +
+                   " run at the same time and ask for " + gpu::gpus(group.gpus) + " together") +
+            ", and the instance type " + largest->name + " has " + std::to_string(largest->gpus),
+        constraint.span, std::move(notes),
+        fitting.empty() ? "no instance type has so many"
+                        : std::string("the smallest that fits: ") + fitting.front().name);
   }
 }
 
-Value TaskReader::read(const Value& task) {
+core::Value TaskReader::read(const core::Value& task) {
   frame_.span = task.span;
-  Value pipeline = empty_value(Kind::map, task.span);
+  core::Value pipeline = empty_value(Kind::map, task.span);
   document_.check_keys(task, task_keys, "the task definition");
-  if (const Value* family = given(task, "family")) {
+  if (const core::Value* family = given(task, "family")) {
     family_ = family->scalar;
     set(pipeline, "name", *family);
   } else {
     document_.wrong("the task definition has no 'family'", task.span);
     set(pipeline, "name", text_value("task", task.span));
   }
-  Value tags = empty_value(Kind::list, task.span);
-  for (const Value* tag : document_.maps("tags", task)) {
+  core::Value tags = empty_value(Kind::list, task.span);
+  for (const core::Value* tag : document_.maps("tags", task)) {
     const auto key = document_.text("key", *tag);
-    const Value* value = given(*tag, "value");
+    const core::Value* value = given(*tag, "value");
     if (key) tags.items.push_back(text_value(*key + (value ? "=" + value->scalar : ""), tag->span));
   }
   if (!tags.items.empty()) set(pipeline, "tags", std::move(tags));
@@ -199,42 +236,48 @@ Value TaskReader::read(const Value& task) {
   const auto containers = document_.maps("containerDefinitions", task);
   if (containers.empty()) document_.wrong("the task definition has no containers", task.span);
   if (containers.size() > gpu::most_containers)
-    document_.wrong("the task definition has " + std::to_string(containers.size()) + " containers; ECS takes " + std::to_string(gpu::most_containers),
+    document_.wrong("the task definition has " + std::to_string(containers.size()) +
+                        " containers; ECS takes " + std::to_string(gpu::most_containers),
                     containers[gpu::most_containers]->span);
   bool all_essential = true;
-  for (const Value* container : containers)
-    if (const Value* essential = given(*container, "essential");
-        essential && !read_bool("essential", *essential, document_.diagnostics()).value_or(true)) {
+  for (const core::Value* container : containers)
+    if (const core::Value* essential = given(*container, "essential");
+        essential &&
+        !settings::read_bool("essential", *essential, document_.diagnostics()).value_or(true)) {
       all_essential = false;
-      document_.notice("'essential: false' is honoured in part: the other steps go on when this one fails, but the run counts as failed",
-                       essential->span);
+      document_.notice(
+          "'essential: false' is honoured in part: the other steps go on when this one fails, but "
+          "the run counts as failed",
+          essential->span);
     }
-  set(pipeline, "execution_mode", plain_value(all_essential ? "fail_fast" : "continue_on_failure", task.span));
+  set(pipeline, "execution_mode",
+      plain_value(all_essential ? "fail_fast" : "continue_on_failure", task.span));
   set(pipeline, "cache", plain_value("false", task.span));    // a task is run, not made
   set(pipeline, "code", empty_value(Kind::list, task.span));  // all that it runs is in its images
   read_settings(task, pipeline);
-  Value steps = empty_value(Kind::map, task.span);
+  core::Value steps = empty_value(Kind::map, task.span);
   ContainerReader reader(document_, frame_);
-  for (const Value* container : containers) reader.read(*container, steps);
+  for (const core::Value* container : containers) reader.read(*container, steps);
   set(pipeline, "steps", std::move(steps));
   check_gpus(pipeline);
   return pipeline;
 }
 
-const Value* described(const Value& document) {
-  const Value* inner = document.find("taskDefinition");
+const core::Value* described(const core::Value& document) {
+  const core::Value* inner = document.find("taskDefinition");
   return inner && inner->kind == Kind::map ? inner : nullptr;
 }
 
 }  // namespace
 
-bool is_task_definition(const Value& document) {
-  const Value* inner = described(document);
+bool is_task_definition(const core::Value& document) {
+  const core::Value* inner = described(document);
   return document.find("containerDefinitions") || (inner && inner->find("containerDefinitions"));
 }
 
-Value pipeline_of(const Value& document, Diagnostics& diagnostics, Diagnostics& notices) {
-  const Value* inner = document.find("containerDefinitions") ? nullptr : described(document);
+core::Value pipeline_of(const core::Value& document, settings::Diagnostics& diagnostics,
+                        settings::Diagnostics& notices) {
+  const core::Value* inner = document.find("containerDefinitions") ? nullptr : described(document);
   return TaskReader(diagnostics, notices).read(inner ? *inner : document);
 }
 

@@ -7,81 +7,90 @@
 
 namespace pipeline::spec {
 
-using Kind = Value::Kind;
+using Kind = core::Value::Kind;
 
-bool is_blank(const Value& value) {
+bool is_blank(const core::Value& value) {
   switch (value.kind) {
     case Kind::null: return true;
-    case Kind::scalar: return value.scalar.empty() || (!value.quoted && (value.scalar == "0" || value.scalar == "false"));
+    case Kind::scalar:
+      return value.scalar.empty() ||
+             (!value.quoted && (value.scalar == "0" || value.scalar == "false"));
     case Kind::list: return value.items.empty();
     case Kind::map: return value.members.empty();
   }
   return true;
 }
 
-const Value* given(const Value& map, std::string_view key) {
-  const Value* value = map.find(key);
+const core::Value* given(const core::Value& map, std::string_view key) {
+  const core::Value* value = map.find(key);
   return value && value->kind != Kind::null ? value : nullptr;
 }
 
-void TaskDocument::wrong(std::string message, Span span, std::vector<std::string> notes) {
-  report(diagnostics_, "bad-task", std::move(message), span, std::move(notes));
+void TaskDocument::wrong(std::string message, core::Span span, std::vector<std::string> notes) {
+  settings::report(diagnostics_, "bad-task", std::move(message), span, std::move(notes));
 }
 
-void TaskDocument::notice(std::string message, Span span) {
-  Diagnostic told;
+void TaskDocument::notice(std::string message, core::Span span) {
+  core::Diagnostic told;
   told.code = "not-honoured";
   told.message = std::move(message);
   told.span = span;
-  told.severity = Severity::warning;
+  told.severity = core::Severity::warning;
   notices_.push_back(std::move(told));
 }
 
-void TaskDocument::check_keys(const Value& map, std::span<const TaskKey> known, const std::string& place) {
+void TaskDocument::check_keys(const core::Value& map, std::span<const TaskKey> known,
+                              const std::string& place) {
   std::vector<std::string> names;
   for (const auto& key : known) names.emplace_back(key.name);
   for (const auto& [key, value] : map.members) {
-    const auto found = std::find_if(known.begin(), known.end(), [&](const TaskKey& each) { return key.scalar == each.name; });
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const TaskKey& each) { return key.scalar == each.name; });
     if (found == known.end())
-      report(diagnostics_, "unknown-key", "unknown key '" + key.scalar + "' in " + place, key.span, {"ECS has no such key there"},
-             did_you_mean(key.scalar, names));
+      settings::report(diagnostics_, "unknown-key", "unknown key '" + key.scalar + "' in " + place,
+                       key.span, {"ECS has no such key there"},
+                       core::did_you_mean(key.scalar, names));
     else if (found->notice && !is_blank(value))
       notice("'" + key.scalar + "' of " + place + " is not honoured: " + found->notice, key.span);
   }
 }
 
-std::optional<std::int64_t> TaskDocument::whole(const std::string& key, const Value& value, std::int64_t least, std::int64_t most) {
+std::optional<std::int64_t> TaskDocument::whole(const std::string& key, const core::Value& value,
+                                                std::int64_t least, std::int64_t most) {
   std::int64_t number = 0;
   const auto& digits = value.scalar;
   if (value.kind == Kind::scalar) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && end == digits.data() + digits.size() && number >= least && number <= most) return number;
+    if (error == std::errc() && end == digits.data() + digits.size() && number >= least &&
+        number <= most)
+      return number;
   }
-  report_type(diagnostics_, key, "a whole number, at least " + std::to_string(least), value);
+  settings::report_type(diagnostics_, key, "a whole number, at least " + std::to_string(least),
+                        value);
   return std::nullopt;
 }
 
-std::vector<const Value*> TaskDocument::maps(const std::string& key, const Value& map) {
-  std::vector<const Value*> found;
-  const Value* list = given(map, key);
+std::vector<const core::Value*> TaskDocument::maps(const std::string& key, const core::Value& map) {
+  std::vector<const core::Value*> found;
+  const core::Value* list = given(map, key);
   if (!list) return found;
-  if (list->kind != Kind::list) report_type(diagnostics_, key, "a list", *list);
-  for (const Value& item : list->items) {
+  if (list->kind != Kind::list) settings::report_type(diagnostics_, key, "a list", *list);
+  for (const core::Value& item : list->items) {
     if (item.kind == Kind::map)
       found.push_back(&item);
     else
-      report_type(diagnostics_, key, "a list of maps", item);
+      settings::report_type(diagnostics_, key, "a list of maps", item);
   }
   return found;
 }
 
-std::optional<std::string> TaskDocument::text(const std::string& key, const Value& map) {
-  const Value* value = given(map, key);
+std::optional<std::string> TaskDocument::text(const std::string& key, const core::Value& map) {
+  const core::Value* value = given(map, key);
   if (!value) {
     wrong("'" + key + "' is missing here", map.span);
     return std::nullopt;
   }
-  return read_text(key, *value, formats::text, diagnostics_);
+  return settings::read_text(key, *value, settings::formats::text, diagnostics_);
 }
 
 }  // namespace pipeline::spec

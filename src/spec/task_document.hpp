@@ -1,5 +1,6 @@
 /// @file
-/// An Amazon ECS task definition, read key by key: what ECS would not take is wrong, what it does and pipe does not is a notice.
+/// An Amazon ECS task definition, read key by key: what ECS would not take is wrong, what it does
+/// and pipe does not is a notice.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +19,32 @@ namespace pipeline::spec {
 inline constexpr std::int64_t most_mebibytes = std::int64_t{1} << 40;
 
 /// As if the key were not there: what the command line's skeleton writes.
-bool is_blank(const Value& value);
+bool is_blank(const core::Value& value);
 
 /// The key's value, if it is there and not null.
-const Value* given(const Value& map, std::string_view key);
+const core::Value* given(const core::Value& map, std::string_view key);
 
 class TaskDocument {
  public:
-  TaskDocument(Diagnostics& diagnostics, Diagnostics& notices) : diagnostics_(diagnostics), notices_(notices) {}
+  TaskDocument(settings::Diagnostics& diagnostics, settings::Diagnostics& notices)
+      : diagnostics_(diagnostics), notices_(notices) {}
 
-  Diagnostics& diagnostics() { return diagnostics_; }
-  void wrong(std::string message, Span span, std::vector<std::string> notes = {});
-  void notice(std::string message, Span span);
+  settings::Diagnostics& diagnostics() { return diagnostics_; }
+  void wrong(std::string message, core::Span span, std::vector<std::string> notes = {});
+  void notice(std::string message, core::Span span);
 
   /// @param place of the map, for messages: `container 'train'`
-  void check_keys(const Value& map, std::span<const TaskKey> known, const std::string& place);
-  std::optional<std::int64_t> whole(const std::string& key, const Value& value, std::int64_t least, std::int64_t most);
+  void check_keys(const core::Value& map, std::span<const TaskKey> known, const std::string& place);
+  std::optional<std::int64_t> whole(const std::string& key, const core::Value& value,
+                                    std::int64_t least, std::int64_t most);
   /// The maps of the key's list; what is none is reported.
-  std::vector<const Value*> maps(const std::string& key, const Value& map);
+  std::vector<const core::Value*> maps(const std::string& key, const core::Value& map);
   /// The key's text, which must be there.
-  std::optional<std::string> text(const std::string& key, const Value& map);
+  std::optional<std::string> text(const std::string& key, const core::Value& map);
 
  private:
-  Diagnostics& diagnostics_;
-  Diagnostics& notices_;
+  settings::Diagnostics& diagnostics_;
+  settings::Diagnostics& notices_;
 };
 
 }  // namespace pipeline::spec

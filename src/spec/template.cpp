@@ -12,24 +12,27 @@ namespace {
 
 struct Group {
   const char* prefix;
-  Template::Hole hole;
+  Template::Placeholder placeholder;
   std::vector<std::string> TemplateNames::*names;
   const char* what;
 };
 
-constexpr std::array kGroups{
-    Group{"inputs", Template::Hole::input, &TemplateNames::inputs, "input"},
-    Group{"outputs", Template::Hole::output, &TemplateNames::outputs, "output"},
-    Group{"params", Template::Hole::parameter, &TemplateNames::parameters, "parameter"},
-    Group{"env", Template::Hole::environment, &TemplateNames::environment, "declared variable"},
+constexpr std::array group_names{
+    Group{"inputs", Template::Placeholder::input, &TemplateNames::inputs, "input"},
+    Group{"outputs", Template::Placeholder::output, &TemplateNames::outputs, "output"},
+    Group{"params", Template::Placeholder::parameter, &TemplateNames::parameters, "parameter"},
+    Group{"env", Template::Placeholder::environment, &TemplateNames::environment,
+          "declared variable"},
 };
-constexpr const char* kAllowed = "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}";
+constexpr const char* allowed_text =
+    "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}";
 
 /// Every reference that the step has, for suggestions.
 std::vector<std::string> all_names(const TemplateNames& names) {
   std::vector<std::string> all{"run.id", "step.name"};
-  for (const Group& group : kGroups)
-    for (const auto& name : names.*group.names) all.push_back(std::string(group.prefix) + "." + name);
+  for (const Group& group : group_names)
+    for (const auto& name : names.*group.names)
+      all.push_back(std::string(group.prefix) + "." + name);
   return all;
 }
 
@@ -39,31 +42,37 @@ std::string list_of(const std::vector<std::string>& names) {
   return list;
 }
 
-std::optional<Template::Reference> resolve(std::string_view expression, const TemplateNames& names, TemplateProblem& problem) {
-  if (expression == "run.id") return Template::Reference{Template::Hole::run_id, ""};
-  if (expression == "step.name") return Template::Reference{Template::Hole::step_name, ""};
+std::optional<Template::Reference> resolve(std::string_view expression, const TemplateNames& names,
+                                           TemplateProblem& problem) {
+  if (expression == "run.id") return Template::Reference{Template::Placeholder::run_id, ""};
+  if (expression == "step.name") return Template::Reference{Template::Placeholder::step_name, ""};
   const auto dot = expression.find('.');
   const auto prefix = expression.substr(0, dot);
   const auto name = dot == std::string_view::npos ? std::string_view{} : expression.substr(dot + 1);
-  for (const Group& group : kGroups) {
+  for (const Group& group : group_names) {
     if (prefix != group.prefix || dot == std::string_view::npos) continue;
     const auto& known = names.*group.names;
-    if (std::binary_search(known.begin(), known.end(), name)) return Template::Reference{group.hole, std::string(name)};
+    if (std::binary_search(known.begin(), known.end(), name))
+      return Template::Reference{group.placeholder, std::string(name)};
     problem.message = "the step has no " + std::string(group.what) + " '" + std::string(name) + "'";
-    problem.suggestion = did_you_mean(name, known);
+    problem.suggestion = core::did_you_mean(name, known);
     if (!known.empty()) problem.notes.push_back("it has: " + list_of(known));
-    if (group.hole == Template::Hole::environment)
-      problem.notes.push_back("`environment: [" + std::string(name) + "]` declares it, with the caller's value");
-    for (const Group& other : kGroups)
-      if (problem.suggestion.empty() && std::binary_search((names.*other.names).begin(), (names.*other.names).end(), name))
-        problem.suggestion = "did you mean '" + std::string(other.prefix) + "." + std::string(name) + "'?";
+    if (group.placeholder == Template::Placeholder::environment)
+      problem.notes.push_back("`environment: [" + std::string(name) +
+                              "]` declares it, with the caller's value");
+    for (const Group& other : group_names)
+      if (problem.suggestion.empty() &&
+          std::binary_search((names.*other.names).begin(), (names.*other.names).end(), name))
+        problem.suggestion =
+            "did you mean '" + std::string(other.prefix) + "." + std::string(name) + "'?";
     return std::nullopt;
   }
   problem.message = "unknown name '" + std::string(expression) + "' in ${...}";
-  problem.suggestion = did_you_mean(expression, all_names(names));
-  problem.notes.push_back(kAllowed);
-  if (is_variable_name(expression))
-    problem.notes.push_back("for a variable of the shell write $" + std::string(expression) + " or $${" + std::string(expression) + "}");
+  problem.suggestion = core::did_you_mean(expression, all_names(names));
+  problem.notes.push_back(allowed_text);
+  if (core::is_variable_name(expression))
+    problem.notes.push_back("for a variable of the shell write $" + std::string(expression) +
+                            " or $${" + std::string(expression) + "}");
   else
     problem.notes.push_back("for a literal `${` write `$${`");
   return std::nullopt;
@@ -71,7 +80,8 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
 
 }  // namespace
 
-Template parse_template(std::string_view text, const TemplateNames& names, std::vector<TemplateProblem>& problems) {
+Template parse_template(std::string_view text, const TemplateNames& names,
+                        std::vector<TemplateProblem>& problems) {
   Template result;
   std::string literal;
   const auto flush = [&] {
@@ -88,7 +98,12 @@ Template parse_template(std::string_view text, const TemplateNames& names, std::
     } else if (rest.starts_with("${")) {
       const auto end = rest.find_first_of("}\n");
       if (end == std::string_view::npos || rest[end] == '\n') {
-        problems.push_back({i, 2, "bad-template", "this `${` is not closed with `}`", {"for a literal `${` write `$${`"}, {}});
+        problems.push_back({i,
+                            2,
+                            "bad-template",
+                            "this `${` is not closed with `}`",
+                            {"for a literal `${` write `$${`"},
+                            {}});
         return result;
       }
       TemplateProblem problem{i, end + 1, "unknown-reference", {}, {}, {}};

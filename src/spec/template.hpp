@@ -26,7 +26,9 @@ struct TemplateNames {
   std::vector<std::string> inputs, outputs, parameters, environment;  ///< Sorted.
 };
 
-/// `${...}` becomes a reference, `$${` a literal `${`; every other `$` stays. Appends what is malformed or refers to nothing.
-Template parse_template(std::string_view text, const TemplateNames& names, std::vector<TemplateProblem>& problems);
+/// `${...}` becomes a reference, `$${` a literal `${`; every other `$` stays. Appends what is
+/// malformed or refers to nothing.
+Template parse_template(std::string_view text, const TemplateNames& names,
+                        std::vector<TemplateProblem>& problems);
 
 }  // namespace pipeline::spec

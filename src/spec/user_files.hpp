@@ -5,22 +5,27 @@
 #include <filesystem>
 #include <string>
 
-#include "core/caller.hpp"
+#include "core/user_environment.hpp"
 
 namespace pipeline::spec {
 
-/// The file that the variable `own` names, else `pipe/NAME` in $XDG_CONFIG_HOME or ~/.config; empty where nobody has a home.
+/// The file that the variable `own` names, else `pipe/NAME` in $XDG_CONFIG_HOME or ~/.config; empty
+/// where nobody has a home.
 inline std::filesystem::path configuration_file(const char* own, const std::string& name) {
-  if (const auto file = variable(own); !file.empty()) return file;
-  if (const auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return std::filesystem::path(folder) / "pipe" / name;
-  if (const auto home = variable("HOME"); !home.empty()) return std::filesystem::path(home) / ".config/pipe" / name;
+  if (const auto file = core::variable(own); !file.empty()) return file;
+  if (const auto folder = core::variable("XDG_CONFIG_HOME"); !folder.empty())
+    return std::filesystem::path(folder) / "pipe" / name;
+  if (const auto home = core::variable("HOME"); !home.empty())
+    return std::filesystem::path(home) / ".config/pipe" / name;
   return {};
 }
 
 /// `~/X` below the caller's home, anything else relative to `folder`.
-inline std::filesystem::path user_path(const std::string& text, const std::filesystem::path& folder) {
-  const auto home = text.starts_with("~/") ? variable("HOME") : "";
-  return (home.empty() ? folder / text : std::filesystem::path(home) / text.substr(2)).lexically_normal();
+inline std::filesystem::path user_path(const std::string& text,
+                                       const std::filesystem::path& folder) {
+  const auto home = text.starts_with("~/") ? core::variable("HOME") : "";
+  return (home.empty() ? folder / text : std::filesystem::path(home) / text.substr(2))
+      .lexically_normal();
 }
 
 }  // namespace pipeline::spec

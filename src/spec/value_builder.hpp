@@ -1,5 +1,6 @@
 /// @file
-/// Documents made by the program instead of read from a text: each value with the place of what it was made from.
+/// Documents made by the program instead of read from a text: each value with the place of what it
+/// was made from.
 #pragma once
 
 #include <initializer_list>
@@ -13,9 +14,9 @@
 namespace pipeline::spec {
 
 /// A text, whatever it looks like.
-inline Value text_value(std::string text, Span span) {
-  Value value;
-  value.kind = Value::Kind::scalar;
+inline core::Value text_value(std::string text, core::Span span) {
+  core::Value value;
+  value.kind = core::Value::Kind::scalar;
   value.scalar = std::move(text);
   value.quoted = true;
   value.span = span;
@@ -23,24 +24,24 @@ inline Value text_value(std::string text, Span span) {
 }
 
 /// A number, a boolean, a size: what YAML makes of it.
-inline Value plain_value(std::string text, Span span) {
+inline core::Value plain_value(std::string text, core::Span span) {
   auto value = text_value(std::move(text), span);
   value.quoted = false;
   return value;
 }
 
-inline Value empty_value(Value::Kind kind, Span span) {
-  Value value;
+inline core::Value empty_value(core::Value::Kind kind, core::Span span) {
+  core::Value value;
   value.kind = kind;
   value.span = span;
   return value;
 }
 
 /// What JSON says; null is null.
-Value value_of(const nlohmann::json& from, Span span);
+core::Value value_of(const nlohmann::json& from, core::Span span);
 
 /// Adds a member, or replaces it.
-inline Value& set(Value& map, const std::string& key, Value value) {
+inline core::Value& set(core::Value& map, const std::string& key, core::Value value) {
   for (auto& [name, member] : map.members)
     if (name.scalar == key) return member = std::move(value);
   auto name = plain_value(key, value.span);
@@ -49,13 +50,14 @@ inline Value& set(Value& map, const std::string& key, Value value) {
 }
 
 /// The member at the end of a path of maps, which are made where they are missing.
-inline Value& set_in(Value& map, std::initializer_list<const char*> path, Value value) {
-  Value* place = &map;
+inline core::Value& set_in(core::Value& map, std::initializer_list<const char*> path,
+                           core::Value value) {
+  core::Value* place = &map;
   for (auto key = path.begin(); key + 1 != path.end(); ++key) {
-    Value* next = nullptr;
+    core::Value* next = nullptr;
     for (auto& [name, member] : place->members)
       if (name.scalar == *key) next = &member;
-    place = next ? next : &set(*place, *key, empty_value(Value::Kind::map, value.span));
+    place = next ? next : &set(*place, *key, empty_value(core::Value::Kind::map, value.span));
   }
   return set(*place, *(path.end() - 1), std::move(value));
 }

@@ -11,49 +11,59 @@
 namespace pipeline::spec {
 namespace {
 
-/// Needs no quotes, wherever it stands, and is no number, boolean or null; neither for readers of YAML 1.1.
+/// Needs no quotes, wherever it stands, and is no number, boolean or null; neither for readers of
+/// YAML 1.1.
 bool is_plain_text(const std::string& text) {
   static const std::set<std::string> booleans{"yes", "no", "on", "off", "y", "n"};
   const auto is_safe = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_./-").find(c) != std::string_view::npos;
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_./-").find(c) != std::string_view::npos;
   };
-  if (text.empty() || !(std::isalpha(static_cast<unsigned char>(text.front())) || text.front() == '/')) return false;
+  if (text.empty() ||
+      !(std::isalpha(static_cast<unsigned char>(text.front())) || text.front() == '/'))
+    return false;
   if (!std::all_of(text.begin(), text.end(), is_safe)) return false;
   auto lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   if (booleans.contains(lower)) return false;
-  const auto meaning = plain_to_json(text);
+  const auto meaning = settings::plain_to_json(text);
   return meaning && meaning->is_string();
 }
 
 /// A JSON text is a YAML text; what is no UTF-8 has been refused when the document was read.
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
-std::string scalar(const Value& value) {
-  if (value.kind == Value::Kind::null) return "null";
+std::string scalar(const core::Value& value) {
+  if (value.kind == core::Value::Kind::null) return "null";
   return !value.quoted || is_plain_text(value.scalar) ? value.scalar : quoted(value.scalar);
 }
 
-std::string key(const Value& value) { return is_plain_text(value.scalar) ? value.scalar : quoted(value.scalar); }
+std::string key(const core::Value& value) {
+  return is_plain_text(value.scalar) ? value.scalar : quoted(value.scalar);
+}
 
 /// In one line.
-std::string flow(const Value& value) {
+std::string flow(const core::Value& value) {
   std::string text;
   switch (value.kind) {
-    case Value::Kind::list:
-      for (const Value& item : value.items) text += (text.empty() ? "" : ", ") + flow(item);
+    case core::Value::Kind::list:
+      for (const core::Value& item : value.items) text += (text.empty() ? "" : ", ") + flow(item);
       return "[" + text + "]";
-    case Value::Kind::map:
-      for (const auto& [name, member] : value.members) text += (text.empty() ? "" : ", ") + key(name) + ": " + flow(member);
+    case core::Value::Kind::map:
+      for (const auto& [name, member] : value.members)
+        text += (text.empty() ? "" : ", ") + key(name) + ": " + flow(member);
       return "{" + text + "}";
     default: return scalar(value);
   }
 }
 
-void write_members(const Value& map, const std::string& indent, std::string& text) {
+void write_members(const core::Value& map, const std::string& indent, std::string& text) {
   for (const auto& [name, member] : map.members) {
     text += indent + key(name) + ":";
-    if (member.kind == Value::Kind::map && !member.members.empty()) {
+    if (member.kind == core::Value::Kind::map && !member.members.empty()) {
       text += "\n";
       write_members(member, indent + "  ", text);
     } else {
@@ -64,7 +74,7 @@ void write_members(const Value& map, const std::string& indent, std::string& tex
 
 }  // namespace
 
-std::string to_yaml(const Value& map) {
+std::string to_yaml(const core::Value& map) {
   std::string text;
   write_members(map, "", text);
   return text;

@@ -24,26 +24,29 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// All artifacts carry this time, and in its nanoseconds the mark by which looks_whole() knows them: whatever changes a file changes its time.
-constexpr std::time_t kArtifactTime = 1'000'000'000;
+/// All artifacts carry this time, and in its nanoseconds the mark by which looks_whole() knows
+/// them: whatever changes a file changes its time.
+constexpr std::time_t artifact_time = 1'000'000'000;
 
 std::optional<struct stat> status_of(const char* path) {
   struct stat status {};
   if (::lstat(path, &status) == 0) return status;
-  if (errno != ENOENT && errno != ENOTDIR) throw system_error(std::string("cannot look at ") + path, errno);
+  if (errno != ENOENT && errno != ENOTDIR)
+    throw core::system_error(std::string("cannot look at ") + path, errno);
   return std::nullopt;
 }
 std::optional<struct stat> status_of(const fs::path& path) { return status_of(path.c_str()); }
 
-/// A text, not a path: thousands are looked at in a run that has nothing to do, and std::filesystem takes each one apart.
-std::string location(const fs::path& folder, const Digest& digest) {
+/// A text, not a path: thousands are looked at in a run that has nothing to do, and std::filesystem
+/// takes each one apart.
+std::string location(const fs::path& folder, const core::Digest& digest) {
   auto text = folder.native() + '/' + digest.hex();
   text.insert(text.size() - 62, 1, '/');
   return text;
 }
 
 /// The mark of one file, folder or link of an artifact: from its digest, its place and its size.
-long mark(const Digest& digest, std::string_view place, std::uint64_t bytes) {
+long mark(const core::Digest& digest, std::string_view place, std::uint64_t bytes) {
   std::uint64_t sum;
   std::memcpy(&sum, digest.bytes.data(), sizeof sum);
   sum ^= bytes * 0x9e3779b97f4a7c15ULL;
@@ -52,20 +55,27 @@ long mark(const Digest& digest, std::string_view place, std::uint64_t bytes) {
 }
 
 void set_mark(const fs::path& path, long nanoseconds) {
-  const struct timespec times[2] = {{0, UTIME_OMIT}, {kArtifactTime, nanoseconds}};
-  if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) throw system_error("cannot set the time of " + path.string(), errno);
+  const struct timespec times[2] = {{0, UTIME_OMIT}, {artifact_time, nanoseconds}};
+  if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
+    throw core::system_error("cannot set the time of " + path.string(), errno);
 }
 
-bool has_mark(const struct stat& status, long nanoseconds) { return status.st_mtim.tv_sec == kArtifactTime && status.st_mtim.tv_nsec == nanoseconds; }
+bool has_mark(const struct stat& status, long nanoseconds) {
+  return status.st_mtim.tv_sec == artifact_time && status.st_mtim.tv_nsec == nanoseconds;
+}
 
 void set_mode(const fs::path& path, mode_t mode) {
-  if (::chmod(path.c_str(), mode) != 0) throw system_error("cannot make " + path.string() + " read-only", errno);
+  if (::chmod(path.c_str(), mode) != 0)
+    throw core::system_error("cannot make " + path.string() + " read-only", errno);
 }
 
-std::uint64_t size_of(const TreeNode& node) { return node.kind == TreeNode::Kind::file ? node.bytes : 0; }
+std::uint64_t size_of(const TreeNode& node) {
+  return node.kind == TreeNode::Kind::file ? node.bytes : 0;
+}
 
 /// Read-only, and marked. Not the folder itself: only a writable one can be renamed.
-void seal_contents(const fs::path& root, const std::vector<TreeNode>& nodes, const Digest& digest) {
+void seal_contents(const fs::path& root, const std::vector<TreeNode>& nodes,
+                   const core::Digest& digest) {
   // From the end, so that nothing is done in a folder after it got its mark.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     const auto path = root / node->path;
@@ -75,7 +85,7 @@ void seal_contents(const fs::path& root, const std::vector<TreeNode>& nodes, con
   }
 }
 
-void seal_folder(const fs::path& root, const Digest& digest) {
+void seal_folder(const fs::path& root, const core::Digest& digest) {
   set_mode(root, 0555);
   set_mark(root, mark(digest, "", 0));
 }
@@ -83,52 +93,66 @@ void seal_folder(const fs::path& root, const Digest& digest) {
 /// A folder inside the store where something is put together; while it is locked, its maker lives.
 class Staging {
  public:
-  explicit Staging(const fs::path& store) : folder_((make_folders(store / "tmp"), store / "tmp"), "") {
-    lock_ = Descriptor(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  explicit Staging(const fs::path& store)
+      : folder_((core::make_folders(store / "tmp"), store / "tmp"), "") {
+    lock_ = core::Descriptor(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (lock_) ::flock(lock_.get(), LOCK_SH);
   }
   fs::path content() const { return folder_.path() / "content"; }
 
-  /// Removes what killed processes have left. Young folders are passed over: their makers may not have locked them yet.
+  /// Removes what killed processes have left. Young folders are passed over: their makers may not
+  /// have locked them yet.
   static void remove_abandoned(const fs::path& store) {
     std::error_code error;
-    for (fs::directory_iterator entries(store / "tmp", error); !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    for (fs::directory_iterator entries(store / "tmp", error);
+         !error && entries != fs::directory_iterator(); entries.increment(error)) {
       const auto status = status_of(entries->path());
       if (!status || status->st_ctim.tv_sec > ::time(nullptr) - 60) continue;
-      const Descriptor folder(::open(entries->path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) remove_tree(entries->path());
+      const core::Descriptor folder(
+          ::open(entries->path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0)
+        core::remove_tree(entries->path());
     }
   }
 
  private:
-  TemporaryFolder folder_;
-  Descriptor lock_;
+  core::TemporaryFolder folder_;
+  core::Descriptor lock_;
 };
 
-/// True if a file may become an artifact by rename: the caller's own, so that it can be made read-only, and under one name, so that nobody can
-/// write to it under another.
-bool is_ours_alone(const struct stat& status) { return status.st_uid == ::geteuid() && (S_ISDIR(status.st_mode) || status.st_nlink == 1); }
+/// True if a file may become an artifact by rename: the caller's own, so that it can be made
+/// read-only, and under one name, so that nobody can write to it under another.
+bool is_ours_alone(const struct stat& status) {
+  return status.st_uid == ::geteuid() && (S_ISDIR(status.st_mode) || status.st_nlink == 1);
+}
 
 bool is_ours_alone(const fs::path& root, const std::vector<TreeNode>& nodes) {
   const auto ours = [](const fs::path& path) {
     const auto status = status_of(path);
     return status && is_ours_alone(*status);
   };
-  return ours(root) && std::all_of(nodes.begin(), nodes.end(), [&](const TreeNode& node) { return ours(root / node.path); });
+  return ours(root) && std::all_of(nodes.begin(), nodes.end(),
+                                   [&](const TreeNode& node) { return ours(root / node.path); });
 }
 
-/// What was copied or is a duplicate goes away; if the rights do not reach so far, it stays where it is, and nothing is lost.
+/// What was copied or is a duplicate goes away; if the rights do not reach so far, it stays where
+/// it is, and nothing is lost.
 void discard(const fs::path& path) {
   try {
-    remove_tree(path);
-  } catch (const EnvironmentError&) {}
+    core::remove_tree(path);
+  } catch (const core::EnvironmentError&) {
+  }
 }
 
 void check_place(const std::string& path) {
   const auto bad = [&] {
-    throw EnvironmentError("cannot put a file at '" + path + "' of a folder: the path is absolute, leads out of it, or is not plain");
+    throw core::EnvironmentError(
+        "cannot put a file at '" + path +
+        "' of a folder: the path is absolute, leads out of it, or is not plain");
   };
-  if (path.empty() || path.front() == '/' || path.back() == '/' || path.find('\0') != std::string::npos) bad();
+  if (path.empty() || path.front() == '/' || path.back() == '/' ||
+      path.find('\0') != std::string::npos)
+    bad();
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find('/', begin), path.size());
     const auto component = std::string_view(path).substr(begin, end - begin);
@@ -137,15 +161,20 @@ void check_place(const std::string& path) {
   }
 }
 
-/// The entries and the folders above them, sorted; each file's digest and executable bit from its source.
+/// The entries and the folders above them, sorted; each file's digest and executable bit from its
+/// source.
 std::vector<TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& index) {
   std::map<std::string, TreeNode> nodes;
-  const auto clash = [](const std::string& path) { throw EnvironmentError("cannot put two files at '" + path + "' of one folder"); };
+  const auto clash = [](const std::string& path) {
+    throw core::EnvironmentError("cannot put two files at '" + path + "' of one folder");
+  };
   for (const auto& entry : entries) {
     check_place(entry.relative_path);
     struct stat status {};
-    if (::stat(entry.source.c_str(), &status) != 0) throw system_error("cannot read " + entry.source.string(), errno);
-    if (!S_ISREG(status.st_mode)) throw EnvironmentError("cannot read " + entry.source.string() + ": it is no file");
+    if (::stat(entry.source.c_str(), &status) != 0)
+      throw core::system_error("cannot read " + entry.source.string(), errno);
+    if (!S_ISREG(status.st_mode))
+      throw core::EnvironmentError("cannot read " + entry.source.string() + ": it is no file");
     TreeNode node{entry.relative_path,
                   TreeNode::Kind::file,
                   (status.st_mode & S_IXUSR) != 0,
@@ -153,9 +182,11 @@ std::vector<TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& in
                   {},
                   static_cast<std::uint64_t>(status.st_size)};
     if (!nodes.emplace(entry.relative_path, std::move(node)).second) clash(entry.relative_path);
-    for (auto slash = entry.relative_path.find('/'); slash != std::string::npos; slash = entry.relative_path.find('/', slash + 1)) {
+    for (auto slash = entry.relative_path.find('/'); slash != std::string::npos;
+         slash = entry.relative_path.find('/', slash + 1)) {
       const auto folder = entry.relative_path.substr(0, slash);
-      const auto [place, added] = nodes.emplace(folder, TreeNode{folder, TreeNode::Kind::directory, false, {}, {}, 0});
+      const auto [place, added] =
+          nodes.emplace(folder, TreeNode{folder, TreeNode::Kind::directory, false, {}, {}, 0});
       if (!added && place->second.kind != TreeNode::Kind::directory) clash(folder);
     }
   }
@@ -175,32 +206,41 @@ std::uint64_t total_bytes(const std::vector<TreeNode>& nodes) {
 
 ArtifactStore::ArtifactStore(fs::path folder) : folder_(std::move(folder)) {}
 
-fs::path ArtifactStore::path(const Digest& digest) const { return location(folder_, digest); }
+fs::path ArtifactStore::path(const core::Digest& digest) const { return location(folder_, digest); }
 
-bool ArtifactStore::has(const Digest& digest) const { return status_of(path(digest)).has_value(); }
+bool ArtifactStore::has(const core::Digest& digest) const {
+  return status_of(path(digest)).has_value();
+}
 
-StoredArtifact ArtifactStore::take(const fs::path& source, const std::function<void(const StoredArtifact&)>& before_it_goes) {
+StoredArtifact ArtifactStore::take(
+    const fs::path& source, const std::function<void(const StoredArtifact&)>& before_it_goes) {
   const OnKnown on_known = before_it_goes ? before_it_goes : [](const StoredArtifact&) {};
   const auto status = status_of(source);
-  if (!status) throw system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
+  if (!status)
+    throw core::system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
   if (S_ISREG(status->st_mode)) return take_file(source, *status, on_known);
   if (S_ISDIR(status->st_mode)) return take_folder(source, on_known);
-  throw EnvironmentError(
-      "cannot keep " + source.string() + ": it is " + (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
+  throw core::EnvironmentError(
+      "cannot keep " + source.string() + ": it is " +
+          (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
       {"write a file or a folder there"});
 }
 
-StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status, const OnKnown& on_known) {
+StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status,
+                                        const OnKnown& on_known) {
   StoredArtifact artifact{{}, false, static_cast<std::uint64_t>(status.st_size)};
   const bool executable = (status.st_mode & S_IXUSR) != 0;
   const auto seal = [&](const fs::path& file) {
-    // Two steps may make the same bytes, one of them executable: the content is one artifact, and whoever can run it may.
+    // Two steps may make the same bytes, one of them executable: the content is one artifact, and
+    // whoever can run it may.
     const auto there = status_of(path(artifact.digest));
-    set_mode(file, executable || (there && S_ISREG(there->st_mode) && (there->st_mode & S_IXUSR)) ? 0555 : 0444);
+    set_mode(file, executable || (there && S_ISREG(there->st_mode) && (there->st_mode & S_IXUSR))
+                       ? 0555
+                       : 0444);
     set_mark(file, mark(artifact.digest, "", artifact.bytes));
   };
   if (is_ours_alone(status)) {
-    artifact.digest = sha256_file(source);
+    artifact.digest = core::sha256_file(source);
     on_known(artifact);
     if (looks_whole(artifact.digest)) {
       if (executable) set_mode(path(artifact.digest), 0555);
@@ -235,7 +275,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const OnKnown&
     if (publish(source, artifact.digest)) return artifact;
   }
   const Staging staging(folder_);
-  make_folders(staging.content());
+  core::make_folders(staging.content());
   copy_tree(source, nodes, staging.content());
   artifact.digest = tree_digest(nodes);
   artifact.bytes = total_bytes(nodes);
@@ -253,11 +293,11 @@ StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatI
   std::map<std::string_view, const fs::path*> sources;
   for (const auto& entry : entries) sources[entry.relative_path] = &entry.source;
   const Staging staging(folder_);
-  make_folders(staging.content());
+  core::make_folders(staging.content());
   for (auto& node : nodes) {
     const auto to = staging.content() / node.path;
     if (node.kind == TreeNode::Kind::directory) {
-      make_folders(to);
+      core::make_folders(to);
     } else {
       node.digest = copy_file(*sources.at(node.path), to, 0600, &node.bytes);
     }
@@ -270,17 +310,21 @@ StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatI
   return artifact;
 }
 
-bool ArtifactStore::publish(const fs::path& sealed, const Digest& digest) {
+bool ArtifactStore::publish(const fs::path& sealed, const core::Digest& digest) {
   const auto target = path(digest);
   const bool is_directory = S_ISDIR(status_of(sealed).value().st_mode);
   for (int attempt = 0; ::rename(sealed.c_str(), target.c_str()) != 0; ++attempt) {
     const int refused = errno;
     if (refused == EXDEV) return false;
-    // A file is replaced by an equal one. A folder is not: another process was faster, or what is there is damaged.
-    const bool occupied = refused == ENOTEMPTY || refused == EEXIST || refused == EISDIR || refused == ENOTDIR;
-    if ((!occupied && refused != ENOENT) || attempt == 3) throw system_error("cannot put " + target.string() + " into the artifact store", refused);
+    // A file is replaced by an equal one. A folder is not: another process was faster, or what is
+    // there is damaged.
+    const bool occupied =
+        refused == ENOTEMPTY || refused == EEXIST || refused == EISDIR || refused == ENOTDIR;
+    if ((!occupied && refused != ENOENT) || attempt == 3)
+      throw core::system_error("cannot put " + target.string() + " into the artifact store",
+                               refused);
     if (refused == ENOENT) {
-      make_folders(target.parent_path());
+      core::make_folders(target.parent_path());
     } else if (verify(digest)) {
       discard(sealed);
       return true;
@@ -290,13 +334,16 @@ bool ArtifactStore::publish(const fs::path& sealed, const Digest& digest) {
   return true;
 }
 
-bool ArtifactStore::looks_whole(const Digest& digest) {
+bool ArtifactStore::looks_whole(const core::Digest& digest) {
   const auto status = status_of(location(folder_, digest).c_str());
   if (!status) return false;
-  if (S_ISREG(status->st_mode)) return has_mark(*status, mark(digest, "", static_cast<std::uint64_t>(status->st_size))) || verify(digest);
+  if (S_ISREG(status->st_mode))
+    return has_mark(*status, mark(digest, "", static_cast<std::uint64_t>(status->st_size))) ||
+           verify(digest);
   if (!S_ISDIR(status->st_mode) || !has_mark(*status, mark(digest, "", 0))) return verify(digest);
   const auto target = path(digest);
-  // A folder's own time tells what was added to it or removed, and the times of what is in it the rest.
+  // A folder's own time tells what was added to it or removed, and the times of what is in it the
+  // rest.
   std::vector<std::string> folders = {""};
   while (!folders.empty()) {
     const auto folder = std::move(folders.back());
@@ -304,9 +351,13 @@ bool ArtifactStore::looks_whole(const Digest& digest) {
     std::error_code error;
     fs::directory_iterator entries(target / folder, error);
     for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-      const auto place = folder.empty() ? entries->path().filename().string() : folder + '/' + entries->path().filename().string();
+      const auto place = folder.empty() ? entries->path().filename().string()
+                                        : folder + '/' + entries->path().filename().string();
       const auto inner = status_of(entries->path());
-      if (!inner || !has_mark(*inner, mark(digest, place, S_ISREG(inner->st_mode) ? static_cast<std::uint64_t>(inner->st_size) : 0)))
+      if (!inner ||
+          !has_mark(*inner,
+                    mark(digest, place,
+                         S_ISREG(inner->st_mode) ? static_cast<std::uint64_t>(inner->st_size) : 0)))
         return verify(digest);
       if (S_ISDIR(inner->st_mode)) folders.push_back(place);
     }
@@ -315,12 +366,12 @@ bool ArtifactStore::looks_whole(const Digest& digest) {
   return true;
 }
 
-bool ArtifactStore::verify(const Digest& digest) {
+bool ArtifactStore::verify(const core::Digest& digest) {
   const auto target = path(digest);
   const auto status = status_of(target);
   if (!status) return false;
   try {
-    if (S_ISREG(status->st_mode) && sha256_file(target) == digest) {
+    if (S_ISREG(status->st_mode) && core::sha256_file(target) == digest) {
       set_mode(target, status->st_mode & S_IXUSR ? 0555 : 0444);
       set_mark(target, mark(digest, "", static_cast<std::uint64_t>(status->st_size)));
       return true;
@@ -334,7 +385,7 @@ bool ArtifactStore::verify(const Digest& digest) {
         return true;
       }
     }
-  } catch (const EnvironmentError&) {
+  } catch (const core::EnvironmentError&) {
     // What cannot be read is not whole. If it cannot be moved either, that is reported below.
     if (!status_of(target)) return false;
   }
@@ -345,26 +396,31 @@ bool ArtifactStore::verify(const Digest& digest) {
 void ArtifactStore::set_aside(const fs::path& target, const struct stat& status) {
   static std::atomic<unsigned> counter = 0;
   const auto folder = folder_ / "damaged";
-  make_folders(folder);
+  core::make_folders(folder);
   if (S_ISDIR(status.st_mode)) ::chmod(target.c_str(), 0755);
-  const auto name =
-      target.parent_path().filename().string() + target.filename().string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter++);
+  const auto name = target.parent_path().filename().string() + target.filename().string() + "." +
+                    std::to_string(::getpid()) + "." + std::to_string(counter++);
   if (::rename(target.c_str(), (folder / name).c_str()) != 0 && errno != ENOENT)
-    throw system_error("cannot move the damaged artifact " + target.string() + " aside", errno);
+    throw core::system_error("cannot move the damaged artifact " + target.string() + " aside",
+                             errno);
 }
 
-void ArtifactStore::copy_out(const Digest& digest, const fs::path& target) const {
+void ArtifactStore::copy_out(const core::Digest& digest, const fs::path& target) const {
   const auto source = path(digest);
   const auto status = status_of(source);
   if (!status)
-    throw EnvironmentError("the artifact " + digest.hex() + " is not in the store", {"run the pipeline again: the step that makes it will run"});
-  if (status_of(target)) throw EnvironmentError("cannot copy to " + target.string() + ": it exists", {"choose another name, or remove it first"});
+    throw core::EnvironmentError("the artifact " + digest.hex() + " is not in the store",
+                                 {"run the pipeline again: the step that makes it will run"});
+  if (status_of(target))
+    throw core::EnvironmentError("cannot copy to " + target.string() + ": it exists",
+                                 {"choose another name, or remove it first"});
   const auto parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  const TemporaryFolder temporary(parent, ".pipe-copy-");
+  const core::TemporaryFolder temporary(parent, ".pipe-copy-");
   const auto content = temporary.path() / "content";
-  Digest copied;
+  core::Digest copied;
   if (S_ISDIR(status->st_mode)) {
-    if (::mkdir(content.c_str(), 0777) != 0) throw system_error("cannot make the folder " + content.string(), errno);
+    if (::mkdir(content.c_str(), 0777) != 0)
+      throw core::system_error("cannot make the folder " + content.string(), errno);
     auto nodes = scan_tree(source);
     copy_tree(source, nodes, content);
     copied = tree_digest(nodes);
@@ -372,39 +428,45 @@ void ArtifactStore::copy_out(const Digest& digest, const fs::path& target) const
     copied = copy_file(source, content, status->st_mode & S_IXUSR ? 0777 : 0666);
   }
   if (copied != digest)
-    throw EnvironmentError("the artifact " + digest.hex() + " is damaged: " + source.string() + " has other content",
-                           {"run the pipeline again: the step that makes it will run"});
-  if (::renameat2(AT_FDCWD, content.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) return;
+    throw core::EnvironmentError(
+        "the artifact " + digest.hex() + " is damaged: " + source.string() + " has other content",
+        {"run the pipeline again: the step that makes it will run"});
+  if (::renameat2(AT_FDCWD, content.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
+    return;
   // Not every file system knows how not to replace.
-  if (errno != EINVAL || status_of(target)) throw system_error("cannot copy to " + target.string(), errno == EINVAL ? EEXIST : errno);
-  if (::rename(content.c_str(), target.c_str()) != 0) throw system_error("cannot copy to " + target.string(), errno);
+  if (errno != EINVAL || status_of(target))
+    throw core::system_error("cannot copy to " + target.string(), errno == EINVAL ? EEXIST : errno);
+  if (::rename(content.c_str(), target.c_str()) != 0)
+    throw core::system_error("cannot copy to " + target.string(), errno);
 }
 
-void ArtifactStore::link_out(const Digest& digest, const fs::path& target) const {
+void ArtifactStore::link_out(const core::Digest& digest, const fs::path& target) const {
   const auto source = path(digest);
   const auto link_file = [](const fs::path& from, const fs::path& to, bool executable) {
     if (::link(from.c_str(), to.c_str()) == 0) return;
-    if (errno != EMLINK && errno != EPERM && errno != EXDEV && errno != EOPNOTSUPP) throw system_error("cannot link " + from.string(), errno);
+    if (errno != EMLINK && errno != EPERM && errno != EXDEV && errno != EOPNOTSUPP)
+      throw core::system_error("cannot link " + from.string(), errno);
     copy_file(from, to, executable ? 0555 : 0444);
   };
   const auto status = status_of(source);
   if (!status)
-    throw EnvironmentError("the artifact " + digest.hex() + " is not in the store", {"run the pipeline again: the step that makes it will run"});
+    throw core::EnvironmentError("the artifact " + digest.hex() + " is not in the store",
+                                 {"run the pipeline again: the step that makes it will run"});
   if (!S_ISDIR(status->st_mode)) return link_file(source, target, status->st_mode & S_IXUSR);
-  make_folders(target);
+  core::make_folders(target);
   for (const auto& node : scan_tree(source)) {
     const auto to = target / node.path;
     if (node.kind == TreeNode::Kind::directory) {
-      make_folders(to);
+      core::make_folders(to);
     } else if (node.kind == TreeNode::Kind::file) {
       link_file(source / node.path, to, node.executable);
     } else if (::symlink(node.target.c_str(), to.c_str()) != 0) {
-      throw system_error("cannot make the link " + to.string(), errno);
+      throw core::system_error("cannot make the link " + to.string(), errno);
     }
   }
 }
 
-std::uint64_t ArtifactStore::collect(const std::function<bool(const Digest&)>& is_used) {
+std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest&)>& is_used) {
   std::uint64_t freed = 0;
   const auto remove = [&](const fs::path& path) {
     const auto status = status_of(path);
@@ -412,7 +474,8 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const Digest&)>& i
     if (S_ISREG(status->st_mode)) freed += static_cast<std::uint64_t>(status->st_size);
     if (S_ISDIR(status->st_mode)) {
       std::error_code error;
-      for (fs::recursive_directory_iterator entries(path, error); !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+      for (fs::recursive_directory_iterator entries(path, error);
+           !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
         if (entries->is_symlink(error) || !entries->is_regular_file(error)) continue;
         const auto bytes = entries->file_size(error);
         if (!error) freed += bytes;
@@ -422,17 +485,20 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const Digest&)>& i
       const Staging staging(folder_);
       if (::rename(path.c_str(), staging.content().c_str()) == 0) return;
     }
-    remove_tree(path);
+    core::remove_tree(path);
   };
   std::error_code error;
   std::vector<fs::path> unused;
-  for (fs::directory_iterator shelves(folder_, error); !error && shelves != fs::directory_iterator(); shelves.increment(error)) {
+  for (fs::directory_iterator shelves(folder_, error);
+       !error && shelves != fs::directory_iterator(); shelves.increment(error)) {
     const auto shelf = shelves->path().filename().string();
     if (shelf.size() != 2) continue;
     std::error_code inner;
-    for (fs::directory_iterator entries(shelves->path(), inner); !inner && entries != fs::directory_iterator(); entries.increment(inner)) {
+    for (fs::directory_iterator entries(shelves->path(), inner);
+         !inner && entries != fs::directory_iterator(); entries.increment(inner)) {
       try {
-        if (!is_used(Digest::from_hex(shelf + entries->path().filename().string()))) unused.push_back(entries->path());
+        if (!is_used(core::Digest::from_hex(shelf + entries->path().filename().string())))
+          unused.push_back(entries->path());
       } catch (const std::invalid_argument&) {
         // Nothing of ours: left alone.
       }
@@ -443,7 +509,8 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const Digest&)>& i
     ::rmdir(path.parent_path().c_str());  // succeeds when it is empty
   }
   std::error_code none;
-  for (fs::directory_iterator entries(folder_ / "damaged", none); !none && entries != fs::directory_iterator(); entries.increment(none))
+  for (fs::directory_iterator entries(folder_ / "damaged", none);
+       !none && entries != fs::directory_iterator(); entries.increment(none))
     remove(entries->path());
   Staging::remove_abandoned(folder_);
   return freed;

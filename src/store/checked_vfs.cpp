@@ -10,8 +10,9 @@ namespace pipeline::store {
 
 namespace {
 
-constexpr char kName[] = "pipe-checked";
-constexpr unsigned char kApplicationId[] = {0x70, 0x69, 0x70, 0x65};  // "pipe", the application_id of run_store.cpp
+constexpr char name_format[] = "pipe-checked";
+constexpr unsigned char application_id_bytes[] = {
+    0x70, 0x69, 0x70, 0x65};  // "pipe", the application_id of run_store.cpp
 
 /// What SQLite sees as an open file; the real one lies behind it in the same allocation.
 struct CheckedFile {
@@ -19,14 +20,17 @@ struct CheckedFile {
   bool has_checksums;
 };
 
-sqlite3_file* real(sqlite3_file* file) { return reinterpret_cast<sqlite3_file*>(reinterpret_cast<CheckedFile*>(file) + 1); }
+sqlite3_file* real(sqlite3_file* file) {
+  return reinterpret_cast<sqlite3_file*>(reinterpret_cast<CheckedFile*>(file) + 1);
+}
 sqlite3_vfs* real(sqlite3_vfs* vfs) { return static_cast<sqlite3_vfs*>(vfs->pAppData); }
 
-/// Each step is a bijection in the sum and in the word, so that one changed bit always changes the result. The page's place counts, too.
-/// Never 0: that stands for a page written by a program without this layer.
+/// Each step is a bijection in the sum and in the word, so that one changed bit always changes the
+/// result. The page's place counts, too. Never 0: that stands for a page written by a program
+/// without this layer.
 std::uint64_t checksum(const unsigned char* page, std::uint64_t offset) {
   std::uint64_t sum = 0x9e3779b97f4a7c15ULL ^ offset;
-  for (int i = 0; i < kPageSize - kReservedBytes; i += 8) {
+  for (int i = 0; i < page_size - reserved_bytes; i += 8) {
     std::uint64_t word;
     std::memcpy(&word, page + i, 8);
     sum = (sum ^ word) * 0xff51afd7ed558ccdULL;
@@ -36,59 +40,74 @@ std::uint64_t checksum(const unsigned char* page, std::uint64_t offset) {
 }
 
 bool is_page(sqlite3_file* file, int amount, sqlite3_int64 offset) {
-  return reinterpret_cast<CheckedFile*>(file)->has_checksums && amount == kPageSize && offset % kPageSize == 0;
+  return reinterpret_cast<CheckedFile*>(file)->has_checksums && amount == page_size &&
+         offset % page_size == 0;
 }
 
-/// A database of another program has no room for checksums (byte 20 of its header, section 1.3 of the file format) and another application
-/// identifier (byte 68): two differences, so that damage to one of them turns nothing off.
+/// A database of another program has no room for checksums (byte 20 of its header, section 1.3 of
+/// the file format) and another application identifier (byte 68): two differences, so that damage
+/// to one of them turns nothing off.
 bool is_foreign(const void* header) {
   const auto* bytes = static_cast<const unsigned char*>(header);
-  return bytes[20] != kReservedBytes && std::memcmp(bytes + 68, kApplicationId, sizeof kApplicationId) != 0;
+  return bytes[20] != reserved_bytes &&
+         std::memcmp(bytes + 68, application_id_bytes, sizeof application_id_bytes) != 0;
 }
 
 int read(sqlite3_file* file, void* buffer, int amount, sqlite3_int64 offset) {
   const int result = real(file)->pMethods->xRead(real(file), buffer, amount, offset);
   if (result != SQLITE_OK) return result;
-  if (offset == 0 && amount >= 100 && is_foreign(buffer)) reinterpret_cast<CheckedFile*>(file)->has_checksums = false;
+  if (offset == 0 && amount >= 100 && is_foreign(buffer))
+    reinterpret_cast<CheckedFile*>(file)->has_checksums = false;
   if (!is_page(file, amount, offset)) return result;
   auto* page = static_cast<unsigned char*>(buffer);
   std::uint64_t stored;
-  std::memcpy(&stored, page + kPageSize - kReservedBytes, kReservedBytes);
+  std::memcpy(&stored, page + page_size - reserved_bytes, reserved_bytes);
   if (stored == 0) return SQLITE_OK;
   if (stored != checksum(page, static_cast<std::uint64_t>(offset))) return SQLITE_IOERR_DATA;
-  // Else the old sum would go into the write-ahead log with the changed page, for others to take for the new one.
-  std::memset(page + kPageSize - kReservedBytes, 0, kReservedBytes);
+  // Else the old sum would go into the write-ahead log with the changed page, for others to take
+  // for the new one.
+  std::memset(page + page_size - reserved_bytes, 0, reserved_bytes);
   return SQLITE_OK;
 }
 
 int write(sqlite3_file* file, const void* buffer, int amount, sqlite3_int64 offset) {
-  if (!is_page(file, amount, offset)) return real(file)->pMethods->xWrite(real(file), buffer, amount, offset);
-  std::array<unsigned char, kPageSize> page;
-  std::memcpy(page.data(), buffer, kPageSize);
+  if (!is_page(file, amount, offset))
+    return real(file)->pMethods->xWrite(real(file), buffer, amount, offset);
+  std::array<unsigned char, page_size> page;
+  std::memcpy(page.data(), buffer, page_size);
   const auto sum = checksum(page.data(), static_cast<std::uint64_t>(offset));
-  std::memcpy(page.data() + kPageSize - kReservedBytes, &sum, kReservedBytes);
+  std::memcpy(page.data() + page_size - reserved_bytes, &sum, reserved_bytes);
   return real(file)->pMethods->xWrite(real(file), page.data(), amount, offset);
 }
 
-/// Version 2 of the interface: with shared memory, which the write-ahead log needs; without xFetch, which would go past read().
-const sqlite3_io_methods kMethods = {
+/// Version 2 of the interface: with shared memory, which the write-ahead log needs; without xFetch,
+/// which would go past read().
+const sqlite3_io_methods method_names = {
     2,
-    [](sqlite3_file* f) { return real(f)->pMethods ? real(f)->pMethods->xClose(real(f)) : SQLITE_OK; },
+    [](sqlite3_file* f) {
+      return real(f)->pMethods ? real(f)->pMethods->xClose(real(f)) : SQLITE_OK;
+    },
     read,
     write,
     [](sqlite3_file* f, sqlite3_int64 size) { return real(f)->pMethods->xTruncate(real(f), size); },
     [](sqlite3_file* f, int flags) { return real(f)->pMethods->xSync(real(f), flags); },
-    [](sqlite3_file* f, sqlite3_int64* size) { return real(f)->pMethods->xFileSize(real(f), size); },
+    [](sqlite3_file* f, sqlite3_int64* size) {
+      return real(f)->pMethods->xFileSize(real(f), size);
+    },
     [](sqlite3_file* f, int level) { return real(f)->pMethods->xLock(real(f), level); },
     [](sqlite3_file* f, int level) { return real(f)->pMethods->xUnlock(real(f), level); },
     [](sqlite3_file* f, int* held) { return real(f)->pMethods->xCheckReservedLock(real(f), held); },
-    [](sqlite3_file* f, int operation, void* argument) { return real(f)->pMethods->xFileControl(real(f), operation, argument); },
+    [](sqlite3_file* f, int operation, void* argument) {
+      return real(f)->pMethods->xFileControl(real(f), operation, argument);
+    },
     [](sqlite3_file* f) { return real(f)->pMethods->xSectorSize(real(f)); },
     [](sqlite3_file* f) { return real(f)->pMethods->xDeviceCharacteristics(real(f)); },
     [](sqlite3_file* f, int page, int size, int extend, void volatile** memory) {
       return real(f)->pMethods->xShmMap(real(f), page, size, extend, memory);
     },
-    [](sqlite3_file* f, int offset, int count, int flags) { return real(f)->pMethods->xShmLock(real(f), offset, count, flags); },
+    [](sqlite3_file* f, int offset, int count, int flags) {
+      return real(f)->pMethods->xShmLock(real(f), offset, count, flags);
+    },
     [](sqlite3_file* f) { real(f)->pMethods->xShmBarrier(real(f)); },
     [](sqlite3_file* f, int remove) { return real(f)->pMethods->xShmUnmap(real(f), remove); },
     nullptr,
@@ -101,7 +120,7 @@ int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   real(file)->pMethods = nullptr;
   const int result = real(vfs)->xOpen(real(vfs), name, real(file), flags, out_flags);
   // SQLite closes a file whose opening has failed if, and only if, it has methods.
-  file->pMethods = real(file)->pMethods ? &kMethods : nullptr;
+  file->pMethods = real(file)->pMethods ? &method_names : nullptr;
   return result;
 }
 
@@ -113,16 +132,22 @@ const char* checked_vfs() {
     sqlite3_vfs layer = *below;
     layer.szOsFile = static_cast<int>(sizeof(CheckedFile)) + below->szOsFile;
     layer.pNext = nullptr;
-    layer.zName = kName;
+    layer.zName = name_format;
     layer.pAppData = below;
     layer.xOpen = open;
-    layer.xDelete = [](sqlite3_vfs* v, const char* name, int sync) { return real(v)->xDelete(real(v), name, sync); };
-    layer.xAccess = [](sqlite3_vfs* v, const char* name, int flags, int* out) { return real(v)->xAccess(real(v), name, flags, out); };
-    layer.xFullPathname = [](sqlite3_vfs* v, const char* name, int size, char* out) { return real(v)->xFullPathname(real(v), name, size, out); };
+    layer.xDelete = [](sqlite3_vfs* v, const char* name, int sync) {
+      return real(v)->xDelete(real(v), name, sync);
+    };
+    layer.xAccess = [](sqlite3_vfs* v, const char* name, int flags, int* out) {
+      return real(v)->xAccess(real(v), name, flags, out);
+    };
+    layer.xFullPathname = [](sqlite3_vfs* v, const char* name, int size, char* out) {
+      return real(v)->xFullPathname(real(v), name, size, out);
+    };
     return layer;
   }();
   static const bool registered = sqlite3_vfs_register(&vfs, 0) == SQLITE_OK;
-  return registered ? kName : nullptr;
+  return registered ? name_format : nullptr;
 }
 
 }  // namespace pipeline::store

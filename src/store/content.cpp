@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::uint64_t block = 512;
 
-void put(std::string& header, std::size_t offset, const std::string& text) { std::memcpy(header.data() + offset, text.data(), text.size()); }
+void put(std::string& header, std::size_t offset, const std::string& text) {
+  std::memcpy(header.data() + offset, text.data(), text.size());
+}
 
 std::string octal(std::uint64_t value, int digits) {
   char text[32];
@@ -24,10 +26,13 @@ std::string octal(std::uint64_t value, int digits) {
   return text;
 }
 
-std::string padding(std::uint64_t size) { return std::string((block - size % block) % block, '\0'); }
+std::string padding(std::uint64_t size) {
+  return std::string((block - size % block) % block, '\0');
+}
 
 /// POSIX's ustar.
-std::string header(const std::string& name, char type, unsigned mode, std::uint64_t size, const std::string& link) {
+std::string header(const std::string& name, char type, unsigned mode, std::uint64_t size,
+                   const std::string& link) {
   std::string text(block, '\0');
   put(text, 0, name);
   put(text, 100, octal(mode, 7));
@@ -61,7 +66,9 @@ std::string record(const std::string& key, const std::string& value) {
 std::string headers(const TreeNode& node, const std::string& name) {
   constexpr std::size_t longest = 100;
   constexpr std::uint64_t largest = 077777777777;
-  const char type = node.kind == TreeNode::Kind::directory ? '5' : node.kind == TreeNode::Kind::link ? '2' : '0';
+  const char type = node.kind == TreeNode::Kind::directory ? '5'
+                    : node.kind == TreeNode::Kind::link    ? '2'
+                                                           : '0';
   const unsigned mode = node.kind == TreeNode::Kind::file && !node.executable ? 0644 : 0755;
   const auto size = node.kind == TreeNode::Kind::file ? node.bytes : 0;
   std::string more;
@@ -69,15 +76,18 @@ std::string headers(const TreeNode& node, const std::string& name) {
   if (node.target.size() > longest) more += record("linkpath", node.target);
   if (size > largest) more += record("size", std::to_string(size));
   std::string text;
-  if (!more.empty()) text = header("././@PaxHeader", 'x', 0644, more.size(), {}) + more + padding(more.size());
-  return text + header(name.substr(0, longest), type, mode, std::min(size, largest), node.target.substr(0, longest));
+  if (!more.empty())
+    text = header("././@PaxHeader", 'x', 0644, more.size(), {}) + more + padding(more.size());
+  return text + header(name.substr(0, longest), type, mode, std::min(size, largest),
+                       node.target.substr(0, longest));
 }
 
 }  // namespace
 
 Content::Content(const std::filesystem::path& file) {
   struct stat status {};
-  if (::stat(file.c_str(), &status) != 0) throw system_error("cannot read " + file.string(), errno);
+  if (::stat(file.c_str(), &status) != 0)
+    throw core::system_error("cannot read " + file.string(), errno);
   pieces_.push_back({0, {}, file});
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
@@ -117,23 +127,26 @@ std::size_t Content::read(std::uint64_t offset, std::span<char> into) const {
     if (piece.file.empty())
       std::memcpy(part.data(), piece.text.data() + (place - piece.begin), part.size());
     else if (read_file(piece, place - piece.begin, part) != part.size())
-      throw EnvironmentError("cannot read " + piece.file.string() + ": it became shorter meanwhile");
+      throw core::EnvironmentError("cannot read " + piece.file.string() +
+                                   ": it became shorter meanwhile");
     done += part.size();
   }
   return done;
 }
 
-std::size_t Content::read_file(const Piece& piece, std::uint64_t offset, std::span<char> into) const {
+std::size_t Content::read_file(const Piece& piece, std::uint64_t offset,
+                               std::span<char> into) const {
   if (of_ != &piece) {
-    open_ = Descriptor(::open(piece.file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!open_) throw system_error("cannot read " + piece.file.string(), errno);
+    open_ = core::Descriptor(::open(piece.file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!open_) throw core::system_error("cannot read " + piece.file.string(), errno);
     of_ = &piece;
   }
   std::size_t done = 0;
   while (done < into.size()) {
-    const auto count = ::pread(open_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    const auto count = ::pread(open_.get(), into.data() + done, into.size() - done,
+                               static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw system_error("cannot read " + piece.file.string(), errno);
+    if (count < 0) throw core::system_error("cannot read " + piece.file.string(), errno);
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }

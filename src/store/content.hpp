@@ -1,5 +1,6 @@
 /// @file
-/// A file or folder as the bytes that travel: a file's own, a folder's as a tar that is never written anywhere. May be read in any order, and again.
+/// A file or folder as the bytes that travel: a file's own, a folder's as a tar that is never
+/// written anywhere. May be read in any order, and again.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,15 @@ namespace pipeline::store {
 
 class Content {
  public:
-  /// What is at `path`. The tar's names begin with `./`; owners and times are none, so that equal folders are equal bytes.
+  /// What is at `path`. The tar's names begin with `./`; owners and times are none, so that equal
+  /// folders are equal bytes.
   /// @param nodes of a folder, as scan_tree() gives them
   explicit Content(const std::filesystem::path& file);
   Content(const std::filesystem::path& folder, const std::vector<TreeNode>& nodes);
 
   std::uint64_t size() const { return size_; }
-  /// Fills as much as there is from there on; less than the span only at the end. Throws EnvironmentError for what cannot be read, or became shorter.
+  /// Fills as much as there is from there on; less than the span only at the end. Throws
+  /// EnvironmentError for what cannot be read, or became shorter.
   std::size_t read(std::uint64_t offset, std::span<char> into) const;
 
  private:
@@ -36,7 +39,7 @@ class Content {
 
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
-  mutable Descriptor open_;            ///< The file that was read last.
+  mutable core::Descriptor open_;      ///< The file that was read last.
   mutable const Piece* of_ = nullptr;  ///< Whose that is.
 };
 

@@ -14,34 +14,42 @@
 namespace pipeline::store {
 namespace {
 
-constexpr std::uintmax_t kLargeLog = 1 << 20;
+constexpr std::uintmax_t large_log = 1 << 20;
 
-[[noreturn]] void damaged(const std::string& what, const std::string& how, const std::filesystem::path& file) {
-  throw EnvironmentError(what + " is damaged, or another program has changed it: " + how,
-                         {"move " + file.string() + " aside; the next run makes a new one (artifacts are kept, but every step runs again)",
-                          "`sqlite3 " + file.string() + " .recover` saves what can be read"});
+[[noreturn]] void damaged(const std::string& what, const std::string& how,
+                          const std::filesystem::path& file) {
+  throw core::EnvironmentError(
+      what + " is damaged, or another program has changed it: " + how,
+      {"move " + file.string() +
+           " aside; the next run makes a new one (artifacts are kept, but every step runs again)",
+       "`sqlite3 " + file.string() + " .recover` saves what can be read"});
 }
 
 [[noreturn]] void fail(sqlite3* database, int code, const std::filesystem::path& file) {
   const std::string what = "the run store " + file.string();
   switch (code & 0xff) {
-    case SQLITE_FULL: throw system_error("cannot write " + what, ENOSPC);
+    case SQLITE_FULL: throw core::system_error("cannot write " + what, ENOSPC);
     case SQLITE_READONLY:
-    case SQLITE_PERM: throw system_error("cannot write " + what, EACCES);
-    case SQLITE_CANTOPEN: throw system_error("cannot open " + what, access(file.parent_path().c_str(), W_OK) != 0 ? errno : EIO);
+    case SQLITE_PERM: throw core::system_error("cannot write " + what, EACCES);
+    case SQLITE_CANTOPEN:
+      throw core::system_error("cannot open " + what,
+                               access(file.parent_path().c_str(), W_OK) != 0 ? errno : EIO);
     case SQLITE_IOERR:
       if (code == SQLITE_IOERR_DATA) damaged(what, "a page does not fit its checksum", file);
       // SQLite tells a full disk as an I/O error where it has to grow a shared memory file.
-      if (const int reason = database ? sqlite3_system_errno(database) : 0) throw system_error("cannot write " + what, reason);
+      if (const int reason = database ? sqlite3_system_errno(database) : 0)
+        throw core::system_error("cannot write " + what, reason);
       break;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB: damaged(what, sqlite3_errstr(code), file);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      throw EnvironmentError(what + " has been locked by another process for half a minute", {"see which one: `fuser " + file.string() + "`"});
+      throw core::EnvironmentError(what + " has been locked by another process for half a minute",
+                                   {"see which one: `fuser " + file.string() + "`"});
     default: break;
   }
-  throw EnvironmentError(what + " failed: " + (database ? sqlite3_errmsg(database) : sqlite3_errstr(code)));
+  throw core::EnvironmentError(
+      what + " failed: " + (database ? sqlite3_errmsg(database) : sqlite3_errstr(code)));
 }
 
 }  // namespace
@@ -50,91 +58,119 @@ bool Statement::step() {
   switch (const int code = sqlite3_step(statement_)) {
     case SQLITE_ROW: return true;
     case SQLITE_DONE: return false;
-    default: fail(database_, sqlite3_extended_errcode(database_) ? sqlite3_extended_errcode(database_) : code, file_);
+    default:
+      fail(database_,
+           sqlite3_extended_errcode(database_) ? sqlite3_extended_errcode(database_) : code, file_);
   }
 }
 
 std::string Statement::text(int column) const {
   const auto* text = static_cast<const char*>(sqlite3_column_blob(statement_, column));
-  return text ? std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))) : std::string();
+  return text
+             ? std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
+             : std::string();
 }
 
-Database::Database(std::filesystem::path file, int application_id, int version, const char* schema, std::span<const char* const> migrations)
+Database::Database(std::filesystem::path file, int application_id, int version, const char* schema,
+                   std::span<const char* const> migrations)
     : file_(std::move(file)), version_(version) {
-  make_folders(file_.parent_path());
+  core::make_folders(file_.parent_path());
   sqlite3* database = nullptr;
-  const int code = sqlite3_open_v2(file_.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, checked_vfs());
+  const int code = sqlite3_open_v2(file_.c_str(), &database,
+                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                                   checked_vfs());
   database_.reset(database);
   if (code != SQLITE_OK) fail(database, code, file_);
   sqlite3_extended_result_codes(database, 1);
-  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);  // one may come from a bucket
+  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
+                    nullptr);  // one may come from a bucket
   sqlite3_busy_timeout(database, 30'000);
   // Takes effect in a database that is about to be made: room for the checksums of its pages.
-  int reserved = kReservedBytes;
+  int reserved = reserved_bytes;
   sqlite3_file_control(database, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
   // A file that may not be written is opened read-only without a word.
-  if (sqlite3_db_readonly(database, "main") == 1) throw system_error("cannot write the run store " + file_.string(), EACCES);
+  if (sqlite3_db_readonly(database, "main") == 1)
+    throw core::system_error("cannot write the run store " + file_.string(), EACCES);
   const auto pragma = [&](const char* sql) {
     sqlite3_stmt* statement = nullptr;
-    if (const int failed = sqlite3_prepare_v2(database, sql, -1, &statement, nullptr); failed != SQLITE_OK) fail(database, failed, file_);
+    if (const int failed = sqlite3_prepare_v2(database, sql, -1, &statement, nullptr);
+        failed != SQLITE_OK)
+      fail(database, failed, file_);
     const std::unique_ptr<sqlite3_stmt, Finalize> owned(statement);
-    if (const int failed = sqlite3_step(statement); failed != SQLITE_ROW) fail(database, failed, file_);
+    if (const int failed = sqlite3_step(statement); failed != SQLITE_ROW)
+      fail(database, failed, file_);
     return sqlite3_column_int(statement, 0);
   };
   int found = pragma("PRAGMA user_version");
   if (found == 0) {
     // One process at a time: for the change to a write-ahead log SQLite lets nobody wait.
-    const Descriptor folder(::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {}
+    const core::Descriptor folder(
+        ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
     if (pragma("PRAGMA schema_version") == 0) {
-      // An empty database needs no protection from a power failure, and each time of waiting for the disk costs milliseconds.
+      // An empty database needs no protection from a power failure, and each time of waiting for
+      // the disk costs milliseconds.
       execute("PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL");
       execute("BEGIN IMMEDIATE");
       execute(schema);
-      execute(("PRAGMA application_id=" + std::to_string(application_id) + ";PRAGMA user_version=" + std::to_string(version)).c_str());
+      execute(("PRAGMA application_id=" + std::to_string(application_id) +
+               ";PRAGMA user_version=" + std::to_string(version))
+                  .c_str());
       execute("COMMIT");
     }
     found = pragma("PRAGMA user_version");
   }
   if (pragma("PRAGMA application_id") != application_id)
-    throw EnvironmentError("the run store " + file_.string() + " is a database of another program",
-                           {"move it away, or choose another folder with --state"});
+    throw core::EnvironmentError(
+        "the run store " + file_.string() + " is a database of another program",
+        {"move it away, or choose another folder with --state"});
   if (found > version)
-    throw EnvironmentError("the run store " + file_.string() + " was made by a newer version of pipe (format " + std::to_string(found) +
-                               ", this one knows " + std::to_string(version) + ")",
-                           {"use the newer pipe, or another folder with --state"});
+    throw core::EnvironmentError(
+        "the run store " + file_.string() + " was made by a newer version of pipe (format " +
+            std::to_string(found) + ", this one knows " + std::to_string(version) + ")",
+        {"use the newer pipe, or another folder with --state"});
   if (found < version) {
     execute("BEGIN IMMEDIATE");
-    for (found = pragma("PRAGMA user_version"); found < version; ++found) execute(migrations[static_cast<std::size_t>(found) - 1]);
+    for (found = pragma("PRAGMA user_version"); found < version; ++found)
+      execute(migrations[static_cast<std::size_t>(found) - 1]);
     execute(("PRAGMA user_version=" + std::to_string(version)).c_str());
     execute("COMMIT");
   }
   execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
-  // Emptying the log at every end would cost a run that reuses everything more than all the rest of it: see the destructor.
+  // Emptying the log at every end would cost a run that reuses everything more than all the rest of
+  // it: see the destructor.
   sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 Database::~Database() {
   statements_.clear();
-  // The next to open it reads what is in the log, which is quick as long as that is small. After much work the log is emptied, and begun anew at
-  // once: its beginning has to reach the disk, and a short run should not wait for that.
+  // The next to open it reads what is in the log, which is quick as long as that is small. After
+  // much work the log is emptied, and begun anew at once: its beginning has to reach the disk, and
+  // a short run should not wait for that.
   std::error_code error;
   const auto log = std::filesystem::file_size(file_.string() + "-wal", error);
-  if (error || log < kLargeLog) return;
+  if (error || log < large_log) return;
   sqlite3_busy_timeout(database_.get(), 0);
-  if (sqlite3_wal_checkpoint_v2(database_.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr) != SQLITE_OK) return;
-  sqlite3_exec(database_.get(), ("PRAGMA user_version=" + std::to_string(version_)).c_str(), nullptr, nullptr, nullptr);
+  if (sqlite3_wal_checkpoint_v2(database_.get(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr,
+                                nullptr) != SQLITE_OK)
+    return;
+  sqlite3_exec(database_.get(), ("PRAGMA user_version=" + std::to_string(version_)).c_str(),
+               nullptr, nullptr, nullptr);
 }
 
 void Database::execute(const char* sql) {
-  if (const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr); code != SQLITE_OK) fail(database_.get(), code, file_);
+  if (const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
+      code != SQLITE_OK)
+    fail(database_.get(), code, file_);
 }
 
 Statement Database::prepare(const char* sql) {
   auto& kept = statements_[sql];
   if (!kept) {
     sqlite3_stmt* statement = nullptr;
-    const int code = sqlite3_prepare_v3(database_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    const int code = sqlite3_prepare_v3(database_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                        &statement, nullptr);
     if (code != SQLITE_OK) fail(database_.get(), code, file_);
     kept.reset(statement);
   }

@@ -36,7 +36,8 @@ class Statement {
   /// True if there is a row to read. Throws EnvironmentError.
   bool step();
   void run() {
-    while (step()) {}
+    while (step()) {
+    }
   }
 
   std::string text(int column) const;
@@ -44,13 +45,19 @@ class Statement {
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 
  private:
-  void bind_one(int index, std::string_view value) { sqlite3_bind_text64(statement_, index, value.data(), value.size(), SQLITE_STATIC, SQLITE_UTF8); }
+  void bind_one(int index, std::string_view value) {
+    sqlite3_bind_text64(statement_, index, value.data(), value.size(), SQLITE_STATIC, SQLITE_UTF8);
+  }
   void bind_one(int index, const std::string& value) { bind_one(index, std::string_view(value)); }
   void bind_one(int index, const char* value) { bind_one(index, std::string_view(value)); }
   template <class Integer>
   requires std::is_integral_v<Integer>
-  void bind_one(int index, Integer value) { sqlite3_bind_int64(statement_, index, static_cast<std::int64_t>(value)); }
-  void bind_one(int index, std::optional<int> value) { value ? bind_one(index, *value) : void(sqlite3_bind_null(statement_, index)); }
+  void bind_one(int index, Integer value) {
+    sqlite3_bind_int64(statement_, index, static_cast<std::int64_t>(value));
+  }
+  void bind_one(int index, std::optional<int> value) {
+    value ? bind_one(index, *value) : void(sqlite3_bind_null(statement_, index));
+  }
 
   sqlite3* database_;
   sqlite3_stmt* statement_;
@@ -60,10 +67,12 @@ class Statement {
 /// One connection, in WAL mode. Waits up to half a minute for another process's commit.
 class Database {
  public:
-  /// Opens or creates the file; `schema` is run once, in the transaction that sets its version. What an older version of this program made is brought
-  /// up to date: `migrations[i]` leads from version i + 1 to the next.
-  /// Throws EnvironmentError: no permission, disk full, no database, damaged, made by a newer version of this program.
-  Database(std::filesystem::path file, int application_id, int version, const char* schema, std::span<const char* const> migrations = {});
+  /// Opens or creates the file; `schema` is run once, in the transaction that sets its version.
+  /// What an older version of this program made is brought up to date: `migrations[i]` leads from
+  /// version i + 1 to the next. Throws EnvironmentError: no permission, disk full, no database,
+  /// damaged, made by a newer version of this program.
+  Database(std::filesystem::path file, int application_id, int version, const char* schema,
+           std::span<const char* const> migrations = {});
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

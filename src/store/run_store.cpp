@@ -37,25 +37,35 @@ CREATE TABLE cache (
 CREATE INDEX cache_by_step ON cache (pipeline, step);
 CREATE TABLE blobs (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
 )sql";
-constexpr const char* migrations[] = {"ALTER TABLE attempts ADD COLUMN gpus TEXT NOT NULL DEFAULT ''"};
+constexpr const char* migrations[] = {
+    "ALTER TABLE attempts ADD COLUMN gpus TEXT NOT NULL DEFAULT ''"};
 
-#define RUN_COLUMNS                                                                                                                                 \
-  "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, took, driver_pid, driver_started, same_as, steps, " \
+#define RUN_COLUMNS                                                                               \
+  "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, " \
+  "took, driver_pid, driver_started, same_as, steps, "                                            \
   "cached, failed"
-#define STEP_COLUMNS "run, name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs"
-#define STEP_CHANGES                                                                                                                           \
-  "status = excluded.status, key = excluded.key, reused_from = excluded.reused_from, started = excluded.started, ended = excluded.ended, "     \
-  "took = excluded.took, attempts = excluded.attempts, image = excluded.image, message = excluded.message, parameters = excluded.parameters, " \
+#define STEP_COLUMNS                                                                      \
+  "run, name, status, key, reused_from, started, ended, took, attempts, image, message, " \
+  "parameters, outputs"
+#define STEP_CHANGES                                                                             \
+  "status = excluded.status, key = excluded.key, reused_from = excluded.reused_from, started = " \
+  "excluded.started, ended = excluded.ended, "                                                   \
+  "took = excluded.took, attempts = excluded.attempts, image = excluded.image, message = "       \
+  "excluded.message, parameters = excluded.parameters, "                                         \
   "outputs = excluded.outputs"
-#define ATTEMPT_COLUMNS "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus"
+#define ATTEMPT_COLUMNS \
+  "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus"
 
 std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
-WallTime to_time(std::int64_t milliseconds) { return WallTime(std::chrono::milliseconds(milliseconds)); }
+WallTime to_time(std::int64_t milliseconds) {
+  return WallTime(std::chrono::milliseconds(milliseconds));
+}
 
 /// A Lease takes the place of when a process was started, which is never JSON.
 std::string write_driver(const Driver& driver) {
   const auto& [context, name_space, name] = driver.lease;
-  return driver.is_elsewhere() ? nlohmann::json{context, name_space, name}.dump() : driver.process.started;
+  return driver.is_elsewhere() ? nlohmann::json{context, name_space, name}.dump()
+                               : driver.process.started;
 }
 
 Driver read_driver(std::int64_t pid, std::string text) {
@@ -65,7 +75,8 @@ Driver read_driver(std::int64_t pid, std::string text) {
     return driver;
   }
   const auto lease = nlohmann::json::parse(text, nullptr, false);
-  if (lease.is_array() && lease.size() == 3 && lease[0].is_string() && lease[1].is_string() && lease[2].is_string())
+  if (lease.is_array() && lease.size() == 3 && lease[0].is_string() && lease[1].is_string() &&
+      lease[2].is_string())
     driver.lease = {lease[0], lease[1], lease[2]};
   return driver;
 }
@@ -92,17 +103,21 @@ RunRecord read_run(const Statement& row) {
 
 std::string write_outputs(const std::vector<OutputRecord>& outputs) {
   auto list = nlohmann::json::array();
-  for (const auto& output : outputs) list.push_back({output.name, output.file_name, output.digest.hex(), output.is_directory, output.bytes});
+  for (const auto& output : outputs)
+    list.push_back(
+        {output.name, output.file_name, output.digest.hex(), output.is_directory, output.bytes});
   return list.dump();
 }
 
 std::vector<OutputRecord> read_outputs(const std::string& text) try {
   std::vector<OutputRecord> outputs;
   for (const auto& row : nlohmann::json::parse(text))
-    outputs.push_back({row.at(0), row.at(1), Digest::from_hex(row.at(2).get<std::string>()), row.at(3), row.at(4)});
+    outputs.push_back({row.at(0), row.at(1), core::Digest::from_hex(row.at(2).get<std::string>()),
+                       row.at(3), row.at(4)});
   return outputs;
 } catch (const std::exception& error) {
-  throw EnvironmentError(std::string("the run store is damaged: a row's outputs cannot be read: ") + error.what());
+  throw core::EnvironmentError(
+      std::string("the run store is damaged: a row's outputs cannot be read: ") + error.what());
 }
 
 std::string write_gpus(const std::vector<event::Gpu>& gpus) {
@@ -115,10 +130,12 @@ std::string write_gpus(const std::vector<event::Gpu>& gpus) {
 std::vector<event::Gpu> read_gpus(const std::string& text) try {
   std::vector<event::Gpu> gpus;
   if (!text.empty())
-    for (const auto& row : nlohmann::json::parse(text)) gpus.push_back({row.at(0), row.at(1), row.at(2)});
+    for (const auto& row : nlohmann::json::parse(text))
+      gpus.push_back({row.at(0), row.at(1), row.at(2)});
   return gpus;
 } catch (const std::exception& error) {
-  throw EnvironmentError(std::string("the run store is damaged: an attempt's GPUs cannot be read: ") + error.what());
+  throw core::EnvironmentError(
+      std::string("the run store is damaged: an attempt's GPUs cannot be read: ") + error.what());
 }
 
 std::string write_parts(const std::vector<KeyPart>& parts) {
@@ -127,26 +144,33 @@ std::string write_parts(const std::vector<KeyPart>& parts) {
   return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// When the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5). Empty if there is none, or only its zombie.
+/// When the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5). Empty if
+/// there is none, or only its zombie.
 std::string start_ticks(std::int64_t pid) try {
-  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto stat = core::read_file("/proc/" + std::to_string(pid) + "/stat");
   auto at = stat.rfind(')');  // the name in parentheses may hold spaces
-  if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' || stat[at + 2] == 'X') return "";
+  if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' ||
+      stat[at + 2] == 'X')
+    return "";
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
   return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
-} catch (const EnvironmentError&) { return ""; }
+} catch (const core::EnvironmentError&) {
+  return "";
+}
 
-/// This boot of the machine, and the place where process identifiers mean what they mean here: a container has identifiers of its own.
+/// This boot of the machine, and the place where process identifiers mean what they mean here: a
+/// container has identifiers of its own.
 std::string boot() {
   std::error_code error;
-  return read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" + std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
+  return core::read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" +
+         std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
 }
 
 /// Names come from the database, and a path that leads out of the folder would be removed or shown.
 std::filesystem::path below(const std::string& name) {
   std::filesystem::path relative(name);
   if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
-    throw EnvironmentError("'" + name + "' is no name of a log");
+    throw core::EnvironmentError("'" + name + "' is no name of a log");
   return relative;
 }
 
@@ -158,7 +182,8 @@ bool ProcessId::alive() const {
   if (pid <= 0 || started.empty()) return false;
   const auto here = boot();
   const auto there = started.substr(0, started.rfind(':'));
-  // In another container on this machine: nothing can be said from here, and a run that goes on must not be called dead.
+  // In another container on this machine: nothing can be said from here, and a run that goes on
+  // must not be called dead.
   if (there != here) return there.substr(0, 36) == here.substr(0, 36);
   return started == here + ":" + start_ticks(pid);
 }
@@ -170,7 +195,8 @@ struct RunStore::Implementation {
 };
 
 RunStore::RunStore(const std::filesystem::path& folder)
-    : self_(new Implementation{folder, Database(folder / "pipe.db", application_id, version, schema, migrations)}) {}
+    : self_(new Implementation{
+          folder, Database(folder / "pipe.db", application_id, version, schema, migrations)}) {}
 RunStore::~RunStore() = default;
 RunStore::RunStore(RunStore&&) noexcept = default;
 
@@ -178,17 +204,23 @@ void RunStore::share() {
   self_->database.execute("PRAGMA busy_timeout = 3000");
   try {
     self_->database.execute("PRAGMA journal_mode = DELETE");
-  } catch (const EnvironmentError& error) {
-    throw EnvironmentError(
-        "the run store in " + folder().string() + " cannot be shared with other machines while another process has it open: " + error.what(),
+  } catch (const core::EnvironmentError& error) {
+    throw core::EnvironmentError(
+        "the run store in " + folder().string() +
+            " cannot be shared with other machines while another process has it open: " +
+            error.what(),
         {"try again when no other `pipe` uses this state folder"});
   }
   self_->database.execute("PRAGMA busy_timeout = 30000");
 }
 
 const std::filesystem::path& RunStore::folder() const { return self_->folder; }
-std::filesystem::path RunStore::log_file(const std::string& name) const { return self_->folder / "logs" / below(name); }
-std::filesystem::path RunStore::kept_folder(const std::string& run) const { return self_->folder / "detached" / below(run); }
+std::filesystem::path RunStore::log_file(const std::string& name) const {
+  return self_->folder / "logs" / below(name);
+}
+std::filesystem::path RunStore::kept_folder(const std::string& run) const {
+  return self_->folder / "detached" / below(run);
+}
 
 void RunStore::transaction(const std::function<void()>& work) {
   if (self_->in_transaction) return work();
@@ -202,29 +234,42 @@ void RunStore::transaction(const std::function<void()>& work) {
     self_->in_transaction = false;
     try {
       self_->database.execute("ROLLBACK");
-    } catch (const EnvironmentError&) {  // SQLite has rolled back by itself, as it does on a full disk
+    } catch (const core::EnvironmentError&) {  // SQLite has rolled back by itself, as it does on a
+                                               // full disk
     }
     throw;
   }
 }
 
 void RunStore::add_run(const RunRecord& run) {
-  self_->database.prepare("INSERT INTO runs (" RUN_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
-      .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit, run.git_dirty, static_cast<int>(run.status),
-            to_integer(run.started), to_integer(run.ended), run.took.count(), run.driver.process.pid, write_driver(run.driver), run.same_as,
-            run.steps, run.cached, run.failed)
+  self_->database
+      .prepare(
+          "INSERT INTO runs (" RUN_COLUMNS
+          ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
+      .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit,
+            run.git_dirty, static_cast<int>(run.status), to_integer(run.started),
+            to_integer(run.ended), run.took.count(), run.driver.process.pid,
+            write_driver(run.driver), run.same_as, run.steps, run.cached, run.failed)
       .run();
 }
 
 void RunStore::resume_run(const RunRecord& run) {
-  self_->database.prepare("UPDATE runs SET status = ?2, ended = 0, orchestrator = ?3, driver_pid = ?4, driver_started = ?5, steps = ?6 WHERE id = ?1")
-      .bind(run.id, static_cast<int>(RunStatus::running), run.orchestrator, run.driver.process.pid, write_driver(run.driver), run.steps)
+  self_->database
+      .prepare(
+          "UPDATE runs SET status = ?2, ended = 0, orchestrator = ?3, driver_pid = ?4, "
+          "driver_started = ?5, steps = ?6 WHERE id = ?1")
+      .bind(run.id, static_cast<int>(RunStatus::running), run.orchestrator, run.driver.process.pid,
+            write_driver(run.driver), run.steps)
       .run();
 }
 
 void RunStore::finish_run(const RunRecord& run) {
-  self_->database.prepare("UPDATE runs SET status = ?2, ended = ?3, took = ?4, same_as = ?5, steps = ?6, cached = ?7, failed = ?8 WHERE id = ?1")
-      .bind(run.id, static_cast<int>(run.status), to_integer(run.ended), run.took.count(), run.same_as, run.steps, run.cached, run.failed)
+  self_->database
+      .prepare(
+          "UPDATE runs SET status = ?2, ended = ?3, took = ?4, same_as = ?5, steps = ?6, cached = "
+          "?7, failed = ?8 WHERE id = ?1")
+      .bind(run.id, static_cast<int>(run.status), to_integer(run.ended), run.took.count(),
+            run.same_as, run.steps, run.cached, run.failed)
       .run();
 }
 
@@ -235,8 +280,9 @@ void RunStore::put_step(const StepRecord& step) {
                ")"
                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
                " ON CONFLICT (run, name) DO UPDATE SET " STEP_CHANGES)
-      .bind(step.run, step.name, static_cast<int>(step.status), step.key, step.reused_from, to_integer(step.started), to_integer(step.ended),
-            step.took.count(), step.attempts, step.image, step.message, step.parameters, outputs)
+      .bind(step.run, step.name, static_cast<int>(step.status), step.key, step.reused_from,
+            to_integer(step.started), to_integer(step.ended), step.took.count(), step.attempts,
+            step.image, step.message, step.parameters, outputs)
       .run();
 }
 
@@ -246,15 +292,20 @@ void RunStore::put_attempt(const AttemptRecord& attempt) {
       .prepare("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS
                ")"
                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
-      .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started), to_integer(attempt.ended), attempt.took.count(),
-            attempt.exit_code, attempt.failure_kind, attempt.message, attempt.log, gpus)
+      .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started),
+            to_integer(attempt.ended), attempt.took.count(), attempt.exit_code,
+            attempt.failure_kind, attempt.message, attempt.log, gpus)
       .run();
 }
 
-void RunStore::add_cache_entry(const CacheEntry& entry, const std::string& pipeline, const std::vector<KeyPart>& parts) {
+void RunStore::add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
+                               const std::vector<KeyPart>& parts) {
   const auto outputs = write_outputs(entry.outputs);
   const auto list = write_parts(parts);
-  self_->database.prepare("INSERT OR REPLACE INTO cache (key, run, pipeline, step, outputs, parts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+  self_->database
+      .prepare(
+          "INSERT OR REPLACE INTO cache (key, run, pipeline, step, outputs, parts) VALUES (?1, ?2, "
+          "?3, ?4, ?5, ?6)")
       .bind(entry.key, entry.run, pipeline, entry.step, outputs, list)
       .run();
 }
@@ -266,22 +317,29 @@ std::optional<CacheEntry> RunStore::find_cached(const std::string& key) {
   return CacheEntry{key, row.text(0), row.text(1), read_outputs(row.text(2))};
 }
 
-void RunStore::remove_cached(const std::string& key) { self_->database.prepare("DELETE FROM cache WHERE key = ?1").bind(key).run(); }
+void RunStore::remove_cached(const std::string& key) {
+  self_->database.prepare("DELETE FROM cache WHERE key = ?1").bind(key).run();
+}
 
-std::optional<std::pair<std::string, std::vector<KeyPart>>> RunStore::last_key_parts(const std::string& pipeline, const std::string& step) {
-  auto row = self_->database.prepare("SELECT run, parts FROM cache WHERE pipeline = ?1 AND step = ?2 ORDER BY id DESC LIMIT 1");
+std::optional<std::pair<std::string, std::vector<KeyPart>>> RunStore::last_key_parts(
+    const std::string& pipeline, const std::string& step) {
+  auto row = self_->database.prepare(
+      "SELECT run, parts FROM cache WHERE pipeline = ?1 AND step = ?2 ORDER BY id DESC LIMIT 1");
   row.bind(pipeline, step);
   if (!row.step()) return std::nullopt;
   const auto list = nlohmann::json::parse(row.text(1), nullptr, false);
   std::vector<KeyPart> parts;
   if (list.is_array())
     for (const auto& part : list)
-      if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_string()) parts.push_back({part[0], part[1]});
+      if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_string())
+        parts.push_back({part[0], part[1]});
   return std::pair{row.text(0), std::move(parts)};
 }
 
 std::vector<RunRecord> RunStore::runs(std::size_t limit, const std::string& pipeline) {
-  auto row = self_->database.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE ?1 = '' OR pipeline = ?1 ORDER BY rowid DESC LIMIT ?2");
+  auto row = self_->database.prepare(
+      "SELECT " RUN_COLUMNS
+      " FROM runs WHERE ?1 = '' OR pipeline = ?1 ORDER BY rowid DESC LIMIT ?2");
   row.bind(pipeline, limit ? static_cast<std::int64_t>(limit) : -1);
   std::vector<RunRecord> found;
   while (row.step()) found.push_back(read_run(row));
@@ -293,7 +351,9 @@ std::optional<RunRecord> RunStore::find_run(const std::string& id_or_prefix) {
     auto newest = runs(1);
     return newest.empty() ? std::nullopt : std::optional(std::move(newest.front()));
   }
-  auto row = self_->database.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE substr(id, 1, length(?1)) = ?1 AND id >= ?1 ORDER BY id LIMIT 5");
+  auto row = self_->database.prepare(
+      "SELECT " RUN_COLUMNS
+      " FROM runs WHERE substr(id, 1, length(?1)) = ?1 AND id >= ?1 ORDER BY id LIMIT 5");
   row.bind(id_or_prefix);
   std::vector<RunRecord> found;
   while (row.step()) found.push_back(read_run(row));
@@ -301,7 +361,8 @@ std::optional<RunRecord> RunStore::find_run(const std::string& id_or_prefix) {
   if (found.front().id == id_or_prefix || found.size() == 1) return found.front();
   std::string names;
   for (const auto& run : found) names += (names.empty() ? "" : ", ") + run.id;
-  throw InputError("'" + id_or_prefix + "' is the beginning of several runs: " + names, "write more of the identifier, or `latest`");
+  throw core::InputError("'" + id_or_prefix + "' is the beginning of several runs: " + names,
+                         "write more of the identifier, or `latest`");
 }
 
 std::vector<StepRecord> RunStore::steps(const std::string& run) {
@@ -312,13 +373,17 @@ std::vector<StepRecord> RunStore::steps(const std::string& run) {
     if (row.step()) shown_from = row.text(0);
   }
   auto row = self_->database.prepare(
-      "SELECT name, status, key, reused_from, started, ended, took, attempts, image, message, parameters, outputs FROM steps WHERE run = ?1 ORDER BY "
+      "SELECT name, status, key, reused_from, started, ended, took, attempts, image, message, "
+      "parameters, outputs FROM steps WHERE run = ?1 ORDER BY "
       "id");
   row.bind(shown_from.empty() ? run : shown_from);
   std::vector<StepRecord> found;
   while (row.step()) {
-    StepRecord step{
-        .run = run, .name = row.text(0), .status = static_cast<StepStatus>(row.integer(1)), .key = row.text(2), .reused_from = row.text(3)};
+    StepRecord step{.run = run,
+                    .name = row.text(0),
+                    .status = static_cast<StepStatus>(row.integer(1)),
+                    .key = row.text(2),
+                    .reused_from = row.text(3)};
     step.image = row.text(8);
     step.message = row.text(9);
     step.parameters = row.text(10);
@@ -339,11 +404,13 @@ std::vector<StepRecord> RunStore::steps(const std::string& run) {
 
 std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std::string& step) {
   auto row = self_->database.prepare(
-      "SELECT number, started, ended, took, exit_code, failure_kind, message, log, gpus FROM attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
+      "SELECT number, started, ended, took, exit_code, failure_kind, message, log, gpus FROM "
+      "attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
   row.bind(run, step);
   std::vector<AttemptRecord> found;
   while (row.step()) {
-    AttemptRecord attempt{.run = run, .step = step, .number = static_cast<unsigned>(row.integer(0))};
+    AttemptRecord attempt{
+        .run = run, .step = step, .number = static_cast<unsigned>(row.integer(0))};
     attempt.started = to_time(row.integer(1));
     attempt.ended = to_time(row.integer(2));
     attempt.took = std::chrono::milliseconds(row.integer(3));
@@ -363,7 +430,8 @@ std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
     auto row = self_->database.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE status = ?1");
     row.bind(static_cast<int>(RunStatus::running));
     while (row.step())
-      if (auto run = read_run(row); run.id == gone || !run.driver.may_live()) dead.push_back(std::move(run));
+      if (auto run = read_run(row); run.id == gone || !run.driver.may_live())
+        dead.push_back(std::move(run));
   }
   if (dead.empty()) return dead;
   transaction([&] {
@@ -372,8 +440,12 @@ std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
       self_->database.prepare("UPDATE runs SET status = ?2 WHERE id = ?1 AND status = ?3")
           .bind(run.id, static_cast<int>(run.status), static_cast<int>(RunStatus::running))
           .run();
-      self_->database.prepare("UPDATE steps SET status = ?2, message = 'its run died' WHERE run = ?1 AND status IN (?3, ?4)")
-          .bind(run.id, static_cast<int>(StepStatus::cancelled), static_cast<int>(StepStatus::pending), static_cast<int>(StepStatus::running))
+      self_->database
+          .prepare(
+              "UPDATE steps SET status = ?2, message = 'its run died' WHERE run = ?1 AND status IN "
+              "(?3, ?4)")
+          .bind(run.id, static_cast<int>(StepStatus::cancelled),
+                static_cast<int>(StepStatus::pending), static_cast<int>(StepStatus::running))
           .run();
     }
   });
@@ -382,25 +454,30 @@ std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
 
 void RunStore::remove_run(const std::string& run, bool keep_cache) {
   transaction([&] {
-    // A run that reused all of this one's steps has no rows of its own: the first of them takes over the rows, the others follow it.
+    // A run that reused all of this one's steps has no rows of its own: the first of them takes
+    // over the rows, the others follow it.
     std::string heir;
     {
-      auto row = self_->database.prepare("SELECT id FROM runs WHERE same_as = ?1 ORDER BY rowid LIMIT 1");
+      auto row =
+          self_->database.prepare("SELECT id FROM runs WHERE same_as = ?1 ORDER BY rowid LIMIT 1");
       row.bind(run);
       if (row.step()) heir = row.text(0);
     }
     if (!heir.empty()) {
       const auto steps_of_heir = steps(heir);
       self_->database.prepare("UPDATE runs SET same_as = '' WHERE id = ?1").bind(heir).run();
-      self_->database.prepare("UPDATE runs SET same_as = ?2 WHERE same_as = ?1").bind(run, heir).run();
+      self_->database.prepare("UPDATE runs SET same_as = ?2 WHERE same_as = ?1")
+          .bind(run, heir)
+          .run();
       for (const auto& step : steps_of_heir) put_step(step);
     }
     if (!keep_cache) self_->database.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
-    for (const auto* kind : {invocation_kind, detached_kind, saved_kind, brought_kind}) remove_blob(kind, run);
+    for (const auto* kind : {invocation_kind, detached_kind, saved_kind, brought_kind})
+      remove_blob(kind, run);
     self_->database.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
   });
-  remove_tree(log_file(run));
-  remove_tree(kept_folder(run));
+  core::remove_tree(log_file(run));
+  core::remove_tree(kept_folder(run));
 }
 
 void RunStore::take_run(const RunStore& from, const std::string& run) {
@@ -411,29 +488,41 @@ void RunStore::take_run(const RunStore& from, const std::string& run) {
   try {
     transaction([&] {
       take("INSERT INTO runs (" RUN_COLUMNS ") SELECT " RUN_COLUMNS
-           " FROM other.runs WHERE id = ?1 ON CONFLICT (id) DO UPDATE SET orchestrator = excluded.orchestrator, status = excluded.status,"
-           " ended = excluded.ended, took = excluded.took, same_as = excluded.same_as, steps = excluded.steps, cached = excluded.cached, failed = "
+           " FROM other.runs WHERE id = ?1 ON CONFLICT (id) DO UPDATE SET orchestrator = "
+           "excluded.orchestrator, status = excluded.status,"
+           " ended = excluded.ended, took = excluded.took, same_as = excluded.same_as, steps = "
+           "excluded.steps, cached = excluded.cached, failed = "
            "excluded.failed");
       take("INSERT INTO steps (" STEP_COLUMNS ") SELECT " STEP_COLUMNS
-           " FROM other.steps WHERE run = ?1 ORDER BY id ON CONFLICT (run, name) DO UPDATE SET " STEP_CHANGES);
-      take("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS ") SELECT " ATTEMPT_COLUMNS " FROM other.attempts WHERE run = ?1");
-      take("INSERT OR IGNORE INTO blobs (kind, key, value) SELECT kind, key, value FROM other.blobs WHERE key = ?1");
+           " FROM other.steps WHERE run = ?1 ORDER BY id ON CONFLICT (run, name) DO UPDATE "
+           "SET " STEP_CHANGES);
+      take("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS ") SELECT " ATTEMPT_COLUMNS
+           " FROM other.attempts WHERE run = ?1");
+      take(
+          "INSERT OR IGNORE INTO blobs (kind, key, value) SELECT kind, key, value FROM other.blobs "
+          "WHERE key = ?1");
     });
-  } catch (...) { failed = std::current_exception(); }
+  } catch (...) {
+    failed = std::current_exception();
+  }
   self_->database.prepare("DETACH other").run();
   if (failed) std::rethrow_exception(failed);
 }
 
-std::vector<Digest> RunStore::referenced_artifacts() {
-  std::set<Digest> digests;
-  auto row = self_->database.prepare("SELECT outputs FROM steps WHERE outputs <> '[]' UNION SELECT outputs FROM cache WHERE outputs <> '[]'");
+std::vector<core::Digest> RunStore::referenced_artifacts() {
+  std::set<core::Digest> digests;
+  auto row = self_->database.prepare(
+      "SELECT outputs FROM steps WHERE outputs <> '[]' UNION SELECT outputs FROM cache WHERE "
+      "outputs <> '[]'");
   while (row.step())
     for (const auto& output : read_outputs(row.text(0))) digests.insert(output.digest);
   return {digests.begin(), digests.end()};
 }
 
 void RunStore::put_blob(const std::string& kind, const std::string& key, std::string_view value) {
-  self_->database.prepare("INSERT OR REPLACE INTO blobs (kind, key, value) VALUES (?1, ?2, ?3)").bind(kind, key, value).run();
+  self_->database.prepare("INSERT OR REPLACE INTO blobs (kind, key, value) VALUES (?1, ?2, ?3)")
+      .bind(kind, key, value)
+      .run();
 }
 
 std::optional<std::string> RunStore::get_blob(const std::string& kind, const std::string& key) {

@@ -58,7 +58,7 @@ struct RunRecord {
 
 struct OutputRecord {
   std::string name, file_name;
-  Digest digest;
+  core::Digest digest;
   bool is_directory = false;
   std::uint64_t bytes = 0;
 };
@@ -88,7 +88,8 @@ struct AttemptRecord {
   std::vector<event::Gpu> gpus;  ///< That it held.
 };
 
-/// One named part of a cache key, as `image` or `input data`. The value is a digest or a short text; never a secret.
+/// One named part of a cache key, as `image` or `input data`. The value is a digest or a short
+/// text; never a secret.
 struct KeyPart {
   std::string name, value;
 };
@@ -103,10 +104,12 @@ struct CacheEntry {
 inline constexpr const char* invocation_kind = "invocation";
 /// Likewise, of a run that was handed to a driver elsewhere.
 inline constexpr const char* detached_kind = "detached";
-/// Likewise, of one whose driver shares no files with us: how much of what it has saved is here; of its store and of its logs.
+/// Likewise, of one whose driver shares no files with us: how much of what it has saved is here; of
+/// its store and of its logs.
 inline constexpr const char *saved_kind = "saved", *brought_kind = "brought";
 
-/// Throws EnvironmentError when the folder or database cannot be used (no permission, disk full, damaged, made by a newer version).
+/// Throws EnvironmentError when the folder or database cannot be used (no permission, disk full,
+/// damaged, made by a newer version).
 class RunStore {
  public:
   /// Opens or creates `folder`/pipe.db. Migrations run once.
@@ -114,13 +117,15 @@ class RunStore {
   ~RunStore();
   RunStore(RunStore&&) noexcept;
 
-  /// From now on processes of several machines may use it, on a file system with POSIX locks: a write-ahead log wants memory that all of them share.
-  /// For good. Throws EnvironmentError if somebody has it open.
+  /// From now on processes of several machines may use it, on a file system with POSIX locks: a
+  /// write-ahead log wants memory that all of them share. For good. Throws EnvironmentError if
+  /// somebody has it open.
   void share();
 
   const std::filesystem::path& folder() const;
-  std::filesystem::path log_file(const std::string& name) const;    ///< folder/logs/name
-  std::filesystem::path kept_folder(const std::string& run) const;  ///< folder/detached/run: the files of a run that is driven elsewhere.
+  std::filesystem::path log_file(const std::string& name) const;  ///< folder/logs/name
+  std::filesystem::path kept_folder(const std::string& run)
+      const;  ///< folder/detached/run: the files of a run that is driven elsewhere.
 
   /// All that `work` writes is committed together, or not at all if it throws.
   void transaction(const std::function<void()>& work);
@@ -131,31 +136,39 @@ class RunStore {
   void put_step(const StepRecord& step);  ///< Inserts or replaces.
   void put_attempt(const AttemptRecord& attempt);
   /// Remembers a success under its key, with the key's parts and outputs.
-  void add_cache_entry(const CacheEntry& entry, const std::string& pipeline, const std::vector<KeyPart>& parts);
+  void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
+                       const std::vector<KeyPart>& parts);
 
   std::optional<CacheEntry> find_cached(const std::string& key);
   void remove_cached(const std::string& key);
-  /// Parts of the newest key that this step of this pipeline succeeded with, and the run; to say what changed.
-  std::optional<std::pair<std::string, std::vector<KeyPart>>> last_key_parts(const std::string& pipeline, const std::string& step);
+  /// Parts of the newest key that this step of this pipeline succeeded with, and the run; to say
+  /// what changed.
+  std::optional<std::pair<std::string, std::vector<KeyPart>>> last_key_parts(
+      const std::string& pipeline, const std::string& step);
 
   /// Newest first. @param limit 0: all
   std::vector<RunRecord> runs(std::size_t limit = 0, const std::string& pipeline = {});
-  /// By identifier, unique prefix or `latest`. Nothing if there is none; InputError if the prefix is ambiguous.
+  /// By identifier, unique prefix or `latest`. Nothing if there is none; InputError if the prefix
+  /// is ambiguous.
   std::optional<RunRecord> find_run(const std::string& id_or_prefix);
-  std::vector<StepRecord> steps(const std::string& run);  ///< In the order of the file; follows same_as.
+  std::vector<StepRecord> steps(
+      const std::string& run);  ///< In the order of the file; follows same_as.
   std::vector<AttemptRecord> attempts(const std::string& run, const std::string& step);
   /// Runs recorded as running whose driver is dead become interrupted; returns them.
   /// @param gone a run whose driver is known to be dead, whatever may_live() says
   std::vector<RunRecord> mark_dead_runs(const std::string& gone = {});
-  /// Removes runs and what belongs to them alone: steps, attempts, logs, cache entries they made (unless `keep_cache`).
+  /// Removes runs and what belongs to them alone: steps, attempts, logs, cache entries they made
+  /// (unless `keep_cache`).
   void remove_run(const std::string& run, bool keep_cache);
-  /// Takes what another store has of this run: how far it is, its steps and attempts; where the run is not known here, all of it. Its results are not made
-  /// this machine's own: whoever needs them fetches them.
+  /// Takes what another store has of this run: how far it is, its steps and attempts; where the run
+  /// is not known here, all of it. Its results are not made this machine's own: whoever needs them
+  /// fetches them.
   void take_run(const RunStore& from, const std::string& run);
   /// Every artifact digest that a run or a cache entry names.
-  std::vector<Digest> referenced_artifacts();
+  std::vector<core::Digest> referenced_artifacts();
 
-  /// A small table for other rooms' memory, such as the digests of files by stat (see StatIndex) or compiled plans. Values are bytes.
+  /// A small table for other rooms' memory, such as the digests of files by stat (see StatIndex) or
+  /// compiled plans. Values are bytes.
   void put_blob(const std::string& kind, const std::string& key, std::string_view value);
   std::optional<std::string> get_blob(const std::string& kind, const std::string& key);
   void remove_blob(const std::string& kind, const std::string& key);

@@ -12,14 +12,18 @@ namespace pipeline::store {
 
 namespace {
 
-constexpr std::string_view kHeader = "pipe stat index 1\n";
-constexpr std::int64_t kSecond = 1'000'000'000;
-/// The clock that stamps files may be this coarse (FAT: 2 s); one with nanoseconds ticks with the kernel, every few milliseconds.
-constexpr std::int64_t kCoarse = 2 * kSecond, kFine = kSecond / 20;
-/// Entries that were not asked for are dropped when there are this many more of them than of the others.
-constexpr std::size_t kSpare = 20'000;
+constexpr std::string_view header_text = "pipe stat index 1\n";
+constexpr std::int64_t one_second = 1'000'000'000;
+/// The clock that stamps files may be this coarse (FAT: 2 s); one with nanoseconds ticks with the
+/// kernel, every few milliseconds.
+constexpr std::int64_t coarse_unit = 2 * one_second, fine_unit = one_second / 20;
+/// Entries that were not asked for are dropped when there are this many more of them than of the
+/// others.
+constexpr std::size_t spare_size = 20'000;
 
-std::int64_t nanoseconds(const struct timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
+std::int64_t nanoseconds(const struct timespec& time) {
+  return time.tv_sec * one_second + time.tv_nsec;
+}
 
 std::int64_t wall_clock() {
   struct timespec now {};
@@ -44,24 +48,28 @@ bool read(std::string_view& bytes, Value& value) {
 
 StatIndex::StatIndex(std::filesystem::path file) : file_(std::move(file)) {}
 
-Digest StatIndex::digest(const std::filesystem::path& file) {
+core::Digest StatIndex::digest(const std::filesystem::path& file) {
   load();
   struct stat status {};
-  if (::stat(file.c_str(), &status) != 0) throw system_error("cannot read " + file.string(), errno);
-  Stamp stamp{static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), status.st_ino, status.st_dev};
+  if (::stat(file.c_str(), &status) != 0)
+    throw core::system_error("cannot read " + file.string(), errno);
+  Stamp stamp{static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim),
+              nanoseconds(status.st_ctim), status.st_ino, status.st_dev};
   auto& entry = entries_[file.native()];
   entry.used = true;
   if (entry.stamp == stamp) return entry.digest;
   const auto before = wall_clock();
-  entry.digest = sha256_file(file);
-  // What changed while it was read, or so shortly before that a further change may bear the same time, is read again the next time.
+  entry.digest = core::sha256_file(file);
+  // What changed while it was read, or so shortly before that a further change may bear the same
+  // time, is read again the next time.
   struct stat after {};
-  const bool steady =
-      ::stat(file.c_str(), &after) == 0 && nanoseconds(after.st_mtim) == stamp.mtime_ns && nanoseconds(after.st_ctim) == stamp.ctime_ns;
+  const bool steady = ::stat(file.c_str(), &after) == 0 &&
+                      nanoseconds(after.st_mtim) == stamp.mtime_ns &&
+                      nanoseconds(after.st_ctim) == stamp.ctime_ns;
   const auto age = before - std::max(stamp.mtime_ns, stamp.ctime_ns);
   const bool has_fine_clock = stamp.mtime_ns % 1'000'000 != 0;
-  entry.kept = steady && age > kCoarse;
-  entry.stamp = steady && (entry.kept || (has_fine_clock && age > kFine)) ? stamp : Stamp{};
+  entry.kept = steady && age > coarse_unit;
+  entry.stamp = steady && (entry.kept || (has_fine_clock && age > fine_unit)) ? stamp : Stamp{};
   changed_ |= entry.kept;
   return entry.digest;
 }
@@ -70,8 +78,8 @@ void StatIndex::save() {
   if (!changed_) return;
   std::size_t used = 0;
   for (const auto& [path, entry] : entries_) used += entry.used;
-  const bool drop_unused = entries_.size() > 2 * used + kSpare;
-  std::string bytes(kHeader);
+  const bool drop_unused = entries_.size() > 2 * used + spare_size;
+  std::string bytes(header_text);
   for (const auto& [path, entry] : entries_) {
     if (!entry.kept || (drop_unused && !entry.used)) continue;
     append(bytes, static_cast<std::uint32_t>(path.size()));
@@ -79,8 +87,8 @@ void StatIndex::save() {
     append(bytes, entry.stamp);
     append(bytes, entry.digest.bytes);
   }
-  append(bytes, sha256(bytes).bytes);
-  write_file_atomically(file_, bytes);
+  append(bytes, core::sha256(bytes).bytes);
+  core::write_file_atomically(file_, bytes);
   changed_ = false;
 }
 
@@ -89,18 +97,19 @@ void StatIndex::load() {
   loaded_ = true;
   std::string bytes;
   try {
-    bytes = read_file(file_);
-  } catch (const EnvironmentError&) {
+    bytes = core::read_file(file_);
+  } catch (const core::EnvironmentError&) {
     return;  // it only saves time
   }
   // Damaged, cut off or of another version: forgotten, and written anew.
-  Digest sum;
-  if (bytes.size() < kHeader.size() + sum.bytes.size() || !bytes.starts_with(kHeader)) return;
+  core::Digest sum;
+  if (bytes.size() < header_text.size() + sum.bytes.size() || !bytes.starts_with(header_text))
+    return;
   std::memcpy(sum.bytes.data(), bytes.data() + bytes.size() - sum.bytes.size(), sum.bytes.size());
   std::string_view rest(bytes);
   rest.remove_suffix(sum.bytes.size());
-  if (sha256(rest) != sum) return;
-  rest.remove_prefix(kHeader.size());
+  if (core::sha256(rest) != sum) return;
+  rest.remove_prefix(header_text.size());
   while (!rest.empty()) {
     std::uint32_t length = 0;
     if (!read(rest, length) || rest.size() < length) return;

@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kBufferSize = 1 << 20;
+constexpr std::size_t buffer_size = 1 << 20;
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::string& advice) {
-  throw EnvironmentError("cannot keep " + path.string() + ": " + what, {advice});
+  throw core::EnvironmentError("cannot keep " + path.string() + ": " + what, {advice});
 }
 
 void add_components(std::deque<std::string>& components, const std::string& path) {
@@ -30,7 +30,8 @@ void add_components(std::deque<std::string>& components, const std::string& path
   components.insert(components.begin(), added.begin(), added.end());
 }
 
-/// Follows the link as the kernel would, counting each step out of `root`: a text like `a/../b` says nothing where `a` is a link itself.
+/// Follows the link as the kernel would, counting each step out of `root`: a text like `a/../b`
+/// says nothing where `a` is a link itself.
 bool stays_inside(const fs::path& root, const std::string& link) {
   std::deque<std::string> rest;
   add_components(rest, link);
@@ -70,7 +71,8 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
       TreeNode node;
       node.path = (fs::path(folder) / entries->path().filename()).string();
       struct stat status {};
-      if (::lstat(entries->path().c_str(), &status) != 0) throw system_error("cannot read " + entries->path().string(), errno);
+      if (::lstat(entries->path().c_str(), &status) != 0)
+        throw core::system_error("cannot read " + entries->path().string(), errno);
       if (S_ISDIR(status.st_mode)) {
         node.kind = TreeNode::Kind::directory;
         folders.push_back(node.path);
@@ -81,38 +83,45 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
         node.kind = TreeNode::Kind::link;
         node.target = fs::read_symlink(entries->path()).string();
         if (!stays_inside(root, node.path)) {
-          refuse(entries->path(), "it is a symbolic link to " + node.target + ", outside of the folder",
+          refuse(entries->path(),
+                 "it is a symbolic link to " + node.target + ", outside of the folder",
                  "copy what it points to instead, e.g. with cp -L");
         }
       } else {
-        refuse(entries->path(), "it is a socket, a pipe or a device", "write files, folders and links only");
+        refuse(entries->path(), "it is a socket, a pipe or a device",
+               "write files, folders and links only");
       }
       nodes.push_back(std::move(node));
     }
-    if (error) throw system_error("cannot read the folder " + (root / folder).string(), error.value());
+    if (error)
+      throw core::system_error("cannot read the folder " + (root / folder).string(), error.value());
   }
-  std::sort(nodes.begin(), nodes.end(), [](const TreeNode& a, const TreeNode& b) { return a.path < b.path; });
+  std::sort(nodes.begin(), nodes.end(),
+            [](const TreeNode& a, const TreeNode& b) { return a.path < b.path; });
   return nodes;
 }
 
-Digest tree_digest(const std::vector<TreeNode>& nodes) {
-  Hasher hasher;
+core::Digest tree_digest(const std::vector<TreeNode>& nodes) {
+  core::Hasher hasher;
   hasher.field("pipe tree 1");
   for (const auto& node : nodes) {
     const char kind[] = {static_cast<char>(node.kind), node.executable ? 'x' : '-'};
     hasher.field(node.path).field({kind, sizeof kind});
-    if (node.kind == TreeNode::Kind::file) hasher.field({reinterpret_cast<const char*>(node.digest.bytes.data()), node.digest.bytes.size()});
+    if (node.kind == TreeNode::Kind::file)
+      hasher.field(
+          {reinterpret_cast<const char*>(node.digest.bytes.data()), node.digest.bytes.size()});
     if (node.kind == TreeNode::Kind::link) hasher.field(node.target);
   }
   auto digest = hasher.finish();
-  // A file with the very bytes hashed above would have the same SHA-256: turned over, it can be no file's that anyone could make.
+  // A file with the very bytes hashed above would have the same SHA-256: turned over, it can be no
+  // file's that anyone could make.
   for (auto& byte : digest.bytes) byte = static_cast<std::uint8_t>(~byte);
   return digest;
 }
 
 void hash_tree(const fs::path& root, std::vector<TreeNode>& nodes) {
   for (auto& node : nodes) {
-    if (node.kind == TreeNode::Kind::file) node.digest = sha256_file(root / node.path);
+    if (node.kind == TreeNode::Kind::file) node.digest = core::sha256_file(root / node.path);
   }
 }
 
@@ -121,28 +130,33 @@ void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::pat
     const auto to = target / node.path;
     switch (node.kind) {
       case TreeNode::Kind::directory:
-        if (::mkdir(to.c_str(), 0777) != 0) throw system_error("cannot make the folder " + to.string(), errno);
+        if (::mkdir(to.c_str(), 0777) != 0)
+          throw core::system_error("cannot make the folder " + to.string(), errno);
         break;
       case TreeNode::Kind::link:
-        if (::symlink(node.target.c_str(), to.c_str()) != 0) throw system_error("cannot make the link " + to.string(), errno);
+        if (::symlink(node.target.c_str(), to.c_str()) != 0)
+          throw core::system_error("cannot make the link " + to.string(), errno);
         break;
-      case TreeNode::Kind::file: node.digest = copy_file(root / node.path, to, node.executable ? 0777 : 0666, &node.bytes); break;
+      case TreeNode::Kind::file:
+        node.digest = copy_file(root / node.path, to, node.executable ? 0777 : 0666, &node.bytes);
+        break;
     }
   }
 }
 
-Digest copy_file(const fs::path& source, const fs::path& target, unsigned mode, std::uint64_t* bytes) {
-  const Descriptor from(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!from) throw system_error("cannot read " + source.string(), errno);
-  const Descriptor to(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  if (!to) throw system_error("cannot write " + target.string(), errno);
-  Hasher hasher;
-  const auto buffer = std::make_unique_for_overwrite<char[]>(kBufferSize);
+core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned mode,
+                       std::uint64_t* bytes) {
+  const core::Descriptor from(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!from) throw core::system_error("cannot read " + source.string(), errno);
+  const core::Descriptor to(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!to) throw core::system_error("cannot write " + target.string(), errno);
+  core::Hasher hasher;
+  const auto buffer = std::make_unique_for_overwrite<char[]>(buffer_size);
   std::uint64_t total = 0;
   while (true) {
-    const ssize_t count = ::read(from.get(), buffer.get(), kBufferSize);
+    const ssize_t count = ::read(from.get(), buffer.get(), buffer_size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw system_error("cannot read " + source.string(), errno);
+    if (count < 0) throw core::system_error("cannot read " + source.string(), errno);
     if (count == 0) break;
     std::string_view rest(buffer.get(), static_cast<std::size_t>(count));
     hasher.update(rest);
@@ -150,7 +164,7 @@ Digest copy_file(const fs::path& source, const fs::path& target, unsigned mode, 
     while (!rest.empty()) {
       const ssize_t written = ::write(to.get(), rest.data(), rest.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw system_error("cannot write " + target.string(), errno);
+      if (written < 0) throw core::system_error("cannot write " + target.string(), errno);
       rest.remove_prefix(static_cast<std::size_t>(written));
     }
   }

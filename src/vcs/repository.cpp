@@ -11,7 +11,9 @@
 namespace pipeline::vcs {
 namespace {
 
-#define GIT_FUNCTION(name) constinit const LazyFunction<decltype(::git_##name)> name(PIPELINE_GIT2_SONAME, "git_" #name)
+#define GIT_FUNCTION(name)                                                              \
+  constinit const core::LazyFunction<decltype(::git_##name)> name(PIPELINE_GIT2_SONAME, \
+                                                                  "git_" #name)
 namespace git {
 GIT_FUNCTION(libgit2_init);
 GIT_FUNCTION(repository_open_ext);
@@ -39,8 +41,10 @@ using Remote = std::unique_ptr<git_remote, Freed<git_remote, git::remote_free>>;
 bool is_dirty(git_repository* repository, const std::string& below) {
   git_status_options options = GIT_STATUS_OPTIONS_INIT;
   options.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
-  options.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED | GIT_STATUS_OPT_EXCLUDE_SUBMODULES | GIT_STATUS_OPT_DISABLE_PATHSPEC_MATCH;
-  char* path = const_cast<char*>(below.c_str());  // libgit2's string arrays are not const; it does not write to them
+  options.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED | GIT_STATUS_OPT_EXCLUDE_SUBMODULES |
+                  GIT_STATUS_OPT_DISABLE_PATHSPEC_MATCH;
+  char* path = const_cast<char*>(
+      below.c_str());  // libgit2's string arrays are not const; it does not write to them
   if (!below.empty()) options.pathspec = {&path, 1};
   git_status_list* list = nullptr;
   if (git::status_list_new(&list, repository, &options) != 0) return true;
@@ -69,7 +73,8 @@ std::string origin_of(git_repository* repository) {
 }  // namespace
 
 namespace {
-/// libgit2 and what it loads take some ten milliseconds: not worth it where one look at each folder above tells that there is no repository.
+/// libgit2 and what it loads take some ten milliseconds: not worth it where one look at each folder
+/// above tells that there is no repository.
 bool may_be_in_repository(std::filesystem::path folder) {
   if (std::getenv("GIT_DIR")) return true;
   std::error_code ignored;
@@ -103,7 +108,8 @@ std::optional<SourceState> source_state(const std::filesystem::path& folder) try
   state.dirty = is_dirty(repository, below);
   state.remote_url = origin_of(repository);
   return state;
-} catch (const EnvironmentError&) {  // libgit2 is not installed: a run without a commit in its record is better than no run
+} catch (const core::EnvironmentError&) {  // libgit2 is not installed: a run without a commit in
+                                           // its record is better than no run
   return std::nullopt;
 }
 

@@ -9,8 +9,9 @@
 namespace pipeline::vcs {
 
 struct SourceState {
-  std::string commit;      ///< 40 hex digits; empty in a repository without commits.
-  bool dirty = false;      ///< Tracked files below `folder` differ from the commit, or untracked ones that are not ignored exist there.
+  std::string commit;  ///< 40 hex digits; empty in a repository without commits.
+  bool dirty = false;  ///< Tracked files below `folder` differ from the commit, or untracked ones
+                       ///< that are not ignored exist there.
   std::string remote_url;  ///< Of `origin`, credentials removed; may be empty.
 };
 

@@ -12,22 +12,28 @@
 
 #include "yaml/errors.hpp"
 
-namespace pipeline {
+namespace pipeline::yaml {
 namespace {
 
 /// Stops the parser: going on makes no sense, or costs too much.
 struct Stop {};
 
-/// Sees what the author wrote at a node's mark: how long the token is, and whether it is written at all.
+/// Sees what the author wrote at a node's mark: how long the token is, and whether it is written at
+/// all.
 class SourceText {
  public:
   explicit SourceText(std::string_view text) : text_(text) {}
 
-  /// Of the token of a plain or quoted scalar, as far as its first line goes; nothing if its quote is never closed.
-  std::optional<unsigned> length_at(std::size_t position, const std::string& scalar, bool quoted) const {
+  /// Of the token of a plain or quoted scalar, as far as its first line goes; nothing if its quote
+  /// is never closed.
+  std::optional<unsigned> length_at(std::size_t position, const std::string& scalar,
+                                    bool quoted) const {
     if (position >= text_.size()) return 1;
     const char quote = text_[position];
-    if (!quoted) return !scalar.empty() && text_.substr(position, scalar.size()) == scalar ? static_cast<unsigned>(scalar.size()) : 1;
+    if (!quoted)
+      return !scalar.empty() && text_.substr(position, scalar.size()) == scalar
+                 ? static_cast<unsigned>(scalar.size())
+                 : 1;
     if (quote != '"' && quote != '\'') return 1;
     for (std::size_t i = position + 1; i < text_.size(); ++i) {
       if (quote == '"' && text_[i] == '\\')
@@ -45,20 +51,22 @@ class SourceText {
   /// A null that is written out, as `null` or `~`; else its mark is that of the next token.
   bool has_null_at(std::size_t position) const {
     const std::string_view rest = text_.substr(std::min(position, text_.size()));
-    return rest.starts_with('~') || rest.starts_with("null") || rest.starts_with("Null") || rest.starts_with("NULL");
+    return rest.starts_with('~') || rest.starts_with("null") || rest.starts_with("Null") ||
+           rest.starts_with("NULL");
   }
 
  private:
   std::string_view text_;
 };
 
-/// Builds the tree from yaml-cpp's events; unlike YAML::Load it sees duplicate keys, places, and how much aliases copy.
+/// Builds the tree from yaml-cpp's events; unlike YAML::Load it sees duplicate keys, places, and
+/// how much aliases copy.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string_view text, Diagnostics& diagnostics, const YamlLimits& limits)
+  TreeBuilder(std::string_view text, settings::Diagnostics& diagnostics, const YamlLimits& limits)
       : source_(text), diagnostics_(diagnostics), limits_(limits) {}
 
-  std::optional<Value> take() { return std::move(root_); }
+  std::optional<core::Value> take() { return std::move(root_); }
   /// Byte offset of the last node that was seen: an error of the parser lies behind it.
   std::size_t last_position() const { return last_position_; }
 
@@ -66,22 +74,29 @@ class TreeBuilder : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Value value;
+    core::Value value;
     value.span = span_of(mark);
-    if (!source_.has_null_at(static_cast<std::size_t>(mark.pos)) && !open_.empty() && open_.back().key) value.span = open_.back().key->span;
+    if (!source_.has_null_at(static_cast<std::size_t>(mark.pos)) && !open_.empty() &&
+        open_.back().key)
+      value.span = open_.back().key->span;
     add(std::move(value), anchor);
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
-    Value value;
-    value.kind = Value::Kind::scalar;
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    core::Value value;
+    value.kind = core::Value::Kind::scalar;
     value.scalar = text;
     value.quoted = tag != "?" && !tag.empty();
     value.span = span_of(mark);
     last_position_ = static_cast<std::size_t>(mark.pos);
     const auto length = source_.length_at(last_position_, text, value.quoted);
     if (!length)
-      stop({"invalid-yaml", "this quote is never closed", value.span, {}, {}});  // yaml-cpp takes the end of the file for the closing quote.
+      stop({"invalid-yaml",
+            "this quote is never closed",
+            value.span,
+            {},
+            {}});  // yaml-cpp takes the end of the file for the closing quote.
     value.span.length = *length;
     check_tag(tag, value.span, "tag:yaml.org,2002:str");
     add(std::move(value), anchor);
@@ -89,51 +104,61 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto anchored = anchors_.find(anchor);
-    if (anchored == anchors_.end()) stop({"bad-alias", "this alias stands within what it refers to", span_of(mark), {}, {}});
-    Value copy = anchored->second.value;
+    if (anchored == anchors_.end())
+      stop({"bad-alias", "this alias stands within what it refers to", span_of(mark), {}, {}});
+    core::Value copy = anchored->second.value;
     charge(anchored->second.size, span_of(mark));
     check_depth(open_.size() + anchored->second.depth, mark);
     copy.span = span_of(mark);
     add(std::move(copy), 0, anchored->second.size, anchored->second.depth);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    open(Value::Kind::list, mark, anchor);
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(core::Value::Kind::list, mark, anchor);
     check_tag(tag, open_.back().value.span, "tag:yaml.org,2002:seq");
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    open(Value::Kind::map, mark, anchor);
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(core::Value::Kind::map, mark, anchor);
     check_tag(tag, open_.back().value.span, "tag:yaml.org,2002:map");
   }
   void OnMapEnd() override { close(); }
 
  private:
   struct Open {
-    Value value;
+    core::Value value;
     YAML::anchor_t anchor = 0;
-    std::optional<Value> key;                         ///< Of a map, read and waiting for its value.
-    std::unordered_map<std::string, unsigned> lines;  ///< Keys seen and where; only of larger maps, small ones are searched.
+    std::optional<core::Value> key;  ///< Of a map, read and waiting for its value.
+    std::unordered_map<std::string, unsigned>
+        lines;  ///< Keys seen and where; only of larger maps, small ones are searched.
     std::size_t size = 1, depth = 1;
   };
   struct Anchored {
-    Value value;
+    core::Value value;
     std::size_t size, depth;
   };
 
-  static Span span_of(const YAML::Mark& mark) { return {static_cast<unsigned>(mark.line + 1), static_cast<unsigned>(mark.column + 1), 1}; }
+  static core::Span span_of(const YAML::Mark& mark) {
+    return {static_cast<unsigned>(mark.line + 1), static_cast<unsigned>(mark.column + 1), 1};
+  }
 
-  [[noreturn]] void stop(Diagnostic diagnostic) {
+  [[noreturn]] void stop(core::Diagnostic diagnostic) {
     diagnostics_.push_back(std::move(diagnostic));
     throw Stop{};
   }
 
   void check_depth(std::size_t depth, const YAML::Mark& mark) {
     if (depth > limits_.depth)
-      stop({"too-deep", "lists and maps are nested more than " + std::to_string(limits_.depth) + " deep", span_of(mark), {}, {}});
+      stop({"too-deep",
+            "lists and maps are nested more than " + std::to_string(limits_.depth) + " deep",
+            span_of(mark),
+            {},
+            {}});
   }
 
-  void charge(std::size_t values, Span span) {
+  void charge(std::size_t values, core::Span span) {
     if ((copied_ += values) > limits_.copied_values)
       stop({"alias-bomb",
             "aliases expand to more than " + std::to_string(limits_.copied_values) + " values",
@@ -142,13 +167,16 @@ class TreeBuilder : public YAML::EventHandler {
             {}});
   }
 
-  void check_tag(const std::string& tag, Span span, std::string_view harmless) {
+  void check_tag(const std::string& tag, core::Span span, std::string_view harmless) {
     if (tag.empty() || tag == "?" || tag == "!" || tag == harmless) return;
-    diagnostics_.push_back(
-        {"unsupported-tag", "the tag '" + tag + "' is not supported", span, {"only `!!str` is: quotes around the text say the same"}, {}});
+    diagnostics_.push_back({"unsupported-tag",
+                            "the tag '" + tag + "' is not supported",
+                            span,
+                            {"only `!!str` is: quotes around the text say the same"},
+                            {}});
   }
 
-  void open(Value::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
+  void open(core::Value::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
     check_depth(open_.size() + 1, mark);
     Open next;
     next.value.kind = kind;
@@ -164,7 +192,7 @@ class TreeBuilder : public YAML::EventHandler {
     add(std::move(done.value), done.anchor, done.size, done.depth);
   }
 
-  void add(Value value, YAML::anchor_t anchor, std::size_t size = 1, std::size_t depth = 0) {
+  void add(core::Value value, YAML::anchor_t anchor, std::size_t size = 1, std::size_t depth = 0) {
     if (anchor != 0) {
       charge(size, value.span);
       anchors_.insert_or_assign(anchor, Anchored{value, size, depth});
@@ -176,7 +204,7 @@ class TreeBuilder : public YAML::EventHandler {
     Open& parent = open_.back();
     parent.size += size;
     parent.depth = std::max(parent.depth, depth + 1);
-    if (parent.value.kind == Value::Kind::list)
+    if (parent.value.kind == core::Value::Kind::list)
       parent.value.items.push_back(std::move(value));
     else if (!parent.key)
       parent.key = std::move(value);
@@ -184,53 +212,62 @@ class TreeBuilder : public YAML::EventHandler {
       add_member(parent, std::move(value));
   }
 
-  void add_member(Open& map, Value value) {
-    Value key = std::move(*map.key);
+  void add_member(Open& map, core::Value value) {
+    core::Value key = std::move(*map.key);
     map.key.reset();
-    if (key.kind != Value::Kind::scalar) {
-      diagnostics_.push_back({"bad-key",
-                              std::string("a key must be a text, not ") + (key.kind == Value::Kind::null ? "empty" : "a list or a map"),
-                              key.span,
-                              {"a text that begins with `{` or `[` needs quotes"},
-                              {}});
+    if (key.kind != core::Value::Kind::scalar) {
+      diagnostics_.push_back(
+          {"bad-key",
+           std::string("a key must be a text, not ") +
+               (key.kind == core::Value::Kind::null ? "empty" : "a list or a map"),
+           key.span,
+           {"a text that begins with `{` or `[` needs quotes"},
+           {}});
       return;
     }
     if (key.scalar == "<<" && !key.quoted) {
       diagnostics_.push_back({"merge-key",
                               "merge keys (`<<`) are not supported",
                               key.span,
-                              {"what the pipeline says beside `steps` is the default of every step; a plain alias (`settings: *name`) works"},
+                              {"what the pipeline says beside `steps` is the default of every "
+                               "step; a plain alias (`settings: *name`) works"},
                               {}});
       return;
     }
     if (const unsigned first = line_of(map, key)) {
-      diagnostics_.push_back(
-          {"duplicate-key", "the key '" + key.scalar + "' is given twice", key.span, {"first given in line " + std::to_string(first)}, {}});
+      diagnostics_.push_back({"duplicate-key",
+                              "the key '" + key.scalar + "' is given twice",
+                              key.span,
+                              {"first given in line " + std::to_string(first)},
+                              {}});
       return;
     }
     map.value.members.push_back({std::move(key), std::move(value)});
   }
 
   /// Where the map already has this key; 0 if nowhere.
-  unsigned line_of(Open& map, const Value& key) {
-    constexpr std::size_t kSmall = 16;
+  unsigned line_of(Open& map, const core::Value& key) {
+    constexpr std::size_t small_size = 16;
     const auto& members = map.value.members;
-    if (members.size() < kSmall) {
-      const auto found = std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first.scalar == key.scalar; });
+    if (members.size() < small_size) {
+      const auto found = std::find_if(members.begin(), members.end(), [&](const auto& member) {
+        return member.first.scalar == key.scalar;
+      });
       return found == members.end() ? 0 : found->first.span.line;
     }
     if (map.lines.empty())
-      for (const auto& member : members) map.lines.emplace(member.first.scalar, member.first.span.line);
+      for (const auto& member : members)
+        map.lines.emplace(member.first.scalar, member.first.span.line);
     const auto [position, is_new] = map.lines.emplace(key.scalar, key.span.line);
     return is_new ? 0 : position->second;
   }
 
   SourceText source_;
-  Diagnostics& diagnostics_;
+  settings::Diagnostics& diagnostics_;
   const YamlLimits limits_;
   std::vector<Open> open_;
   std::unordered_map<YAML::anchor_t, Anchored> anchors_;
-  std::optional<Value> root_;
+  std::optional<core::Value> root_;
   std::size_t copied_ = 0, last_position_ = 0;
 };
 
@@ -242,9 +279,14 @@ bool contains_separator(std::string_view text) {
 
 }  // namespace
 
-std::optional<Value> parse_yaml(std::string_view text, Diagnostics& diagnostics, const YamlLimits& limits) {
+std::optional<core::Value> parse_yaml(std::string_view text, settings::Diagnostics& diagnostics,
+                                      const YamlLimits& limits) {
   if (text.size() > limits.bytes) {
-    diagnostics.push_back({"too-large", "the file is larger than " + std::to_string(limits.bytes >> 20) + " MiB", {}, {}, {}});
+    diagnostics.push_back({"too-large",
+                           "the file is larger than " + std::to_string(limits.bytes >> 20) + " MiB",
+                           {},
+                           {},
+                           {}});
     return std::nullopt;
   }
   if (auto unreadable = find_unreadable_bytes(text)) {
@@ -257,33 +299,48 @@ std::optional<Value> parse_yaml(std::string_view text, Diagnostics& diagnostics,
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(tree)) {
-      diagnostics.push_back({"empty-file", "the file is empty", {}, {"`pipe init` writes a pipeline to start from"}, {}});
+      diagnostics.push_back({"empty-file",
+                             "the file is empty",
+                             {},
+                             {"`pipe init` writes a pipeline to start from"},
+                             {}});
       return std::nullopt;
     }
     auto root = tree.take();
     TreeBuilder second(text, diagnostics, limits);
     if (parser.HandleNextDocument(second)) {
       const auto other = second.take();
-      const Span place = other ? other->span : Span{};
+      const core::Span place = other ? other->span : core::Span{};
       if (contains_separator(text))
-        diagnostics.push_back(
-            {"several-documents", "a second document begins here; a file holds one pipeline", place, {"remove the line `---` before it"}, {}});
+        diagnostics.push_back({"several-documents",
+                               "a second document begins here; a file holds one pipeline",
+                               place,
+                               {"remove the line `---` before it"},
+                               {}});
       else
-        diagnostics.push_back({"invalid-yaml", "this does not continue what stands above: lists and maps cannot be mixed", place, {}, {}});
+        diagnostics.push_back(
+            {"invalid-yaml",
+             "this does not continue what stands above: lists and maps cannot be mixed",
+             place,
+             {},
+             {}});
     }
     return root;
   } catch (const Stop&) {
   } catch (const YAML::DeepRecursion& error) {
-    diagnostics.push_back({"too-deep",
-                           "lists and maps are nested more than " + std::to_string(limits.depth) + " deep",
-                           {static_cast<unsigned>(error.mark.line + 1), static_cast<unsigned>(error.mark.column + 1), 1},
-                           {},
-                           {}});
+    diagnostics.push_back(
+        {"too-deep",
+         "lists and maps are nested more than " + std::to_string(limits.depth) + " deep",
+         {static_cast<unsigned>(error.mark.line + 1), static_cast<unsigned>(error.mark.column + 1),
+          1},
+         {},
+         {}});
   } catch (const YAML::Exception& error) {
-    diagnostics.push_back(explain_yaml_error(error.msg, static_cast<unsigned>(error.mark.line + 1), static_cast<unsigned>(error.mark.column + 1),
-                                             text, tree.last_position()));
+    diagnostics.push_back(explain_yaml_error(error.msg, static_cast<unsigned>(error.mark.line + 1),
+                                             static_cast<unsigned>(error.mark.column + 1), text,
+                                             tree.last_position()));
   }
   return std::nullopt;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::yaml

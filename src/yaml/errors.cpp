@@ -7,15 +7,17 @@
 
 #include "core/utf8.hpp"
 
-namespace pipeline {
+namespace pipeline::yaml {
 namespace {
 
-Span span_at(std::string_view text, std::size_t position) {
+core::Span span_at(std::string_view text, std::size_t position) {
   position = std::min(position, text.size());
   const std::string_view before = text.substr(0, position);
   const auto line = static_cast<unsigned>(std::count(before.begin(), before.end(), '\n') + 1);
   const auto start = before.rfind('\n');
-  return {line, static_cast<unsigned>(start == std::string_view::npos ? position + 1 : position - start), 1};
+  return {line,
+          static_cast<unsigned>(start == std::string_view::npos ? position + 1 : position - start),
+          1};
 }
 
 std::size_t line_start(std::string_view text, unsigned line) {
@@ -33,16 +35,21 @@ std::string_view line_of(std::string_view text, unsigned line) {
   return text.substr(start, text.find('\n', start) - start);
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
-/// The line, up to the error's, whose indentation has a tab in it: YAML forbids that, and what follows reads as something else.
-std::optional<Span> find_tab(std::string_view text, unsigned last_line) {
-  const std::size_t end = std::min(text.size(), line_start(text, last_line) + line_of(text, last_line).size());
+/// The line, up to the error's, whose indentation has a tab in it: YAML forbids that, and what
+/// follows reads as something else.
+std::optional<core::Span> find_tab(std::string_view text, unsigned last_line) {
+  const std::size_t end =
+      std::min(text.size(), line_start(text, last_line) + line_of(text, last_line).size());
   unsigned line = 1;
   for (std::size_t start = 0; start < end; ++line) {
     std::size_t i = start;
     while (i < end && text[i] == ' ') ++i;
-    if (i < end && text[i] == '\t') return Span{line, static_cast<unsigned>(i - start + 1), 1};
+    if (i < end && text[i] == '\t')
+      return core::Span{line, static_cast<unsigned>(i - start + 1), 1};
     const auto next = text.find('\n', i);
     if (next == std::string_view::npos) break;
     start = next + 1;
@@ -51,7 +58,7 @@ std::optional<Span> find_tab(std::string_view text, unsigned last_line) {
 }
 
 /// The line before, if it looks like a key without its colon.
-std::optional<Span> find_incomplete_line(std::string_view text, unsigned line) {
+std::optional<core::Span> find_incomplete_line(std::string_view text, unsigned line) {
   while (--line > 0) {
     std::string_view before = line_of(text, line);
     before = before.substr(0, before.find_last_not_of(" \r") + 1);
@@ -59,22 +66,24 @@ std::optional<Span> find_incomplete_line(std::string_view text, unsigned line) {
     if (first == std::string_view::npos || before[first] == '#') continue;
     before.remove_prefix(first);
     if (before.find_first_of(":-[]{}\"' ") != std::string_view::npos) return std::nullopt;
-    return Span{line, static_cast<unsigned>(first + 1), static_cast<unsigned>(before.size())};
+    return core::Span{line, static_cast<unsigned>(first + 1), static_cast<unsigned>(before.size())};
   }
   return std::nullopt;
 }
 
-Diagnostic invalid(std::string message, Span span, std::vector<std::string> notes = {}) {
+core::Diagnostic invalid(std::string message, core::Span span,
+                         std::vector<std::string> notes = {}) {
   return {"invalid-yaml", std::move(message), span, std::move(notes), {}};
 }
 
 }  // namespace
 
-std::optional<Diagnostic> find_unreadable_bytes(std::string_view text) {
-  constexpr std::size_t kLongestLine = 1u << 20;
-  constexpr int kMostOpenBrackets = 1000;
+std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
+  constexpr std::size_t longest_line = 1u << 20;
+  constexpr int most_open_brackets = 1000;
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    return Diagnostic{"not-utf8", "the file is in UTF-16", {1, 1, 1}, {"save it as UTF-8"}, {}};
+    return core::Diagnostic{
+        "not-utf8", "the file is in UTF-16", {1, 1, 1}, {"save it as UTF-8"}, {}};
   std::size_t line_begin = 0;
   int brackets = 0;
   for (std::size_t i = 0; i < text.size();) {
@@ -84,76 +93,113 @@ std::optional<Diagnostic> find_unreadable_bytes(std::string_view text) {
       brackets = 0;
       continue;
     }
-    // yaml-cpp keeps the tokens of a line until it knows whether they are a key: what a line can hold bounds its memory.
+    // yaml-cpp keeps the tokens of a line until it knows whether they are a key: what a line can
+    // hold bounds its memory.
     brackets += (c == '[' || c == '{') - (c == ']' || c == '}');
-    if (brackets > kMostOpenBrackets)
-      return Diagnostic{"too-deep", "more than 1000 brackets are opened in this line and not closed", span_at(text, i), {}, {}};
-    if (i - line_begin > kLongestLine) return Diagnostic{"too-large", "this line is longer than 1 MiB", span_at(text, line_begin), {}, {}};
+    if (brackets > most_open_brackets)
+      return core::Diagnostic{"too-deep",
+                              "more than 1000 brackets are opened in this line and not closed",
+                              span_at(text, i),
+                              {},
+                              {}};
+    if (i - line_begin > longest_line)
+      return core::Diagnostic{
+          "too-large", "this line is longer than 1 MiB", span_at(text, line_begin), {}, {}};
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\r' && c != '\t') || c == 0x7f) {
       constexpr std::string_view digits = "0123456789abcdef";
       const auto byte = static_cast<unsigned char>(c);
-      return Diagnostic{"control-character",
-                        std::string("the control character 0x") + digits[byte >> 4] + digits[byte & 15] + " is not allowed in YAML",
-                        span_at(text, i),
-                        {},
-                        {}};
+      return core::Diagnostic{"control-character",
+                              std::string("the control character 0x") + digits[byte >> 4] +
+                                  digits[byte & 15] + " is not allowed in YAML",
+                              span_at(text, i),
+                              {},
+                              {}};
     }
     if (static_cast<unsigned char>(c) < 0x80) {
       ++i;
       continue;
     }
-    const auto character = decode_utf8(text.substr(i));
-    if (!character.valid) return Diagnostic{"not-utf8", "these bytes are not valid UTF-8", span_at(text, i), {"save the file as UTF-8"}, {}};
+    const auto character = core::decode_utf8(text.substr(i));
+    if (!character.valid)
+      return core::Diagnostic{"not-utf8",
+                              "these bytes are not valid UTF-8",
+                              span_at(text, i),
+                              {"save the file as UTF-8"},
+                              {}};
     i += character.length;
   }
   return std::nullopt;
 }
 
-Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigned column, std::string_view text, std::size_t last_node) {
+core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigned column,
+                                    std::string_view text, std::size_t last_node) {
   namespace msg = YAML::ErrorMsg;
-  const Span here{line, column, 1};
+  const core::Span here{line, column, 1};
   const std::string_view source_line = line_of(text, line);
-  if (const auto tab = find_tab(text, line)) return invalid("a tab is used for indentation; YAML allows only spaces", *tab);
+  if (const auto tab = find_tab(text, line))
+    return invalid("a tab is used for indentation; YAML allows only spaces", *tab);
 
-  const std::string_view before = source_line.substr(0, std::min<std::size_t>(column - 1, source_line.size()));
+  const std::string_view before =
+      source_line.substr(0, std::min<std::size_t>(column - 1, source_line.size()));
   if (before.ends_with('$') && contains(message, "flow"))
     return invalid("a text with `${...}` needs quotes within `[ ]` or `{ }`", {line, column - 1, 1},
                    {"as in [python, train.py, \"${inputs.data}\"]"});
   if (message == msg::END_OF_SEQ_FLOW || message == msg::END_OF_MAP_FLOW) {
     const bool list = message == msg::END_OF_SEQ_FLOW;
-    return invalid(std::string("a ") + (list ? "list" : "map") + " that begins with `" + (list ? "[" : "{") + "` is not closed with `" +
-                       (list ? "]" : "}") + "` before this",
-                   here, {"the last value that could be read is in line " + std::to_string(span_at(text, last_node).line)});
+    return invalid(std::string("a ") + (list ? "list" : "map") + " that begins with `" +
+                       (list ? "[" : "{") + "` is not closed with `" + (list ? "]" : "}") +
+                       "` before this",
+                   here,
+                   {"the last value that could be read is in line " +
+                    std::to_string(span_at(text, last_node).line)});
   }
-  if (message == msg::FLOW_END) return invalid("this bracket closes nothing, or not what was opened last", here);
+  if (message == msg::FLOW_END)
+    return invalid("this bracket closes nothing, or not what was opened last", here);
   if (message == msg::MAP_VALUE) {
-    if (contains(before, ": ")) return invalid("a `:` within a value: put the value in quotes", here, {"as in `key: \"a: b\"`"});
-    if (const auto incomplete = find_incomplete_line(text, line)) return invalid("this line is no key: it lacks the colon at its end", *incomplete);
+    if (contains(before, ": "))
+      return invalid("a `:` within a value: put the value in quotes", here,
+                     {"as in `key: \"a: b\"`"});
+    if (const auto incomplete = find_incomplete_line(text, line))
+      return invalid("this line is no key: it lacks the colon at its end", *incomplete);
     return invalid("this `:` follows nothing that could be a key here", here,
-                   {"is the line above complete (`key:`, with a space or a line end after the colon), and this line indented like its siblings?"});
+                   {"is the line above complete (`key:`, with a space or a line end after the "
+                    "colon), and this line indented like its siblings?"});
   }
   if (message == msg::END_OF_MAP) {
     const auto first = source_line.find_first_not_of(' ');
-    if (first != std::string_view::npos && first + 1 == column && source_line.substr(first).starts_with("- "))
-      return invalid("a list item among the keys of a map", here, {"indent the list deeper than its key, or give it a key"});
+    if (first != std::string_view::npos && first + 1 == column &&
+        source_line.substr(first).starts_with("- "))
+      return invalid("a list item among the keys of a map", here,
+                     {"indent the list deeper than its key, or give it a key"});
     if (first != std::string_view::npos && first + 1 == column)
-      return invalid("this line is indented neither like the keys above nor like those around them", here);
-    return invalid("nothing may follow a value that ended with a quote or a bracket", here, {"put the whole value in quotes"});
+      return invalid("this line is indented neither like the keys above nor like those around them",
+                     here);
+    return invalid("nothing may follow a value that ended with a quote or a bracket", here,
+                   {"put the whole value in quotes"});
   }
-  if (message == msg::END_OF_SEQ) return invalid("this is no item of the list above: items begin with `- `, all with the same indentation", here);
+  if (message == msg::END_OF_SEQ)
+    return invalid(
+        "this is no item of the list above: items begin with `- `, all with the same indentation",
+        here);
   if (message == msg::BLOCK_ENTRY)
-    return invalid("a list item (`- `) cannot begin here", here, {"put it on its own line below the key, or write `[a, b]`"});
+    return invalid("a list item (`- `) cannot begin here", here,
+                   {"put it on its own line below the key, or write `[a, b]`"});
   if (message == msg::UNKNOWN_TOKEN) {
-    const std::string character = column <= source_line.size() ? std::string(1, source_line[column - 1]) : std::string("?");
+    const std::string character =
+        column <= source_line.size() ? std::string(1, source_line[column - 1]) : std::string("?");
     return invalid("a text cannot begin with `" + character + "`: put it in quotes", here);
   }
   if (message == msg::UNKNOWN_ANCHOR)
-    return invalid("this alias refers to an anchor that does not exist", here, {"a text that begins with `*` needs quotes"});
+    return invalid("this alias refers to an anchor that does not exist", here,
+                   {"a text that begins with `*` needs quotes"});
   if (message.starts_with(msg::INVALID_ESCAPE))
-    return invalid("unknown escape `\\" + message.substr(std::string_view(msg::INVALID_ESCAPE).size()) + "` in a text in double quotes", here,
-                   {"in single quotes a backslash is just a backslash"});
-  if (message == msg::YAML_MAJOR_VERSION || message.starts_with(msg::YAML_VERSION)) return invalid("only YAML 1.x is supported", here);
+    return invalid("unknown escape `\\" +
+                       message.substr(std::string_view(msg::INVALID_ESCAPE).size()) +
+                       "` in a text in double quotes",
+                   here, {"in single quotes a backslash is just a backslash"});
+  if (message == msg::YAML_MAJOR_VERSION || message.starts_with(msg::YAML_VERSION))
+    return invalid("only YAML 1.x is supported", here);
   return invalid(message, here);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::yaml

@@ -5,13 +5,16 @@
 
 namespace pipeline::test {
 INSTANTIATE_TEST_SUITE_P(Kubernetes, Conformance,
-                         testing::Values(Place{.name = "kubernetes",
-                                               .make =
-                                                   [](asio::io_context& loop, const fs::path& root) {
-                                                     return make_kubernetes_orchestrator(
-                                                         loop, {.root = root, .state = root / ".pipe", .run_id = "conformance"});
-                                                   },
-                                               .settings = slim()}),
+                         testing::Values(Place{
+                             .name = "kubernetes",
+                             .make =
+                                 [](asio::io_context& loop, const fs::path& root) {
+                                   return orchestrators::make_kubernetes_orchestrator(
+                                       loop, {.root = root,
+                                              .state = root / ".pipe",
+                                              .run_id = "conformance"});
+                                 },
+                             .settings = slim()}),
                          [](auto& place) { return place.param.name; });
 
 }  // namespace pipeline::test

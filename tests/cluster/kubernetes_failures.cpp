@@ -27,18 +27,21 @@ using testing::HasSubstr;
 class OnACluster : public testing::Test {
  protected:
   OnACluster() : client(loop, kubernetes::find_cluster({})), state(root.path() / ".pipe") {
-    orchestrator = make_kubernetes_orchestrator(loop, {.root = root.path(), .state = state, .run_id = "test"});
+    orchestrator = orchestrators::make_kubernetes_orchestrator(
+        loop, {.root = root.path(), .state = state, .run_id = "test"});
   }
-  AttemptResult run(AttemptBuilder& builder) {
+  orchestrators::AttemptResult run(AttemptBuilder& builder) {
     builder.step.settings.docker.parent_image = "debian:bookworm-slim";
     return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
   }
   std::size_t count(const std::string& group, const std::string& kind) {
-    const auto path = client.path(group, kind) + "?labelSelector=" + net::url_encode("pipe.state=" + owner_of(state));
+    const auto path = client.path(group, kind) + "?labelSelector=" +
+                      net::url_encode("pipe.state=" + orchestrators::owner_of(state));
     return kubernetes::list_at(run_task(loop, client.get("list " + kind, path)), "/items").size();
   }
-  Task<> delete_pods(std::string job) {
-    const auto pods = co_await client.get("list pods", client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + job));
+  async::Task<> delete_pods(std::string job) {
+    const auto pods = co_await client.get("list pods", client.path("", "pods") + "?labelSelector=" +
+                                                           net::url_encode("job-name=" + job));
     for (const auto& pod : kubernetes::list_at(pods, "/items")) {
       const auto name = kubernetes::text_at(pod, "/metadata/name");
       co_await client.remove("delete a pod", client.path("", "pods", name), "", 1);
@@ -46,17 +49,17 @@ class OnACluster : public testing::Test {
   }
 
   asio::io_context loop;
-  TemporaryFolder root;
+  core::TemporaryFolder root;
   EventRecorder events;
   kubernetes::Client client;
   fs::path state;
-  std::unique_ptr<Orchestrator> orchestrator;
+  std::unique_ptr<orchestrators::Orchestrator> orchestrator;
 };
 
 TEST_F(OnACluster, what_no_node_can_give_is_told_with_the_schedulers_words_while_it_waits) {
   AttemptBuilder step(program({"true"}));
   step.step.settings.resources.gpu_count = 64;
-  step.log.on_write = [&](const Log&) { step.cancel.stop(StopLevel::graceful); };
+  step.log.on_write = [&](const Log&) { step.cancel.stop(core::StopLevel::graceful); };
   const auto result = run(step);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
@@ -78,7 +81,7 @@ TEST_F(OnACluster, pod_that_somebody_deletes_is_no_fault_of_the_step) {
   AttemptBuilder step(shell("echo ready; sleep 1000"));
   step.log.on_write = [&](const Log&) {
     step.log.on_write = {};
-    asio::co_spawn(loop, delete_pods(job_name(step.attempt())), asio::detached);
+    asio::co_spawn(loop, delete_pods(orchestrators::job_name(step.attempt())), asio::detached);
   };
   const auto result = run(step);
   ASSERT_TRUE(result.failure);
@@ -93,7 +96,8 @@ TEST_F(OnACluster, attempt_that_is_there_already_is_joined) {
   const pid_t driver = fork();
   if (driver == 0) {
     asio::io_context own;
-    orchestrator = make_kubernetes_orchestrator(own, {.root = root.path(), .state = state, .run_id = "test"});
+    orchestrator = orchestrators::make_kubernetes_orchestrator(
+        own, {.root = root.path(), .state = state, .run_id = "test"});
     run_task(own, test::prepare_and_run(*orchestrator, step, events));
     _exit(0);
   }
@@ -114,7 +118,7 @@ TEST_F(OnACluster, secrets_go_with_their_job) {
   EXPECT_FALSE(result.failure) << result.failure->message;
   EXPECT_EQ(step.log.out, "right\n");
   for (int i = 0; i < 300 && count("", "secrets") > 0; ++i)
-    run_task(loop, [&]() -> Task<> {
+    run_task(loop, [&]() -> async::Task<> {
       asio::steady_timer pause(loop, std::chrono::milliseconds(100));
       co_await pause.async_wait(asio::use_awaitable);
     }());
@@ -124,8 +128,10 @@ TEST_F(OnACluster, secrets_go_with_their_job) {
 
 TEST_F(OnACluster, gpus_are_scheduled_by_number) {
   const auto nodes = run_task(loop, client.get("list nodes", "/api/v1/nodes"));
-  if (nodes.dump().find("nvidia.com/gpu") == std::string::npos) GTEST_SKIP() << "no node advertises nvidia.com/gpu";
-  AttemptBuilder step(shell("df -k /dev/shm | tail -1 | cut -d' ' -f1; echo \"[$NVIDIA_VISIBLE_DEVICES]\""));
+  if (nodes.dump().find("nvidia.com/gpu") == std::string::npos)
+    GTEST_SKIP() << "no node advertises nvidia.com/gpu";
+  AttemptBuilder step(
+      shell("df -k /dev/shm | tail -1 | cut -d' ' -f1; echo \"[$NVIDIA_VISIBLE_DEVICES]\""));
   step.step.settings.resources.gpu_count = 2;
   const auto result = run(step);
   EXPECT_FALSE(result.failure) << result.failure->message;
@@ -133,12 +139,14 @@ TEST_F(OnACluster, gpus_are_scheduled_by_number) {
 }
 
 TEST_F(OnACluster, unknown_namespace_is_told_with_what_to_do) {
-  orchestrator = make_kubernetes_orchestrator(loop, {.root = root.path(), .state = state, .run_id = "test", .name_space = "no-such-namespace"});
+  orchestrator = orchestrators::make_kubernetes_orchestrator(
+      loop,
+      {.root = root.path(), .state = state, .run_id = "test", .name_space = "no-such-namespace"});
   AttemptBuilder step(program({"true"}));
   try {
     run(step);
     FAIL();
-  } catch (const EnvironmentError& error) {
+  } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("namespaces \"no-such-namespace\" not found"));
     EXPECT_THAT(error.advice().front(), HasSubstr("--namespace"));
   }

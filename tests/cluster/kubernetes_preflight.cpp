@@ -1,4 +1,5 @@
-// What a real cluster has against steps, told before anything is made; and settings that reach the pod.
+// What a real cluster has against steps, told before anything is made; and settings that reach the
+// pod.
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -27,8 +28,11 @@ class BeforeARun : public testing::Test {
     for (const auto& path : made) run_task(loop, client.remove("clean up", path, "", std::nullopt));
   }
   /// An object of this test's own; its name.
-  std::string make(const std::string& kind, const std::string& plural, const std::string& name, json more) {
-    json object{{"apiVersion", "v1"}, {"kind", kind}, {"metadata", {{"name", "pipe-test-" + std::to_string(getpid()) + "-" + name}}}};
+  std::string make(const std::string& kind, const std::string& plural, const std::string& name,
+                   json more) {
+    json object{{"apiVersion", "v1"},
+                {"kind", kind},
+                {"metadata", {{"name", "pipe-test-" + std::to_string(getpid()) + "-" + name}}}};
     object.update(more);
     const auto path = client.path("", plural);
     run_task(loop, client.create("make " + name, path, object));
@@ -38,45 +42,55 @@ class BeforeARun : public testing::Test {
   /// All that is told, with its notes.
   std::string told() {
     std::string text;
-    for (const auto& each : run_task(loop, check_steps(client, {&step}, {.state = "/state"})).obstacles) text += render(each, "", "") + "\n";
+    for (const auto& each :
+         run_task(loop, orchestrators::check_steps(client, {&step}, {.state = "/state"})).obstacles)
+      text += core::render(each, "", "") + "\n";
     return text;
   }
-  AttemptResult run(AttemptBuilder& builder) {
+  orchestrators::AttemptResult run(AttemptBuilder& builder) {
     builder.step.settings.docker.parent_image = "debian:bookworm-slim";
-    auto orchestrator = make_kubernetes_orchestrator(loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "test"});
+    auto orchestrator = orchestrators::make_kubernetes_orchestrator(
+        loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "test"});
     return run_task(loop, prepare_and_run(*orchestrator, builder));
   }
-  Task<AttemptResult> prepare_and_run(Orchestrator& orchestrator, AttemptBuilder& builder) {
+  async::Task<orchestrators::AttemptResult> prepare_and_run(
+      orchestrators::Orchestrator& orchestrator, AttemptBuilder& builder) {
     co_await orchestrator.prepare(builder.step, events, builder.cancel);
     auto result = co_await orchestrator.run(builder.attempt());
-    if (result.let_go) result.let_go();
+    if (result.cleanup) result.cleanup();
     co_await orchestrator.settle();
     co_return result;
   }
 
   asio::io_context loop;
   kubernetes::Client client;
-  TemporaryFolder root;
+  core::TemporaryFolder root;
   EventRecorder events;
   std::vector<std::string> made;
   StepSpec step;
 };
 
-TEST_F(BeforeARun, step_that_a_cluster_takes_has_nothing_against_it) { EXPECT_THAT(told(), IsEmpty()); }
+TEST_F(BeforeARun, step_that_a_cluster_takes_has_nothing_against_it) {
+  EXPECT_THAT(told(), IsEmpty());
+}
 
 TEST_F(BeforeARun, more_gpus_than_any_node_has_are_refused_with_the_nodes_listed) {
   const auto nodes = run_task(loop, client.get("list nodes", "/api/v1/nodes"));
   unsigned most = 0;
   for (const auto& node : kubernetes::list_at(nodes, "/items"))
-    if (const auto& there = kubernetes::at(node, "/status/allocatable/nvidia.com~1gpu"); there.is_string())
+    if (const auto& there = kubernetes::at(node, "/status/allocatable/nvidia.com~1gpu");
+        there.is_string())
       most = std::max(most, static_cast<unsigned>(std::stoul(there.get<std::string>())));
   if (most == 0) GTEST_SKIP() << "no node advertises nvidia.com/gpu";
   step.settings.resources.gpu_count = 2 * most;
   const auto text = told();
   const auto wanted = std::to_string(2 * most) + " nvidia.com/gpu";
-  EXPECT_THAT(text, HasSubstr("step 'train': no node of the cluster can ever take it: it asks for " + wanted));
+  EXPECT_THAT(
+      text,
+      HasSubstr("step 'train': no node of the cluster can ever take it: it asks for " + wanted));
   EXPECT_THAT(text, HasSubstr(" of " + wanted));
-  for (const auto& node : kubernetes::list_at(nodes, "/items")) EXPECT_THAT(text, HasSubstr(kubernetes::text_at(node, "/metadata/name")));
+  for (const auto& node : kubernetes::list_at(nodes, "/items"))
+    EXPECT_THAT(text, HasSubstr(kubernetes::text_at(node, "/metadata/name")));
   step.settings.resources.gpu_count = 1;
   EXPECT_THAT(told(), IsEmpty());
 }
@@ -90,7 +104,8 @@ TEST_F(BeforeARun, label_and_instance_type_that_no_node_has_are_told) {
 }
 
 TEST_F(BeforeARun, objects_that_are_not_there_are_told_at_once_with_the_near_name) {
-  const auto secret = make("Secret", "secrets", "hugging-face", {{"stringData", {{"token", "hush"}}}});
+  const auto secret =
+      make("Secret", "secrets", "hugging-face", {{"stringData", {{"token", "hush"}}}});
   step.settings.kubernetes.env = json::array({"TOKEN=secret/" + secret + "x/token"});
   step.settings.kubernetes.volumes = json::array({"pvc/no-such-claim:/data"});
   step.settings.kubernetes.service_account_name = "no-such-account";
@@ -98,11 +113,14 @@ TEST_F(BeforeARun, objects_that_are_not_there_are_told_at_once_with_the_near_nam
   step.settings.kubernetes.queue_name = "no-such-queue";
   const auto text = told();
   EXPECT_THAT(text,
-              AllOf(HasSubstr("there is no Secret '" + secret + "x'"), HasSubstr("did you mean '" + secret + "'?"), testing::Not(HasSubstr("hush"))));
-  EXPECT_THAT(text, HasSubstr("there is no PersistentVolumeClaim 'no-such-claim' in the namespace"));
+              AllOf(HasSubstr("there is no Secret '" + secret + "x'"),
+                    HasSubstr("did you mean '" + secret + "'?"), testing::Not(HasSubstr("hush"))));
+  EXPECT_THAT(text,
+              HasSubstr("there is no PersistentVolumeClaim 'no-such-claim' in the namespace"));
   EXPECT_THAT(text, HasSubstr("there is no ServiceAccount 'no-such-account'"));
   EXPECT_THAT(text, HasSubstr("there is no PriorityClass 'no-such-class' in the cluster"));
-  EXPECT_THAT(text, testing::AnyOf(HasSubstr("the cluster has no Kueue"), HasSubstr("there is no LocalQueue")));
+  EXPECT_THAT(text, testing::AnyOf(HasSubstr("the cluster has no Kueue"),
+                                   HasSubstr("there is no LocalQueue")));
   step.settings.kubernetes = {};
   step.settings.kubernetes.env = json::array({"TOKEN=secret/" + secret + "/token"});
   EXPECT_THAT(told(), IsEmpty());
@@ -110,30 +128,41 @@ TEST_F(BeforeARun, objects_that_are_not_there_are_told_at_once_with_the_near_nam
 
 TEST_F(BeforeARun, job_that_the_server_refuses_is_told_by_its_settings) {
   const auto map = make("ConfigMap", "configmaps", "conf", {{"data", {{"mode", "fast"}}}});
-  step.settings.kubernetes.volumes = json::array({"configmap/" + map + ":/etc/x", "configmap/" + map + ":/etc/x"});
-  step.settings.kubernetes.tolerations = json::array({{{"key", "a"}, {"operator", "Exists"}, {"value", "b"}}});
+  step.settings.kubernetes.volumes =
+      json::array({"configmap/" + map + ":/etc/x", "configmap/" + map + ":/etc/x"});
+  step.settings.kubernetes.tolerations =
+      json::array({{{"key", "a"}, {"operator", "Exists"}, {"value", "b"}}});
   const auto text = told();
-  EXPECT_THAT(text, AllOf(HasSubstr("the cluster does not take `kubernetes.volume_mounts` or `kubernetes.volumes`"), HasSubstr("must be unique")));
+  EXPECT_THAT(
+      text,
+      AllOf(
+          HasSubstr("the cluster does not take `kubernetes.volume_mounts` or `kubernetes.volumes`"),
+          HasSubstr("must be unique")));
   EXPECT_THAT(text, HasSubstr("the cluster does not take `kubernetes.tolerations`"));
 }
 
 TEST_F(BeforeARun, namespace_that_is_not_there_is_told_with_what_to_do) {
-  kubernetes::Client other(loop, kubernetes::find_cluster({.context = {}, .name_space = "no-such-namespace"}));
+  kubernetes::Client other(
+      loop, kubernetes::find_cluster({.context = {}, .name_space = "no-such-namespace"}));
   try {
-    run_task(loop, check_steps(other, {&step}, {.state = "/state"}));
+    run_task(loop, orchestrators::check_steps(other, {&step}, {.state = "/state"}));
     FAIL();
-  } catch (const EnvironmentError& error) {
+  } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("namespaces \"no-such-namespace\" not found"));
     EXPECT_THAT(error.advice().front(), HasSubstr("--namespace"));
   }
 }
 
 TEST_F(BeforeARun, what_the_cluster_keeps_reaches_the_step) {
-  const auto secret = make("Secret", "secrets", "hugging-face", {{"stringData", {{"token", "hush"}}}});
+  const auto secret =
+      make("Secret", "secrets", "hugging-face", {{"stringData", {{"token", "hush"}}}});
   const auto map = make("ConfigMap", "configmaps", "conf", {{"data", {{"MODE", "fast"}}}});
-  AttemptBuilder builder(shell("test $TOKEN = hush && echo $MODE $(cat /etc/conf/MODE) $(id -u) $(hostname) $NODE"));
+  AttemptBuilder builder(
+      shell("test $TOKEN = hush && echo $MODE $(cat /etc/conf/MODE) $(id -u) $(hostname) $NODE"));
   auto& own = builder.step.settings.kubernetes;
-  own.env = json::array({"TOKEN=secret/" + secret + "/token", {{"name", "NODE"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}});
+  own.env = json::array(
+      {"TOKEN=secret/" + secret + "/token",
+       {{"name", "NODE"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}});
   own.env_from = json::array({"configmap/" + map});
   own.volumes = json::array({"configmap/" + map + ":/etc/conf"});
   own.resources.requests = {{"cpu", "10m"}};

@@ -23,7 +23,9 @@ struct Secret {  // not to be stored by itself: no plain struct
 template <>
 struct pipeline::Codec<Secret> {
   static constexpr std::string_view extension = ".secret";
-  static void save(const Secret& secret, const std::filesystem::path& to) { std::ofstream(to) << secret.number() * 2; }
+  static void save(const Secret& secret, const std::filesystem::path& to) {
+    std::ofstream(to) << secret.number() * 2;
+  }
   static Secret load(const std::filesystem::path& from) {
     int number = 0;
     std::ifstream(from) >> number;
@@ -39,11 +41,11 @@ int never(pl::StepContext& context) {
 }
 
 /// Runs steps as processes, and counts them.
-struct Counting : pl::Place {
+struct Counting : pl::Executor {
   std::atomic<int> runs = 0;
   std::string name() const override { return "counting"; }
   std::string environment(const pl::StepSpec&) override { return "here"; }
-  std::optional<pl::Failure> run(const pl::PlaceAttempt& attempt) override {
+  std::optional<pl::Failure> run(const pl::ExecutorRequest& attempt) override {
     ++runs;
     attempt.log(pl::Stream::out, "placed\n");
     std::vector<std::string> texts;
@@ -60,7 +62,8 @@ struct Counting : pl::Place {
     int status = 0;
     ::waitpid(pid, &status, 0);
     if (status == 0) return {};
-    return pl::Failure{pl::FailureKind::exit_code, "ended with status " + std::to_string(status), {}, {}};
+    return pl::Failure{
+        pl::FailureKind::exit_code, "ended with status " + std::to_string(status), {}, {}};
   }
 };
 
@@ -82,34 +85,44 @@ int main(int argc, char** argv) {
   int logged = 0;
   auto place = std::make_shared<Counting>();
   const auto on_event = [&](const pl::Event& event) {
-    if (const auto* step = std::get_if<pl::event::StepStarted>(&event)) started.push_back(step->step);
-    if (const auto* line = std::get_if<pl::event::StepLog>(&event)) logged += line->line == "placed";
+    if (const auto* step = std::get_if<pl::event::StepStarted>(&event))
+      started.push_back(step->step);
+    if (const auto* line = std::get_if<pl::event::StepLog>(&event))
+      logged += line->line == "placed";
   };
   const std::string state = argc > 1 ? argv[1] : "";
-  auto result = pl::run(pipeline, {.parameters = {{"number", "5"}}, .place = place, .state = state, .on_event = on_event});
+  auto result = pl::run(
+      pipeline,
+      {.parameters = {{"number", "5"}}, .executor = place, .state = state, .on_event = on_event});
   check(result.succeeded(), "the run succeeds");
-  check(result.load(number) == 5, "a parameter arrives, the codec is used, the result can be loaded");
+  check(result.load(number) == 5,
+        "a parameter arrives, the codec is used, the result can be loaded");
   check(result.load(secret).number() == 5, "a type of the user's own can be loaded");
   check((started == std::vector<std::string>{"make", "reveal"}), "events arrive in order");
   check(place->runs == 2 && logged == 2, "the place has run both, and what it logs arrives");
-  result = pl::run(pipeline, {.parameters = {{"number", "5"}}, .place = place, .state = state});
-  check(place->runs == 2 && result.step("reveal").status == pl::StepStatus::cached, "the second run reuses both");
+  result = pl::run(pipeline, {.parameters = {{"number", "5"}}, .executor = place, .state = state});
+  check(place->runs == 2 && result.step("reveal").status == pl::StepStatus::cached,
+        "the second run reuses both");
 
   try {
     pl::run(pipeline, {.parameters = {{"number", "many"}}, .state = state});
     check(false, "a parameter of the wrong type is refused");
-  } catch (const pl::RunError& error) { check(error.exit_code() == 2, "it is the input that is wrong"); }
+  } catch (const pl::RunError& error) {
+    check(error.exit_code() == 2, "it is the input that is wrong");
+  }
   try {
     (void)result.step("nothing");
     check(false, "there is no such step");
-  } catch (const std::out_of_range&) {}
+  } catch (const std::out_of_range&) {
+  }
 
   std::stop_source stop;
   std::jthread stopper;
   result = pl::run(endless, {.state = state,
                              .on_event =
                                  [&](const pl::Event& event) {
-                                   if (std::holds_alternative<pl::event::StepStarted>(event)) stopper = std::jthread([&] { stop.request_stop(); });
+                                   if (std::holds_alternative<pl::event::StepStarted>(event))
+                                     stopper = std::jthread([&] { stop.request_stop(); });
                                  },
                              .stop = stop.get_token()});
   check(result.status == pl::RunStatus::interrupted, "a run can be stopped from another thread");

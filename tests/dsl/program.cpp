@@ -56,12 +56,14 @@ Line fit(const Points& points, double ridge, pl::StepContext& context) {
 
 double error_of(const Line& line, const Points& points) {
   double sum = 0;
-  for (std::size_t i = 0; i < points.x.size(); ++i) sum += std::abs(line.slope * points.x[i] + line.offset - points.y[i]);
+  for (std::size_t i = 0; i < points.x.size(); ++i)
+    sum += std::abs(line.slope * points.x[i] + line.offset - points.y[i]);
   return sum;
 }
 
 Line best(const std::vector<Line>& lines, const std::vector<double>& errors) {
-  return lines.at(static_cast<std::size_t>(std::min_element(errors.begin(), errors.end()) - errors.begin()));
+  return lines.at(
+      static_cast<std::size_t>(std::min_element(errors.begin(), errors.end()) - errors.begin()));
 }
 
 int count_lines(const pl::File& report) {
@@ -73,7 +75,9 @@ int fails(bool deep) {
   try {
     if (deep) std::vector<int>().at(3);
     throw std::invalid_argument("the value is s3cret-value");
-  } catch (const std::out_of_range&) { std::throw_with_nested(std::runtime_error("cannot read the table")); }
+  } catch (const std::out_of_range&) {
+    std::throw_with_nested(std::runtime_error("cannot read the table"));
+  }
 }
 
 int crashes() {
@@ -97,17 +101,20 @@ int main(int argc, char** argv) {
   const std::string which = std::getenv("DSL_PROGRAM") ? std::getenv("DSL_PROGRAM") : "lines";
   pl::Pipeline pipeline{which, pl::PipelineOptions{.environment = {{"DSL_PROGRAM", which}}}};
   if (which == "lines") {
-    auto all = pipeline.add(pl::step<make>({.arguments = {"count", "slope"}}), pl::param("count", 100), 2.0);
+    auto all = pipeline.add(pl::step<make>({.arguments = {"count", "slope"}}),
+                            pl::param("count", 100), 2.0);
     auto [fit_points, held] = pipeline.add(pl::step<split>(), all, 0.2);
-    auto lines = pipeline.map(pl::step<fit>({.arguments = {"points", "ridge"}}), fit_points, pl::each({0.0, 1000.0}));
+    auto lines = pipeline.map(pl::step<fit>({.arguments = {"points", "ridge"}}), fit_points,
+                              pl::each({0.0, 1000.0}));
     auto errors = pipeline.map(pl::step(error_of, {.name = "error"}), lines, held);
     auto winner = pipeline.add(pl::step<best>(), lines, errors);
-    auto report = pipeline.add(pl::script("report", {"sh"}, R"(
+    auto report = pipeline.add(
+        pl::script("report", {"sh"}, R"(
 cat "$PIPE_INPUT_LINE" > "$PIPE_OUTPUT_TEXT"
 echo "of ${PIPE_PARAM_TITLE}" >> "$PIPE_OUTPUT_TEXT"
 )",
-                                          {.outputs = {{"text", "report.txt"}}, .parameters = {{"title", "lines"}}}),
-                               {{"line", winner}});
+                   {.outputs = {{"text", "report.txt"}}, .parameters = {{"title", "lines"}}}),
+        {{"line", winner}});
     pipeline.add(pl::step<count_lines>(), report["text"]);
   } else if (which == "throws") {
     pipeline.add(pl::step<fails>({.secrets = {{.name = "TOKEN"}}}), true);

@@ -1,4 +1,5 @@
-// What holds for every orchestrator, with an engine that sees none of this machine's files, over TCP with TLS.
+// What holds for every orchestrator, with an engine that sees none of this machine's files, over
+// TCP with TLS.
 #include "orchestrators/factory.hpp"
 #include "support/conformance.hpp"
 #include "support/second_engine.hpp"
@@ -11,7 +12,8 @@ Place remote() {
           .make =
               [](asio::io_context& loop, const fs::path& root) {
                 use_second_engine_over_tls();
-                return make_docker_orchestrator(loop, {.root = root, .state = root / ".pipe", .run_id = "conformance"});
+                return orchestrators::make_docker_orchestrator(
+                    loop, {.root = root, .state = root / ".pipe", .run_id = "conformance"});
               },
           .settings = slim(),
           .root_may_write = true};
@@ -20,6 +22,7 @@ Place remote() {
 }  // namespace
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Conformance);
-INSTANTIATE_TEST_SUITE_P(Remote, Conformance, testing::Values(remote()), [](auto& place) { return place.param.name; });
+INSTANTIATE_TEST_SUITE_P(Remote, Conformance, testing::Values(remote()),
+                         [](auto& place) { return place.param.name; });
 
 }  // namespace pipeline::test

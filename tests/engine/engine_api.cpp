@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include "async/joinable_task.hpp"
 #include "docker/engine_connection.hpp"
-#include "net/companion.hpp"
 
 namespace pipeline::docker {
 namespace {
 
 class EngineApiTest : public testing::Test {
  protected:
-  void await(Task<> task) {
+  void await(async::Task<> task) {
     std::exception_ptr failure;
     asio::co_spawn(loop_, std::move(task), [&](std::exception_ptr error) { failure = error; });
     loop_.restart();
@@ -20,11 +20,12 @@ class EngineApiTest : public testing::Test {
     if (failure) std::rethrow_exception(failure);
   }
   /// The error of the task: status, message and advice.
-  std::pair<long, std::string> failure(Task<> task) {
+  std::pair<long, std::string> failure(async::Task<> task) {
     try {
       await(std::move(task));
     } catch (const EngineError& error) {
-      return {error.status(), std::string(error.what()) + (error.advice().empty() ? "" : " / " + error.advice()[0])};
+      return {error.status(), std::string(error.what()) +
+                                  (error.advice().empty() ? "" : " / " + error.advice()[0])};
     }
     return {0, "no error"};
   }
@@ -32,7 +33,7 @@ class EngineApiTest : public testing::Test {
   std::string unique_ = "pipe-test-" + std::to_string(std::random_device{}());
   asio::io_context loop_;
   EngineApi engine_{loop_, find_endpoint()};
-  CancelSource cancel_;
+  core::CancelSource cancel_;
 };
 
 TEST_F(EngineApiTest, errors_say_what_was_tried_what_came_back_and_what_to_do) {
@@ -41,9 +42,10 @@ TEST_F(EngineApiTest, errors_say_what_was_tried_what_came_back_and_what_to_do) {
   EXPECT_EQ(text, "cannot start the container no-such-pipe: No such container: no-such-" + unique_);
   nlohmann::json body;
   body["Image"] = unique_ + ":none";
-  const auto [created, missing] = failure([](EngineApi& engine, std::string name, nlohmann::json description) -> Task<> {
-    co_await engine.create_container(name, description);
-  }(engine_, unique_, body));
+  const auto [created, missing] =
+      failure([](EngineApi& engine, std::string name, nlohmann::json description) -> async::Task<> {
+        co_await engine.create_container(name, description);
+      }(engine_, unique_, body));
   EXPECT_EQ(created, 404);
   EXPECT_NE(missing.find("No such image: " + unique_ + ":none"), std::string::npos) << missing;
   EXPECT_NE(missing.find(" / check the image's name"), std::string::npos) << missing;
@@ -57,9 +59,10 @@ TEST_F(EngineApiTest, a_reference_is_never_a_way_to_another_part_of_the_api) {
 TEST_F(EngineApiTest, a_value_that_is_not_utf8_is_refused) {
   nlohmann::json body;
   body["Image"] = "\xff";
-  EXPECT_THROW(
-      await([](EngineApi& engine, nlohmann::json description) -> Task<> { co_await engine.create_container("x", description); }(engine_, body)),
-      EnvironmentError);
+  EXPECT_THROW(await([](EngineApi& engine, nlohmann::json description) -> async::Task<> {
+                 co_await engine.create_container("x", description);
+               }(engine_, body)),
+               core::EnvironmentError);
 }
 
 TEST_F(EngineApiTest, the_version_is_negotiated_once_for_all_who_ask) {
@@ -79,7 +82,7 @@ TEST_F(EngineApiTest, the_version_is_negotiated_once_for_all_who_ask) {
 }
 
 TEST_F(EngineApiTest, an_image_that_is_missing_is_no_error_when_asked_for) {
-  await([](EngineApi& engine, std::string name) -> Task<> {
+  await([](EngineApi& engine, std::string name) -> async::Task<> {
     const auto missing = co_await engine.inspect_image(name);
     EXPECT_FALSE(missing);
     const auto there = co_await engine.inspect_image("debian:bookworm-slim");
@@ -92,7 +95,7 @@ TEST_F(EngineApiTest, an_image_that_is_missing_is_no_error_when_asked_for) {
 }
 
 TEST_F(EngineApiTest, an_image_is_tagged_and_the_tag_removed) {
-  await([](EngineApi& engine, std::string name) -> Task<> {
+  await([](EngineApi& engine, std::string name) -> async::Task<> {
     co_await engine.tag_image("debian:bookworm-slim", name, "one");
     EXPECT_TRUE(co_await engine.inspect_image(name + ":one"));
     co_await engine.remove_image(name + ":one");
@@ -101,7 +104,7 @@ TEST_F(EngineApiTest, an_image_is_tagged_and_the_tag_removed) {
 }
 
 TEST_F(EngineApiTest, a_container_goes_through_its_life) {
-  await([](asio::io_context& loop, EngineApi& engine, std::string name) -> Task<> {
+  await([](asio::io_context& loop, EngineApi& engine, std::string name) -> async::Task<> {
     nlohmann::json body;
     body["Image"] = "debian:bookworm-slim";
     body["Cmd"] = nlohmann::json::array({"sh", "-c", "echo out; echo err >&2; sleep 600"});
@@ -111,17 +114,22 @@ TEST_F(EngineApiTest, a_container_goes_through_its_life) {
     const auto id = co_await engine.create_container(name, body);
     std::string out, err;
     int code = -1;
-    net::Companion logs(loop.get_executor(), [](EngineApi& api, std::string container, std::string& to_out, std::string& to_err) -> Task<> {
-      const std::function<void(bool, std::string_view)> take = [&](bool is_stderr, std::string_view bytes) {
-        (is_stderr ? to_err : to_out) += bytes;
-      };
-      co_await api.start_container(container);
-      co_await api.start_container(container);  // again: it runs already
-      co_await api.follow_logs(container, take);
-    }(engine, id, out, err));
-    net::Companion end(loop.get_executor(), [](EngineApi& api, std::string container, int& exit_code) -> Task<> {
-      exit_code = co_await api.wait_container(container, "next-exit");
-    }(engine, id, code));
+    async::JoinableTask logs(loop.get_executor(),
+                             [](EngineApi& api, std::string container, std::string& to_out,
+                                std::string& to_err) -> async::Task<> {
+                               const std::function<void(bool, std::string_view)> take =
+                                   [&](bool is_stderr, std::string_view bytes) {
+                                     (is_stderr ? to_err : to_out) += bytes;
+                                   };
+                               co_await api.start_container(container);
+                               co_await api.start_container(container);  // again: it runs already
+                               co_await api.follow_logs(container, take);
+                             }(engine, id, out, err));
+    async::JoinableTask end(
+        loop.get_executor(),
+        [](EngineApi& api, std::string container, int& exit_code) -> async::Task<> {
+          exit_code = co_await api.wait_container(container, "next-exit");
+        }(engine, id, code));
     asio::steady_timer pause(loop);
     while (out.empty() || err.empty()) {
       pause.expires_after(std::chrono::milliseconds(10));
@@ -148,14 +156,16 @@ TEST_F(EngineApiTest, a_container_goes_through_its_life) {
 }
 
 TEST_F(EngineApiTest, a_pull_that_cannot_be_is_explained_and_a_cancelled_one_ends) {
-  const auto pull = [](EngineApi& engine, std::string reference, CancelSource& cancel) -> Task<> {
+  const auto pull = [](EngineApi& engine, std::string reference,
+                       core::CancelSource& cancel) -> async::Task<> {
     const std::function<void(std::string_view)> ignore = [](std::string_view) {};
     co_await engine.pull_image(reference, "", "", ignore, cancel);
   };
   const auto [status, text] = failure(pull(engine_, "127.0.0.1:1/" + unique_ + ":x", cancel_));
   EXPECT_NE(status, 0);
-  EXPECT_NE(text.find("cannot pull the image 127.0.0.1:1/" + unique_ + ":x: "), std::string::npos) << text;
-  cancel_.stop(StopLevel::graceful);
+  EXPECT_NE(text.find("cannot pull the image 127.0.0.1:1/" + unique_ + ":x: "), std::string::npos)
+      << text;
+  cancel_.stop(core::StopLevel::graceful);
   EXPECT_THROW(await(pull(engine_, "127.0.0.1:1/" + unique_ + ":x", cancel_)), net::TransportError);
 }
 

@@ -14,36 +14,45 @@ class ClassicImageTest : public ImageTest {
 };
 
 TEST_F(ClassicImageTest, everything_is_installed_and_nothing_else_is_left) {
-  write_file_atomically(folder.path() / "tool.py", "print('tool')\n");
-  auto made = ensure(step("train", {.requirements = {"six==1.16.0"},
-                                    .local_project_install_command = "cp tool.py /usr/local/lib/tool.py",
-                                    .apt_packages = {"tini"},
-                                    .environment = {{"A", "$B"}},
-                                    .user = "learner"}));
+  core::write_file_atomically(folder.path() / "tool.py", "print('tool')\n");
+  auto made =
+      ensure(step("train", {.requirements = {"six==1.16.0"},
+                            .local_project_install_command = "cp tool.py /usr/local/lib/tool.py",
+                            .apt_packages = {"tini"},
+                            .environment = {{"A", "$B"}},
+                            .user = "learner"}));
   EXPECT_EQ(run(made.image_id,
-                "id -un; echo \"$A\"; python -c 'import six; print(six.__version__)'; command -v tini; python /usr/local/lib/tool.py; dpkg -s tini | "
+                "id -un; echo \"$A\"; python -c 'import six; print(six.__version__)'; command -v "
+                "tini; python /usr/local/lib/tool.py; dpkg -s tini | "
                 "grep Status; "
-                "touch ~/x && echo home; ls -d /pipe* /tmp/* 2>/dev/null; stat -c '%a %U' /tmp /home/learner /etc"),
-            "learner\n$B\n1.16.0\n/usr/bin/tini\ntool\nStatus: install ok installed\nhome\n1777 root\n755 learner\n755 root\n")
+                "touch ~/x && echo home; ls -d /pipe* /tmp/* 2>/dev/null; stat -c '%a %U' /tmp "
+                "/home/learner /etc"),
+            "learner\n$B\n1.16.0\n/usr/bin/tini\ntool\nStatus: install ok installed\nhome\n1777 "
+            "root\n755 learner\n755 root\n")
       << events.text();
   // The stages, which had the host's configuration, are gone.
   std::vector<std::string> stages;
-  for (auto& image : wait(engine->call("GET", "/images/json?all=1&filters=%7B%22label%22%3A%5B%22pipe.stage%22%5D%7D"))) {
+  for (auto& image : wait(engine->call(
+           "GET", "/images/json?all=1&filters=%7B%22label%22%3A%5B%22pipe.stage%22%5D%7D"))) {
     auto& labels = image["Labels"];
-    if (labels.is_object() && labels.value("pipe.stage", "").starts_with(made.digest)) stages.push_back(image["Id"]);
+    if (labels.is_object() && labels.value("pipe.stage", "").starts_with(made.digest))
+      stages.push_back(image["Id"]);
   }
   EXPECT_TRUE(stages.empty());
 }
 
 TEST_F(ClassicImageTest, a_failing_line_is_shown_with_its_number) {
-  write_file_atomically(folder.path() / "Dockerfile", "FROM debian:bookworm-slim\n\nRUN echo oops && exit 7\n");
+  core::write_file_atomically(folder.path() / "Dockerfile",
+                              "FROM debian:bookworm-slim\n\nRUN echo oops && exit 7\n");
   auto text = failure_of(step("train", {.dockerfile = "Dockerfile"}));
-  for (auto* part : {"at line 3 of the Dockerfile", "| Dockerfile:3: RUN echo oops && exit 7", "| oops", "non-zero code: 7"})
+  for (auto* part : {"at line 3 of the Dockerfile", "| Dockerfile:3: RUN echo oops && exit 7",
+                     "| oops", "non-zero code: 7"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST_F(ClassicImageTest, a_parent_without_python_is_told) {
-  auto text = failure_of(step("train", {.parent_image = "debian:bookworm-slim", .requirements = {"six"}}));
+  auto text =
+      failure_of(step("train", {.parent_image = "debian:bookworm-slim", .requirements = {"six"}}));
   EXPECT_NE(text.find("Debian GNU/Linux 12 (bookworm) has no Python"), std::string::npos) << text;
 }
 

@@ -1,4 +1,5 @@
-// How this machine reaches package indexes gets into the build, and into nothing that the image keeps; both builders.
+// How this machine reaches package indexes gets into the build, and into nothing that the image
+// keeps; both builders.
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -28,45 +29,55 @@ class ImageSecretsTest : public ImageTest {
     // The machine's bundle, if it has one, with a mark of our own.
     std::string bundle;
     for (auto* name : {"PIP_CERT", "SSL_CERT_FILE"})
-      if (auto* path = std::getenv(name); path && bundle.empty()) bundle = read_file(path);
-    if (bundle.empty() && std::filesystem::exists("/etc/ssl/certs/ca-certificates.crt")) bundle = read_file("/etc/ssl/certs/ca-certificates.crt");
+      if (auto* path = std::getenv(name); path && bundle.empty()) bundle = core::read_file(path);
+    if (bundle.empty() && std::filesystem::exists("/etc/ssl/certs/ca-certificates.crt"))
+      bundle = core::read_file("/etc/ssl/certs/ca-certificates.crt");
     certificates = folder.path() / "bundle.pem";
-    write_file_atomically(certificates, "# canary-certificate-4711\n" + bundle);
+    core::write_file_atomically(certificates, "# canary-certificate-4711\n" + bundle);
   }
 
-  /// All that the image holds: its configuration, its history, every layer, as one text (layers are plain tars in a saved image).
+  /// All that the image holds: its configuration, its history, every layer, as one text (layers are
+  /// plain tars in a saved image).
   std::string saved(const std::string& reference) {
     auto path = folder.path() / "saved.tar";
-    auto command = "docker save " + reference + " -o " + path.string() + " 2>/dev/null && cd " + folder.path().string() +
-                   " && mkdir -p layers && tar xf saved.tar -C layers";
+    auto command = "docker save " + reference + " -o " + path.string() + " 2>/dev/null && cd " +
+                   folder.path().string() + " && mkdir -p layers && tar xf saved.tar -C layers";
     if (std::system(command.c_str()) != 0) return {};
     std::string all;
     for (auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "layers"))
-      if (entry.is_regular_file()) all += read_file(entry.path());
+      if (entry.is_regular_file()) all += core::read_file(entry.path());
     return all + wait(engine->call("GET", "/images/" + reference + "/history")).dump();
   }
 
   void nothing_of_the_host_is_kept(const StepSpec& spec) {
     Variable cert("PIP_CERT", certificates.string()), ssl("SSL_CERT_FILE", certificates.string());
-    // pip goes on when one of several indexes does not answer; uv stops, so that it gets none that cannot answer.
+    // pip goes on when one of several indexes does not answer; uv stops, so that it gets none that
+    // cannot answer.
     bool pip = spec.settings.docker.python_package_installer == PackageInstaller::pip;
-    Variable index(pip ? "PIP_EXTRA_INDEX_URL" : "UV_INDEX_TEST_PASSWORD",
-                   pip ? "https://reader:canary-password-4711@127.0.0.1:9/simple" : "canary-password-4711");
+    Variable index(
+        pip ? "PIP_EXTRA_INDEX_URL" : "UV_INDEX_TEST_PASSWORD",
+        pip ? "https://reader:canary-password-4711@127.0.0.1:9/simple" : "canary-password-4711");
     Variable retries("PIP_RETRIES", "0");
     Variable proxy("no_proxy", "canary-host-4711.example");
     auto made = ensure(spec);
-    EXPECT_EQ(run(made.image_id, "python -c 'import six; print(six.__version__)'; env | grep -c canary"), "1.16.0\n0\n") << events.text();
+    EXPECT_EQ(
+        run(made.image_id, "python -c 'import six; print(six.__version__)'; env | grep -c canary"),
+        "1.16.0\n0\n")
+        << events.text();
     auto all = saved(made.reference);
     ASSERT_GT(all.size(), 1'000'000u) << "the docker command is needed to save images";
-    EXPECT_EQ(all.find("canary-"), std::string::npos) << all.substr(all.find("canary-") > 200 ? all.find("canary-") - 200 : 0, 400);
-    EXPECT_NE(all.find("dist-packages/six.py"), std::string::npos);  // So the search does see what the layers hold.
+    EXPECT_EQ(all.find("canary-"), std::string::npos)
+        << all.substr(all.find("canary-") > 200 ? all.find("canary-") - 200 : 0, 400);
+    EXPECT_NE(all.find("dist-packages/six.py"),
+              std::string::npos);  // So the search does see what the layers hold.
   }
 
   std::filesystem::path certificates;
 };
 
 TEST_F(ImageSecretsTest, buildkit_keeps_nothing_of_the_hosts_configuration) {
-  nothing_of_the_host_is_kept(step("train", {.python_package_installer = PackageInstaller::pip, .requirements = {"six==1.16.0"}}));
+  nothing_of_the_host_is_kept(step("train", {.python_package_installer = PackageInstaller::pip,
+                                             .requirements = {"six==1.16.0"}}));
 }
 
 TEST_F(ImageSecretsTest, uv_keeps_nothing_of_the_hosts_configuration) {
@@ -75,7 +86,8 @@ TEST_F(ImageSecretsTest, uv_keeps_nothing_of_the_hosts_configuration) {
 
 TEST_F(ImageSecretsTest, the_classic_builder_keeps_nothing_of_the_hosts_configuration) {
   Variable classic("DOCKER_BUILDKIT", "0");
-  nothing_of_the_host_is_kept(step("train", {.python_package_installer = PackageInstaller::pip, .requirements = {"six==1.16.0"}}));
+  nothing_of_the_host_is_kept(step("train", {.python_package_installer = PackageInstaller::pip,
+                                             .requirements = {"six==1.16.0"}}));
 }
 
 }  // namespace

@@ -24,7 +24,9 @@ struct Recorder : EventSink {
   std::vector<event::BuildStarted> builds() const {
     std::vector<event::BuildStarted> found;
     for (auto& event : events)
-      if (auto* started = std::get_if<event::BuildStarted>(&event); started && !started->reason.starts_with("pull:")) found.push_back(*started);
+      if (auto* started = std::get_if<event::BuildStarted>(&event);
+          started && !started->reason.starts_with("pull:"))
+        found.push_back(*started);
     return found;
   }
   std::string text() const {
@@ -40,7 +42,9 @@ struct Recorder : EventSink {
 /// Each test has a repository name of its own, whose images are removed at its end.
 class ImageTest : public testing::Test {
  protected:
-  ImageTest() : folder(std::filesystem::temp_directory_path()), repository("pipe-test-" + std::to_string(std::random_device{}())) {
+  ImageTest()
+      : folder(std::filesystem::temp_directory_path()),
+        repository("pipe-test-" + std::to_string(std::random_device{}())) {
     options.root = folder.path();
   }
 
@@ -51,23 +55,27 @@ class ImageTest : public testing::Test {
       for (auto& tag : image["RepoTags"])
         if (tag.get<std::string>().starts_with(repository + ":")) try {
             wait(engine->remove_image(tag.get<std::string>()));
-          } catch (const EnvironmentError&) {}
+          } catch (const core::EnvironmentError&) {
+          }
     }
   }
 
   template <class Result>
-  Result wait(Task<Result> task) {
+  Result wait(async::Task<Result> task) {
     std::optional<Result> result;
     std::exception_ptr error;
     asio::co_spawn(
-        loop, [](Task<Result> inner, std::optional<Result>& out) -> Task<> { out = co_await std::move(inner); }(std::move(task), result),
+        loop,
+        [](async::Task<Result> inner, std::optional<Result>& out) -> async::Task<> {
+          out = co_await std::move(inner);
+        }(std::move(task), result),
         [&](std::exception_ptr failed) { error = failed; });
     loop.restart();
     loop.run();
     if (error) std::rethrow_exception(error);
     return std::move(*result);
   }
-  void wait(Task<> task) {
+  void wait(async::Task<> task) {
     std::exception_ptr error;
     asio::co_spawn(loop, std::move(task), [&](std::exception_ptr failed) { error = failed; });
     loop.restart();
@@ -79,8 +87,10 @@ class ImageTest : public testing::Test {
     StepSpec spec;
     spec.name = name;
     spec.settings.docker = std::move(docker);
-    if (!spec.settings.docker.parent_image && !spec.settings.docker.dockerfile) spec.settings.docker.parent_image = "python:3.11-slim-bookworm";
-    if (!spec.settings.docker.target_repository) spec.settings.docker.target_repository = repository;
+    if (!spec.settings.docker.parent_image && !spec.settings.docker.dockerfile)
+      spec.settings.docker.parent_image = "python:3.11-slim-bookworm";
+    if (!spec.settings.docker.target_repository)
+      spec.settings.docker.target_repository = repository;
     return spec;
   }
 
@@ -88,13 +98,15 @@ class ImageTest : public testing::Test {
   ImageStatus ensure(const StepSpec& spec) {
     try {
       return build(spec);
-    } catch (const BuildError& error) { throw std::runtime_error(whole(error) + events.text()); }
+    } catch (const core::BuildError& error) {
+      throw std::runtime_error(whole(error) + events.text());
+    }
   }
   ImageStatus build(const StepSpec& spec) {
     ImageBuilder builder(loop, *engine, options);
     return wait(builder.ensure(spec, events, cancel));
   }
-  static std::string whole(const BuildError& error) {
+  static std::string whole(const core::BuildError& error) {
     std::string text = std::string(error.what()) + "\n";
     for (auto& line : error.details()) text += "| " + line + "\n";
     for (auto& line : error.advice()) text += "= " + line + "\n";
@@ -107,14 +119,18 @@ class ImageTest : public testing::Test {
 
   /// What a command in the image prints.
   std::string run(const std::string& image, const std::string& command) {
-    auto id =
-        wait(engine->create_container("", {{"Image", image}, {"Entrypoint", {"/bin/sh", "-c", command}}, {"HostConfig", {{"NetworkMode", "none"}}}}));
+    auto id = wait(engine->create_container("", {{"Image", image},
+                                                 {"Entrypoint", {"/bin/sh", "-c", command}},
+                                                 {"HostConfig", {{"NetworkMode", "none"}}}}));
     std::string output;
     try {
       wait(engine->start_container(id));
-      wait(engine->wait_container(id));  // What an engine of 20.10 hands out while it runs may lack a last line without an end.
+      wait(engine->wait_container(id));  // What an engine of 20.10 hands out while it runs may lack
+                                         // a last line without an end.
       wait(engine->follow_logs(id, [&](bool, std::string_view bytes) { output += bytes; }));
-    } catch (const EnvironmentError& error) { output = error.what(); }
+    } catch (const core::EnvironmentError& error) {
+      output = error.what();
+    }
     wait(engine->remove_container(id));
     return output;
   }
@@ -122,17 +138,19 @@ class ImageTest : public testing::Test {
   std::string failure_of(const StepSpec& spec) {
     try {
       build(spec);
-    } catch (const BuildError& error) { return whole(error); }
+    } catch (const core::BuildError& error) {
+      return whole(error);
+    }
     return "built";
   }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   std::string repository;
   asio::io_context loop;
   std::unique_ptr<EngineApi> engine = std::make_unique<EngineApi>(loop, find_endpoint());
   BuilderOptions options;
   Recorder events;
-  CancelSource cancel;
+  core::CancelSource cancel;
 };
 
 }  // namespace pipeline::docker

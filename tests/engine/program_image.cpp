@@ -1,5 +1,5 @@
-// A C++ program as a layer on images that have nothing that it needs, or the wrong thing. The program is this very one: started in a container, it runs
-// the tests that are disabled here.
+// A C++ program as a layer on images that have nothing that it needs, or the wrong thing. The
+// program is this very one: started in a container, it runs the tests that are disabled here.
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <netdb.h>
@@ -50,20 +50,23 @@ TEST(Inside, DISABLED_tells_what_it_sees) {
   try {
     std::thread([] {}).join();
     throw std::runtime_error("thrown");
-  } catch (const std::exception& error) { seen["caught"] = error.what(); }
+  } catch (const std::exception& error) {
+    seen["caught"] = error.what();
+  }
   seen["shell"] = fs::exists("/bin/sh");
   std::ofstream(std::getenv("PIPE_OUTPUT_SEEN")) << seen;
 }
 
 const std::shared_ptr<const Program>& this_program() {
-  static const auto program = std::make_shared<const Program>(running_program());
+  static const auto program = std::make_shared<const Program>(core::running_program());
   return program;
 }
 
 /// An attempt of the test above, by this program.
 struct ProgramAttempt : AttemptBuilder {
   ProgramAttempt(const std::string& parent, const std::string& repository)
-      : AttemptBuilder(test::program({"--gtest_also_run_disabled_tests", "--gtest_filter=Inside.*"})) {
+      : AttemptBuilder(
+            test::program({"--gtest_also_run_disabled_tests", "--gtest_filter=Inside.*"})) {
     step.program = ProgramStep{this_program(), "tells_what_it_sees", ""};
     step.settings.docker.parent_image = parent;
     step.settings.docker.target_repository = repository;
@@ -76,10 +79,10 @@ struct ProgramAttempt : AttemptBuilder {
 class ProgramImage : public testing::Test {
  protected:
   ProgramImage() {
-    OrchestratorOptions options;
+    orchestrators::OrchestratorOptions options;
     options.root = options.state = folder_.path();
     options.run_id = "test-" + folder_.path().filename().string();
-    orchestrator_ = make_docker_orchestrator(loop_, options);
+    orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
   }
   ~ProgramImage() override {
     for (const auto& name : images()) run_task(loop_, engine_.remove_image(name));
@@ -96,12 +99,15 @@ class ProgramImage : public testing::Test {
     if (result.failure) return {};
     return json::parse(builder.written("seen.json"));
   }
-  json inspect(const std::string& reference) { return run_task(loop_, engine_.inspect_image(reference)).value_or(json()); }
+  json inspect(const std::string& reference) {
+    return run_task(loop_, engine_.inspect_image(reference)).value_or(json());
+  }
   std::vector<std::string> images() {
     std::vector<std::string> names;
     json filters;
     filters["reference"] = json::array({repository_});
-    const auto found = run_task(loop_, engine_.call("GET", "/images/json?filters=" + net::url_encode(filters.dump())));
+    const auto found = run_task(
+        loop_, engine_.call("GET", "/images/json?filters=" + net::url_encode(filters.dump())));
     for (const auto& image : found)
       for (const auto& tag : image["RepoTags"]) names.push_back(tag);
     return names;
@@ -112,20 +118,21 @@ class ProgramImage : public testing::Test {
     std::vector<docker::ContextFile> files;
     const std::string dockerfile = "FROM debian:bookworm-slim\n" + lines;
     files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
-    CancelSource cancel;
+    core::CancelSource cancel;
     const std::function<void(const json&)> ignored = [](const json&) {};
-    run_task(loop_, engine_.build("version=2&t=" + net::url_encode(reference), "", docker::tar_stream(files), ignored, cancel));
+    run_task(loop_, engine_.build("version=2&t=" + net::url_encode(reference), "",
+                                  docker::tar_stream(files), ignored, cancel));
     own_.push_back(reference);
     return reference;
   }
 
   asio::io_context loop_;
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   docker::EngineApi engine_{loop_, docker::find_endpoint()};
   std::string repository_ = "pipe-program-test-" + std::to_string(::getpid());
-  std::unique_ptr<Orchestrator> orchestrator_;
+  std::unique_ptr<orchestrators::Orchestrator> orchestrator_;
   test::EventRecorder events_;
-  Environment environment_;
+  orchestrators::Environment environment_;
   std::vector<std::string> own_;
 };
 
@@ -151,9 +158,12 @@ TEST_F(ProgramImage, runs_on_an_empty_image_read_only_and_as_another_user) {
 }
 
 TEST_F(ProgramImage, takes_nothing_of_a_parent_whose_libraries_are_wrong) {
-  const auto parent = image("wrong",
-                            "RUN for f in /lib/*/libstdc++.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/libc.so.6; do "
-                            "echo nonsense > $f.new; done; mv -f /lib/x86_64-linux-gnu/libc.so.6.new /lib/x86_64-linux-gnu/libc.so.6\n");
+  const auto parent =
+      image("wrong",
+            "RUN for f in /lib/*/libstdc++.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 "
+            "/lib/*/libc.so.6; do "
+            "echo nonsense > $f.new; done; mv -f /lib/x86_64-linux-gnu/libc.so.6.new "
+            "/lib/x86_64-linux-gnu/libc.so.6\n");
   auto builder = step(parent);
   const auto seen = run(builder);
   EXPECT_EQ(seen["libc"], ::gnu_get_libc_version());
@@ -163,21 +173,26 @@ TEST_F(ProgramImage, takes_nothing_of_a_parent_whose_libraries_are_wrong) {
 TEST_F(ProgramImage, finds_a_drivers_libraries_where_they_are_mounted) {
   // A stand-in for the driver: any library will do, under the driver's name.
   const auto& libraries = this_program()->libraries;
-  const auto libm = std::ranges::find_if(libraries, [](const fs::path& path) { return path.filename().string().starts_with("libm.so"); });
+  const auto libm = std::ranges::find_if(libraries, [](const fs::path& path) {
+    return path.filename().string().starts_with("libm.so");
+  });
   ASSERT_NE(libm, libraries.end());
   fs::copy_file(*libm, folder_.path() / "libcuda.so.1");
-  for (const auto& [parent, place] : {std::pair("debian:bookworm-slim", "/usr/lib/x86_64-linux-gnu"), std::pair("scratch", "/usr/local/nvidia/lib64"),
-                                      std::pair("scratch", "/usr/lib64")}) {
+  for (const auto& [parent, place] :
+       {std::pair("debian:bookworm-slim", "/usr/lib/x86_64-linux-gnu"),
+        std::pair("scratch", "/usr/local/nvidia/lib64"), std::pair("scratch", "/usr/lib64")}) {
     auto builder = step(parent);
     EXPECT_THAT(run(builder)["driver"], HasSubstr("cannot open shared object file")) << parent;
     auto with = step(parent);
     with.number = 2;
-    with.step.settings.docker.volumes = {(folder_.path() / "libcuda.so.1").string() + ":" + place + "/libcuda.so.1:ro"};
+    with.step.settings.docker.volumes = {(folder_.path() / "libcuda.so.1").string() + ":" + place +
+                                         "/libcuda.so.1:ro"};
     EXPECT_EQ(run(with)["driver"], "found") << parent << " " << place;
   }
   const auto parent = image("path", "ENV LD_LIBRARY_PATH=/opt/driver\n");
   auto builder = step(parent);
-  builder.step.settings.docker.volumes = {(folder_.path() / "libcuda.so.1").string() + ":/opt/driver/libcuda.so.1:ro"};
+  builder.step.settings.docker.volumes = {(folder_.path() / "libcuda.so.1").string() +
+                                          ":/opt/driver/libcuda.so.1:ro"};
   EXPECT_EQ(run(builder)["driver"], "found") << "the image's LD_LIBRARY_PATH";
 }
 
@@ -206,13 +221,15 @@ TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_lea
 
   std::vector<std::vector<std::string>> layers;
   for (const auto& name : images())
-    if (name.find(":program-") != name.npos) layers.push_back(inspect(name)["RootFS"]["Layers"].get<std::vector<std::string>>());
+    if (name.find(":program-") != name.npos)
+      layers.push_back(inspect(name)["RootFS"]["Layers"].get<std::vector<std::string>>());
   ASSERT_EQ(layers.size(), 2u);
   EXPECT_NE(layers[0].back(), layers[1].back());
   layers[0].pop_back();
   layers[1].pop_back();
   EXPECT_EQ(layers[0], layers[1]) << "one layer differs";
-  EXPECT_EQ(layers[0], inspect("debian:bookworm-slim")["RootFS"]["Layers"].get<std::vector<std::string>>());
+  EXPECT_EQ(layers[0],
+            inspect("debian:bookworm-slim")["RootFS"]["Layers"].get<std::vector<std::string>>());
 
   events_.events.clear();
   auto third = step("debian:bookworm-slim");
@@ -233,10 +250,10 @@ TEST_F(ProgramImage, key_of_the_environment_is_the_same_whatever_the_program) {
 TEST_F(ProgramImage, empty_image_is_refused_where_something_else_is_wanted_of_it) {
   auto command = step("scratch");
   command.step.program.reset();
-  EXPECT_THROW(run_task(loop_, orchestrator_->environment(command.step)), InputError);
+  EXPECT_THROW(run_task(loop_, orchestrator_->environment(command.step)), core::InputError);
   auto packages = step("scratch");
   packages.step.settings.docker.apt_packages = {"curl"};
-  EXPECT_THROW(run_task(loop_, orchestrator_->environment(packages.step)), InputError);
+  EXPECT_THROW(run_task(loop_, orchestrator_->environment(packages.step)), core::InputError);
 }
 
 }  // namespace

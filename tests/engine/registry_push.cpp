@@ -1,4 +1,5 @@
-// Images pushed to a real registry with TLS and a login: once, run by its digest, and what users see when that fails.
+// Images pushed to a real registry with TLS and a login: once, run by its digest, and what users
+// see when that fails.
 #include <gmock/gmock.h>
 
 #include "core/file.hpp"
@@ -31,12 +32,17 @@ class RegistryPush : public ImageTest {
     else
       unsetenv("DOCKER_CONFIG");
   }
-  static void log_in(const std::filesystem::path& config) { setenv("DOCKER_CONFIG", config.c_str(), 1); }
+  static void log_in(const std::filesystem::path& config) {
+    setenv("DOCKER_CONFIG", config.c_str(), 1);
+  }
 
-  /// Of a parent that is there, and a small layer that no other image has; one of many with the same layers.
+  /// Of a parent that is there, and a small layer that no other image has; one of many with the
+  /// same layers.
   LocalImage build(const std::string& value = "1") {
-    write_file_atomically(folder.path() / "layer", repository);
-    write_file_atomically(folder.path() / "Dockerfile", "FROM debian:bookworm-slim\nCOPY layer /layer\nENV VALUE=" + value + "\n");
+    core::write_file_atomically(folder.path() / "layer", repository);
+    core::write_file_atomically(
+        folder.path() / "Dockerfile",
+        "FROM debian:bookworm-slim\nCOPY layer /layer\nENV VALUE=" + value + "\n");
     const auto made = ensure(step("train", {.dockerfile = "Dockerfile"}));
     return {made.reference, made.image_id};
   }
@@ -49,7 +55,7 @@ class RegistryPush : public ImageTest {
   std::string failure(const LocalImage& image) {
     try {
       publish(image);
-    } catch (const EnvironmentError& error) {
+    } catch (const core::EnvironmentError& error) {
       std::string text = std::string(error.what()) + "\n";
       for (const auto& hint : error.advice()) text += "  hint: " + hint + "\n";
       return text;
@@ -59,19 +65,22 @@ class RegistryPush : public ImageTest {
   std::vector<std::string> pushes() const {
     std::vector<std::string> reasons;
     for (const auto& each : events.events)
-      if (const auto* started = std::get_if<event::BuildStarted>(&each); started && started->reason.starts_with("push: "))
+      if (const auto* started = std::get_if<event::BuildStarted>(&each);
+          started && started->reason.starts_with("push: "))
         reasons.push_back(started->reason.substr(6));
     return reasons;
   }
   net::Response ask(const std::string& method, const std::string& name_and_tag) {
     const auto [name, tag] = split_reference(name_and_tag);
     net::HttpClient http(loop);
-    return wait(test::ask_registry(http, method, "/v2" + name.substr(name.find('/')) + "/manifests/" + tag));
+    return wait(test::ask_registry(http, method,
+                                   "/v2" + name.substr(name.find('/')) + "/manifests/" + tag));
   }
   /// What the registry says of a name.
   std::string digest_in_registry(const std::string& reference) {
     const auto answer = ask("HEAD", reference);
-    return answer.status == 200 ? answer.header("docker-content-digest") : std::to_string(answer.status);
+    return answer.status == 200 ? answer.header("docker-content-digest")
+                                : std::to_string(answer.status);
   }
   /// The same image under another name, which is none of its own.
   LocalImage named(const LocalImage& image, const std::string& name) {
@@ -85,7 +94,9 @@ class RegistryPush : public ImageTest {
 
   std::string host;
   std::vector<std::string> others;
-  std::optional<std::string> before = std::getenv("DOCKER_CONFIG") ? std::optional<std::string>(std::getenv("DOCKER_CONFIG")) : std::nullopt;
+  std::optional<std::string> before = std::getenv("DOCKER_CONFIG")
+                                          ? std::optional<std::string>(std::getenv("DOCKER_CONFIG"))
+                                          : std::nullopt;
 };
 
 TEST_F(RegistryPush, image_is_pushed_once_and_known_by_the_digest_that_the_registry_gives_it) {
@@ -116,21 +127,24 @@ TEST_F(RegistryPush, image_that_the_registry_has_lost_is_pushed_again) {
 }
 
 TEST_F(RegistryPush, cancelled_push_leaves_nothing_and_can_be_made_again) {
-  write_file_atomically(folder.path() / "Dockerfile", "FROM debian:bookworm-slim\nRUN head -c 50000000 /dev/urandom > /large\n");
+  core::write_file_atomically(
+      folder.path() / "Dockerfile",
+      "FROM debian:bookworm-slim\nRUN head -c 50000000 /dev/urandom > /large\n");
   const auto made = ensure(step("train", {.dockerfile = "Dockerfile"}));
   struct StopAtOnce : Recorder {
-    CancelSource& source;
-    explicit StopAtOnce(CancelSource& s) : source(s) {}
+    core::CancelSource& source;
+    explicit StopAtOnce(core::CancelSource& s) : source(s) {}
     void emit(const Event& event) override {
       Recorder::emit(event);
-      if (std::holds_alternative<event::BuildProgress>(event)) source.stop(StopLevel::graceful);
+      if (std::holds_alternative<event::BuildProgress>(event))
+        source.stop(core::StopLevel::graceful);
     }
   } stopping(cancel);
   PublishedImages published(loop, *engine);
   const LocalImage image{made.reference, made.image_id};
-  EXPECT_THROW(wait(published.publish(image, "train", stopping, cancel)), EnvironmentError);
+  EXPECT_THROW(wait(published.publish(image, "train", stopping, cancel)), core::EnvironmentError);
   EXPECT_EQ(digest_in_registry(image.reference), "404");
-  CancelSource fresh;
+  core::CancelSource fresh;
   const auto by_digest = wait(published.publish(image, "train", events, fresh));
   EXPECT_EQ(by_digest, repository + "@" + digest_in_registry(image.reference));
 }
@@ -141,14 +155,19 @@ TEST_F(RegistryPush, users_are_told_why_a_push_fails_and_what_to_do) {
   EXPECT_EQ(failure(image), "pushed");
   log_in(folder.path());
   std::string text = "# not logged in\n" + failure(other);
-  write_file_atomically(folder.path() / "config.json", R"({"auths": {")" + host + R"(": {"auth": ")" + encode_base64("tester:wrong") + R"("}}})");
+  core::write_file_atomically(folder.path() / "config.json",
+                              R"({"auths": {")" + host + R"(": {"auth": ")" +
+                                  core::encode_base64("tester:wrong") + R"("}}})");
   text += "# the wrong password\n" + failure(other);
   log_in(test::registry().at("CONFIG"));
-  const auto stranger = test::registry().at("STRANGER"), nobody = host.substr(0, host.find(':')) + ":1";
-  text += "# a certificate that the engine does not trust\n" + failure(named(image, stranger + "/name"));
+  const auto stranger = test::registry().at("STRANGER"),
+             nobody = host.substr(0, host.find(':')) + ":1";
+  text += "# a certificate that the engine does not trust\n" +
+          failure(named(image, stranger + "/name"));
   text += "# nobody there\n" + failure(named(image, nobody + "/name"));
   const auto replace = [&](const std::string& what, const std::string& with) {
-    for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) text.replace(at, what.size(), with);
+    for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size()))
+      text.replace(at, what.size(), with);
   };
   replace(split_reference(other.reference).second, "env-DIGEST");
   replace(repository, "registry.example:5000/team/name");
@@ -156,22 +175,24 @@ TEST_F(RegistryPush, users_are_told_why_a_push_fails_and_what_to_do) {
   replace(stranger, "stranger.example");
   replace(nobody, "nobody.example");
   replace(folder.path().string(), "FOLDER");
-  test::expect_golden(text, std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/registry", "refused");
+  test::expect_golden(text, std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/registry",
+                      "refused");
 }
 
 class StepsInARegistry : public RegistryPush {
  protected:
-  StepImage prepared(StepImages& images, const StepSpec& spec) {
+  orchestrators::StepImage prepared(orchestrators::StepImages& images, const StepSpec& spec) {
     wait(images.prepare(spec, events, cancel));
     return wait(images.image_of(spec));
   }
   PublishedImages published{loop, *engine};
-  OrchestratorOptions place;
+  orchestrators::OrchestratorOptions place;
 };
 
 TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_digest) {
-  StepImages images(loop, *engine, place, &published);
-  const auto spec = step("train", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}}});
+  orchestrators::StepImages images(loop, *engine, place, &published);
+  const auto spec =
+      step("train", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}}});
   EXPECT_FALSE(wait(images.environment(spec)).ready);
   const auto image = prepared(images, spec);
   EXPECT_FALSE(image.only_here);
@@ -179,18 +200,20 @@ TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_
   EXPECT_EQ(split_reference(image.reference).second, digest_in_registry(image.reference));
   EXPECT_TRUE(wait(images.environment(spec)).ready);
 
-  // What has been pushed is as good as any other registry's image: used as it is, it is not pushed again.
+  // What has been pushed is as good as any other registry's image: used as it is, it is not pushed
+  // again.
   const auto reference = wait(images.builder().status(spec)).reference;
-  const auto as_it_is = prepared(images, step("again", {.parent_image = reference, .skip_build = true}));
+  const auto as_it_is =
+      prepared(images, step("again", {.parent_image = reference, .skip_build = true}));
   EXPECT_FALSE(as_it_is.only_here);
   EXPECT_EQ(as_it_is.reference, image.reference);
   EXPECT_EQ(pushes().size(), 1u);
 }
 
 TEST_F(StepsInARegistry, program_goes_there_as_the_layer_that_it_is) {
-  StepImages images(loop, *engine, place, &published);
+  orchestrators::StepImages images(loop, *engine, place, &published);
   auto spec = step("train", {.parent_image = "debian:bookworm-slim"});
-  spec.program = ProgramStep{std::make_shared<const Program>(running_program()), "train", ""};
+  spec.program = ProgramStep{std::make_shared<const Program>(core::running_program()), "train", ""};
   EXPECT_FALSE(wait(images.environment(spec)).ready);
   const auto image = prepared(images, spec);
   EXPECT_EQ(image.reference, repository + "@" + digest_in_registry(image.reference));
@@ -201,10 +224,12 @@ TEST_F(StepsInARegistry, program_goes_there_as_the_layer_that_it_is) {
 
 TEST_F(StepsInARegistry, image_tag_is_a_second_name_there_and_follows_the_image) {
   const auto spec = [&](const char* value) {
-    return step("train", {.parent_image = "debian:bookworm-slim", .image_tag = "latest", .environment = {{"A", value}}});
+    return step("train", {.parent_image = "debian:bookworm-slim",
+                          .image_tag = "latest",
+                          .environment = {{"A", value}}});
   };
   for (const char* value : {"1", "2"}) {
-    StepImages images(loop, *engine, place, &published);
+    orchestrators::StepImages images(loop, *engine, place, &published);
     const auto image = prepared(images, spec(value));
     EXPECT_EQ(digest_in_registry(repository + ":latest"), split_reference(image.reference).second);
   }
@@ -213,16 +238,18 @@ TEST_F(StepsInARegistry, image_tag_is_a_second_name_there_and_follows_the_image)
 }
 
 TEST_F(StepsInARegistry, engine_of_this_machine_pushes_nothing) {
-  StepImages images(loop, *engine, place);
-  const auto image = prepared(images, step("train", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}}}));
+  orchestrators::StepImages images(loop, *engine, place);
+  const auto image = prepared(
+      images, step("train", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}}}));
   EXPECT_TRUE(image.reference.starts_with(repository + ":env-")) << image.reference;
   EXPECT_EQ(digest_in_registry(image.reference), "404");
 }
 
 TEST_F(StepsInARegistry, name_without_a_registry_stays_on_the_engine) {
-  StepImages images(loop, *engine, place, &published);
-  const auto spec =
-      step("train", {.parent_image = "debian:bookworm-slim", .target_repository = "pipe-test-without-registry", .environment = {{"A", "1"}}});
+  orchestrators::StepImages images(loop, *engine, place, &published);
+  const auto spec = step("train", {.parent_image = "debian:bookworm-slim",
+                                   .target_repository = "pipe-test-without-registry",
+                                   .environment = {{"A", "1"}}});
   const auto image = prepared(images, spec);
   others.push_back(image.reference);
   EXPECT_TRUE(image.only_here);

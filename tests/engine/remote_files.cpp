@@ -1,4 +1,5 @@
-// Files of a step on an engine that sees none of this machine's: copied in and out, whatever the container is like, and gone afterwards.
+// Files of a step on an engine that sees none of this machine's: copied in and out, whatever the
+// container is like, and gone afterwards.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,10 +23,12 @@ namespace {
 class RemoteFiles : public testing::Test {
  protected:
   void SetUp() override {
-    if (second_engine().empty()) GTEST_SKIP() << "no second engine: scripts/testbed/second-engine start";
+    if (second_engine().empty())
+      GTEST_SKIP() << "no second engine: scripts/testbed/second-engine start";
     use_second_engine_over_tls();
     engine = std::make_unique<docker::EngineApi>(loop, docker::find_endpoint());
-    orchestrator = make_docker_orchestrator(loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "remote-files"});
+    orchestrator = orchestrators::make_docker_orchestrator(
+        loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "remote-files"});
   }
   /// This test's containers; and all volumes of no container, for those have no name.
   std::size_t left(const AttemptBuilder& step) {
@@ -37,7 +40,7 @@ class RemoteFiles : public testing::Test {
     step.step.settings.docker.skip_build = true;
     return step;
   }
-  AttemptResult run(AttemptBuilder& step) {
+  orchestrators::AttemptResult run(AttemptBuilder& step) {
     auto result = run_task(loop, test::prepare_and_run(*orchestrator, on_debian(step), events));
     EXPECT_EQ(left(step), 0U);
     return result;
@@ -54,46 +57,54 @@ class RemoteFiles : public testing::Test {
   }
 
   asio::io_context loop;
-  TemporaryFolder root;
+  core::TemporaryFolder root;
   EventRecorder events;
   std::unique_ptr<docker::EngineApi> engine;
-  std::unique_ptr<Orchestrator> orchestrator;
+  std::unique_ptr<orchestrators::Orchestrator> orchestrator;
 };
 
 TEST_F(RemoteFiles, nothing_of_this_machine_can_be_mounted_there) {
   nlohmann::json body;
   body["Image"] = "debian:bookworm-slim";
   body["HostConfig"]["Mounts"] = nlohmann::json::array();
-  body["HostConfig"]["Mounts"].push_back({{"Type", "bind"}, {"Source", root.path().string()}, {"Target", "/x"}});
+  body["HostConfig"]["Mounts"].push_back(
+      {{"Type", "bind"}, {"Source", root.path().string()}, {"Target", "/x"}});
   AttemptBuilder step(program({"true"}));
   try {
     run_task(loop, engine->create_container("pipe-never-made", body));
-    FAIL() << "the second engine sees " << root.path() << ": it does not stand in for one on another machine";
+    FAIL() << "the second engine sees " << root.path()
+           << ": it does not stand in for one on another machine";
   } catch (const docker::EngineError& error) {
-    EXPECT_NE(std::string(error.what()).find("bind source path does not exist"), std::string::npos) << error.what();
-    EXPECT_FALSE(is_elsewhere(error, step.attempt())) << "a folder of the user's is no sign";
+    EXPECT_NE(std::string(error.what()).find("bind source path does not exist"), std::string::npos)
+        << error.what();
+    EXPECT_FALSE(orchestrators::is_elsewhere(error, step.attempt()))
+        << "a folder of the user's is no sign";
   }
 }
 
 TEST_F(RemoteFiles, folders_links_modes_and_odd_names_arrive_both_ways) {
   const std::string long_name(200, 'n');
-  AttemptBuilder step(shell("test -x bin/tool && cat \"$PIPE_INPUT_TREE/deep/ü 1\" && cd \"$PIPE_OUTPUT_TREE\" && mkdir -p empty sub/" + long_name +
-                            " && echo x > sub/" + long_name + "/" + long_name +
-                            " && ln -s sub up && echo run > exe && chmod 750 exe && ln exe same && chmod 0 exe && umask 077 && echo y > private"));
+  AttemptBuilder step(
+      shell("test -x bin/tool && cat \"$PIPE_INPUT_TREE/deep/ü 1\" && cd \"$PIPE_OUTPUT_TREE\" && "
+            "mkdir -p empty sub/" +
+            long_name + " && echo x > sub/" + long_name + "/" + long_name +
+            " && ln -s sub up && echo run > exe && chmod 750 exe && ln exe same && chmod 0 exe && "
+            "umask 077 && echo y > private"));
   step.code("bin/tool", "#!/bin/sh\n").output("tree", "tree");
   fs::permissions(step.folder.path() / "code/bin/tool", fs::perms(0555));
   write(step.folder.path() / "artifacts/tree/deep/ü 1", "umlaut\n");
   step.inputs.push_back({"tree", "tree", step.folder.path() / "artifacts/tree"});
-  step.step.command.arguments[0] = text("mkdir -p $PIPE_OUTPUT_TREE; ") + step.step.command.arguments[0];
+  step.step.command.arguments[0] =
+      text("mkdir -p $PIPE_OUTPUT_TREE; ") + step.step.command.arguments[0];
   const auto result = run(step);
   ASSERT_FALSE(result.failure) << result.failure->message << step.log.err;
   EXPECT_EQ(step.log.out, "umlaut\n");
   const auto tree = step.folder.path() / "outputs/tree";
   EXPECT_TRUE(fs::is_directory(tree / "empty"));
-  EXPECT_EQ(read_file(tree / "sub" / long_name / long_name), "x\n");
+  EXPECT_EQ(core::read_file(tree / "sub" / long_name / long_name), "x\n");
   EXPECT_EQ(fs::read_symlink(tree / "up"), "sub");
-  EXPECT_EQ(read_file(tree / "private"), "y\n");
-  EXPECT_EQ(read_file(tree / "same"), "run\n") << "a hard link";
+  EXPECT_EQ(core::read_file(tree / "private"), "y\n");
+  EXPECT_EQ(core::read_file(tree / "same"), "run\n") << "a hard link";
   struct stat info {};
   ASSERT_EQ(stat((tree / "exe").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, geteuid());
@@ -111,7 +122,8 @@ TEST_F(RemoteFiles, a_hundred_megabytes_come_back_whole) {
 TEST_F(RemoteFiles, any_user_and_a_read_only_root_can_write_outputs_and_home) {
   for (const char* user : {"nobody", "4321:4321", "0:0"}) {
     AttemptBuilder step(
-        shell("id -u; echo x > $HOME/f && cat $PIPE_INPUT_DATA > $PIPE_OUTPUT_COPY; echo y 2>/dev/null > /elsewhere || echo read-only"));
+        shell("id -u; echo x > $HOME/f && cat $PIPE_INPUT_DATA > $PIPE_OUTPUT_COPY; echo y "
+              "2>/dev/null > /elsewhere || echo read-only"));
     step.input("data", "data.txt", "d").output("copy", "copy");
     step.step.settings.docker.user = user;
     step.step.settings.docker.run_args["read_only"] = true;
@@ -128,8 +140,9 @@ TEST_F(RemoteFiles, a_device_among_the_outputs_is_refused_by_name) {
   try {
     run(step);
     FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("'outputs/pipe' is neither"), std::string::npos) << error.what();
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("'outputs/pipe' is neither"), std::string::npos)
+        << error.what();
   }
   EXPECT_EQ(left(step), 0U);
 }
@@ -154,8 +167,10 @@ TEST_F(RemoteFiles, the_volume_goes_with_its_container) {
 TEST_F(RemoteFiles, an_engine_behind_a_local_socket_that_sees_nothing_of_this_machine_is_noticed) {
   unsetenv("DOCKER_TLS_VERIFY");
   setenv("DOCKER_HOST", ("unix://" + second_engine().at("SOCKET")).c_str(), 1);
-  if (access(second_engine().at("SOCKET").c_str(), W_OK) != 0) GTEST_SKIP() << "only root may use this socket";
-  orchestrator = make_docker_orchestrator(loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "remote-files"});
+  if (access(second_engine().at("SOCKET").c_str(), W_OK) != 0)
+    GTEST_SKIP() << "only root may use this socket";
+  orchestrator = orchestrators::make_docker_orchestrator(
+      loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "remote-files"});
   AttemptBuilder step(shell("cat a.txt > $PIPE_OUTPUT_COPY"));
   step.code("a.txt", "A").output("copy", "copy");
   const auto result = run(step);
@@ -174,16 +189,18 @@ TEST_F(RemoteFiles, the_container_that_a_dead_driver_left_is_joined_and_its_outp
     probe.step.name = "probe";
     on_debian(probe);
     std::exception_ptr failure;
-    asio::co_spawn(loop, test::prepare_and_run(*orchestrator, probe, events), [&](std::exception_ptr error, AttemptResult) { failure = error; });
+    asio::co_spawn(
+        loop, test::prepare_and_run(*orchestrator, probe, events),
+        [&](std::exception_ptr error, orchestrators::AttemptResult) { failure = error; });
     asio::co_spawn(
         loop,
-        [&]() -> Task<> {
+        [&]() -> async::Task<> {
           const std::vector<std::string> labels{"pipe.run=" + step.run_id};
           while (owner.empty()) {
             const auto found = co_await engine->list_containers(labels);
             if (!found.empty()) owner = found[0]["Labels"]["pipe.state"].get<std::string>();
           }
-          probe.cancel.stop(StopLevel::immediate);
+          probe.cancel.stop(core::StopLevel::immediate);
         },
         asio::detached);
     loop.restart();
@@ -191,10 +208,17 @@ TEST_F(RemoteFiles, the_container_that_a_dead_driver_left_is_joined_and_its_outp
     if (failure) std::rethrow_exception(failure);
   }
   const auto attempt = step.attempt();
-  ContainerPlace place{.image = "debian:bookworm-slim", .root = root.path(), .home = "/", .user = "0:0", .owner = owner, .elsewhere = true};
-  const auto id = run_task(loop, engine->create_container(container_name(attempt), container_body(attempt, place)));
-  run_task(loop, [&]() -> Task<> {
-    co_await copy_in(*engine, attempt, id);
+  orchestrators::ContainerOptions place{.image = "debian:bookworm-slim",
+                                        .root = root.path(),
+                                        .home = "/",
+                                        .user = "0:0",
+                                        .owner = owner,
+                                        .elsewhere = true};
+  const auto id =
+      run_task(loop, engine->create_container(orchestrators::container_name(attempt),
+                                              orchestrators::container_body(attempt, place)));
+  run_task(loop, [&]() -> async::Task<> {
+    co_await orchestrators::copy_in(*engine, attempt, id);
     co_await engine->start_container(id);
   }());
   const auto result = run(step);

@@ -1,5 +1,5 @@
-// How GPUs are asked for: docker's option, Lightning's devices as a text and as JSON, alone and merged. Nothing may crash, and what is accepted has to hold
-// together.
+// How GPUs are asked for: docker's option, Lightning's devices as a text and as JSON, alone and
+// merged. Nothing may crash, and what is accepted has to hold together.
 #include <cstdint>
 #include <cstdlib>
 #include <set>
@@ -17,17 +17,18 @@ void require(bool holds) {
 }
 
 void check(const pipeline::ResourceSettings& resources) {
-  using Selection = pipeline::GpuRequest::Selection;
-  std::vector<pipeline::GpuProblem> problems;
-  const auto request = pipeline::gpu_request(resources, problems);
+  using Selection = pipeline::settings::GpuRequest::Selection;
+  std::vector<pipeline::settings::GpuProblem> problems;
+  const auto request = pipeline::settings::gpu_request(resources, problems);
   for (const auto& problem : problems) require(!problem.message.empty() && !problem.key.empty());
   if (!problems.empty()) return;
-  require((request.selection == Selection::count || request.selection == Selection::first) == (request.count > 0));
+  require((request.selection == Selection::count || request.selection == Selection::first) ==
+          (request.count > 0));
   require((request.selection == Selection::devices) == !request.devices.empty());
   std::set<std::string> names;
   for (const auto& device : request.devices) {
     require(names.insert(device.text()).second);
-    require(pipeline::parse_gpu_device(device.text()) == device);
+    require(pipeline::settings::parse_gpu_device(device.text()) == device);
   }
   require(!request.if_present || request.wanted());
 }
@@ -44,12 +45,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (json.devices.is_discarded()) json.devices = nullptr;
   for (auto* each : {&option, &devices, &json}) {
     if (data[0] & 1)
-      each->accelerator = data[0] & 2 ? pipeline::Accelerator::gpu : data[0] & 4 ? pipeline::Accelerator::automatic : pipeline::Accelerator::cpu;
+      each->accelerator = data[0] & 2   ? pipeline::Accelerator::gpu
+                          : data[0] & 4 ? pipeline::Accelerator::automatic
+                                        : pipeline::Accelerator::cpu;
     if (data[0] & 8) each->auto_select_gpus = (data[0] & 16) != 0;
     check(*each);
   }
   pipeline::ResourceSettings merged = option;
-  pipeline::merge_gpu_settings(merged, devices);
+  pipeline::settings::merge_gpu_settings(merged, devices);
   check(merged);
   const std::string line = text;
   pipeline::gpu::wheels_of(std::span(&line, 1), {{"index-url", line}}, true);

@@ -1,4 +1,5 @@
-// ECS's cluster query language: errors lie within the text; what is parsed can be evaluated, and says the same as its node affinity's negation.
+// ECS's cluster query language: errors lie within the text; what is parsed can be evaluated, and
+// says the same as its node affinity's negation.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -16,16 +17,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto& placement = std::get<Placement>(parsed);
-  const HostAttributes host{{"a", "1"}, {"ecs.instance-type", "g5.xlarge"}, {"b", std::string(300, 'x')}};
+  const HostAttributes host{
+      {"a", "1"}, {"ecs.instance-type", "g5.xlarge"}, {"b", std::string(300, 'x')}};
   Placement negated;
   negated.kind = Placement::Kind::negation;
   negated.operands = {placement};
   if (unsatisfied(placement, host).empty() == unsatisfied(negated, host).empty()) std::abort();
   const auto demanded = demanded_values(placement, "ecs.instance-type");
-  if (!demanded.empty() && std::find(demanded.begin(), demanded.end(), "g5.xlarge") == demanded.end() && unsatisfied(placement, host).empty())
+  if (!demanded.empty() &&
+      std::find(demanded.begin(), demanded.end(), "g5.xlarge") == demanded.end() &&
+      unsatisfied(placement, host).empty())
     std::abort();
   const auto terms = node_selector_terms(placement);
-  if (const auto* all = std::get_if<std::vector<NodeTerm>>(&terms); all && (all->empty() || all->size() > 64)) std::abort();
+  if (const auto* all = std::get_if<std::vector<NodeTerm>>(&terms);
+      all && (all->empty() || all->size() > 64))
+    std::abort();
   node_selector_terms(negated);
   return 0;
 }

@@ -1,5 +1,6 @@
 /// @file
-/// Any text is a task definition, or an InputError; and what is one is imported as an equal pipeline.
+/// Any text is a task definition, or an InputError; and what is one is imported as an equal
+/// pipeline.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,7 +24,9 @@ nlohmann::json content(const PipelineSpec& pipeline) {
   for (const auto& step : pipeline.steps) {
     nlohmann::json command = nlohmann::json::array();
     for (const auto& argument : step.command.arguments)
-      for (const auto& part : argument.parts) command.push_back(std::holds_alternative<std::string>(part) ? std::get<std::string>(part) : "hole");
+      for (const auto& part : argument.parts)
+        command.push_back(std::holds_alternative<std::string>(part) ? std::get<std::string>(part)
+                                                                    : "hole");
     nlohmann::json environment = nlohmann::json::object();
     for (const auto& [name, value] : step.environment) environment[name] = value.value_or("");
     steps.push_back({step.name, command, environment, step.after, to_json(step.settings)});
@@ -38,16 +41,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   PipelineSpec direct;
   try {
     direct = spec::parse(text, "/nowhere/task.json");
-  } catch (const InputError& error) {
+  } catch (const core::InputError& error) {
     if (std::string_view(error.what()).empty()) __builtin_trap();
     return 0;
   }
-  Diagnostics diagnostics, notices;
-  const auto root = parse_yaml(spec::json_as_yaml(text), diagnostics);
+  settings::Diagnostics diagnostics, notices;
+  const auto root = yaml::parse_yaml(spec::json_as_yaml(text), diagnostics);
   if (!root || !spec::is_task_definition(*root)) return 0;
   try {
     const auto yaml = spec::to_yaml(spec::pipeline_of(*root, diagnostics, notices));
     if (content(direct) != content(spec::parse(yaml, "/nowhere/pipeline.yaml"))) __builtin_trap();
-  } catch (const InputError&) { __builtin_trap(); }
+  } catch (const core::InputError&) {
+    __builtin_trap();
+  }
   return 0;
 }

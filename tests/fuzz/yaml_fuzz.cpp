@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     pipeline::spec::parse(text, "/nowhere/pipeline.yaml");
-  } catch (const pipeline::InputError& error) {
+  } catch (const pipeline::core::InputError& error) {
     if (std::string_view(error.what()).empty()) __builtin_trap();
   }
   pipeline::spec::python_imports(text);

@@ -30,16 +30,20 @@ class VirtualEnvironment : public testing::Test {
     spec.settings.docker.python_package_installer = PackageInstaller::pip;
     return spec;
   }
-  Environment prepare(const StepSpec& spec) { return run_task(loop, orchestrator->prepare(spec, events, cancel)); }
-  Environment environment(const StepSpec& spec) { return run_task(loop, orchestrator->environment(spec)); }
+  orchestrators::Environment prepare(const StepSpec& spec) {
+    return run_task(loop, orchestrator->prepare(spec, events, cancel));
+  }
+  orchestrators::Environment environment(const StepSpec& spec) {
+    return run_task(loop, orchestrator->environment(spec));
+  }
 
   asio::io_context loop;
-  TemporaryFolder root;
+  core::TemporaryFolder root;
   EventRecorder events;
-  CancelSource cancel;
-  std::unique_ptr<Orchestrator> orchestrator = [this] {
+  core::CancelSource cancel;
+  std::unique_ptr<orchestrators::Orchestrator> orchestrator = [this] {
     setenv("PIPE_CACHE_DIR", (root.path() / "cache").c_str(), 1);
-    return make_local_orchestrator(loop, {.root = root.path()});
+    return orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   }();
 };
 
@@ -48,7 +52,7 @@ TEST_F(VirtualEnvironment, requirement_that_no_index_has_fails_with_what_was_pri
   try {
     prepare(spec);
     FAIL() << "no error";
-  } catch (const BuildError& error) {
+  } catch (const core::BuildError& error) {
     EXPECT_THAT(error.what(), HasSubstr("six==0.0.99"));
     EXPECT_THAT(error.details(), Contains(HasSubstr("No matching distribution")));
     EXPECT_THAT(error.advice(), Contains(HasSubstr("check the name and version")));
@@ -59,24 +63,26 @@ TEST_F(VirtualEnvironment, requirement_that_no_index_has_fails_with_what_was_pri
   EXPECT_FALSE(environment(spec).ready);
 
   // The same requirements of another step are not tried again in this run.
-  EXPECT_THROW(prepare(step({"six==0.0.99"}, "other")), BuildError);
+  EXPECT_THROW(prepare(step({"six==0.0.99"}, "other")), core::BuildError);
   EXPECT_EQ(events.of<event::BuildStarted>().size(), 1u);
 }
 
 TEST_F(VirtualEnvironment, stopping_leaves_nothing_half_made) {
   auto spec = step({"six==1.16.0"});
   events.events.clear();
-  CancelSource stop;
+  core::CancelSource stop;
   struct StopAtStart : EventSink {
-    explicit StopAtStart(CancelSource& of_run) : source(of_run) {}
+    explicit StopAtStart(core::CancelSource& of_run) : source(of_run) {}
     void emit(const Event& event) override {
-      if (std::holds_alternative<event::BuildStarted>(event)) source.stop(StopLevel::graceful);
+      if (std::holds_alternative<event::BuildStarted>(event))
+        source.stop(core::StopLevel::graceful);
     }
-    CancelSource& source;
+    core::CancelSource& source;
   } sink(stop);
-  EXPECT_THROW(run_task(loop, orchestrator->prepare(spec, sink, stop)), EnvironmentError);
+  EXPECT_THROW(run_task(loop, orchestrator->prepare(spec, sink, stop)), core::EnvironmentError);
   EXPECT_FALSE(environment(spec).ready);
-  for (auto& entry : fs::directory_iterator(root.path() / "cache/environments")) EXPECT_EQ(entry.path().extension(), ".lock") << entry.path();
+  for (auto& entry : fs::directory_iterator(root.path() / "cache/environments"))
+    EXPECT_EQ(entry.path().extension(), ".lock") << entry.path();
 }
 
 TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
@@ -91,13 +97,15 @@ TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
   // Both at once.
   int made = 0;
   for (auto* spec : {&attempt.step, &other})
-    asio::co_spawn(loop, orchestrator->prepare(*spec, events, cancel), [&](std::exception_ptr error, Environment environment) {
-      EXPECT_FALSE(error);
-      EXPECT_TRUE(environment.ready);
-      ++made;
-    });
+    asio::co_spawn(loop, orchestrator->prepare(*spec, events, cancel),
+                   [&](std::exception_ptr error, orchestrators::Environment environment) {
+                     EXPECT_FALSE(error);
+                     EXPECT_TRUE(environment.ready);
+                     ++made;
+                   });
   loop.restart();
-  while (made < 2 && loop.run_one() > 0) {}
+  while (made < 2 && loop.run_one() > 0) {
+  }
   EXPECT_EQ(events.of<event::BuildStarted>().size(), 1u);
   ASSERT_EQ(events.of<event::BuildFinished>().size(), 1u);
   EXPECT_FALSE(events.of<event::BuildFinished>()[0].failure);
@@ -111,7 +119,7 @@ TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
   EXPECT_THAT(result.image, HasSubstr("virtual environment"));
 
   // Another run finds it.
-  auto later = make_local_orchestrator(loop, {.root = root.path()});
+  auto later = orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   EXPECT_TRUE(run_task(loop, later->environment(other)).ready);
 
   // What has gone is made anew.
@@ -121,16 +129,18 @@ TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
 
 TEST_F(VirtualEnvironment, two_programs_at_once_make_it_once) {
   auto spec = step({"six==1.16.0"});
-  auto other = make_local_orchestrator(loop, {.root = root.path()});
+  auto other = orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   int made = 0;
   for (auto* one : {orchestrator.get(), other.get()})
-    asio::co_spawn(loop, one->prepare(spec, events, cancel), [&](std::exception_ptr error, Environment environment) {
-      EXPECT_FALSE(error);
-      EXPECT_TRUE(environment.ready);
-      ++made;
-    });
+    asio::co_spawn(loop, one->prepare(spec, events, cancel),
+                   [&](std::exception_ptr error, orchestrators::Environment environment) {
+                     EXPECT_FALSE(error);
+                     EXPECT_TRUE(environment.ready);
+                     ++made;
+                   });
   loop.restart();
-  while (made < 2 && loop.run_one() > 0) {}
+  while (made < 2 && loop.run_one() > 0) {
+  }
   EXPECT_EQ(events.of<event::BuildStarted>().size(), 1u);
   EXPECT_THAT(events.of<event::Notice>()[0].text, HasSubstr("waiting"));
 }
@@ -143,13 +153,17 @@ TEST_F(VirtualEnvironment, with_uv_from_the_index_where_it_is_not_installed) {
 }
 
 TEST_F(VirtualEnvironment, project_is_installed_from_a_copy) {
-  write(root.path() / "pyproject.toml", "[project]\nname = 'mine'\nversion = '1'\ndependencies = ['six==1.16.0']\n");
+  write(root.path() / "pyproject.toml",
+        "[project]\nname = 'mine'\nversion = '1'\ndependencies = ['six==1.16.0']\n");
   write(root.path() / "code/own.py", "value = 5\n");
-  AttemptBuilder attempt(program({"python", "-c", "import own, six; print(own.value, six.__version__)"}));
+  AttemptBuilder attempt(
+      program({"python", "-c", "import own, six; print(own.value, six.__version__)"}));
   auto& docker = attempt.step.settings.docker;
   docker.python_package_installer = PackageInstaller::pip;
   docker.pyproject_path = "pyproject.toml";
-  docker.local_project_install_command = "cp code/own.py \"$(python -c 'import site; print(site.getsitepackages()[0])')\"; touch left-here";
+  docker.local_project_install_command =
+      "cp code/own.py \"$(python -c 'import site; print(site.getsitepackages()[0])')\"; touch "
+      "left-here";
   prepare(attempt.step);
   auto result = run_task(loop, orchestrator->run(attempt.attempt()));
   EXPECT_FALSE(result.failure) << attempt.log.err;
@@ -158,7 +172,7 @@ TEST_F(VirtualEnvironment, project_is_installed_from_a_copy) {
 
   auto before = environment(attempt.step).id;
   write(root.path() / "code/own.py", "value = 6\n");
-  auto later = make_local_orchestrator(loop, {.root = root.path()});
+  auto later = orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   EXPECT_NE(run_task(loop, later->environment(attempt.step)).id, before);
 }
 
@@ -178,14 +192,19 @@ TEST_F(VirtualEnvironment, digest_covers_what_determines_it) {
 }
 
 TEST(install_advice, says_what_to_do_for_what_was_printed) {
-  local::Program python;
+  orchestrators::Program python;
   python.version = "3.12";
-  auto advice = [&](const std::string& output) { return local::advice_for_failed_install(output, python, "/project"); };
-  EXPECT_THAT(advice("ERROR: No matching distribution found for x"), Contains(HasSubstr("Python 3.12")));
-  EXPECT_THAT(advice("The virtual environment was not created successfully because ensurepip is not available."),
+  auto advice = [&](const std::string& output) {
+    return orchestrators::advice_for_failed_install(output, python, "/project");
+  };
+  EXPECT_THAT(advice("ERROR: No matching distribution found for x"),
+              Contains(HasSubstr("Python 3.12")));
+  EXPECT_THAT(advice("The virtual environment was not created successfully because ensurepip is "
+                     "not available."),
               Contains(HasSubstr("python3-venv")));
   EXPECT_THAT(advice("SSL: CERTIFICATE_VERIFY_FAILED"), Contains(HasSubstr("SSL_CERT_FILE")));
-  EXPECT_THAT(advice("OSError: [Errno 28] No space left on device"), Contains(HasSubstr("disk is full")));
+  EXPECT_THAT(advice("OSError: [Errno 28] No space left on device"),
+              Contains(HasSubstr("disk is full")));
   EXPECT_THAT(advice("fatal error: Python.h: No such file"), Contains(HasSubstr("python3-dev")));
   EXPECT_FALSE(advice("something else").empty());
 }

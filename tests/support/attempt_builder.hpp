@@ -16,7 +16,9 @@ namespace pipeline::test {
 namespace fs = std::filesystem;
 
 inline Template text(std::string literal) { return {{std::move(literal)}}; }
-inline Template hole(Template::Hole kind, std::string name = {}) { return {{Template::Reference{kind, std::move(name)}}}; }
+inline Template placeholder(Template::Placeholder kind, std::string name = {}) {
+  return {{Template::Reference{kind, std::move(name)}}};
+}
 inline Template operator+(Template left, const Template& right) {
   left.parts.insert(left.parts.end(), right.parts.begin(), right.parts.end());
   return left;
@@ -34,7 +36,7 @@ inline void write(const fs::path& file, std::string_view content) {
   std::ofstream(file, std::ios::binary) << content;
 }
 
-class Log : public LogSink {
+class Log : public orchestrators::LogSink {
  public:
   void write(Stream stream, std::string_view bytes) override {
     (stream == Stream::out ? out : err) += bytes;
@@ -44,19 +46,22 @@ class Log : public LogSink {
   std::function<void(const Log&)> on_write;
 };
 
-/// One attempt with folders of its own; everything public, to be changed before attempt() is called.
+/// One attempt with folders of its own; everything public, to be changed before attempt() is
+/// called.
 struct AttemptBuilder {
   explicit AttemptBuilder(Command command) {
     step.name = "step";
     step.command = std::move(command);
-    for (auto* name : {"code", "artifacts", "outputs", "scratch"}) fs::create_directories(folder.path() / name);
+    for (auto* name : {"code", "artifacts", "outputs", "scratch"})
+      fs::create_directories(folder.path() / name);
   }
 
   AttemptBuilder& code(const std::string& name, std::string_view content) {
     write(folder.path() / "code" / name, content);
     return *this;
   }
-  AttemptBuilder& input(const std::string& name, const std::string& file_name, std::string_view content) {
+  AttemptBuilder& input(const std::string& name, const std::string& file_name,
+                        std::string_view content) {
     write(folder.path() / "artifacts" / file_name, content);
     fs::permissions(folder.path() / "artifacts" / file_name, fs::perms(0444));
     inputs.push_back({name, file_name, folder.path() / "artifacts" / file_name});
@@ -66,9 +71,11 @@ struct AttemptBuilder {
     outputs.push_back({name, file_name});
     return *this;
   }
-  std::string written(const std::string& file_name) const { return read_file(folder.path() / "outputs" / file_name); }
+  std::string written(const std::string& file_name) const {
+    return core::read_file(folder.path() / "outputs" / file_name);
+  }
 
-  Attempt attempt() {
+  orchestrators::Attempt attempt() {
     return {.step = step,
             .pipeline = "tests",
             .run_id = run_id,
@@ -84,15 +91,15 @@ struct AttemptBuilder {
             .cancel = cancel};
   }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   StepSpec step;
   std::string run_id = "test-" + folder.path().filename().string().substr(5);
   unsigned number = 1;
-  std::vector<AttemptInput> inputs;
-  std::vector<AttemptOutput> outputs;
+  std::vector<orchestrators::AttemptInput> inputs;
+  std::vector<orchestrators::AttemptOutput> outputs;
   StringMap environment, secrets;
   Log log;
-  CancelSource cancel;
+  core::CancelSource cancel;
 };
 
 }  // namespace pipeline::test

@@ -24,20 +24,22 @@ class BucketTest : public testing::Test {
     unsetenv("AWS_SECRET_ACCESS_KEY");
   }
   /// `s3://team/pipe`
-  ArtifactStoreSettings settings() const {
-    ArtifactStoreSettings settings;
-    read_bucket("s3://team/pipe", settings);
+  settings::ArtifactStoreSettings settings() const {
+    settings::ArtifactStoreSettings settings;
+    settings::read_bucket("s3://team/pipe", settings);
     settings.endpoint = server.url();
     settings.region = "lab";
     return settings;
   }
-  Task<> answer(HttpExchange& exchange) {
-    if (refuses) co_return co_await exchange.answer(403, "<Error><Code>AccessDenied</Code></Error>");
+  async::Task<> answer(HttpExchange& exchange) {
+    if (refuses)
+      co_return co_await exchange.answer(403, "<Error><Code>AccessDenied</Code></Error>");
     const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
     std::string text;
     if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
     if (exchange.method == "DELETE") objects.erase(exchange.target);
-    if (exchange.method == "GET") text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
+    if (exchange.method == "GET")
+      text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
     co_await exchange.answer(is_there ? 200 : 404, std::move(text));
   }
 

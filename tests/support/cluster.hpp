@@ -1,5 +1,6 @@
 /// @file
-/// The cluster that tests of one run against: that of KUBECONFIG, else the test bed's (scripts/testbed/kubernetes). Where there is none, they are skipped.
+/// The cluster that tests of one run against: that of KUBECONFIG, else the test bed's
+/// (scripts/testbed/kubernetes). Where there is none, they are skipped.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +15,9 @@ class Cluster : public testing::Environment {
   void SetUp() override {
     constexpr const char* test_bed = "/var/lib/pipe-testbed/kubernetes/kubeconfig";
     if (std::getenv("KUBECONFIG")) return;
-    if (!std::filesystem::exists(test_bed)) GTEST_SKIP() << "no cluster: KUBECONFIG is not set, and scripts/testbed/kubernetes has not been started";
+    if (!std::filesystem::exists(test_bed))
+      GTEST_SKIP() << "no cluster: KUBECONFIG is not set, and scripts/testbed/kubernetes has not "
+                      "been started";
     setenv("KUBECONFIG", test_bed, 1);
   }
 };

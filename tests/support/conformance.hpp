@@ -1,5 +1,6 @@
 /// @file
-/// What every orchestrator must do, written once: a program includes this and instantiates the suite with its own place.
+/// What every orchestrator must do, written once: a program includes this and instantiates the
+/// suite with its own place.
 #pragma once
 
 #include <sys/stat.h>
@@ -21,9 +22,12 @@ namespace pipeline::test {
 
 struct Place {
   std::string name;
-  std::function<std::unique_ptr<Orchestrator>(asio::io_context&, const fs::path& root)> make;
-  Settings settings;            ///< Of every step; its programs must include `sh` and the usual small ones.
-  bool root_may_write = false;  ///< A step that runs as root can write to its inputs: the place has no read-only mounts.
+  std::function<std::unique_ptr<orchestrators::Orchestrator>(asio::io_context&,
+                                                             const fs::path& root)>
+      make;
+  Settings settings;  ///< Of every step; its programs must include `sh` and the usual small ones.
+  bool root_may_write = false;  ///< A step that runs as root can write to its inputs: the place has
+                                ///< no read-only mounts.
 };
 inline void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
@@ -37,16 +41,18 @@ inline Settings slim() {
 class Conformance : public testing::TestWithParam<Place> {
  protected:
   void TearDown() override { run_task(loop, orchestrator->settle()); }
-  AttemptResult run(AttemptBuilder& builder) {
+  orchestrators::AttemptResult run(AttemptBuilder& builder) {
     builder.step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
     return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
   }
-  static std::string message(const AttemptResult& result) { return result.failure ? result.failure->message : ""; }
+  static std::string message(const orchestrators::AttemptResult& result) {
+    return result.failure ? result.failure->message : "";
+  }
 
   asio::io_context loop;
-  TemporaryFolder root;
+  core::TemporaryFolder root;
   EventRecorder events;
-  std::unique_ptr<Orchestrator> orchestrator = GetParam().make(loop, root.path());
+  std::unique_ptr<orchestrators::Orchestrator> orchestrator = GetParam().make(loop, root.path());
 };
 
 TEST_P(Conformance, unknown_program_is_not_started_and_named) {
@@ -86,7 +92,8 @@ TEST_P(Conformance, success_has_exit_code_zero_and_no_failure) {
 }
 
 TEST_P(Conformance, both_streams_come_whole_and_in_order) {
-  AttemptBuilder step(shell("for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done; printf 'no end'"));
+  AttemptBuilder step(
+      shell("for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done; printf 'no end'"));
   auto result = run(step);
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(step.log.out, "out 1\nout 2\nout 3\nout 4\nout 5\nno end");
@@ -109,8 +116,10 @@ TEST_P(Conformance, standard_input_is_empty) {
 }
 
 TEST_P(Conformance, inputs_are_read_and_outputs_are_collected) {
-  AttemptBuilder step(shell(text("cat ") + hole(Template::Hole::input, "data") + text(" > ") + hole(Template::Hole::output, "copy") +
-                            text("; cat \"$PIPE_INPUT_DATA\" >> \"$PIPE_OUTPUT_COPY\"; basename \"$PIPE_INPUT_DATA\"")));
+  AttemptBuilder step(shell(
+      text("cat ") + placeholder(Template::Placeholder::input, "data") + text(" > ") +
+      placeholder(Template::Placeholder::output, "copy") +
+      text("; cat \"$PIPE_INPUT_DATA\" >> \"$PIPE_OUTPUT_COPY\"; basename \"$PIPE_INPUT_DATA\"")));
   step.input("data", "table.tar.gz", "1,2\n").output("copy", "copy.csv");
   auto result = run(step);
   EXPECT_FALSE(result.failure) << message(result) << step.log.err;
@@ -119,7 +128,8 @@ TEST_P(Conformance, inputs_are_read_and_outputs_are_collected) {
 }
 
 TEST_P(Conformance, outputs_belong_to_the_caller) {
-  AttemptBuilder step(shell("mkdir -p $PIPE_OUTPUT_TREE/deep; echo x > $PIPE_OUTPUT_TREE/deep/file"));
+  AttemptBuilder step(
+      shell("mkdir -p $PIPE_OUTPUT_TREE/deep; echo x > $PIPE_OUTPUT_TREE/deep/file"));
   step.output("tree", "tree");
   auto result = run(step);
   EXPECT_FALSE(result.failure) << message(result) << step.log.err;
@@ -135,7 +145,7 @@ TEST_P(Conformance, inputs_cannot_be_written) {
   step.input("data", "data.txt", "original");
   auto result = run(step);
   EXPECT_TRUE(result.failure);
-  EXPECT_EQ(read_file(step.inputs[0].path), "original");
+  EXPECT_EQ(core::read_file(step.inputs[0].path), "original");
 }
 
 TEST_P(Conformance, working_directory_is_the_code_and_nothing_else) {
@@ -150,7 +160,7 @@ TEST_P(Conformance, a_step_cannot_change_the_code_of_others) {
   AttemptBuilder step(shell("echo more >> a.txt; rm -f a.txt; touch new; true"));
   step.code("a.txt", "A");
   run(step);
-  EXPECT_EQ(read_file(step.folder.path() / "code/a.txt"), "A");
+  EXPECT_EQ(core::read_file(step.folder.path() / "code/a.txt"), "A");
   EXPECT_FALSE(fs::exists(step.folder.path() / "code/new"));
 }
 
@@ -164,7 +174,9 @@ TEST_P(Conformance, executable_of_the_code_is_run) {
 }
 
 TEST_P(Conformance, variables_describe_the_attempt) {
-  AttemptBuilder step(shell("echo $PIPE_RUN_ID $PIPE_STEP_NAME $PIPE_PIPELINE $PIPE_ATTEMPT $PIPE_PARAM_LEARNING_RATE $OWN $RUNTIME $SECRET"));
+  AttemptBuilder step(
+      shell("echo $PIPE_RUN_ID $PIPE_STEP_NAME $PIPE_PIPELINE $PIPE_ATTEMPT "
+            "$PIPE_PARAM_LEARNING_RATE $OWN $RUNTIME $SECRET"));
   step.number = 7;
   step.step.parameters = {{"learning-rate", 0.1}};
   step.environment = {{"OWN", "own"}};
@@ -186,9 +198,11 @@ TEST_P(Conformance, callers_variables_do_not_reach_the_step) {
 TEST_P(Conformance, any_parameter_arrives_as_it_is) {
   const std::string nasty = "it's \"two\"\nlines;  $(touch hacked) `id` \\ * é 漢 $HOME -n";
   AttemptBuilder list(program({"printf", "%s"}));
-  list.step.command.arguments.push_back(hole(Template::Hole::parameter, "p"));
-  AttemptBuilder line(shell(text("printf %s ") + hole(Template::Hole::parameter, "p") + text(" '") + hole(Template::Hole::parameter, "p") +
-                            text("' \"") + hole(Template::Hole::parameter, "p") + text("\" \"$PIPE_PARAM_P\"")));
+  list.step.command.arguments.push_back(placeholder(Template::Placeholder::parameter, "p"));
+  AttemptBuilder line(
+      shell(text("printf %s ") + placeholder(Template::Placeholder::parameter, "p") + text(" '") +
+            placeholder(Template::Placeholder::parameter, "p") + text("' \"") +
+            placeholder(Template::Placeholder::parameter, "p") + text("\" \"$PIPE_PARAM_P\"")));
   for (auto* step : {&list, &line}) {
     step->step.parameters = {{"p", nasty}};
     auto result = run(*step);
@@ -208,9 +222,10 @@ TEST_P(Conformance, names_beyond_ascii_work) {
 }
 
 TEST_P(Conformance, graceful_stop_lets_the_step_clean_up) {
-  AttemptBuilder step(shell("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"));
+  AttemptBuilder step(
+      shell("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"));
   step.log.on_write = [&](const Log& log) {
-    if (log.out == "ready\n") step.cancel.stop(StopLevel::graceful);
+    if (log.out == "ready\n") step.cancel.stop(core::StopLevel::graceful);
   };
   auto result = run(step);
   ASSERT_TRUE(result.failure);
@@ -220,7 +235,7 @@ TEST_P(Conformance, graceful_stop_lets_the_step_clean_up) {
 
 TEST_P(Conformance, immediate_stop_waits_for_nothing) {
   AttemptBuilder step(shell("trap 'echo cleaned' TERM; echo ready; while :; do sleep 0.05; done"));
-  step.log.on_write = [&](const Log&) { step.cancel.stop(StopLevel::immediate); };
+  step.log.on_write = [&](const Log&) { step.cancel.stop(core::StopLevel::immediate); };
   auto result = run(step);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
@@ -229,7 +244,9 @@ TEST_P(Conformance, immediate_stop_waits_for_nothing) {
 
 TEST_P(Conformance, second_stop_ends_a_step_that_ignores_the_first) {
   AttemptBuilder step(shell("trap 'echo no' TERM; echo ready; while :; do sleep 0.05; done"));
-  step.log.on_write = [&](const Log& log) { step.cancel.stop(log.out == "ready\n" ? StopLevel::graceful : StopLevel::immediate); };
+  step.log.on_write = [&](const Log& log) {
+    step.cancel.stop(log.out == "ready\n" ? core::StopLevel::graceful : core::StopLevel::immediate);
+  };
   auto result = run(step);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
@@ -237,10 +254,12 @@ TEST_P(Conformance, second_stop_ends_a_step_that_ignores_the_first) {
 
 TEST_P(Conformance, a_stopped_run_starts_nothing) {
   AttemptBuilder step(shell("echo started"));
-  run_task(loop, [&]() -> Task<> { co_await orchestrator->prepare(step.step, events, step.cancel); }());
-  step.cancel.stop(StopLevel::graceful);
+  run_task(loop, [&]() -> async::Task<> {
+    co_await orchestrator->prepare(step.step, events, step.cancel);
+  }());
+  step.cancel.stop(core::StopLevel::graceful);
   auto result = run_task(loop, orchestrator->run(step.attempt()));
-  if (result.let_go) result.let_go();
+  if (result.cleanup) result.cleanup();
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
   EXPECT_EQ(step.log.out, "");
@@ -257,26 +276,30 @@ TEST_P(Conformance, what_a_step_leaves_running_ends_with_it) {
 
 TEST_P(Conformance, attempts_run_side_by_side) {
   // The first ends only when the second has begun to print, and is told so by being stopped.
-  AttemptBuilder first(shell("trap 'exit 0' TERM; echo first; while :; do sleep 0.02; done")), second(shell("echo second"));
+  AttemptBuilder first(shell("trap 'exit 0' TERM; echo first; while :; do sleep 0.02; done")),
+      second(shell("echo second"));
   second.step.name = "second";
-  second.log.on_write = [&](const Log&) { first.cancel.stop(StopLevel::graceful); };
+  second.log.on_write = [&](const Log&) { first.cancel.stop(core::StopLevel::graceful); };
   int ended = 0;
   for (auto* step : {&first, &second}) {
     step->step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
-    asio::co_spawn(loop, test::prepare_and_run(*orchestrator, *step, events), [&](std::exception_ptr error, AttemptResult) {
-      EXPECT_FALSE(error);
-      ++ended;
-    });
+    asio::co_spawn(loop, test::prepare_and_run(*orchestrator, *step, events),
+                   [&](std::exception_ptr error, orchestrators::AttemptResult) {
+                     EXPECT_FALSE(error);
+                     ++ended;
+                   });
   }
   loop.restart();
-  while (ended < 2 && loop.run_one() > 0) {}
+  while (ended < 2 && loop.run_one() > 0) {
+  }
   EXPECT_EQ(second.log.out, "second\n");
 }
 
 TEST_P(Conformance, environments_of_equal_settings_are_equal) {
   AttemptBuilder one(program({"true"})), two(program({"true"}));
   two.step.name = "other";
-  for (auto* step : {&one, &two}) step->step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
+  for (auto* step : {&one, &two})
+    step->step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
   auto first = run_task(loop, orchestrator->prepare(one.step, events, one.cancel));
   auto second = run_task(loop, orchestrator->environment(two.step));
   EXPECT_FALSE(first.id.empty());

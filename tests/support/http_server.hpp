@@ -11,7 +11,7 @@
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/streambuf.hpp>
 
-#include "net/asio.hpp"
+#include "async/task.hpp"
 
 namespace pipeline::test {
 
@@ -21,30 +21,34 @@ class HttpExchange {
   explicit HttpExchange(asio::ip::tcp::socket& socket) : socket_(socket) {}
   std::string method, target, headers, body;
 
-  Task<> answer(int status, std::string text, std::string more_headers = {}) {
-    co_await write("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(text.size()) + "\r\n" + more_headers + "\r\n" +
-                   text);
+  async::Task<> answer(int status, std::string text, std::string more_headers = {}) {
+    co_await write("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " +
+                   std::to_string(text.size()) + "\r\n" + more_headers + "\r\n" + text);
   }
-  Task<> begin_stream() { co_await write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"); }
-  Task<> piece(std::string text) {
+  async::Task<> begin_stream() {
+    co_await write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+  }
+  async::Task<> piece(std::string text) {
     char size[20];
     std::snprintf(size, sizeof size, "%zx\r\n", text.size());
     co_await write(size + text + "\r\n");
   }
-  Task<> end_stream() { co_await write("0\r\n\r\n"); }
+  async::Task<> end_stream() { co_await write("0\r\n\r\n"); }
   void cut() { socket_.close(); }
   /// Until the client goes.
-  Task<> hang() {
+  async::Task<> hang() {
     char byte;
     boost::system::error_code gone;
-    co_await socket_.async_read_some(asio::buffer(&byte, 1), asio::redirect_error(asio::use_awaitable, gone));
+    co_await socket_.async_read_some(asio::buffer(&byte, 1),
+                                     asio::redirect_error(asio::use_awaitable, gone));
     cut();
   }
 
  private:
-  Task<> write(std::string text) {
+  async::Task<> write(std::string text) {
     boost::system::error_code gone;
-    co_await asio::async_write(socket_, asio::buffer(text), asio::redirect_error(asio::use_awaitable, gone));
+    co_await asio::async_write(socket_, asio::buffer(text),
+                               asio::redirect_error(asio::use_awaitable, gone));
   }
   asio::ip::tcp::socket& socket_;
 };
@@ -52,28 +56,32 @@ class HttpExchange {
 /// Outlives its clients' requests; the loop is run by the test.
 class HttpServer {
  public:
-  using Handler = std::function<Task<>(HttpExchange&)>;
+  using Handler = std::function<async::Task<>(HttpExchange&)>;
   HttpServer(asio::io_context& loop, Handler handler)
-      : acceptor_(loop, asio::ip::tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0)), handler_(std::move(handler)) {
+      : acceptor_(loop, asio::ip::tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0)),
+        handler_(std::move(handler)) {
     asio::co_spawn(loop, accept(), asio::detached);
   }
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port()); }
+  std::string url() const {
+    return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
+  }
   /// `GET /path` of all that were asked, in order.
   std::vector<std::string> asked;
 
  private:
-  Task<> accept() {
+  async::Task<> accept() {
     const auto executor = co_await asio::this_coro::executor;
     for (;;) {
       auto socket = co_await acceptor_.async_accept(asio::use_awaitable);
       asio::co_spawn(executor, serve(std::move(socket)), asio::detached);
     }
   }
-  Task<> serve(asio::ip::tcp::socket socket) {
+  async::Task<> serve(asio::ip::tcp::socket socket) {
     asio::streambuf buffer;
     while (socket.is_open()) {
       boost::system::error_code gone;
-      co_await asio::async_read_until(socket, buffer, "\r\n\r\n", asio::redirect_error(asio::use_awaitable, gone));
+      co_await asio::async_read_until(socket, buffer, "\r\n\r\n",
+                                      asio::redirect_error(asio::use_awaitable, gone));
       if (gone) co_return;
       HttpExchange exchange(socket);
       std::istream stream(&buffer);
@@ -86,7 +94,8 @@ class HttpServer {
         exchange.headers += line + "\n";
       }
       if (buffer.size() < length)
-        co_await asio::async_read(socket, buffer, asio::transfer_exactly(length - buffer.size()), asio::redirect_error(asio::use_awaitable, gone));
+        co_await asio::async_read(socket, buffer, asio::transfer_exactly(length - buffer.size()),
+                                  asio::redirect_error(asio::use_awaitable, gone));
       exchange.body.resize(length);
       stream.read(exchange.body.data(), static_cast<std::streamsize>(length));
       asked.push_back(exchange.method + " " + exchange.target);

@@ -1,10 +1,13 @@
 /// @file
-/// A stand-in for NVIDIA's libnvidia-ml: the functions that pipe calls, answered from the JSON file that PIPE_NVML_STAND_IN names. Without one: four
-/// idle GPUs, those of the stand-in for the container runtime. PIPE_NVML names this library to pipe. Compiled with NVML_STAND_IN_OLD it has only the
-/// symbols of the first version. PIPE_NVML_STAND_IN_LOG names a file that gets a line whenever somebody begins to use it.
+/// A stand-in for NVIDIA's libnvidia-ml: the functions that pipe calls, answered from the JSON file
+/// that PIPE_NVML_STAND_IN names. Without one: four idle GPUs, those of the stand-in for the
+/// container runtime. PIPE_NVML names this library to pipe. Compiled with NVML_STAND_IN_OLD it has
+/// only the symbols of the first version. PIPE_NVML_STAND_IN_LOG names a file that gets a line
+/// whenever somebody begins to use it.
 ///
 ///   {"driver": "535.183.01", "cuda": 12020, "error": 0,
-///    "gpus": 2 or [{"uuid": "GPU-1", "model": "A100", "memory_mib": 40960, "used_mib": 0, "capability": [8, 0], "mode": 0, "lost": false,
+///    "gpus": 2 or [{"uuid": "GPU-1", "model": "A100", "memory_mib": 40960, "used_mib": 0,
+///    "capability": [8, 0], "mode": 0, "lost": false,
 ///                   "processes": [{"pid": 4242, "memory_mib": 9000, "graphics": false}],
 ///                   "mig": [{"uuid": "MIG-1", "profile": "1g.5gb", "memory_mib": 4864}]}]}
 #include <cstdlib>
@@ -35,18 +38,21 @@ std::vector<std::vector<std::unique_ptr<Node>>> earlier;  // handles that somebo
 
 void load() {
   config = json::object();
-  if (const char* path = std::getenv("PIPE_NVML_STAND_IN")) config = json::parse(std::ifstream(path));
+  if (const char* path = std::getenv("PIPE_NVML_STAND_IN"))
+    config = json::parse(std::ifstream(path));
   auto gpus = config.value("gpus", json(4));
   if (gpus.is_number()) {
     const int count = gpus;
     gpus = json::array();
-    for (int i = 0; i < count; ++i) gpus.push_back({{"uuid", "GPU-00000000-0000-4000-8000-00000000000" + std::to_string(i)}});
+    for (int i = 0; i < count; ++i)
+      gpus.push_back({{"uuid", "GPU-00000000-0000-4000-8000-00000000000" + std::to_string(i)}});
   }
   earlier.push_back(std::move(nodes));
   nodes.clear();
   for (auto& gpu : gpus) {
     auto node = std::make_unique<Node>(Node{gpu, false, {}});
-    for (auto& slice : gpu.value("mig", json::array())) node->slices.push_back(std::make_unique<Node>(Node{slice, true, {}}));
+    for (auto& slice : gpu.value("mig", json::array()))
+      node->slices.push_back(std::make_unique<Node>(Node{slice, true, {}}));
     nodes.push_back(std::move(node));
   }
 }
@@ -65,7 +71,9 @@ Return processes(Handle device, unsigned* count, Entry* entries, bool graphics) 
   const auto list = node_of(device).data.value("processes", json::array());
   for (auto& process : list) {
     if (process.value("graphics", false) != graphics) continue;
-    if (found < *count) entries[found] = Entry{process.at("pid").get<unsigned>(), process.value("memory_mib", 0ULL) << 20};
+    if (found < *count)
+      entries[found] =
+          Entry{process.at("pid").get<unsigned>(), process.value("memory_mib", 0ULL) << 20};
     ++found;
   }
   const bool fits = found <= *count;
@@ -88,7 +96,8 @@ extern "C" {
 
 V2(nvmlInit)() {
   load();
-  if (const char* log = std::getenv("PIPE_NVML_STAND_IN_LOG")) std::ofstream(log, std::ios::app) << "nvmlInit\n";
+  if (const char* log = std::getenv("PIPE_NVML_STAND_IN_LOG"))
+    std::ofstream(log, std::ios::app) << "nvmlInit\n";
   return config.value("error", success);
 }
 EXPORT Return nvmlShutdown() { return success; }
@@ -101,7 +110,9 @@ EXPORT const char* nvmlErrorString(Return code) {
     default: return "Unknown Error";
   }
 }
-EXPORT Return nvmlSystemGetDriverVersion(char* buffer, unsigned size) { return put(buffer, size, config.value("driver", "535.183.01")); }
+EXPORT Return nvmlSystemGetDriverVersion(char* buffer, unsigned size) {
+  return put(buffer, size, config.value("driver", "535.183.01"));
+}
 V2(nvmlSystemGetCudaDriverVersion)(int* version) {
   *version = config.value("cuda", 12020);
   return success;
@@ -116,11 +127,14 @@ V2(nvmlDeviceGetHandleByIndex)(unsigned index, Handle* handle) {
   *handle = reinterpret_cast<Handle>(nodes.at(index).get());
   return success;
 }
-EXPORT Return nvmlDeviceGetUUID(Handle device, char* buffer, unsigned size) { return put(buffer, size, node_of(device).data.at("uuid")); }
+EXPORT Return nvmlDeviceGetUUID(Handle device, char* buffer, unsigned size) {
+  return put(buffer, size, node_of(device).data.at("uuid"));
+}
 EXPORT Return nvmlDeviceGetName(Handle device, char* buffer, unsigned size) {
   const auto& data = node_of(device).data;
   const auto model = data.value("model", "Tesla V100-SXM2-16GB");
-  return put(buffer, size, node_of(device).slice ? model + " MIG " + data.value("profile", "1g.5gb") : model);
+  return put(buffer, size,
+             node_of(device).slice ? model + " MIG " + data.value("profile", "1g.5gb") : model);
 }
 EXPORT Return nvmlDeviceGetMemoryInfo(Handle device, Memory* memory) {
   const auto& data = node_of(device).data;
@@ -131,7 +145,8 @@ EXPORT Return nvmlDeviceGetMemoryInfo(Handle device, Memory* memory) {
 }
 EXPORT Return nvmlDeviceGetPciInfo_v3(Handle device, PciInfo* place) {
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (nodes[i].get() == &node_of(device)) put(place->bus_id, sizeof place->bus_id, "00000000:0" + std::to_string(i) + ":00.0");
+    if (nodes[i].get() == &node_of(device))
+      put(place->bus_id, sizeof place->bus_id, "00000000:0" + std::to_string(i) + ":00.0");
   return success;
 }
 EXPORT Return nvmlDeviceGetCudaComputeCapability(Handle device, int* major, int* minor) {
@@ -163,7 +178,11 @@ using Process = ProcessV1;
 #else
 using Process = ProcessV2;
 #endif
-V3(nvmlDeviceGetComputeRunningProcesses)(Handle device, unsigned* count, Process* entries) { return processes(device, count, entries, false); }
-V3(nvmlDeviceGetGraphicsRunningProcesses)(Handle device, unsigned* count, Process* entries) { return processes(device, count, entries, true); }
+V3(nvmlDeviceGetComputeRunningProcesses)(Handle device, unsigned* count, Process* entries) {
+  return processes(device, count, entries, false);
+}
+V3(nvmlDeviceGetGraphicsRunningProcesses)(Handle device, unsigned* count, Process* entries) {
+  return processes(device, count, entries, true);
+}
 
 }  // extern "C"

@@ -7,10 +7,11 @@
 
 namespace pipeline::test {
 
-inline Task<AttemptResult> prepare_and_run(Orchestrator& orchestrator, AttemptBuilder& builder, EventSink& events) {
+inline async::Task<orchestrators::AttemptResult> prepare_and_run(
+    orchestrators::Orchestrator& orchestrator, AttemptBuilder& builder, EventSink& events) {
   co_await orchestrator.prepare(builder.step, events, builder.cancel);
   auto result = co_await orchestrator.run(builder.attempt());
-  if (result.let_go) result.let_go();
+  if (result.cleanup) result.cleanup();
   co_await orchestrator.settle();
   co_return result;
 }

@@ -1,5 +1,6 @@
 /// @file
-/// The image registry of the test bed (scripts/testbed/registry): TLS by a CA of its own, which the engine trusts, and a login.
+/// The image registry of the test bed (scripts/testbed/registry): TLS by a CA of its own, which the
+/// engine trusts, and a login.
 #pragma once
 
 #include <fstream>
@@ -11,23 +12,28 @@
 
 namespace pipeline::test {
 
-/// HOST, STRANGER (another one, whose CA nobody trusts), CA, LOGIN, PASSWORD, CONFIG (for DOCKER_CONFIG); empty if there is none.
+/// HOST, STRANGER (another one, whose CA nobody trusts), CA, LOGIN, PASSWORD, CONFIG (for
+/// DOCKER_CONFIG); empty if there is none.
 inline const std::map<std::string, std::string>& registry() {
   static const auto variables = [] {
     std::map<std::string, std::string> read;
     std::ifstream file("/var/lib/pipe-registry/environment");
-    for (std::string line; std::getline(file, line);) read[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+    for (std::string line; std::getline(file, line);)
+      read[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
     return read;
   }();
   return variables;
 }
 
 /// Its own API, past the engine. @param path as `/v2/NAME/manifests/TAG`
-inline Task<net::Response> ask_registry(net::HttpClient& http, std::string method, std::string path) {
+inline async::Task<net::Response> ask_registry(net::HttpClient& http, std::string method,
+                                               std::string path) {
   net::Request request;
   request.method = std::move(method);
   request.url = "https://" + registry().at("HOST") + path;
-  request.headers.push_back("Authorization: Basic " + encode_base64(registry().at("LOGIN") + ":" + registry().at("PASSWORD")));
+  request.headers.push_back(
+      "Authorization: Basic " +
+      core::encode_base64(registry().at("LOGIN") + ":" + registry().at("PASSWORD")));
   request.headers.push_back("Accept: application/vnd.docker.distribution.manifest.v2+json");
   request.tls.ca_file = registry().at("CA");
   co_return co_await http.send(std::move(request));

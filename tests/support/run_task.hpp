@@ -6,13 +6,13 @@
 #include <optional>
 #include <utility>
 
-#include "net/asio.hpp"
+#include "async/task.hpp"
 
 namespace pipeline::test {
 
 /// Runs the loop until the coroutine has ended; its result, or its exception.
 template <class T>
-T run_task(asio::io_context& loop, Task<T> task) {
+T run_task(asio::io_context& loop, async::Task<T> task) {
   std::exception_ptr error;
   std::optional<T> result;
   bool done = false;
@@ -22,13 +22,14 @@ T run_task(asio::io_context& loop, Task<T> task) {
     done = true;
   });
   loop.restart();
-  while (!done && loop.run_one() > 0) {}
+  while (!done && loop.run_one() > 0) {
+  }
   if (error) std::rethrow_exception(error);
   return std::move(result.value());
 }
 
-inline void run_task(asio::io_context& loop, Task<> task) {
-  run_task<bool>(loop, [](Task<> inner) -> Task<bool> {
+inline void run_task(asio::io_context& loop, async::Task<> task) {
+  run_task<bool>(loop, [](async::Task<> inner) -> async::Task<bool> {
     co_await std::move(inner);
     co_return true;
   }(std::move(task)));

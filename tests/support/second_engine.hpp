@@ -14,7 +14,8 @@ inline const std::map<std::string, std::string>& second_engine() {
   static const auto variables = [] {
     std::map<std::string, std::string> read;
     std::ifstream file("/var/lib/pipe-second-engine/environment");
-    for (std::string line; std::getline(file, line);) read[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+    for (std::string line; std::getline(file, line);)
+      read[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
     return read;
   }();
   return variables;

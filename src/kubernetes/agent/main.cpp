@@ -1,10 +1,14 @@
-// The first process of a step's container on a cluster, whatever the image: starts the step's command, passes signals on, reaps what is left, and writes
-// both of its streams to the one that a cluster keeps, so that they can be told apart again (kubernetes/log_frames.hpp). Linked statically: needs nothing
-// of the image. Usage: pipe-agent install FILE     copies itself there, for the containers that come after, or
+// The first process of a step's container on a cluster, whatever the image: starts the step's
+// command, passes signals on, reaps what is left, and writes both of its streams to the one that a
+// cluster keeps, so that they can be told apart again (kubernetes/log_frames.hpp). Linked
+// statically: needs nothing of the image. Usage: pipe-agent install FILE     copies itself there,
+// for the containers that come after, or
 //                      pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
-//   --log FILE                   also keeps there all that it writes: a node throws away the older part of a log that grows
-//   --collect CARRIER DOCUMENT   has the step's outputs taken away at its end (carrier/main.cpp)
-// A cluster knows SIGTERM only, and SIGKILL long after; where STOP_FILE is there, the first means the second.
+//   --log FILE                   also keeps there all that it writes: a node throws away the older
+//   part of a log that grows
+//   --collect CARRIER DOCUMENT   has the step's outputs taken away at its end (stager/main.cpp)
+// A cluster knows SIGTERM only, and SIGKILL long after; where STOP_FILE is there, the first means
+// the second.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -39,12 +43,14 @@ bool write_all(int file, const char* bytes, std::size_t size) {
 int kept_log = -1;               // the file of --log
 unsigned long long written = 0;  // bytes of frames
 
-/// A line of the container's log: the kind, its place among all bytes of frames, its size, and the text. `o123 4 TEXT` for a line of stdout, `O123 4 TEXT` for a part of one
-/// whose end has not come; `e` and `E` for stderr; `.123` says that nothing more comes.
+/// A line of the container's log: the kind, its place among all bytes of frames, its size, and the
+/// text. `o123 4 TEXT` for a line of stdout, `O123 4 TEXT` for a part of one whose end has not
+/// come; `e` and `E` for stderr; `.123` says that nothing more comes.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[longest_frame + 64];
-  std::size_t length =
-      static_cast<std::size_t>(kind == '.' ? snprintf(frame, 48, ".%llu", written) : snprintf(frame, 48, "%c%llu %zu ", kind, written, size));
+  std::size_t length = static_cast<std::size_t>(
+      kind == '.' ? snprintf(frame, 48, ".%llu", written)
+                  : snprintf(frame, 48, "%c%llu %zu ", kind, written, size));
   memcpy(frame + length, text, size);
   length += size;
   frame[length++] = '\n';
@@ -53,7 +59,8 @@ void write_frame(char kind, const char* text, std::size_t size) {
     close(kept_log);
     kept_log = -1;
   }
-  write_all(STDOUT_FILENO, frame, length);  // where nobody reads any more, the step goes on all the same
+  write_all(STDOUT_FILENO, frame,
+            length);  // where nobody reads any more, the step goes on all the same
 }
 
 void write_end() {
@@ -69,8 +76,10 @@ bool pass_on(int from, char whole, char part) {
   if (count < 0) return errno == EINTR || errno == EAGAIN;
   const char* begin = bytes;
   for (const char* end = bytes + count; begin < end;) {
-    const auto* line_end = static_cast<const char*>(memchr(begin, '\n', static_cast<std::size_t>(end - begin)));
-    write_frame(line_end ? whole : part, begin, static_cast<std::size_t>((line_end ? line_end : end) - begin));
+    const auto* line_end =
+        static_cast<const char*>(memchr(begin, '\n', static_cast<std::size_t>(end - begin)));
+    write_frame(line_end ? whole : part, begin,
+                static_cast<std::size_t>((line_end ? line_end : end) - begin));
     begin = line_end ? line_end + 1 : end;
   }
   return count > 0;
@@ -96,21 +105,25 @@ int not_executed(int error) {
   _exit(127);
 }
 
-/// Whole or not at all under this name, and again over an earlier one: a container that has failed is started anew.
+/// Whole or not at all under this name, and again over an earlier one: a container that has failed
+/// is started anew.
 int install(const char* path) {
   char fresh[4096];
   snprintf(fresh, sizeof fresh, "%s.new", path);
-  const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+  const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+            to = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
   struct stat program {};
   bool good = from >= 0 && to >= 0 && fstat(from, &program) == 0;
-  for (off_t done = 0; good && done < program.st_size;) good = sendfile(to, from, &done, static_cast<std::size_t>(program.st_size - done)) > 0;
+  for (off_t done = 0; good && done < program.st_size;)
+    good = sendfile(to, from, &done, static_cast<std::size_t>(program.st_size - done)) > 0;
   good = good && fchmod(to, 0555) == 0 && close(to) == 0 && rename(fresh, path) == 0;
-  if (!good) fprintf(stderr, "pipe-agent: cannot install itself as %s: %s\n", path, strerror(errno));
+  if (!good)
+    fprintf(stderr, "pipe-agent: cannot install itself as %s: %s\n", path, strerror(errno));
   return good ? 0 : 1;
 }
 
 /// Has the outputs taken away; 125 if that fails, and who does it has said why.
-int collect(const char* carrier, const char* document, int code, int signals) {
+int collect(const char* stager, const char* document, int code, int signals) {
   char text[16];
   snprintf(text, sizeof text, "%d", code);
   const pid_t child = fork();
@@ -122,7 +135,7 @@ int collect(const char* carrier, const char* document, int code, int signals) {
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
-    execl(carrier, carrier, "collect", document, text, static_cast<char*>(nullptr));
+    execl(stager, stager, "collect", document, text, static_cast<char*>(nullptr));
     _exit(127);
   }
   for (;;) {
@@ -142,13 +155,13 @@ int collect(const char* carrier, const char* document, int code, int signals) {
 int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
-  const char *carrier = nullptr, *document = nullptr;
+  const char *stager = nullptr, *document = nullptr;
   for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;
     const int values = collects ? 2 : 1;
     if (count < values + 4) return 125;
     if (collects) {
-      carrier = arguments[2];
+      stager = arguments[2];
       document = arguments[3];
     } else {
       kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -158,10 +171,12 @@ int main(int count, char** arguments) {
   }
   const char* stop_file = arguments[1];
   int out[2], err[2], failure[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) return 125;
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0)
+    return 125;
   sigset_t caught, before;
   sigemptyset(&caught);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&caught, signal);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+    sigaddset(&caught, signal);
   sigprocmask(SIG_BLOCK, &caught, &before);
   signal(SIGPIPE, SIG_IGN);
   const int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -214,5 +229,5 @@ int main(int count, char** arguments) {
   }
   write_end();
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  return carrier && !stopping ? collect(carrier, document, code, signals) : code;
+  return stager && !stopping ? collect(stager, document, code, signals) : code;
 }

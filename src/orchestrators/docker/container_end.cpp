@@ -7,7 +7,7 @@
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/preflight.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 /// `sh`, the program that a container was to run.
@@ -19,34 +19,43 @@ std::string program_of(const Attempt& attempt) {
 
 std::string memory_limit(const Attempt& attempt) {
   const auto& memory = attempt.step.settings.resources.memory;
-  return memory ? "its limit is " + format_bytes(*memory) : "it has no limit of its own: the engine's machine ran out of memory";
+  return memory ? "its limit is " + core::format_bytes(*memory)
+                : "it has no limit of its own: the engine's machine ran out of memory";
 }
 
 }  // namespace
 
-std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt, const std::string& image) {
+std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt,
+                                    const std::string& image) {
   const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
   const auto program = program_of(attempt);
   Failure failure{FailureKind::not_started, {}, {}, {}};
-  if (has("executable file not found") || (text.starts_with(gate_name) && has("not found")) || has("No such file or directory") ||
-      has("no such file or directory")) {
+  if (has("executable file not found") || (text.starts_with(gate_name) && has("not found")) ||
+      has("No such file or directory") || has("no such file or directory")) {
     if (attempt.step.command.shell) {
       failure.message = "could not start: the image " + image + " has no shell (`sh`)";
-      failure.hints = {"write the command as a list, which needs no shell: `command: [PROGRAM, ARGUMENT, ...]`",
-                       "or take a parent image that has one"};
+      failure.hints = {
+          "write the command as a list, which needs no shell: `command: [PROGRAM, ARGUMENT, ...]`",
+          "or take a parent image that has one"};
     } else {
-      failure.message = "could not start: there is no program '" + program + "' in the image " + image;
-      failure.hints = {"install it with `apt_packages` or `requirements`, or take a parent image that has it"};
+      failure.message =
+          "could not start: there is no program '" + program + "' in the image " + image;
+      failure.hints = {
+          "install it with `apt_packages` or `requirements`, or take a parent image that has it"};
       if (program.find('/') != program.npos)
-        failure.hints.push_back("if it is a script, the interpreter that its first line names must be in the image");
+        failure.hints.push_back(
+            "if it is a script, the interpreter that its first line names must be in the image");
       else if (program == "python")
         failure.hints.push_back("some images have `python3` only");
     }
   } else if (has("Permission denied") || has("permission denied")) {
     failure.message = "could not start: '" + program + "' is not executable in the image " + image;
-    failure.hints = {"make it executable (`chmod +x`), or name its interpreter: `command: [python, " + program + "]`"};
+    failure.hints = {
+        "make it executable (`chmod +x`), or name its interpreter: `command: [python, " + program +
+        "]`"};
   } else if (has("Exec format error") || has("exec format error")) {
-    failure.message = "could not start: '" + program + "' in the image " + image + " is no program for this machine";
+    failure.message = "could not start: '" + program + "' in the image " + image +
+                      " is no program for this machine";
     failure.hints = {"check `platform`; a script needs a first line such as `#!/bin/sh`"};
   } else {
     return std::nullopt;
@@ -54,7 +63,8 @@ std::optional<Failure> not_executed(std::string_view text, const Attempt& attemp
   return failure;
 }
 
-std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt, const std::string& image) {
+std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt,
+                                  const std::string& image) {
   const auto code = std::to_string(end.exit_code);
   if (end.exit_code == 0) return std::nullopt;
   if (end.exit_code == 137 && end.oom_killed)
@@ -62,8 +72,10 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
                    "was killed because it used too much memory (" + memory_limit(attempt) + ")",
                    {"raise `resources.memory`, or let the step hold less at a time"},
                    {}};
-  const bool by_init = end.first_errors.starts_with("[FATAL tini") || end.first_errors.find("catatonit") != std::string::npos ||
-                       end.first_errors.find("failed to exec pid1") != std::string::npos || end.first_errors.starts_with(gate_name);
+  const bool by_init = end.first_errors.starts_with("[FATAL tini") ||
+                       end.first_errors.find("catatonit") != std::string::npos ||
+                       end.first_errors.find("failed to exec pid1") != std::string::npos ||
+                       end.first_errors.starts_with(gate_name);
   if ((end.exit_code == 126 || end.exit_code == 127) && by_init)
     if (auto failure = not_executed(end.first_errors, attempt, image)) return failure;
   Failure failure{FailureKind::exit_code, "ended with exit code " + code, {}, {}};
@@ -74,14 +86,19 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
       failure.message = std::string("was killed by SIG") + name + " (exit code " + code + ")";
     }
   } else if (end.exit_code == 127) {
-    failure.hints.push_back("127 is a shell's \"command not found\": a program that the command names is not in the image " + image);
+    failure.hints.push_back(
+        "127 is a shell's \"command not found\": a program that the command names is not in the "
+        "image " +
+        image);
   } else if (end.exit_code == 126) {
     failure.hints.push_back("126 is a shell's \"not executable\"");
   }
   if (end.exit_code == 137 && attempt.step.settings.resources.memory)
-    failure.hints.push_back("if that was for memory (" + memory_limit(attempt) + "), the engine did not notice: raise `resources.memory`");
+    failure.hints.push_back("if that was for memory (" + memory_limit(attempt) +
+                            "), the engine did not notice: raise `resources.memory`");
   if (end.oom_killed)
-    failure.hints.push_back("the kernel killed one of its processes for memory (" + memory_limit(attempt) + "): raise `resources.memory`");
+    failure.hints.push_back("the kernel killed one of its processes for memory (" +
+                            memory_limit(attempt) + "): raise `resources.memory`");
   if (const auto trouble = docker::gpu_trouble_in_log(end.last_output, !attempt.gpus.empty())) {
     failure.hints.push_back(trouble->cause);
     failure.hints.insert(failure.hints.end(), trouble->advice.begin(), trouble->advice.end());
@@ -89,7 +106,8 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
   return failure;
 }
 
-Failure start_failure(const docker::EngineError& error, const Attempt& attempt, const std::string& image) {
+Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
+                      const std::string& image) {
   const std::string text = error.what();
   if (auto trouble = docker::gpu_trouble(text)) {
     const auto kind = trouble->passing ? FailureKind::infrastructure : FailureKind::not_started;
@@ -103,4 +121,4 @@ Failure start_failure(const docker::EngineError& error, const Attempt& attempt, 
   return {FailureKind::not_started, text, error.advice(), {}};
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

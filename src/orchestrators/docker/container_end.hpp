@@ -9,20 +9,25 @@
 #include "docker/engine_api.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 struct ContainerEnd {
   int exit_code = 0;
-  bool oom_killed = false;   ///< The kernel killed something in it for memory; not necessarily what ended it.
+  bool oom_killed =
+      false;  ///< The kernel killed something in it for memory; not necessarily what ended it.
   std::string first_errors;  ///< The beginning of what it wrote to stderr.
   std::string last_output;   ///< The end of what it wrote, both streams.
 };
 
 /// Nothing for an exit code of 0.
-std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt, const std::string& image);
-/// The program could not be executed: by the text of docker's init (tini), Podman's (catatonit), the runtime or a system call.
-std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt, const std::string& image);
+std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt,
+                                  const std::string& image);
+/// The program could not be executed: by the text of docker's init (tini), Podman's (catatonit),
+/// the runtime or a system call.
+std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt,
+                                    const std::string& image);
 /// The engine would not make or start the container.
-Failure start_failure(const docker::EngineError& error, const Attempt& attempt, const std::string& image);
+Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
+                      const std::string& image);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -3,15 +3,15 @@
 #include <optional>
 #include <utility>
 
+#include "async/joinable_task.hpp"
 #include "core/log.hpp"
-#include "net/companion.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/memory_kills.hpp"
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using docker::EngineApi;
@@ -30,7 +30,8 @@ class ContainerRun {
  public:
   /// @param log  gets what the container writes
   /// @param gate the same, if the container's command is behind the preflight's gate
-  ContainerRun(EngineApi& engine, const Attempt& attempt, std::string id, asio::any_io_executor executor, LogSink& log, GateLog* gate)
+  ContainerRun(EngineApi& engine, const Attempt& attempt, std::string id,
+               asio::any_io_executor executor, LogSink& log, PreflightLog* gate)
       : engine_(engine),
         attempt_(attempt),
         id_(std::move(id)),
@@ -38,26 +39,26 @@ class ContainerRun {
         log_(log),
         gate_(gate),
         changed_(executor_, asio::steady_timer::time_point::max()),
-        patience_(executor_) {}
+        retry_policy_(executor_) {}
 
   /// @param started it runs already, or has ended: it is joined
-  Task<AttemptResult> run(bool started, const std::string& image);
+  async::Task<AttemptResult> run(bool started, const std::string& image);
   /// What the engine said, if it would not start the container.
   const std::optional<std::string>& refusal() const { return refusal_; }
 
  private:
-  Task<> read_output(bool started);
-  Task<> wait_for_end(bool started);
-  Task<> quietly(Task<> task);
-  Task<> watch(net::Companion& output, net::Companion& end);
-  Task<> drain(net::Companion& output);
-  Task<bool> killed_for_memory();
-  Task<std::optional<Failure>> judge(const std::string& image);
+  async::Task<> read_output(bool started);
+  async::Task<> wait_for_end(bool started);
+  async::Task<> quietly(async::Task<> task);
+  async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
+  async::Task<> drain(async::JoinableTask& output);
+  async::Task<bool> killed_for_memory();
+  async::Task<std::optional<Failure>> judge(const std::string& image);
   void be_patient();
   void heard() {
     if (++listening_ == 2) changed_.cancel();
   }
-  Task<> change() {
+  async::Task<> change() {
     boost::system::error_code cancelled;
     co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
@@ -67,27 +68,32 @@ class ContainerRun {
   const std::string id_;
   asio::any_io_executor executor_;
   LogSink& log_;
-  GateLog* gate_;                ///< If the command is behind one: it is log_ too.
-  asio::steady_timer changed_;   ///< Cancelled when something has happened: whoever waits looks again.
-  asio::steady_timer patience_;  ///< With the preflight.
-  CancelSource connections_;
+  PreflightLog* gate_;  ///< If the command is behind one: it is log_ too.
+  asio::steady_timer
+      changed_;  ///< Cancelled when something has happened: whoever waits looks again.
+  asio::steady_timer retry_policy_;  ///< With the preflight.
+  core::CancelSource connections_;
   std::optional<std::string> refusal_;
   int listening_ = 0;
   int exit_code_ = 0;
   std::string first_errors_, last_output_;
   bool hangs_ = false;  ///< The preflight does.
   std::size_t received_ = 0;
-  StopLevel stopping_ = StopLevel::none;
+  core::StopLevel stopping_ = core::StopLevel::none;
   const MemoryKills kills_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which may run after this object is gone
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which
+                                                          // may run after this object is gone
 };
 
-Task<> ContainerRun::read_output(bool started) {
-  const std::function<void(bool, std::string_view)> on_bytes = [this](bool is_stderr, std::string_view bytes) {
+async::Task<> ContainerRun::read_output(bool started) {
+  const std::function<void(bool, std::string_view)> on_bytes = [this](bool is_stderr,
+                                                                      std::string_view bytes) {
     received_ += bytes.size();
-    if (is_stderr && first_errors_.size() < kept_errors) first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
+    if (is_stderr && first_errors_.size() < kept_errors)
+      first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
     last_output_ += bytes;
-    if (last_output_.size() > 2 * kept_output) last_output_.erase(0, last_output_.size() - kept_output);
+    if (last_output_.size() > 2 * kept_output)
+      last_output_.erase(0, last_output_.size() - kept_output);
     log_.write(is_stderr ? Stream::err : Stream::out, bytes);
   };
   const std::function<void()> on_listening = [this] { heard(); };
@@ -97,31 +103,33 @@ Task<> ContainerRun::read_output(bool started) {
     co_await engine_.attach_container(id_, on_bytes, on_listening, &connections_);
 }
 
-Task<> ContainerRun::wait_for_end(bool started) {
+async::Task<> ContainerRun::wait_for_end(bool started) {
   const std::function<void()> on_listening = [this] { heard(); };
   const std::string condition = started ? "not-running" : "next-exit";
   exit_code_ = co_await engine_.wait_container(id_, condition, on_listening, &connections_);
 }
 
 /// For what may fail because the container has just ended.
-Task<> ContainerRun::quietly(Task<> task) {
+async::Task<> ContainerRun::quietly(async::Task<> task) {
   try {
     co_await std::move(task);
-  } catch (const EnvironmentError& error) {
-    if (log::debug_enabled()) log::debug(error.what());
+  } catch (const core::EnvironmentError& error) {
+    if (core::log::debug_enabled()) core::log::debug(error.what());
   }
 }
 
 /// Until the container has ended; stops it when that is wanted.
-Task<> ContainerRun::watch(net::Companion& output, net::Companion& end) {
-  CancelSource::Listener listener(attempt_.cancel, [this](StopLevel) { changed_.cancel(); });
-  std::optional<net::Companion> stop;
+async::Task<> ContainerRun::watch(async::JoinableTask& output, async::JoinableTask& end) {
+  core::CancelSource::Listener listener(attempt_.cancel,
+                                        [this](core::StopLevel) { changed_.cancel(); });
+  std::optional<async::JoinableTask> stop;
   while (!end.done()) {
-    const auto wanted = output.error() || hangs_ ? StopLevel::immediate : attempt_.cancel.level();
-    if (wanted == StopLevel::immediate && stopping_ != StopLevel::immediate) {
+    const auto wanted =
+        output.error() || hangs_ ? core::StopLevel::immediate : attempt_.cancel.level();
+    if (wanted == core::StopLevel::immediate && stopping_ != core::StopLevel::immediate) {
       stopping_ = wanted;
       co_await quietly(engine_.kill_container(id_, "SIGKILL"));
-    } else if (wanted == StopLevel::graceful && stopping_ == StopLevel::none) {
+    } else if (wanted == core::StopLevel::graceful && stopping_ == core::StopLevel::none) {
       stopping_ = wanted;
       stop.emplace(executor_, quietly(engine_.stop_container(id_, grace_seconds)));
     } else {
@@ -131,7 +139,7 @@ Task<> ContainerRun::watch(net::Companion& output, net::Companion& end) {
   if (stop) co_await stop->join();
 }
 
-Task<> ContainerRun::drain(net::Companion& output) {
+async::Task<> ContainerRun::drain(async::JoinableTask& output) {
   while (!output.done()) {
     const auto before = received_;
     asio::steady_timer silence(executor_, longest_silence);
@@ -139,14 +147,15 @@ Task<> ContainerRun::drain(net::Companion& output) {
       if (!stopped) changed_.cancel();
     });
     co_await change();
-    if (!output.done() && received_ == before) connections_.stop(StopLevel::immediate);
+    if (!output.done() && received_ == before) connections_.stop(core::StopLevel::immediate);
   }
 }
 
-/// On a busy machine the engine's news of the kill comes after that of the end, by a second, or never. Our own kernel has counted it, if it was ours; only a
-/// step with a limit takes that for its own, as the kill may be another's.
-Task<bool> ContainerRun::killed_for_memory() {
-  const bool killed = exit_code_ == 137 && stopping_ == StopLevel::none;
+/// On a busy machine the engine's news of the kill comes after that of the end, by a second, or
+/// never. Our own kernel has counted it, if it was ours; only a step with a limit takes that for
+/// its own, as the kill may be another's.
+async::Task<bool> ContainerRun::killed_for_memory() {
+  const bool killed = exit_code_ == 137 && stopping_ == core::StopLevel::none;
   const bool limited = attempt_.step.settings.resources.memory.has_value();
   const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
   const auto until = std::chrono::steady_clock::now() + (limited ? latest_news : latest_news / 10);
@@ -162,30 +171,35 @@ Task<bool> ContainerRun::killed_for_memory() {
 }
 
 void ContainerRun::be_patient() {
-  patience_.expires_after(longest_preflight);
-  patience_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
-    if (stopped || alive.expired() || gate_->open()) return;
-    hangs_ = true;
-    changed_.cancel();
-  });
+  retry_policy_.expires_after(longest_preflight);
+  retry_policy_.async_wait(
+      [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
+        if (stopped || alive.expired() || gate_->open()) return;
+        hangs_ = true;
+        changed_.cancel();
+      });
 }
 
-Task<std::optional<Failure>> ContainerRun::judge(const std::string& image) {
-  if (hangs_ && attempt_.cancel.level() == StopLevel::none) co_return preflight_hangs(longest_preflight);
-  if (stopping_ != StopLevel::none) co_return stopping_ == StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed() : was_stopped();
+async::Task<std::optional<Failure>> ContainerRun::judge(const std::string& image) {
+  if (hangs_ && attempt_.cancel.level() == core::StopLevel::none)
+    co_return preflight_hangs(longest_preflight);
+  if (stopping_ != core::StopLevel::none)
+    co_return stopping_ == core::StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed()
+                                                                             : was_stopped();
   if (gate_ && !gate_->open() && exit_code_ == gate_closed)
-    if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, Sight::its_own)) co_return failure;
+    if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, GpuVisibility::its_own))
+      co_return failure;
   if (exit_code_ == 0) co_return std::nullopt;
   const bool for_memory = co_await killed_for_memory();
   const ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
   co_return failure_of(end, attempt_, image);
 }
 
-Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
+async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
   AttemptResult result;
   const auto tell = [this] { changed_.cancel(); };
-  net::Companion output(executor_, read_output(started), tell);
-  net::Companion end(executor_, wait_for_end(started), tell);
+  async::JoinableTask output(executor_, read_output(started), tell);
+  async::JoinableTask end(executor_, wait_for_end(started), tell);
   std::optional<EngineError> refused;
   std::exception_ptr lost;
   try {
@@ -196,15 +210,17 @@ Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
       co_await engine_.start_container(id_);
     }
     if (gate_) be_patient();
-  } catch (const EngineError& error) { refused = error; } catch (...) {
+  } catch (const EngineError& error) {
+    refused = error;
+  } catch (...) {
     lost = std::current_exception();
   }
   if (refused || lost)
-    connections_.stop(StopLevel::immediate);
+    connections_.stop(core::StopLevel::immediate);
   else
     co_await watch(output, end);
   co_await end.join();
-  if (end.error()) connections_.stop(StopLevel::immediate);
+  if (end.error()) connections_.stop(core::StopLevel::immediate);
   co_await drain(output);
   if (gate_) gate_->finish();
 
@@ -222,38 +238,46 @@ Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
   co_return result;
 }
 
-/// What the engine has under the attempt's name, if it is this attempt's: made by a driver that is dead.
+/// What the engine has under the attempt's name, if it is this attempt's: made by a driver that is
+/// dead.
 struct Found {
   std::string id;
   bool started = false;
   bool gated = false;   ///< Its command is behind the gate.
-  bool usable = false;  ///< It writes to the folder that this attempt reads, or to a volume that can be copied; else it is in the way.
+  bool usable = false;  ///< It writes to the folder that this attempt reads, or to a volume that
+                        ///< can be copied; else it is in the way.
   bool copies = false;  ///< Its files are in a volume.
 };
 
-Task<Found> find_own(EngineApi& engine, const Attempt& attempt, const ContainerPlace& place) {
+async::Task<Found> find_own(EngineApi& engine, const Attempt& attempt,
+                            const ContainerOptions& place) {
   const auto name = container_name(attempt);
   const auto container = co_await engine.call("GET", "/containers/" + name + "/json");
   const auto labels = container.value(json::json_pointer("/Config/Labels"), json::object());
   for (const auto& [label, value] : container_labels(attempt, place))
     if (labels.value(label, std::string()) != value)
-      throw EnvironmentError("cannot create the container " + name + ": there is one of that name, and it is not this step's",
-                             {"`docker inspect " + name + "` shows whose it is; `docker rm -f " + name + "` removes it"});
+      throw core::EnvironmentError("cannot create the container " + name +
+                                       ": there is one of that name, and it is not this step's",
+                                   {"`docker inspect " + name +
+                                    "` shows whose it is; `docker rm -f " + name + "` removes it"});
   const auto status = container.value(json::json_pointer("/State/Status"), std::string());
   const auto entry = container.value(json::json_pointer("/Config/Entrypoint/3"), json());
-  Found found{container.at("Id").get<std::string>(), status == "running" || status == "exited", entry == gate_name, false, false};
-  const bool same_gpus = labels.value(gpus_label, std::string()) == gpus_text(attempt.gpus);  // those that are reserved for it now
+  Found found{container.at("Id").get<std::string>(), status == "running" || status == "exited",
+              entry == gate_name, false, false};
+  const bool same_gpus = labels.value(gpus_label, std::string()) ==
+                         gpus_text(attempt.gpus);  // those that are reserved for it now
   for (const auto& mount : container.value("Mounts", json::array())) {
     const auto target = mount.value("Destination", std::string());
     if (target == container_folder) found.copies = true;
-    if (found.copies || (target == container_layout().outputs && mount.value("Source", std::string()) == attempt.outputs))
+    if (found.copies || (target == container_layout().outputs &&
+                         mount.value("Source", std::string()) == attempt.outputs))
       found.usable = found.started && same_gpus;
   }
   co_return found;
 }
 
 /// The container, made anew or found.
-Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerPlace& place) {
+async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOptions& place) {
   const auto name = container_name(attempt);
   const auto platform = attempt.step.settings.docker.platform.value_or("");
   for (int attempts_left = 3;; --attempts_left) {
@@ -293,11 +317,13 @@ class Kept : public LogSink {
 
 struct Outcome {
   AttemptResult result;
-  std::optional<std::string> refusal;  ///< What the engine said, if it would not make or start a container.
+  std::optional<std::string>
+      refusal;  ///< What the engine said, if it would not make or start a container.
 };
 
 /// A failure of a container that has not been made.
-Outcome refused_outcome(const EngineError& error, const Attempt& attempt, const std::string& image) {
+Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
+                        const std::string& image) {
   Outcome outcome;
   outcome.refusal = error.what();
   outcome.result.failure = start_failure(error, attempt, image);
@@ -305,8 +331,9 @@ Outcome refused_outcome(const EngineError& error, const Attempt& attempt, const 
 }
 
 /// Runs a container that exists, and begins its removal.
-Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found container, const std::string& image, Removals& removals, LogSink& log,
-                             GateLog* gate) {
+async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found container,
+                                    const std::string& image, Removals& removals, LogSink& log,
+                                    PreflightLog* gate) {
   Outcome outcome;
   std::exception_ptr error;
   const auto executor = co_await asio::this_coro::executor;
@@ -314,21 +341,26 @@ Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found co
     if (container.copies && !container.started) {
       try {
         co_await copy_in(engine, attempt, container.id);
-      } catch (const EngineError& full) { outcome.result.failure = start_failure(full, attempt, image); }
+      } catch (const EngineError& full) {
+        outcome.result.failure = start_failure(full, attempt, image);
+      }
     }
     if (!outcome.result.failure) {
       ContainerRun run(engine, attempt, container.id, executor, log, gate);
       outcome.result = co_await run.run(container.started, image);
       outcome.refusal = run.refusal();
     }
-    if (container.copies && !outcome.result.failure) co_await copy_out(engine, attempt, container.id);
+    if (container.copies && !outcome.result.failure)
+      co_await copy_out(engine, attempt, container.id);
   } catch (const net::TransportError&) {
     error = std::current_exception();
-    if (attempt.cancel.level() != StopLevel::none) {  // while files were copied
+    if (attempt.cancel.level() != core::StopLevel::none) {  // while files were copied
       error = nullptr;
       outcome.result.failure = was_stopped();
     }
-  } catch (...) { error = std::current_exception(); }
+  } catch (...) {
+    error = std::current_exception();
+  }
   removals.begin(executor, engine.remove_container(container.id));
   if (error) {
     co_await removals.settle();  // it may be running still
@@ -337,9 +369,12 @@ Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found co
   co_return outcome;
 }
 
-/// The preflight for an image without a shell, in which nothing can run nvidia-smi before the command: a container of its own, the same but for that.
-/// Its result has a failure if the step must not start.
-Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt, const ContainerPlace& place, const std::string& image, Removals& removals) {
+/// The preflight for an image without a shell, in which nothing can run nvidia-smi before the
+/// command: a container of its own, the same but for that. Its result has a failure if the step
+/// must not start.
+async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
+                                     const ContainerOptions& place, const std::string& image,
+                                     Removals& removals) {
   Outcome outcome;
   std::optional<EngineError> refused;
   Found look;
@@ -348,22 +383,30 @@ Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt, const C
   body["Entrypoint"] = {"nvidia-smi", "-L"};
   try {
     co_await engine.remove_container(name);  // a dead driver's
-    look.id = co_await engine.create_container(name, std::move(body), attempt.step.settings.docker.platform.value_or(""));
-  } catch (const EngineError& error) { refused = error; }
+    look.id = co_await engine.create_container(name, std::move(body),
+                                               attempt.step.settings.docker.platform.value_or(""));
+  } catch (const EngineError& error) {
+    refused = error;
+  }
   if (refused) co_return refused_outcome(*refused, attempt, image);
   Kept said;
-  outcome = co_await run_and_remove(engine, attempt, std::move(look), image, removals, said, nullptr);
+  outcome =
+      co_await run_and_remove(engine, attempt, std::move(look), image, removals, said, nullptr);
   write_preflight(attempt.log, said.text);
-  if (!outcome.result.exit_code || (outcome.result.failure && outcome.result.failure->kind == FailureKind::cancelled)) co_return outcome;
+  if (!outcome.result.exit_code ||
+      (outcome.result.failure && outcome.result.failure->kind == FailureKind::cancelled))
+    co_return outcome;
   SmiReport report;
   report.code = *outcome.result.exit_code;
   report.list = std::move(said.text);
-  outcome.result.failure = preflight_failure(report, attempt.gpus, Sight::its_own);
+  outcome.result.failure = preflight_failure(report, attempt.gpus, GpuVisibility::its_own);
   outcome.result.exit_code.reset();
   co_return outcome;
 }
 
-Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt, ContainerPlace& place, const std::string& image, Removals& removals) {
+async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
+                                   ContainerOptions& place, const std::string& image,
+                                   Removals& removals) {
   Found container;
   std::optional<EngineError> refused;
   try {
@@ -379,30 +422,37 @@ Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt, Container
         container = co_await obtain(engine, attempt, open);
       }
     }
-  } catch (const EngineError& error) { refused = error; }
+  } catch (const EngineError& error) {
+    refused = error;
+  }
   if (refused) co_return refused_outcome(*refused, attempt, image);
-  GateLog gate(attempt.log);
+  PreflightLog gate(attempt.log);
   LogSink& log = container.gated ? static_cast<LogSink&>(gate) : attempt.log;
-  co_return co_await run_and_remove(engine, attempt, container, image, removals, log, container.gated ? &gate : nullptr);
+  co_return co_await run_and_remove(engine, attempt, container, image, removals, log,
+                                    container.gated ? &gate : nullptr);
 }
 
 }  // namespace
 
-Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt, ContainerPlace& place, const std::string& image,
-                                  Removals& removals) {
+async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt,
+                                         ContainerOptions& place, const std::string& image,
+                                         Removals& removals) {
   for (;;) {
-    if (attempt.cancel.level() != StopLevel::none) {
+    if (attempt.cancel.level() != core::StopLevel::none) {
       AttemptResult result;
       result.failure = was_stopped();
       co_return result;
     }
-    const auto way = place.gpu_access ? std::optional(place.gpu_access->ways().front()) : std::nullopt;
+    const auto way =
+        place.gpu_access ? std::optional(place.gpu_access->ways().front()) : std::nullopt;
     auto outcome = co_await try_container(engine, attempt, place, image, removals);
-    if (!way || !outcome.refusal || !place.gpu_access->try_next(*way, *outcome.refusal)) co_return outcome.result;
-    log::info("engine: GPUs are not to be had by " + std::string(to_string(*way)) + " (" + *outcome.refusal + "): now by " +
-              std::string(to_string(place.gpu_access->ways().front())));
+    if (!way || !outcome.refusal || !place.gpu_access->try_next(*way, *outcome.refusal))
+      co_return outcome.result;
+    core::log::info("engine: GPUs are not to be had by " + std::string(to_string(*way)) + " (" +
+                    *outcome.refusal + "): now by " +
+                    std::string(to_string(place.gpu_access->ways().front())));
     co_await removals.settle();  // the next container has the same name
   }
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

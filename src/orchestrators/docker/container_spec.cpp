@@ -5,7 +5,7 @@
 
 #include "orchestrators/preflight.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -43,7 +43,8 @@ constexpr std::array host_members{
     Member{"userns_mode", "UsernsMode"},
     Member{"uts_mode", "UTSMode"},
 };
-constexpr std::array config_members{Member{"domainname", "Domainname"}, Member{"hostname", "Hostname"}};
+constexpr std::array config_members{Member{"domainname", "Domainname"},
+                                    Member{"hostname", "Hostname"}};
 
 /// `/dev/fuse` or `/dev/host:/dev/container:rwm`.
 json device(const std::string& text) {
@@ -51,18 +52,24 @@ json device(const std::string& text) {
   const auto second = first == text.npos ? text.npos : text.find(':', first + 1);
   json result;
   result["PathOnHost"] = text.substr(0, first);
-  result["PathInContainer"] = first == text.npos ? text : text.substr(first + 1, second == text.npos ? text.npos : second - first - 1);
+  result["PathInContainer"] =
+      first == text.npos
+          ? text
+          : text.substr(first + 1, second == text.npos ? text.npos : second - first - 1);
   result["CgroupPermissions"] = second == text.npos ? "rwm" : text.substr(second + 1);
   return result;
 }
 
 void apply_run_args(const std::map<std::string, Json>& arguments, json& config, json& host) {
   for (const auto& [argument, name] : host_members)
-    if (auto found = arguments.find(argument); found != arguments.end()) host[name] = *found->second;
+    if (auto found = arguments.find(argument); found != arguments.end())
+      host[name] = *found->second;
   for (const auto& [argument, name] : config_members)
-    if (auto found = arguments.find(argument); found != arguments.end()) config[name] = *found->second;
+    if (auto found = arguments.find(argument); found != arguments.end())
+      config[name] = *found->second;
   if (auto devices = arguments.find("devices"); devices != arguments.end())
-    for (const auto& text : *devices->second) host["Devices"].push_back(device(text.get<std::string>()));
+    for (const auto& text : *devices->second)
+      host["Devices"].push_back(device(text.get<std::string>()));
   if (auto limits = arguments.find("ulimits"); limits != arguments.end()) {
     for (const auto& [name, limit] : limits->second->items()) {
       json entry;
@@ -74,7 +81,8 @@ void apply_run_args(const std::map<std::string, Json>& arguments, json& config, 
   }
 }
 
-/// Mounts, unlike binds, fail on a source that is missing, where a bind would make a folder of root's.
+/// Mounts, unlike binds, fail on a source that is missing, where a bind would make a folder of
+/// root's.
 json mount(const char* type, const std::string& source, const std::string& target, bool read_only) {
   json result;
   result["Type"] = type;
@@ -85,19 +93,23 @@ json mount(const char* type, const std::string& source, const std::string& targe
 }
 
 /// `SOURCE:TARGET[:ro|rw]`
-json volume(const std::string& text, const ContainerPlace& place) {
+json volume(const std::string& text, const ContainerOptions& place) {
   const auto first = text.find(':');
   const auto second = text.find(':', first + 1);
   const auto source = text.substr(0, first);
   const auto target = text.substr(first + 1, second == text.npos ? text.npos : second - first - 1);
   const bool read_only = second != text.npos && text.substr(second + 1) == "ro";
   if (source == "~" || source.starts_with("~/"))
-    return mount("bind", (place.home / source.substr(std::min<std::size_t>(2, source.size()))).lexically_normal(), target, read_only);
-  if (source.starts_with('/') || source.starts_with('.')) return mount("bind", (place.root / source).lexically_normal(), target, read_only);
+    return mount(
+        "bind",
+        (place.home / source.substr(std::min<std::size_t>(2, source.size()))).lexically_normal(),
+        target, read_only);
+  if (source.starts_with('/') || source.starts_with('.'))
+    return mount("bind", (place.root / source).lexically_normal(), target, read_only);
   return mount("volume", source, target, read_only);
 }
 
-json mounts(const Attempt& attempt, const ContainerPlace& place) {
+json mounts(const Attempt& attempt, const ContainerOptions& place) {
   const auto& layout = container_layout();
   json all = json::array();
   if (place.elsewhere) {
@@ -108,45 +120,54 @@ json mounts(const Attempt& attempt, const ContainerPlace& place) {
     all.push_back(std::move(own));
   } else {
     all.push_back(mount("bind", attempt.code, layout.code, true));
-    for (const auto& input : attempt.inputs) all.push_back(mount("bind", input.path, path_of(input, layout), true));
+    for (const auto& input : attempt.inputs)
+      all.push_back(mount("bind", input.path, path_of(input, layout), true));
     all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
     all.push_back(mount("bind", attempt.scratch, container_scratch, false));
   }
-  for (const auto& text : attempt.step.settings.docker.volumes.items()) all.push_back(volume(text, place));
+  for (const auto& text : attempt.step.settings.docker.volumes.items())
+    all.push_back(volume(text, place));
   return all;
 }
 
 json environment(const Attempt& attempt) {
   auto variables = variables_of(attempt, container_layout());
   const auto& image = attempt.step.settings.docker.environment;
-  // A folder that is the caller's and can be written, whoever the step runs as; and none of Python's caches beside the code, which is read-only.
+  // A folder that is the caller's and can be written, whoever the step runs as; and none of
+  // Python's caches beside the code, which is read-only.
   const auto* scratch = container_scratch.c_str();
-  for (const auto& [name, value] : {std::pair("HOME", scratch), std::pair("TMPDIR", scratch), std::pair("PYTHONDONTWRITEBYTECODE", "1")})
+  for (const auto& [name, value] : {std::pair("HOME", scratch), std::pair("TMPDIR", scratch),
+                                    std::pair("PYTHONDONTWRITEBYTECODE", "1")})
     if (!image.contains(name)) variables.try_emplace(name, value);
   json list = json::array();
   for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
   return list;
 }
 
-/// The engine gives 64 MiB, in which the first data loader with workers ends with SIGBUS. What is not used costs nothing, and what is counts as the
-/// step's memory; so the limit is the one that a kernel gives a tmpfs itself, half of the memory that there is.
-std::optional<Bytes> shared_memory(const Attempt& attempt, const ContainerPlace& place) {
+/// The engine gives 64 MiB, in which the first data loader with workers ends with SIGBUS. What is
+/// not used costs nothing, and what is counts as the step's memory; so the limit is the one that a
+/// kernel gives a tmpfs itself, half of the memory that there is.
+std::optional<Bytes> shared_memory(const Attempt& attempt, const ContainerOptions& place) {
   const auto& resources = attempt.step.settings.resources;
   if (resources.shm_size || attempt.gpus.empty()) return resources.shm_size;
   const auto half = resources.memory.value_or(place.memory) / 2;
   return half > 0 ? std::optional(half) : std::nullopt;
 }
 
-void add_gpus(json& body, const Attempt& attempt, const ContainerPlace& place) {
+void add_gpus(json& body, const Attempt& attempt, const ContainerOptions& place) {
   std::vector<docker::GpuName> names;
   for (const auto& gpu : attempt.gpus) names.push_back({gpu.uuid, gpu.index});
-  place.gpu_access->give(body, gpu_request(attempt.step.settings.resources), names);
+  place.gpu_access->give(body, settings::gpu_request(attempt.step.settings.resources), names);
 }
 
 }  // namespace
 
 const Layout& container_layout() {
-  static const Layout layout{.code = "/pipe/code", .inputs = "/pipe/inputs", .outputs = "/pipe/outputs", .scratch = container_scratch, .program = {}};
+  static const Layout layout{.code = "/pipe/code",
+                             .inputs = "/pipe/inputs",
+                             .outputs = "/pipe/outputs",
+                             .scratch = container_scratch,
+                             .program = {}};
   return layout;
 }
 
@@ -154,7 +175,7 @@ std::string container_name(const Attempt& attempt) {
   return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
 }
 
-StringMap container_labels(const Attempt& attempt, const ContainerPlace& place) {
+StringMap container_labels(const Attempt& attempt, const ContainerOptions& place) {
   return {{"pipe.run", attempt.run_id},
           {"pipe.step", attempt.step.name},
           {"pipe.attempt", std::to_string(attempt.number)},
@@ -168,7 +189,7 @@ std::string gpus_text(const std::vector<AssignedGpu>& gpus) {
   return text;
 }
 
-json container_body(const Attempt& attempt, const ContainerPlace& place) {
+json container_body(const Attempt& attempt, const ContainerOptions& place) {
   const auto& docker = attempt.step.settings.docker;
   const auto& resources = attempt.step.settings.resources;
   auto labels = docker.labels;
@@ -180,7 +201,8 @@ json container_body(const Attempt& attempt, const ContainerPlace& place) {
   auto layout = container_layout();
   layout.program = place.program;
   const auto command = command_of(attempt, layout);
-  config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus) : command;  // the image's own, and its command, are replaced
+  config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus)
+                                    : command;  // the image's own, and its command, are replaced
   config["WorkingDir"] = container_layout().code;
   config["Env"] = environment(attempt);
   config["User"] = docker.user.value_or(place.user);
@@ -215,4 +237,4 @@ std::string runtime_part(const DockerSettings& settings) {
   return part.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -7,17 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/caller.hpp"
+#include "async/joinable_task.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "net/companion.hpp"
+#include "core/user_environment.hpp"
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/owner.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using docker::EngineError;
@@ -31,31 +31,38 @@ std::filesystem::path home_folder() {
 class DockerOrchestrator : public Orchestrator {
  public:
   DockerOrchestrator(asio::io_context& loop, OrchestratorOptions options)
-      : loop_(loop), options_(std::move(options)), engine_(loop, docker::find_endpoint()), images_(loop, engine_, options_) {
+      : loop_(loop),
+        options_(std::move(options)),
+        engine_(loop, docker::find_endpoint()),
+        images_(loop, engine_, options_) {
     capabilities_.name = "docker";
-    capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits = capabilities_.cpu_limits = true;
+    capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
+        capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = engine_.endpoint().is_of_this_machine();
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
 
-  Task<Environment> environment(const StepSpec& step) override {
+  async::Task<Environment> environment(const StepSpec& step) override {
     auto environment = co_await images_.environment(step);
     add_notice(step, environment);
     co_return environment;
   }
 
-  Task<bool> unchanged(std::string recheck) override { return images_.unchanged(std::move(recheck)); }
+  async::Task<bool> unchanged(std::string recheck) override {
+    return images_.unchanged(std::move(recheck));
+  }
 
-  Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+  async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
+                                   core::CancelSource& cancel) override {
     auto environment = co_await images_.prepare(step, events, cancel);
     add_notice(step, environment);
     co_return environment;
   }
 
-  Task<AttemptResult> run(const Attempt& attempt) override {
+  async::Task<AttemptResult> run(const Attempt& attempt) override {
     auto image = co_await images_.image_of(attempt.step);
-    ContainerPlace place;
+    ContainerOptions place;
     place.image = image.id;
     place.root = options_.root;
     place.home = home_folder();
@@ -64,9 +71,11 @@ class DockerOrchestrator : public Orchestrator {
     place.program = image.program;
     if (!attempt.gpus.empty()) {
       auto* access = place.gpu_access = co_await gpu_access();
-      if (access->ways().empty()) throw EnvironmentError("cannot give GPUs to the step '" + attempt.step.name + "': " + access->problem());
+      if (access->ways().empty())
+        throw core::EnvironmentError("cannot give GPUs to the step '" + attempt.step.name +
+                                     "': " + access->problem());
       place.memory = co_await memory();
-      place.gate = gpu_request(attempt.step.settings.resources).preflight;
+      place.gate = settings::gpu_request(attempt.step.settings.resources).preflight;
     }
     if (attempt.step.settings.docker.user) open_to_all(attempt);
     place.elsewhere = elsewhere_;
@@ -77,7 +86,8 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   /// In the step's image if it is there, else in its parent; where neither is, the step's is made.
-  Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+  async::Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events,
+                                                  core::CancelSource& cancel) override {
     if (!inventory_) {
       auto* access = co_await gpu_access();
       auto image = (co_await images_.builder().status(step)).image_id;
@@ -94,7 +104,7 @@ class DockerOrchestrator : public Orchestrator {
     co_return inventory_;
   }
 
-  Task<std::vector<GpuHold>> gpus_in_use() override {
+  async::Task<std::vector<GpuHold>> gpus_in_use() override {
     std::vector<GpuHold> holds;
     std::vector<std::string> labels;
     labels.push_back(gpus_label);
@@ -103,26 +113,29 @@ class DockerOrchestrator : public Orchestrator {
       const auto state = container.value("State", std::string());
       if (state != "running" && state != "paused" && state != "restarting") continue;
       const auto own = container.value("Labels", json::object());
-      const auto name = container.value(json::json_pointer("/Names/0"), container.value("Id", std::string()));
+      const auto name =
+          container.value(json::json_pointer("/Names/0"), container.value("Id", std::string()));
       std::istringstream uuids(own.value(gpus_label, std::string()));
       for (std::string uuid; std::getline(uuids, uuid, ',');)
-        holds.push_back({uuid, own.value("pipe.run", ""), own.value("pipe.step", ""), "container " + name.substr(name.starts_with('/') ? 1 : 0)});
+        holds.push_back({uuid, own.value("pipe.run", ""), own.value("pipe.step", ""),
+                         "container " + name.substr(name.starts_with('/') ? 1 : 0)});
     }
     co_return holds;
   }
 
-  Task<> settle() override { return removals_.settle(); }
+  async::Task<> settle() override { return removals_.settle(); }
 
-  Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
+  async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
     std::vector<std::string> labels;
     labels.push_back("pipe.run");
     labels.push_back("pipe.state=" + owner());
     const auto containers = co_await engine_.list_containers(labels);
-    std::list<net::Companion> removals;
+    std::list<async::JoinableTask> removals;
     for (const auto& container : containers) {
       const auto run = container.value(json::json_pointer("/Labels/pipe.run"), std::string());
       if (is_alive(run)) continue;
-      removals.emplace_back(loop_.get_executor(), engine_.remove_container(container.at("Id").get<std::string>()));
+      removals.emplace_back(loop_.get_executor(),
+                            engine_.remove_container(container.at("Id").get<std::string>()));
     }
     std::exception_ptr error;
     for (auto& removal : removals) {
@@ -141,7 +154,9 @@ class DockerOrchestrator : public Orchestrator {
       return std::string_view("/.~").find(volume.front()) != std::string_view::npos;
     });
     if (!url.starts_with("unix://") && by_path)
-      environment.notices.push_back("the folders under `docker.volumes` are taken from the engine's machine (" + url + "), not from this one");
+      environment.notices.push_back(
+          "the folders under `docker.volumes` are taken from the engine's machine (" + url +
+          "), not from this one");
   }
 
   const std::string& owner() {
@@ -150,7 +165,7 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   /// GET /info, once.
-  Task<const json*> system() {
+  async::Task<const json*> system() {
     if (system_.is_null()) {
       auto answer = co_await engine_.system_info();
       if (system_.is_null()) system_ = std::move(answer);
@@ -158,29 +173,32 @@ class DockerOrchestrator : public Orchestrator {
     co_return &system_;
   }
 
-  Task<Bytes> memory() {
+  async::Task<Bytes> memory() {
     const auto* info = co_await system();
     co_return info->value("MemTotal", Bytes{0});
   }
 
-  Task<docker::GpuAccess*> gpu_access() {
+  async::Task<docker::GpuAccess*> gpu_access() {
     const auto* info = co_await system();
     const auto* engine = co_await engine_.info();
     if (!gpu_access_) {
       gpu_access_.emplace(*engine, *info);
-      if (!gpu_access_->ways().empty()) log::info("engine: GPUs by " + std::string(to_string(gpu_access_->ways().front())));
+      if (!gpu_access_->ways().empty())
+        core::log::info("engine: GPUs by " + std::string(to_string(gpu_access_->ways().front())));
     }
     co_return &*gpu_access_;
   }
 
-  /// Who owns what a container writes when it should be the caller: in a rootless engine that is its root.
-  Task<std::string> caller() {
+  /// Who owns what a container writes when it should be the caller: in a rootless engine that is
+  /// its root.
+  async::Task<std::string> caller() {
     if (caller_.empty()) {
-      auto user = user_and_group();
+      auto user = core::user_and_group();
       if (geteuid() != 0) {
         const auto* info = co_await system();
         for (const auto& option : info->value("SecurityOptions", json::array()))
-          if (option.is_string() && option.get<std::string>().find("rootless") != std::string::npos) user = "0:0";
+          if (option.is_string() && option.get<std::string>().find("rootless") != std::string::npos)
+            user = "0:0";
       }
       caller_ = user;
     }
@@ -190,7 +208,8 @@ class DockerOrchestrator : public Orchestrator {
   /// A user that only the image knows must be able to write where the caller lets it.
   static void open_to_all(const Attempt& attempt) {
     for (const auto* folder : {&attempt.outputs, &attempt.scratch})
-      if (chmod(folder->c_str(), 0777) != 0) throw system_error("cannot open " + folder->string() + " to the step's user", errno);
+      if (chmod(folder->c_str(), 0777) != 0)
+        throw core::system_error("cannot open " + folder->string() + " to the step's user", errno);
   }
 
   asio::io_context& loop_;
@@ -203,13 +222,15 @@ class DockerOrchestrator : public Orchestrator {
   json system_;
   std::optional<docker::GpuAccess> gpu_access_;
   std::optional<gpu::Inventory> inventory_;
-  bool elsewhere_ = false;  ///< The engine does not see this machine's files; known from the first container on.
+  bool elsewhere_ =
+      false;  ///< The engine does not see this machine's files; known from the first container on.
 };
 
 }  // namespace
 
-std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop, OrchestratorOptions options) {
+std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop,
+                                                       OrchestratorOptions options) {
   return std::make_unique<DockerOrchestrator>(loop, std::move(options));
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -8,7 +8,7 @@
 #include "docker/unpack.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using docker::ContextFile;
@@ -39,33 +39,43 @@ void add(const std::string& path, const fs::path& source, std::vector<ContextFil
   add_folder(path, for_reading, files);
   for (auto& file : docker::folder_context(source, "", {})) {
     file.path = path + "/" + file.path;
-    if (file.kind != ContextFile::Kind::symlink) file.mode = file.kind == ContextFile::Kind::directory || (file.mode & 0100) ? 0555 : 0444;
+    if (file.kind != ContextFile::Kind::symlink)
+      file.mode = file.kind == ContextFile::Kind::directory || (file.mode & 0100) ? 0555 : 0444;
     files.push_back(std::move(file));
   }
 }
 
-std::string name_in(const std::string& folder, const std::string& path) { return path.substr(folder.size() + 1); }
+std::string name_in(const std::string& folder, const std::string& path) {
+  return path.substr(folder.size() + 1);
+}
 
 }  // namespace
 
 bool is_elsewhere(const docker::EngineError& error, const Attempt& attempt) {
   const std::string_view text = error.what();
-  // Docker Engine; Podman; Docker Desktop, for folders that are not shared with its virtual machine.
-  constexpr std::array texts{"bind source path does not exist", "no such file or directory", "ounts denied"};
-  if (std::none_of(texts.begin(), texts.end(), [&](const char* part) { return text.find(part) != text.npos; })) return false;
+  // Docker Engine; Podman; Docker Desktop, for folders that are not shared with its virtual
+  // machine.
+  constexpr std::array texts{"bind source path does not exist", "no such file or directory",
+                             "ounts denied"};
+  if (std::none_of(texts.begin(), texts.end(),
+                   [&](const char* part) { return text.find(part) != text.npos; }))
+    return false;
   std::vector<fs::path> own{attempt.code, attempt.outputs, attempt.scratch};
   for (const auto& input : attempt.inputs) own.push_back(input.path);
   std::error_code ignored;
-  return std::any_of(own.begin(), own.end(),
-                     [&](const fs::path& path) { return text.find(path.string()) != text.npos && fs::exists(path, ignored); });
+  return std::any_of(own.begin(), own.end(), [&](const fs::path& path) {
+    return text.find(path.string()) != text.npos && fs::exists(path, ignored);
+  });
 }
 
-Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt, const std::string& container) {
+async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
+                      const std::string& container) {
   const auto& layout = container_layout();
   std::vector<ContextFile> files;
   add(name_in(container_folder, layout.code), attempt.code, files);
   add_folder(name_in(container_folder, layout.inputs), for_reading, files);
-  for (const auto& input : attempt.inputs) add(name_in(container_folder, path_of(input, layout)), input.path, files);
+  for (const auto& input : attempt.inputs)
+    add(name_in(container_folder, path_of(input, layout)), input.path, files);
   // Nobody else sees this volume: whoever the step runs as may write.
   add_folder(name_in(container_folder, layout.outputs), for_all, files);
   add_folder(name_in(container_folder, container_scratch), for_all, files);
@@ -73,9 +83,12 @@ Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt, const std::str
   co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
 }
 
-Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt, const std::string& container) {
+async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
+                       const std::string& container) {
   docker::Unpacker unpacker(attempt.outputs);
-  const std::function<void(std::string_view)> on_bytes = [&unpacker](std::string_view bytes) { unpacker.feed(bytes); };
+  const std::function<void(std::string_view)> on_bytes = [&unpacker](std::string_view bytes) {
+    unpacker.feed(bytes);
+  };
   try {
     co_await engine.get_archive(container, container_layout().outputs, on_bytes, attempt.cancel);
   } catch (const docker::EngineError& error) {
@@ -85,4 +98,4 @@ Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt, const std::st
   unpacker.finish();
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

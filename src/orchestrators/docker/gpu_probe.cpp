@@ -4,7 +4,7 @@
 #include "docker/gpu_errors.hpp"
 #include "gpu/smi.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using docker::EngineApi;
@@ -17,16 +17,21 @@ gpu::Unavailable unavailable(const std::string& text, const std::string& otherwi
 }
 
 /// What the container printed, and its exit code; it is gone afterwards, whatever happens.
-Task<std::pair<std::string, int>> run_to_end(EngineApi& engine, std::string name, json body) {
+async::Task<std::pair<std::string, int>> run_to_end(EngineApi& engine, std::string name,
+                                                    json body) {
   std::pair<std::string, int> printed;
   const auto id = co_await engine.create_container(name, std::move(body));
   std::exception_ptr error;
   try {
     co_await engine.start_container(id);
     printed.second = co_await engine.wait_container(id);
-    const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) { printed.first += bytes; };
+    const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) {
+      printed.first += bytes;
+    };
     co_await engine.follow_logs(id, keep);
-  } catch (...) { error = std::current_exception(); }
+  } catch (...) {
+    error = std::current_exception();
+  }
   co_await engine.remove_container(id);
   if (error) std::rethrow_exception(error);
   co_return printed;
@@ -34,7 +39,8 @@ Task<std::pair<std::string, int>> run_to_end(EngineApi& engine, std::string name
 
 }  // namespace
 
-Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& access, std::string image, StringMap labels) {
+async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& access,
+                                       std::string image, StringMap labels) {
   gpu::Inventory inventory;
   if (access.ways().empty()) {
     inventory.unavailable = gpu::Unavailable{access.problem(), {}};
@@ -56,15 +62,20 @@ Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& access, st
       const auto [text, code] = co_await run_to_end(engine, name, std::move(body));
       inventory = gpu::read_smi(text);
       if (code != 0 || inventory.devices.empty())
-        inventory.unavailable = unavailable(text, code == 0     ? "the engine's machine shows no NVIDIA GPU"
-                                                  : code == 127 ? "the engine gives containers no nvidia-smi: it has no NVIDIA Container Toolkit"
-                                                                : "nvidia-smi fails in a container of " + image);
+        inventory.unavailable = unavailable(
+            text,
+            code == 0 ? "the engine's machine shows no NVIDIA GPU"
+            : code == 127
+                ? "the engine gives containers no nvidia-smi: it has no NVIDIA Container Toolkit"
+                : "nvidia-smi fails in a container of " + image);
       co_return inventory;
-    } catch (const EngineError& error) { refused = error.what(); }
+    } catch (const EngineError& error) {
+      refused = error.what();
+    }
     if (access.try_next(way, *refused)) continue;
     inventory.unavailable = unavailable(*refused, *refused);
     co_return inventory;
   }
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -4,24 +4,28 @@
 #include "docker/reference.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
 
-/// What decides an image besides the engine's images themselves is in the settings; where files of the pipeline's folder or the machine's own Python do
-/// too, a look at the images is not enough.
+/// What decides an image besides the engine's images themselves is in the settings; where files of
+/// the pipeline's folder or the machine's own Python do too, a look at the images is not enough.
 bool images_decide(const DockerSettings& settings) {
-  return settings.parent_image && !settings.dockerfile && !settings.pyproject_path && !settings.local_project_install_command &&
-         !settings.replicate_local_python_environment.value_or(false) && !settings.prevent_build_reuse.value_or(false);
+  return settings.parent_image && !settings.dockerfile && !settings.pyproject_path &&
+         !settings.local_project_install_command &&
+         !settings.replicate_local_python_environment.value_or(false) &&
+         !settings.prevent_build_reuse.value_or(false);
 }
 
 /// Here, and not taken from a registry.
 bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
-  return status.reference != step.settings.docker.parent_image.value_or(std::string(docker::default_parent_image));
+  return status.reference !=
+         step.settings.docker.parent_image.value_or(std::string(docker::default_parent_image));
 }
 
-/// The program is a part of the key by itself; here it only says what has to be made, and where the step runs.
+/// The program is a part of the key by itself; here it only says what has to be made, and where the
+/// step runs.
 void add_program(Environment& environment, const docker::ImageStatus& image) {
   environment.description = image.reference;
   environment.ready = !image.image_id.empty();
@@ -30,13 +34,16 @@ void add_program(Environment& environment, const docker::ImageStatus& image) {
 
 }  // namespace
 
-StepImages::StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options, docker::PublishedImages* published)
+StepImages::StepImages(asio::io_context& loop, docker::EngineApi& engine,
+                       const OrchestratorOptions& options, docker::PublishedImages* published)
     : engine_(engine),
-      builder_(loop, engine, {.root = options.root, .template_dir = options.template_dir, .run_id = options.run_id}),
+      builder_(
+          loop, engine,
+          {.root = options.root, .template_dir = options.template_dir, .run_id = options.run_id}),
       programs_(loop, engine, options.run_id),
       published_(published) {}
 
-Task<Environment> StepImages::environment(const StepSpec& step) {
+async::Task<Environment> StepImages::environment(const StepSpec& step) {
   auto status = co_await builder_.status(step);
   auto environment = co_await environment_of(step, status);
   if (step.program && environment.ready) {
@@ -44,14 +51,15 @@ Task<Environment> StepImages::environment(const StepSpec& step) {
     add_program(environment, status);
   }
   // The registry is not asked: a run that reuses all results needs none.
-  if (environment.ready && is_to_be_published(step, status) && !published_->find({status.reference, status.image_id})) {
+  if (environment.ready && is_to_be_published(step, status) &&
+      !published_->find({status.reference, status.image_id})) {
     environment.ready = false;
     environment.reason = "it is pushed unless " + docker::registry_of(status.reference) + " has it";
   }
   co_return environment;
 }
 
-Task<bool> StepImages::unchanged(std::string recheck) {
+async::Task<bool> StepImages::unchanged(std::string recheck) {
   const auto images = json::parse(recheck, nullptr, false);
   if (!images.is_object()) co_return false;  // empty: what is made of nothing never changes
   for (const auto& [reference, id] : images.items()) {
@@ -61,7 +69,8 @@ Task<bool> StepImages::unchanged(std::string recheck) {
   co_return true;
 }
 
-Task<Environment> StepImages::prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) {
+async::Task<Environment> StepImages::prepare(const StepSpec& step, EventSink& events,
+                                             core::CancelSource& cancel) {
   auto status = co_await builder_.ensure(step, events, cancel);
   auto environment = co_await environment_of(step, status);
   if (step.program) {
@@ -72,11 +81,12 @@ Task<Environment> StepImages::prepare(const StepSpec& step, EventSink& events, C
   co_return environment;
 }
 
-Task<StepImage> StepImages::image_of(const StepSpec& step) {
+async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
   auto status = co_await builder_.status(step);
   if (step.program) status = co_await programs_.status(step, status);
   if (status.image_id.empty())
-    throw EnvironmentError("cannot run the step '" + step.name + "': its image " + status.reference + " is not on the engine: " + status.reason);
+    throw core::EnvironmentError("cannot run the step '" + step.name + "': its image " +
+                                 status.reference + " is not on the engine: " + status.reason);
   StepImage image;
   image.id = status.image_id;
   image.reference = status.reference;
@@ -84,8 +94,9 @@ Task<StepImage> StepImages::image_of(const StepSpec& step) {
   if (is_to_be_published(step, status)) {
     const auto* published = published_->find({status.reference, status.image_id});
     if (!published)
-      throw EnvironmentError("cannot run the step '" + step.name + "': its image " + status.reference + " was built anew since it was pushed",
-                             {"run again: it is pushed then"});
+      throw core::EnvironmentError("cannot run the step '" + step.name + "': its image " +
+                                       status.reference + " was built anew since it was pushed",
+                                   {"run again: it is pushed then"});
     image.reference = *published;
     image.only_here = false;
   } else if (published_ && !image.only_here) {
@@ -101,34 +112,46 @@ bool StepImages::is_to_be_published(const StepSpec& step, const docker::ImageSta
   return published_ && is_built(step, status) && docker::names_registry(status.reference);
 }
 
-Task<> StepImages::publish(const StepSpec& step, docker::ImageStatus status, EventSink& events, CancelSource& cancel) {
+async::Task<> StepImages::publish(const StepSpec& step, docker::ImageStatus status,
+                                  EventSink& events, core::CancelSource& cancel) {
   const docker::LocalImage image{status.reference, status.image_id};
   co_await published_->publish(image, step.name, events, cancel);
-  if (const auto& tag = step.settings.docker.image_tag; tag && !step.program) co_await published_->name(image, *tag, step.name, events, cancel);
+  if (const auto& tag = step.settings.docker.image_tag; tag && !step.program)
+    co_await published_->name(image, *tag, step.name, events, cancel);
 }
 
-Task<Environment> StepImages::environment_of(const StepSpec& step, docker::ImageStatus status) {
+async::Task<Environment> StepImages::environment_of(const StepSpec& step,
+                                                    docker::ImageStatus status) {
   Environment environment;
   environment.description = status.reference;
   environment.reason = status.reason;
   environment.ready = !status.image_id.empty();
-  if (step.settings.docker.runtime_environment.contains("NVIDIA_VISIBLE_DEVICES") || step.environment.contains("NVIDIA_VISIBLE_DEVICES"))
+  if (step.settings.docker.runtime_environment.contains("NVIDIA_VISIBLE_DEVICES") ||
+      step.environment.contains("NVIDIA_VISIBLE_DEVICES"))
     environment.notices.push_back(
-        "NVIDIA_VISIBLE_DEVICES names the GPUs that a step holds, whatever its settings say: ask for some with `gpu_count`, `devices` or `gpus`");
-  if (!status.digest.empty()) environment.id = Hasher().field(status.digest).field(runtime_part(step.settings.docker)).finish().hex();
-  if (environment.ready && images_decide(step.settings.docker)) environment.recheck = co_await recheck_of(*step.settings.docker.parent_image, status);
+        "NVIDIA_VISIBLE_DEVICES names the GPUs that a step holds, whatever its settings say: ask "
+        "for some with `gpu_count`, `devices` or `gpus`");
+  if (!status.digest.empty())
+    environment.id = core::Hasher()
+                         .field(status.digest)
+                         .field(runtime_part(step.settings.docker))
+                         .finish()
+                         .hex();
+  if (environment.ready && images_decide(step.settings.docker))
+    environment.recheck = co_await recheck_of(*step.settings.docker.parent_image, status);
   co_return environment;
 }
 
 /// The image, and the parent that decides which one it is, by their identifiers.
-Task<std::string> StepImages::recheck_of(std::string parent, docker::ImageStatus status) {
+async::Task<std::string> StepImages::recheck_of(std::string parent, docker::ImageStatus status) {
   json images;
   if (status.image_id == "scratch") co_return std::string("{}");
   images[status.reference] = status.image_id;
   if (parent != status.reference) {
     if (!parent_ids_.contains(parent)) {
       const auto image = co_await engine_.inspect_image(parent);
-      parent_ids_[parent] = image && image->contains("Id") ? image->at("Id").get<std::string>() : std::string();
+      parent_ids_[parent] =
+          image && image->contains("Id") ? image->at("Id").get<std::string>() : std::string();
     }
     if (parent_ids_[parent].empty()) co_return std::string();
     images[parent] = parent_ids_[parent];
@@ -136,16 +159,19 @@ Task<std::string> StepImages::recheck_of(std::string parent, docker::ImageStatus
   co_return images.dump();
 }
 
-Task<std::vector<std::string>> StepImages::program_words(const StepSpec& step, std::string image_id) {
+async::Task<std::vector<std::string>> StepImages::program_words(const StepSpec& step,
+                                                                std::string image_id) {
   if (!image_variables_.contains(image_id)) {
     const auto image = co_await engine_.inspect_image(image_id);
     const auto given = image ? image->value(json::json_pointer("/Config/Env"), json()) : json();
-    image_variables_[image_id] = given.is_array() ? given.get<std::vector<std::string>>() : std::vector<std::string>();
+    image_variables_[image_id] =
+        given.is_array() ? given.get<std::vector<std::string>>() : std::vector<std::string>();
   }
   auto variables = image_variables_[image_id];
   const auto& own = step.settings.docker.runtime_environment;
-  if (const auto path = own.find("LD_LIBRARY_PATH"); path != own.end()) variables.push_back("LD_LIBRARY_PATH=" + path->second);
+  if (const auto path = own.find("LD_LIBRARY_PATH"); path != own.end())
+    variables.push_back("LD_LIBRARY_PATH=" + path->second);
   co_return docker::program_words(*step.program->program, variables);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

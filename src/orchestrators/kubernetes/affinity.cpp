@@ -11,16 +11,18 @@
 #include "kubernetes/json.hpp"
 #include "settings/accelerator.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using gpu::NodeTerm;
 using nlohmann::json;
 using Terms = std::vector<NodeTerm>;  ///< One of them has to hold; none: any node will do.
 
-/// Who runs a cluster labels its nodes in a way of his own: NVIDIA's and AMD's feature discovery, GKE, EKS, Karpenter.
-constexpr std::array model_labels{"nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator",
-                                  "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-name"};
+/// Who runs a cluster labels its nodes in a way of his own: NVIDIA's and AMD's feature discovery,
+/// GKE, EKS, Karpenter.
+constexpr std::array model_labels{
+    "nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator",
+    "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-name"};
 
 /// Both have to hold.
 Terms both(const Terms& left, const Terms& right) {
@@ -41,17 +43,21 @@ Terms placement_terms(const StepSpec& step) {
   for (const auto& text : step.settings.resources.placement_constraints.items()) {
     auto parsed = gpu::parse_placement(text);
     if (const auto* error = std::get_if<gpu::PlacementError>(&parsed))
-      throw InputError("step '" + step.name + "': the placement constraint `" + text + "`: " + error->message, error->suggestion);
+      throw core::InputError(
+          "step '" + step.name + "': the placement constraint `" + text + "`: " + error->message,
+          error->suggestion);
     all.operands.push_back(std::get<gpu::Placement>(std::move(parsed)));
   }
   if (all.operands.empty()) return {};
   auto terms = gpu::node_selector_terms(all);
   if (const auto* why = std::get_if<std::string>(&terms))
-    throw InputError("step '" + step.name + "': a cluster cannot honour its placement constraints: " + *why);
+    throw core::InputError("step '" + step.name +
+                           "': a cluster cannot honour its placement constraints: " + *why);
   return std::get<Terms>(std::move(terms));
 }
 
-/// A label's value has neither spaces nor brackets: NVIDIA's and others' are the GPU's name with `-` instead.
+/// A label's value has neither spaces nor brackets: NVIDIA's and others' are the GPU's name with
+/// `-` instead.
 std::string as_label(std::string text) {
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
@@ -72,7 +78,7 @@ Terms model_terms(const std::string& wanted, const GpuModels& models) {
 
 /// What NVIDIA's GPU feature discovery tells of a node's GPUs.
 Terms gpu_terms(const StepSpec& step, const GpuModels& models) {
-  const auto request = gpu_request(step.settings.resources);
+  const auto request = settings::gpu_request(step.settings.resources);
   Terms terms;
   if (!request.wanted()) return terms;
   if (request.model) terms = model_terms(*request.model, models);
@@ -82,11 +88,15 @@ Terms gpu_terms(const StepSpec& step, const GpuModels& models) {
     terms = both(terms, {{{"nvidia.com/gpu.memory", "Gt", {std::to_string(least - 1)}}}});
   }
   if (request.min_capability) {
-    const std::string major = "nvidia.com/gpu.compute.major", minor = "nvidia.com/gpu.compute.minor";
+    const std::string major = "nvidia.com/gpu.compute.major",
+                      minor = "nvidia.com/gpu.compute.minor";
     const auto& least = *request.min_capability;
-    Terms enough{{{major, "Gt", {std::to_string(static_cast<int>(least.major) - (least.minor == 0 ? 1 : 0))}}}};
+    Terms enough{{{major,
+                   "Gt",
+                   {std::to_string(static_cast<int>(least.major) - (least.minor == 0 ? 1 : 0))}}}};
     if (least.minor > 0)
-      enough.push_back({{major, "In", {std::to_string(least.major)}}, {minor, "Gt", {std::to_string(static_cast<int>(least.minor) - 1)}}});
+      enough.push_back({{major, "In", {std::to_string(least.major)}},
+                        {minor, "Gt", {std::to_string(static_cast<int>(least.minor) - 1)}}});
     terms = both(terms, enough);
   }
   return terms;
@@ -127,21 +137,25 @@ GpuModels models_on(const json& nodes) {
   for (const auto& node : nodes)
     for (const auto* label : model_labels) {
       const auto& labels = kubernetes::at(node, "/metadata/labels");
-      if (labels.is_object() && labels.contains(label) && labels[label].is_string()) models[label].insert(labels[label].get<std::string>());
+      if (labels.is_object() && labels.contains(label) && labels[label].is_string())
+        models[label].insert(labels[label].get<std::string>());
     }
   return models;
 }
 
 json pod_affinity(const StepSpec& step, const GpuModels& models) {
   auto terms = placement_terms(step);
-  if (const auto& type = step.settings.resources.instance_type) terms = both(terms, {{{"node.kubernetes.io/instance-type", "In", {*type}}}});
+  if (const auto& type = step.settings.resources.instance_type)
+    terms = both(terms, {{{"node.kubernetes.io/instance-type", "In", {*type}}}});
   terms = both(terms, gpu_terms(step, models));
   json affinity;
   for (const auto& [key, value] : step.settings.kubernetes.affinity) affinity[key] = *value;
   if (terms.empty()) return affinity;
-  auto& required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-  required = required.is_array() && !required.empty() ? joined(as_json(terms), required) : as_json(terms);
+  auto& required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                           ["nodeSelectorTerms"];
+  required =
+      required.is_array() && !required.empty() ? joined(as_json(terms), required) : as_json(terms);
   return affinity;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

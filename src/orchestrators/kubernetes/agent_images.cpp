@@ -10,15 +10,16 @@
 #include "kubernetes/agent.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 /// Of whom servers' certificates have to be, by this machine; empty if it does not say.
 std::string authorities_here() {
   std::error_code error;
   const char* named = std::getenv("SSL_CERT_FILE");
-  for (const char* file : {named ? named : "", "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"})
-    if (std::filesystem::is_regular_file(file, error)) return read_file(file);
+  for (const char* file : {named ? named : "", "/etc/ssl/certs/ca-certificates.crt",
+                           "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"})
+    if (std::filesystem::is_regular_file(file, error)) return core::read_file(file);
   return {};
 }
 
@@ -31,7 +32,7 @@ struct AgentFile {
 std::vector<AgentFile> programs(bool carries) {
   std::vector<AgentFile> files{{agent_in_image, std::string(kubernetes::agent_program()), 0555}};
   if (carries) {
-    files.push_back({carrier_in_image, std::string(kubernetes::carrier_program()), 0555});
+    files.push_back({stager_in_image, std::string(kubernetes::stager_program()), 0555});
     files.push_back({authorities_in_image, authorities_here(), 0444});
   }
   return files;
@@ -43,26 +44,33 @@ std::vector<docker::ContextFile> agent_files(bool carries) {
   files.push_back({.path = "pipe", .mode = 0755, .kind = docker::ContextFile::Kind::directory});
   for (auto& file : programs(carries)) {
     const auto size = file.content.size();
-    files.push_back({.path = file.path + 1, .content = std::move(file.content), .bytes = size, .mode = file.mode});
+    files.push_back({.path = file.path + 1,
+                     .content = std::move(file.content),
+                     .bytes = size,
+                     .mode = file.mode});
   }
   return files;
 }
 
 std::string digest_of(bool carries) {
-  Hasher hasher;
-  hasher.field(carries ? "pipe agent and carrier 1" : "pipe agent 1");
+  core::Hasher hasher;
+  hasher.field(carries ? "pipe agent and stager 1" : "pipe agent 1");
   for (const auto& file : programs(carries)) hasher.field(file.content);
   return hasher.finish().hex();
 }
 
 }  // namespace
 
-Task<std::string> AgentImages::ensure(std::string repository, std::string step, EventSink& events, CancelSource& cancel) {
-  const std::function<Task<std::string>()> make_it = [&]() { return make(repository, step, events, cancel); };
+async::Task<std::string> AgentImages::ensure(std::string repository, std::string step,
+                                             EventSink& events, core::CancelSource& cancel) {
+  const std::function<async::Task<std::string>()> make_it = [&]() {
+    return make(repository, step, events, cancel);
+  };
   co_return co_await ready_.get(repository, make_it, &cancel);
 }
 
-Task<std::string> AgentImages::make(std::string repository, std::string step, EventSink& events, CancelSource& cancel) {
+async::Task<std::string> AgentImages::make(std::string repository, std::string step,
+                                           EventSink& events, core::CancelSource& cancel) {
   docker::LayerImage image;
   image.kind = "agent";
   image.digest = digest_of(carries_);
@@ -74,9 +82,11 @@ Task<std::string> AgentImages::make(std::string repository, std::string step, Ev
   local.reference = image.reference;
   local.id = co_await docker::layer_image_id(engine_, image.reference, image.digest);
   const std::string reason = "new: what starts a step's command in its pod";
-  if (local.id.empty()) local.id = co_await docker::build_layer_image(engine_, image, step, reason, events, cancel);
-  if (!docker::names_registry(repository)) co_return local.reference;  // of this machine's engine, which the nodes share
+  if (local.id.empty())
+    local.id = co_await docker::build_layer_image(engine_, image, step, reason, events, cancel);
+  if (!docker::names_registry(repository))
+    co_return local.reference;  // of this machine's engine, which the nodes share
   co_return co_await published_.publish(local, step, events, cancel);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -10,7 +10,7 @@
 #include "orchestrators/kubernetes/verdict.hpp"
 #include "store/tree.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -22,9 +22,13 @@ constexpr unsigned parts_of_output = 100;  // of 5 GiB each at most: 500 GiB
 std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
   return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
 }
-std::string folder_of(const Attempt& attempt) { return folder_of(attempt.run_id, attempt.step.name, attempt.number); }
+std::string folder_of(const Attempt& attempt) {
+  return folder_of(attempt.run_id, attempt.step.name, attempt.number);
+}
 std::string report_key(const std::string& folder) { return folder + "report.json"; }
-std::string output_key(const std::string& folder, const std::string& name) { return folder + "outputs/" + name; }
+std::string output_key(const std::string& folder, const std::string& name) {
+  return folder + "outputs/" + name;
+}
 
 std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -33,26 +37,33 @@ std::string text_of(const json& object, const char* key) {
 
 }  // namespace
 
-/// What a report says of an output. A step could have written it: nothing of it is believed that is not compared.
+/// What a report says of an output. A step could have written it: nothing of it is believed that is
+/// not compared.
 struct BucketFiles::Sent {
   std::string key, upload, kind, digest;
   std::uint64_t bytes = 0;
   bool executable = false, at_once = false;
   std::vector<std::string> tags;
   explicit Sent(const json& told)
-      : key(text_of(told, "key")), upload(text_of(told, "upload")), kind(text_of(told, "kind")), digest(text_of(told, "digest")) {
-    if (const auto found = told.find("bytes"); found != told.end() && found->is_number_unsigned()) bytes = found->get<std::uint64_t>();
-    if (const auto found = told.find("executable"); found != told.end() && found->is_boolean()) executable = found->get<bool>();
-    if (const auto found = told.find("at_once"); found != told.end() && found->is_boolean()) at_once = found->get<bool>();
+      : key(text_of(told, "key")),
+        upload(text_of(told, "upload")),
+        kind(text_of(told, "kind")),
+        digest(text_of(told, "digest")) {
+    if (const auto found = told.find("bytes"); found != told.end() && found->is_number_unsigned())
+      bytes = found->get<std::uint64_t>();
+    if (const auto found = told.find("executable"); found != told.end() && found->is_boolean())
+      executable = found->get<bool>();
+    if (const auto found = told.find("at_once"); found != told.end() && found->is_boolean())
+      at_once = found->get<bool>();
     if (const auto found = told.find("tags"); found != told.end() && found->is_array())
       for (const auto& tag : *found) tags.push_back(tag.is_string() ? tag.get<std::string>() : "");
   }
 };
 
-Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
+async::Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
   co_return co_await asio::co_spawn(
       pool_,
-      [&folder]() -> Task<std::string> {
+      [&folder]() -> async::Task<std::string> {
         auto nodes = store::scan_tree(folder);
         store::hash_tree(folder, nodes);
         co_return store::tree_digest(nodes).hex();
@@ -62,10 +73,11 @@ Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
 
 /// One thing for the pod to fetch; it is in the bucket then.
 /// @param digest the artifact's; empty: nobody knows it yet
-Task<json> BucketFiles::item(const Attempt& attempt, std::string to, fs::path path, std::string digest) {
+async::Task<json> BucketFiles::item(const Attempt& attempt, std::string to, fs::path path,
+                                    std::string digest) {
   const bool is_tree = fs::is_directory(path);
   if (digest.empty() && is_tree) digest = co_await tree_digest_of(path);
-  if (digest.empty()) digest = sha256_file(path).hex();
+  if (digest.empty()) digest = core::sha256_file(path).hex();
   const auto key = co_await artifacts_.send(digest, path, &attempt.cancel);
   json made;
   made["to"] = std::move(to);
@@ -76,7 +88,8 @@ Task<json> BucketFiles::item(const Attempt& attempt, std::string to, fs::path pa
   co_return made;
 }
 
-Task<json> BucketFiles::upload(const Attempt& attempt, const AttemptOutput& output, std::string path) {
+async::Task<json> BucketFiles::upload(const Attempt& attempt, const AttemptOutput& output,
+                                      std::string path) {
   const auto folder = folder_of(attempt), key = output_key(folder, output.name);
   const auto id = co_await bucket_.begin_upload(key);
   uploads_[folder][key] = id;
@@ -93,7 +106,7 @@ Task<json> BucketFiles::upload(const Attempt& attempt, const AttemptOutput& outp
   co_return made;
 }
 
-Task<CarriedFiles> BucketFiles::bring(const Attempt& attempt) {
+async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
   const auto& layout = container_layout();
   json items = json::array();
   items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
@@ -103,46 +116,54 @@ Task<CarriedFiles> BucketFiles::bring(const Attempt& attempt) {
       items.push_back(co_await item(attempt, to, input.path, input.digest));
       continue;
     }
-    for (const auto& piece : input.pieces) items.push_back(co_await item(attempt, to + "/" + piece.file, piece.path, piece.digest));
+    for (const auto& piece : input.pieces)
+      items.push_back(co_await item(attempt, to + "/" + piece.file, piece.path, piece.digest));
     json index;
     index["to"] = to + "/index.json";
     index["kind"] = "text";
-    index["text"] = read_file(input.path / "index.json");
+    index["text"] = core::read_file(input.path / "index.json");
     items.push_back(std::move(index));
   }
   json outputs = json::array();
-  for (const auto& output : attempt.output_names) outputs.push_back(co_await upload(attempt, output, path_of(output, layout)));
+  for (const auto& output : attempt.output_names)
+    outputs.push_back(co_await upload(attempt, output, path_of(output, layout)));
 
   json fetch, collect;
   fetch["items"] = std::move(items);
   collect["outputs"] = std::move(outputs);
   collect["failure"] = layout.scratch + "/" + std::string(failure_file_name);
   collect["report"] = co_await bucket_.presigned("PUT", report_key(folder_of(attempt)));
-  if (const auto& file = bucket_.settings().certificate_authority; !file.empty()) fetch["authorities"] = collect["authorities"] = read_file(file);
-  CarriedFiles carried;
+  if (const auto& file = bucket_.settings().certificate_authority; !file.empty())
+    fetch["authorities"] = collect["authorities"] = core::read_file(file);
+  StagedFiles carried;
   carried.fetch = fetch.dump();
   carried.collect = collect.dump();
   co_return carried;
 }
 
-/// Makes an object of the parts, and the object a file or folder here; from now on the bucket has the artifact, too.
-Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& output, const Sent& sent) {
+/// Makes an object of the parts, and the object a file or folder here; from now on the bucket has
+/// the artifact, too.
+async::Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& output,
+                                   const Sent& sent) {
   const auto target = attempt.outputs / output.file_name;
   const bool is_tree = sent.kind == "tree";
-  remove_tree(target);  // what a driver before us had of it
+  core::remove_tree(target);  // what a driver before us had of it
   if (sent.at_once)
     co_await bucket_.abort_upload(sent.key, sent.upload);
   else
     co_await bucket_.complete_upload(sent.key, sent.upload, sent.tags);
-  const auto received = co_await artifacts_.receive(sent.key, target, is_tree, sent.executable, &attempt.cancel);
+  const auto received =
+      co_await artifacts_.receive(sent.key, target, is_tree, sent.executable, &attempt.cancel);
   if (received != sent.digest)
-    throw EnvironmentError("the output '" + output.name + "' came damaged through the artifact store: its SHA-256 is not what it was in the pod");
+    throw core::EnvironmentError(
+        "the output '" + output.name +
+        "' came damaged through the artifact store: its SHA-256 is not what it was in the pod");
   auto digest = sent.digest;
   if (is_tree) digest = co_await tree_digest_of(target);
   co_await artifacts_.adopt(sent.key, std::move(digest), is_tree, sent.bytes);
 }
 
-Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succeeded) {
+async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succeeded) {
   const auto folder = folder_of(attempt);
   std::string text;
   bool is_there = true;
@@ -153,15 +174,21 @@ Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succ
     is_there = false;
   }
   const auto report = json::parse(text, nullptr, false);
-  if (!is_there || !report.is_object() || !report.contains("outputs") || !report["outputs"].is_array()) {
+  if (!is_there || !report.is_object() || !report.contains("outputs") ||
+      !report["outputs"].is_array()) {
     co_await abandon(attempt);
     if (!succeeded) co_return std::nullopt;
-    co_return Failure{FailureKind::infrastructure, "its pod ended well, but has left no report in the artifact store", {}, {}};
+    co_return Failure{FailureKind::infrastructure,
+                      "its pod ended well, but has left no report in the artifact store",
+                      {},
+                      {}};
   }
   for (const auto& told : report["outputs"]) {
     const Sent sent(told);
-    const auto output = std::ranges::find(attempt.output_names, text_of(told, "name"), &AttemptOutput::name);
-    if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name)) continue;
+    const auto output =
+        std::ranges::find(attempt.output_names, text_of(told, "name"), &AttemptOutput::name);
+    if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name))
+      continue;
     if (!succeeded || (sent.kind != "file" && sent.kind != "tree")) {
       co_await bucket_.abort_upload(sent.key, sent.upload);
       continue;
@@ -176,30 +203,34 @@ Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succ
     if (!lost) continue;
     co_await abandon(attempt);
     co_return Failure{FailureKind::infrastructure,
-                      "the artifact store has lost the output '" + output->name + "', which the step's pod had sent: " + *lost,
-                      {begun_again},
+                      "the artifact store has lost the output '" + output->name +
+                          "', which the step's pod had sent: " + *lost,
+                      {restarted_line},
                       {}};
   }
   uploads_.erase(folder);
   if (const auto failure = text_of(report, "failure"); !succeeded && !failure.empty())
-    write_file_atomically(attempt.scratch / failure_file_name, failure);
+    core::write_file_atomically(attempt.scratch / failure_file_name, failure);
   co_return std::nullopt;
 }
 
-Task<> BucketFiles::abandon(const Attempt& attempt) {
+async::Task<> BucketFiles::abandon(const Attempt& attempt) {
   const auto found = uploads_.extract(folder_of(attempt));
   if (found.empty()) co_return;
   for (const auto& [key, id] : found.mapped()) {
     try {
       co_await bucket_.abort_upload(key, id);
-    } catch (const EnvironmentError& error) { log::info(error.what()); }
+    } catch (const core::EnvironmentError& error) {
+      core::log::info(error.what());
+    }
   }
 }
 
-Task<> BucketFiles::forget(std::string run_id, std::string step, unsigned number, std::vector<std::string> outputs) {
+async::Task<> BucketFiles::forget(std::string run_id, std::string step, unsigned number,
+                                  std::vector<std::string> outputs) {
   const auto folder = folder_of(run_id, step, number);
   for (const auto& name : outputs) co_await bucket_.remove(output_key(folder, name));
   co_await bucket_.remove(report_key(folder));
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -8,7 +8,7 @@
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using kubernetes::ApiError;
@@ -18,7 +18,8 @@ using nlohmann::json;
 
 std::vector<kubernetes::Permission> all_permissions() {
   auto all = kubernetes::permissions();
-  all.insert(all.end(), kubernetes::driver_permissions().begin(), kubernetes::driver_permissions().end());
+  all.insert(all.end(), kubernetes::driver_permissions().begin(),
+             kubernetes::driver_permissions().end());
   return all;
 }
 
@@ -29,14 +30,16 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 std::string advice(const std::string& name_space, const std::string& account) {
-  return "`pipe kubernetes rbac --namespace " + name_space + " --subject ServiceAccount:" + account +
+  return "`pipe kubernetes rbac --namespace " + name_space +
+         " --subject ServiceAccount:" + account +
          " | kubectl apply -f -` makes the account and its Role";
 }
 
 /// False only where it is known not to be there.
-Task<bool> has_account(Client& client, std::string name) {
+async::Task<bool> has_account(Client& client, std::string name) {
   try {
-    co_await client.get("look for the service account " + name, client.path("", "serviceaccounts", name));
+    co_await client.get("look for the service account " + name,
+                        client.path("", "serviceaccounts", name));
   } catch (const ApiError& error) {
     if (error.status() != 403 && error.status() != 404) throw;
     co_return error.status() != 404;
@@ -47,22 +50,25 @@ Task<bool> has_account(Client& client, std::string name) {
 bool has_ended(const json& job) {
   for (const auto& condition : kubernetes::list_at(job, "/status/conditions")) {
     const auto type = text_at(condition, "/type");
-    if ((type == "Complete" || type == "Failed") && text_at(condition, "/status") == "True") return true;
+    if ((type == "Complete" || type == "Failed") && text_at(condition, "/status") == "True")
+      return true;
   }
   return !text_at(job, "/metadata/deletionTimestamp").empty();
 }
 
 /// What is there under its name already, we have made ourselves: names are those of the run.
-Task<> make(Client& client, std::string group, std::string kind, json object) {
+async::Task<> make(Client& client, std::string group, std::string kind, json object) {
   try {
-    co_await client.create("create the " + text_at(object, "/kind") + " " + text_at(object, "/metadata/name"), client.path(group, kind), object);
+    co_await client.create(
+        "create the " + text_at(object, "/kind") + " " + text_at(object, "/metadata/name"),
+        client.path(group, kind), object);
   } catch (const ApiError& error) {
     if (error.status() != 409) throw;
   }
 }
 
 /// Null if there is none.
-Task<json> job_called(Client& client, std::string name) {
+async::Task<json> job_called(Client& client, std::string name) {
   try {
     co_return co_await client.get("read the Job " + name, client.path("batch/v1", "jobs", name));
   } catch (const ApiError& error) {
@@ -73,67 +79,85 @@ Task<json> job_called(Client& client, std::string name) {
 
 }  // namespace
 
-Task<std::vector<std::string>> check_driver(Client& client, std::string account) {
+async::Task<std::vector<std::string>> check_driver(Client& client, std::string account) {
   co_await client.version();
   const auto& access = client.access();
   const auto wanted = all_permissions();
   const auto ours = co_await kubernetes::missing_permissions(client, wanted);
   if (!ours.empty())
-    throw EnvironmentError(
-        "we may not begin a driver in the namespace " + access.name_space + " of " + access.origin + ": not allowed are " + listed(ours),
-        {"`pipe kubernetes rbac` prints the Role that is needed; an administrator of the cluster applies it"});
+    throw core::EnvironmentError("we may not begin a driver in the namespace " + access.name_space +
+                                     " of " + access.origin + ": not allowed are " + listed(ours),
+                                 {"`pipe kubernetes rbac` prints the Role that is needed; an "
+                                  "administrator of the cluster applies it"});
   const bool is_there = co_await has_account(client, account);
   if (!is_there)
-    throw EnvironmentError(
-        "there is no service account '" + account + "' in the namespace " + access.name_space + ", as which the run's driver is to act",
-        {advice(access.name_space, account), "another one is named by --service-account, or `service_account` of a profile"});
+    throw core::EnvironmentError(
+        "there is no service account '" + account + "' in the namespace " + access.name_space +
+            ", as which the run's driver is to act",
+        {advice(access.name_space, account),
+         "another one is named by --service-account, or `service_account` of a profile"});
   auto as_driver = access;
-  as_driver.identity.impersonate = {"Impersonate-User: system:serviceaccount:" + access.name_space + ":" + account};
-  Client its(client.loop(), std::move(as_driver), client.patience());
+  as_driver.identity.impersonate = {"Impersonate-User: system:serviceaccount:" + access.name_space +
+                                    ":" + account};
+  Client its(client.loop(), std::move(as_driver), client.retry_policy());
   std::vector<std::string> missing, notices;
   try {
     missing = co_await kubernetes::missing_permissions(its, wanted);
   } catch (const ApiError& error) {
     if (error.status() != 403) throw;
-    notices.push_back("whether the service account '" + account + "' may drive a run is not known: we may not ask for it");
+    notices.push_back("whether the service account '" + account +
+                      "' may drive a run is not known: we may not ask for it");
   }
   if (!missing.empty())
-    throw EnvironmentError(
-        "the service account '" + account + "' of the namespace " + access.name_space + " may not drive a run: not allowed are " + listed(missing),
-        {advice(access.name_space, account)});
+    throw core::EnvironmentError("the service account '" + account + "' of the namespace " +
+                                     access.name_space + " may not drive a run: not allowed are " +
+                                     listed(missing),
+                                 {advice(access.name_space, account)});
   co_return notices;
 }
 
-Task<json> owned_by_driver(Client& client, std::string name) {
+async::Task<json> owned_by_driver(Client& client, std::string name) {
   const auto job = co_await job_called(client, name);
   json owners;
   if (job.is_null()) co_return owners;
-  json owner{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name}, {"uid", text_at(job, "/metadata/uid")}};
+  json owner{{"apiVersion", "batch/v1"},
+             {"kind", "Job"},
+             {"name", name},
+             {"uid", text_at(job, "/metadata/uid")}};
   owners.push_back(std::move(owner));
   co_return owners;
 }
 
-Task<> start_driver(Client& client, DriverJob driver) {
+async::Task<> start_driver(Client& client, DriverJob driver) {
   const auto name = driver_name(driver.run_id);
   const auto secret = driver_secret(driver);
   if (secret) co_await make(client, "", "secrets", *secret);
   std::exception_ptr failed;
   try {
     co_await make(client, "batch/v1", "jobs", driver_manifest(driver));
-  } catch (const EnvironmentError&) { failed = std::current_exception(); }
+  } catch (const core::EnvironmentError&) {
+    failed = std::current_exception();
+  }
   if (failed) {
-    if (secret) co_await client.remove("delete the Secret " + name, client.path("", "secrets", name), {}, std::nullopt);
+    if (secret)
+      co_await client.remove("delete the Secret " + name, client.path("", "secrets", name), {},
+                             std::nullopt);
     std::rethrow_exception(failed);
   }
   const auto owners = co_await owned_by_driver(client, name);
   json change;
   change["metadata"]["ownerReferences"] = owners;
-  if (secret) co_await client.patch("hand the Secret " + name + " to its Job", client.path("", "secrets", name), change);
-  json lease{{"apiVersion", "coordination.k8s.io/v1"}, {"kind", "Lease"}, {"metadata", {{"name", name}, {"ownerReferences", owners}}}};
-  co_await make(client, "coordination.k8s.io/v1", "leases", std::move(lease));  // unless the driver was quicker
+  if (secret)
+    co_await client.patch("hand the Secret " + name + " to its Job",
+                          client.path("", "secrets", name), change);
+  json lease{{"apiVersion", "coordination.k8s.io/v1"},
+             {"kind", "Lease"},
+             {"metadata", {{"name", name}, {"ownerReferences", owners}}}};
+  co_await make(client, "coordination.k8s.io/v1", "leases",
+                std::move(lease));  // unless the driver was quicker
 }
 
-Task<bool> driver_goes_on(Client& client, std::string name) {
+async::Task<bool> driver_continues(Client& client, std::string name) {
   kubernetes::Call question("read the Job " + name, "GET", client.path("batch/v1", "jobs", name));
   question.timeout = std::chrono::seconds(5);
   question.most_tries = 1;
@@ -146,27 +170,30 @@ Task<bool> driver_goes_on(Client& client, std::string name) {
   co_return !job.is_null() && !has_ended(job);
 }
 
-Task<DriverNews> news_of_driver(Client& client, std::string name) {
-  DriverNews news;
+async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
+  DriverStatus status;
   const auto job = co_await job_called(client, name);
-  news.goes_on = !job.is_null() && !has_ended(job);
+  status.goes_on = !job.is_null() && !has_ended(job);
   const auto holder = co_await kubernetes::holder_of(client, name);
-  news.holder = holder.name;
-  if (!news.holder.empty()) co_return news;
-  const auto pods =
-      co_await client.get("list the pods of the Job " + name, client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
+  status.holder = holder.name;
+  if (!status.holder.empty()) co_return status;
+  const auto pods = co_await client.get(
+      "list the pods of the Job " + name,
+      client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
   for (const auto& pod : kubernetes::list_at(pods, "/items")) {
-    if (const auto code = exit_code_of(pod); code && *code != 0) news.failure = text_at(pod, "/status/containerStatuses/0/state/terminated/message");
-    const auto about = news_of(pod);
-    if (about.phase != PodNews::Phase::waiting) continue;
-    news.waits_for = about.waits_for;
-    news.hopeless = about.hopeless && about.patience.count() == 0;
+    if (const auto code = exit_code_of(pod); code && *code != 0)
+      status.failure = text_at(pod, "/status/containerStatuses/0/state/terminated/message");
+    const auto about = pod_state_of(pod);
+    if (about.phase != PodState::Phase::waiting) continue;
+    status.waits_for = about.waits_for;
+    status.hopeless = about.hopeless && about.retry_policy.count() == 0;
   }
-  co_return news;
+  co_return status;
 }
 
-Task<> remove_driver(Client& client, std::string name) {
-  return client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), {}, std::nullopt);
+async::Task<> remove_driver(Client& client, std::string name) {
+  return client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), {},
+                       std::nullopt);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

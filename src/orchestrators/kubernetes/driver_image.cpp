@@ -6,7 +6,7 @@
 #include "docker/program_image.hpp"
 #include "docker/published_images.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,16 +28,20 @@ std::vector<ContextFile> files_of(const Program& program) {
 
 }  // namespace
 
-Task<DriverImage> make_driver_image(asio::io_context& loop, std::string repository, std::string run_id, EventSink& events, CancelSource& cancel) {
-  const auto program = running_program();
-  Hasher hasher;
+async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string repository,
+                                           std::string run_id, EventSink& events,
+                                           core::CancelSource& cancel) {
+  const auto program = core::running_program();
+  core::Hasher hasher;
   hasher.field("pipe driver 1");
   for (const auto& each : files_of(program))
-    hasher.field(each.path).field(each.kind == ContextFile::Kind::file ? sha256_file(each.source).hex() : "");
+    hasher.field(each.path).field(
+        each.kind == ContextFile::Kind::file ? core::sha256_file(each.source).hex() : "");
   docker::LayerImage image;
   image.kind = "driver";
   image.digest = hasher.finish().hex();
-  image.reference = (repository.empty() ? "pipe" : repository) + ":driver-" + image.digest.substr(0, 16);
+  image.reference =
+      (repository.empty() ? "pipe" : repository) + ":driver-" + image.digest.substr(0, 16);
   image.from = "scratch";
   image.run_id = run_id;
   image.files = [&program] { return files_of(program); };
@@ -47,7 +51,8 @@ Task<DriverImage> make_driver_image(asio::io_context& loop, std::string reposito
   local.reference = image.reference;
   local.id = co_await docker::layer_image_id(engine, image.reference, image.digest);
   const std::string who = "driver", reason = "new: this program, to drive runs in a cluster";
-  if (local.id.empty()) local.id = co_await docker::build_layer_image(engine, image, who, reason, events, cancel);
+  if (local.id.empty())
+    local.id = co_await docker::build_layer_image(engine, image, who, reason, events, cancel);
   DriverImage made;
   made.reference = image.reference;
   made.command = docker::program_words(program, {});
@@ -59,4 +64,4 @@ Task<DriverImage> make_driver_image(asio::io_context& loop, std::string reposito
   co_return made;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -1,5 +1,6 @@
 /// @file
-/// This very program as an image that drives a run in a cluster: itself, its libraries and the public certificate authorities, and nothing else.
+/// This very program as an image that drives a run in a cluster: itself, its libraries and the
+/// public certificate authorities, and nothing else.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 #include <pipeline/events.hpp>
 
+#include "async/task.hpp"
 #include "core/cancel.hpp"
-#include "net/asio.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 struct DriverImage {
   std::string reference;             ///< With a registry by digest.
@@ -18,9 +19,11 @@ struct DriverImage {
   std::vector<std::string> command;  ///< The words that start the program there.
 };
 
-/// Built unless the engine has it, and pushed unless its registry has it. To be called once the cluster has been talked to: what the program has loaded
-/// for that goes along.
+/// Built unless the engine has it, and pushed unless its registry has it. To be called once the
+/// cluster has been talked to: what the program has loaded for that goes along.
 /// @param repository of a registry; empty: the cluster shares this machine's engine
-Task<DriverImage> make_driver_image(asio::io_context& loop, std::string repository, std::string run_id, EventSink& events, CancelSource& cancel);
+async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string repository,
+                                           std::string run_id, EventSink& events,
+                                           core::CancelSource& cancel);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

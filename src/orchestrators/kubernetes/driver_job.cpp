@@ -2,20 +2,21 @@
 
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
 
-constexpr int most_pods = 1000;            // lost or failed ones: a run must not end for want of them
-constexpr int kept_after_end = 24 * 3600;  // seconds, of one that could not delete itself
-constexpr int grace_seconds = 30;
+constexpr int most_pods = 1000;  // lost or failed ones: a run must not end for want of them
+constexpr int seconds_kept_after_end = 24 * 3600;  // seconds, of one that could not delete itself
+constexpr int driver_grace_seconds = 30;
 
 json metadata_of(const DriverJob& driver) {
   return {{"name", driver_name(driver.run_id)},
           {"labels",
            {{"app.kubernetes.io/managed-by", "pipe"},
-            {"pipe.driver", label_value(driver.run_id)},  // not pipe.run: it is no attempt, and what removes those leaves it alone
+            {"pipe.driver", label_value(driver.run_id)},  // not pipe.run: it is no attempt, and
+                                                          // what removes those leaves it alone
             {"pipe.pipeline", label_value(driver.pipeline)},
             {"pipe.state", driver.owner}}}};
 }
@@ -30,7 +31,9 @@ json security(const std::string& user) {
 
 }  // namespace
 
-std::string driver_name(const std::string& run_id) { return job_name(run_id, "driver", 0); }  // attempts count from 1
+std::string driver_name(const std::string& run_id) {
+  return job_name(run_id, "driver", 0);
+}  // attempts count from 1
 
 json driver_manifest(const DriverJob& driver) {
   const auto metadata = metadata_of(driver);
@@ -47,7 +50,9 @@ json driver_manifest(const DriverJob& driver) {
   for (const auto& word : driver.arguments) command.push_back(literally(word));
   json variables = json::array();
   for (const auto& [name, value] : driver.variables)
-    variables.push_back({{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", driver_name(driver.run_id)}, {"key", name}}}}}});
+    variables.push_back(
+        {{"name", name},
+         {"valueFrom", {{"secretKeyRef", {{"name", driver_name(driver.run_id)}, {"key", name}}}}}});
   json container{{"name", step_container},  // by which verdict.hpp knows what a pod is for
                  {"image", driver.image.reference},
                  {"imagePullPolicy", driver.image.pull ? "IfNotPresent" : "Never"},
@@ -57,21 +62,32 @@ json driver_manifest(const DriverJob& driver) {
                  {"resources", {{"requests", {{"cpu", "100m"}, {"memory", "128Mi"}}}}},
                  {"terminationMessagePolicy", "FallbackToLogsOnError"},
                  {"securityContext", security(driver.user)}};
-  json pod{{"restartPolicy", "Never"},   {"serviceAccountName", driver.service_account},   {"containers", json::array({std::move(container)})},
-           {"volumes", files.volumes},   {"terminationGracePeriodSeconds", grace_seconds}, {"automountServiceAccountToken", true},
+  json pod{{"restartPolicy", "Never"},
+           {"serviceAccountName", driver.service_account},
+           {"containers", json::array({std::move(container)})},
+           {"volumes", files.volumes},
+           {"terminationGracePeriodSeconds", driver_grace_seconds},
+           {"automountServiceAccountToken", true},
            {"enableServiceLinks", false}};
   for (const auto& name : driver.pull_secrets) pod["imagePullSecrets"].push_back({{"name", name}});
-  json spec{{"backoffLimit", most_pods},
-            {"completions", 1},
-            {"parallelism", 1},
-            {"ttlSecondsAfterFinished", kept_after_end},
-            {"template", {{"metadata", {{"labels", metadata["labels"]}}}, {"spec", std::move(pod)}}}};
-  return {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata}, {"spec", std::move(spec)}};
+  json spec{
+      {"backoffLimit", most_pods},
+      {"completions", 1},
+      {"parallelism", 1},
+      {"ttlSecondsAfterFinished", seconds_kept_after_end},
+      {"template", {{"metadata", {{"labels", metadata["labels"]}}}, {"spec", std::move(pod)}}}};
+  return {{"apiVersion", "batch/v1"},
+          {"kind", "Job"},
+          {"metadata", metadata},
+          {"spec", std::move(spec)}};
 }
 
 std::optional<json> driver_secret(const DriverJob& driver) {
   if (driver.variables.empty()) return std::nullopt;
-  return json{{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", metadata_of(driver)}, {"stringData", driver.variables}};
+  return json{{"apiVersion", "v1"},
+              {"kind", "Secret"},
+              {"metadata", metadata_of(driver)},
+              {"stringData", driver.variables}};
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

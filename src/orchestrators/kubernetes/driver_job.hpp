@@ -1,5 +1,6 @@
 /// @file
-/// The driver of a run as the objects that a cluster makes of it: a Job whose pod is begun again as often as it is lost. Pure.
+/// The driver of a run as the objects that a cluster makes of it: a Job whose pod is begun again as
+/// often as it is lost. Pure.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +15,7 @@
 #include "orchestrators/kubernetes/driver_image.hpp"
 #include "orchestrators/kubernetes/pod_files.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 struct DriverJob {
   std::string run_id, pipeline;
@@ -36,4 +37,4 @@ nlohmann::json driver_manifest(const DriverJob& driver);
 /// Not to be shown; nothing for a driver without variables.
 std::optional<nlohmann::json> driver_secret(const DriverJob& driver);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

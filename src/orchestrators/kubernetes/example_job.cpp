@@ -1,8 +1,8 @@
 #include "orchestrators/kubernetes/example_job.hpp"
 
-#include "core/caller.hpp"
+#include "core/user_environment.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 class NoLog : public LogSink {
@@ -12,17 +12,19 @@ class NoLog : public LogSink {
 
 }  // namespace
 
-nlohmann::json example_job(const StepSpec& step, const ExamplePlace& place) {
+nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place) {
   StringMap environment, secrets;
-  for (const auto& [name, value] : step.environment) environment[name] = value.value_or("VALUE-OF-THE-CALLER");
+  for (const auto& [name, value] : step.environment)
+    environment[name] = value.value_or("VALUE-OF-THE-CALLER");
   for (const auto& secret : step.secrets) secrets[secret.name] = "";
   std::vector<AttemptInput> inputs;
   for (const auto& input : step.inputs)
-    inputs.push_back({input.name, place.file_name_of ? place.file_name_of(input) : input.name, place.state / "artifacts" / "DIGEST"});
+    inputs.push_back({input.name, place.file_name_of ? place.file_name_of(input) : input.name,
+                      place.state / "artifacts" / "DIGEST"});
   std::vector<AttemptOutput> outputs;
   for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});
   NoLog log;
-  CancelSource cancel;
+  core::CancelSource cancel;
   const auto work = place.state / "work" / "RUN" / (step.name + ".1");
   const Attempt attempt{.step = step,
                         .pipeline = place.pipeline,
@@ -38,11 +40,11 @@ nlohmann::json example_job(const StepSpec& step, const ExamplePlace& place) {
                         .gpus = {},
                         .log = log,
                         .cancel = cancel};
-  ClusterPlace cluster;
+  JobOptions cluster;
   cluster.image = place.image;
   cluster.claim = place.claim;
   cluster.pull = place.pull;
-  cluster.user = user_and_group();
+  cluster.user = core::user_and_group();
   cluster.owner = "STATE";
   cluster.agent_image = place.agent_image;
   cluster.carries = place.carries;
@@ -53,4 +55,4 @@ nlohmann::json example_job(const StepSpec& step, const ExamplePlace& place) {
   return job_manifest(attempt, cluster);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -8,18 +8,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "async/joinable_task.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/log_frames.hpp"
 #include "kubernetes/time.hpp"
-#include "net/companion.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using kubernetes::ApiError;
@@ -29,17 +29,19 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned grace_seconds = 10;
-constexpr std::size_t kept_errors = 512, kept_output = 8192;
-constexpr auto longest_silence = 10s;   // of a log whose pod has ended
-constexpr auto longest_reading = 600s;  // of a log at a stretch: a stream can stall where the node rotates its files
-constexpr auto quiet_wait = 3s;         // what passes within it is not worth a word
-constexpr auto overdue = 30s;           // beyond its grace, of a pod that somebody has deleted: its node is gone
+constexpr unsigned job_grace_seconds = 10;
+constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
+constexpr auto longest_log_silence = 10s;  // of a log whose pod has ended
+constexpr auto longest_reading =
+    600s;  // of a log at a stretch: a stream can stall where the node rotates its files
+constexpr auto quiet_wait = 3s;  // what passes within it is not worth a word
+constexpr auto overdue =
+    30s;  // beyond its grace, of a pod that somebody has deleted: its node is gone
 
 class JobRun {
  public:
-  JobRun(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, BucketFiles* files,
-         asio::any_io_executor executor)
+  JobRun(kubernetes::Client& client, JobInformer& informer, const Attempt& attempt,
+         const JobOptions& place, BucketFiles* files, asio::any_io_executor executor)
       : client_(client),
         attempt_(attempt),
         place_(place),
@@ -47,42 +49,42 @@ class JobRun {
         name_(job_name(attempt)),
         executor_(executor),
         changed_(executor, Clock::time_point::max()),
-        board_(board),
-        entry_(board.entry(name_)) {
+        informer_(informer),
+        entry_(informer.entry(name_)) {
     entry_.on_change = [this] { changed_.cancel(); };
   }
-  ~JobRun() { board_.forget(name_); }
+  ~JobRun() { informer_.forget(name_); }
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;
 
-  Task<AttemptResult> run();
+  async::Task<AttemptResult> run();
   const std::string& name() const { return name_; }
   const std::string& uid() const { return uid_; }
 
  private:
-  Task<> create();
-  Task<bool> is_there();
-  Task<> adopt();
-  Task<bool> look_for_pod();
-  Task<> watch();
-  Task<> stop(StopLevel level);
-  Task<> read_log();
-  Task<> read_once();
-  Task<> drain();
+  async::Task<> create();
+  async::Task<bool> is_there();
+  async::Task<> adopt();
+  async::Task<bool> look_for_pod();
+  async::Task<> watch();
+  async::Task<> stop(core::StopLevel level);
+  async::Task<> read_log();
+  async::Task<> read_once();
+  async::Task<> drain();
   std::optional<Failure> judge();
-  bool is_lost(const PodNews& news);
-  bool is_hopeless(const PodNews& news);
-  void say_why(const PodNews& news);
-  Task<json> events_of(std::string name, std::string selector);
-  Task<> add_warnings(Failure& failure);
-  Task<> explain(Failure& failure);
-  Task<> take_files(AttemptResult& result);
+  bool is_lost(const PodState& pod_state);
+  bool is_hopeless(const PodState& pod_state);
+  void say_why(const PodState& pod_state);
+  async::Task<json> events_of(std::string name, std::string selector);
+  async::Task<> add_warnings(Failure& failure);
+  async::Task<> explain(Failure& failure);
+  async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
   std::string kept_log(std::uint64_t place, std::size_t size) const;
 
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
-  Task<> change(Clock::time_point at_most = Clock::time_point::max()) {
+  async::Task<> change(Clock::time_point at_most = Clock::time_point::max()) {
     changed_.expires_at(at_most);
     boost::system::error_code cancelled;
     co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
@@ -90,34 +92,38 @@ class JobRun {
 
   kubernetes::Client& client_;
   const Attempt& attempt_;
-  const ClusterPlace& place_;
+  const JobOptions& place_;
   BucketFiles* const files_;
   const std::string name_;
   asio::any_io_executor executor_;
-  asio::steady_timer changed_;  ///< Cancelled when something has happened: whoever waits looks again.
-  Board& board_;
-  Board::Entry& entry_;
+  asio::steady_timer
+      changed_;  ///< Cancelled when something has happened: whoever waits looks again.
+  JobInformer& informer_;
+  JobInformer::Entry& entry_;
   std::string uid_;
-  std::optional<net::Companion> log_;
-  CancelSource log_connection_;
+  std::optional<async::JoinableTask> log_;
+  core::CancelSource log_connection_;
   bool pod_ended_ = false;
   std::size_t received_ = 0;
   std::string first_errors_, last_output_;
-  kubernetes::LogFrames frames_{[this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
-                                [this](std::uint64_t place, std::size_t size) { return kept_log(place, size); }};
-  StopLevel stopping_ = StopLevel::none;
+  kubernetes::LogFrames frames_{
+      [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
+      [this](std::uint64_t place, std::size_t size) { return kept_log(place, size); }};
+  core::StopLevel stopping_ = core::StopLevel::none;
   std::optional<Failure> failure_;  ///< Found before the pod had an end.
-  /// Patience with what does not start.
-  const std::chrono::seconds startup_ =
-      std::chrono::ceil<std::chrono::seconds>(attempt_.step.settings.kubernetes.pod_startup_timeout.value_or(std::chrono::minutes(10)));
+  /// RetryPolicy with what does not start.
+  const std::chrono::seconds startup_ = std::chrono::ceil<std::chrono::seconds>(
+      attempt_.step.settings.kubernetes.pod_startup_timeout.value_or(std::chrono::minutes(10)));
   std::string stage_;  ///< What it waits for ...
   Clock::time_point waits_since_;
-  std::set<std::string> said_;  ///< ... as it was told: a kubelet goes back and forth between two ways to say that it has no image.
+  std::set<std::string> said_;  ///< ... as it was told: a kubelet goes back and forth between two
+                                ///< ways to say that it has no image.
   std::optional<Clock::time_point> leaves_since_;
 };
 
-/// Whether a driver that is dead has made the Job. If not, what lies in the folders is of no use to the pod that comes.
-Task<bool> JobRun::is_there() {
+/// Whether a driver that is dead has made the Job. If not, what lies in the folders is of no use to
+/// the pod that comes.
+async::Task<bool> JobRun::is_there() {
   bool there = true;
   try {
     co_await adopt();
@@ -127,18 +133,18 @@ Task<bool> JobRun::is_there() {
   }
   if (!there)
     for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
-      remove_tree(folder);
-      make_folders(folder);
+      core::remove_tree(folder);
+      core::make_folders(folder);
     }
   co_return there;
 }
 
-Task<> JobRun::create() {
+async::Task<> JobRun::create() {
   if (attempt_.joins && co_await is_there()) {
     uid_ = text_at(entry_.job, "/metadata/uid");
     co_return;
   }
-  std::optional<CarriedFiles> carried;
+  std::optional<StagedFiles> carried;
   if (files_) carried = co_await files_->bring(attempt_);
   const auto secret = secret_manifest(attempt_, place_.owner, carried);
   if (secret) {
@@ -150,7 +156,9 @@ Task<> JobRun::create() {
   }
   bool exists = false;
   try {
-    entry_.job = co_await client_.create("create the Job " + name_, client_.path("batch/v1", "jobs"), job_manifest(attempt_, place_));
+    entry_.job =
+        co_await client_.create("create the Job " + name_, client_.path("batch/v1", "jobs"),
+                                job_manifest(attempt_, place_));
   } catch (const ApiError& error) {
     if (error.status() != 409) throw;
     exists = true;
@@ -159,73 +167,87 @@ Task<> JobRun::create() {
   uid_ = text_at(entry_.job, "/metadata/uid");
   if (!secret) co_return;
   json change;
-  change["metadata"]["ownerReferences"] = json::array({json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name_}, {"uid", uid_}}});
-  co_await client_.patch("hand the Secret " + name_ + " to its Job", client_.path("", "secrets", name_), std::move(change));
+  change["metadata"]["ownerReferences"] = json::array(
+      {json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name_}, {"uid", uid_}}});
+  co_await client_.patch("hand the Secret " + name_ + " to its Job",
+                         client_.path("", "secrets", name_), std::move(change));
 }
 
 /// The Job is there: a driver that is dead has made it, or we ourselves, and the answer was lost.
-Task<> JobRun::adopt() {
+async::Task<> JobRun::adopt() {
   auto job = co_await client_.get("read the Job " + name_, client_.path("batch/v1", "jobs", name_));
   for (const auto& [label, value] : job_labels(attempt_, place_.owner))
     if (job["metadata"].value("labels", json::object()).value(label, std::string()) != value)
-      throw EnvironmentError("cannot create the Job " + name_ + ": there is one of that name, and it is not this step's",
-                             {"`kubectl -n " + client_.access().name_space + " describe job " + name_ + "` shows whose it is"});
+      throw core::EnvironmentError("cannot create the Job " + name_ +
+                                       ": there is one of that name, and it is not this step's",
+                                   {"`kubectl -n " + client_.access().name_space +
+                                    " describe job " + name_ + "` shows whose it is"});
   entry_.job = std::move(job);
   co_await look_for_pod();
 }
 
 /// Whether the Job has one; the watch may tell of it later.
-Task<bool> JobRun::look_for_pod() {
-  const auto pods =
-      co_await client_.get("list the pods of the Job " + name_, client_.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name_));
+async::Task<bool> JobRun::look_for_pod() {
+  const auto pods = co_await client_.get(
+      "list the pods of the Job " + name_,
+      client_.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name_));
   const auto& items = kubernetes::list_at(pods, "/items");
   if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
   co_return !items.empty();
 }
 
 /// Deletes the Job, and its pod with the grace that is left.
-Task<> JobRun::stop(StopLevel level) {
+async::Task<> JobRun::stop(core::StopLevel level) {
   stopping_ = level;
-  if (level == StopLevel::immediate) write_file_atomically(attempt_.scratch / stop_file_name, "");
+  if (level == core::StopLevel::immediate)
+    core::write_file_atomically(attempt_.scratch / stop_file_name, "");
   co_await delete_job(client_, name_, uid_);
   if (there_is_no_pod()) {  // that we know of
     const bool is_there = co_await look_for_pod();
     if (!is_there) entry_.pod_gone = true;
   }
   if (!there_is_no_pod())
-    co_await client_.remove("delete the pod " + pod_name(), client_.path("", "pods", pod_name()), text_at(entry_.pod, "/metadata/uid"),
-                            level == StopLevel::immediate ? 1 : grace_seconds);
+    co_await client_.remove("delete the pod " + pod_name(), client_.path("", "pods", pod_name()),
+                            text_at(entry_.pod, "/metadata/uid"),
+                            level == core::StopLevel::immediate ? 1 : job_grace_seconds);
 }
 
-bool JobRun::is_lost(const PodNews& news) {
-  return leaves_since_ && stopping_ == StopLevel::none && news.leaving &&
-         (news.node_is_away || Clock::now() - *leaves_since_ > std::chrono::seconds(grace_seconds) + overdue);
+bool JobRun::is_lost(const PodState& pod_state) {
+  return leaves_since_ && stopping_ == core::StopLevel::none && pod_state.leaving &&
+         (pod_state.node_is_away ||
+          Clock::now() - *leaves_since_ > std::chrono::seconds(job_grace_seconds) + overdue);
 }
 
-bool JobRun::is_hopeless(const PodNews& news) {
-  if (news.phase != PodNews::Phase::waiting) return false;
-  if (news.stage != stage_) {
-    stage_ = news.stage;
+bool JobRun::is_hopeless(const PodState& pod_state) {
+  if (pod_state.phase != PodState::Phase::waiting) return false;
+  if (pod_state.stage != stage_) {
+    stage_ = pod_state.stage;
     waits_since_ = Clock::now();
   }
-  return news.hopeless && Clock::now() - waits_since_ >= news.patience;
+  return pod_state.hopeless && Clock::now() - waits_since_ >= pod_state.retry_policy;
 }
 
-void JobRun::say_why(const PodNews& news) {
-  if (news.waits_for.empty() || Clock::now() - waits_since_ < quiet_wait || !said_.insert(news.waits_for).second) return;
-  attempt_.log.write(Stream::err, "[kubernetes] waiting: " + news.waits_for + "\n");
+void JobRun::say_why(const PodState& pod_state) {
+  if (pod_state.waits_for.empty() || Clock::now() - waits_since_ < quiet_wait ||
+      !said_.insert(pod_state.waits_for).second)
+    return;
+  attempt_.log.write(Stream::err, "[kubernetes] waiting: " + pod_state.waits_for + "\n");
 }
 
-Task<json> JobRun::events_of(std::string name, std::string selector) {
+async::Task<json> JobRun::events_of(std::string name, std::string selector) {
   try {
-    const auto query = "?fieldSelector=" + net::url_encode(selector + "involvedObject.name=" + name);
-    co_return co_await client_.get("read the events of " + name, client_.path("", "events") + query);
-  } catch (const EnvironmentError& error) { log::info(error.what()); }
+    const auto query =
+        "?fieldSelector=" + net::url_encode(selector + "involvedObject.name=" + name);
+    co_return co_await client_.get("read the events of " + name,
+                                   client_.path("", "events") + query);
+  } catch (const core::EnvironmentError& error) {
+    core::log::info(error.what());
+  }
   co_return json::object();
 }
 
 /// What the cluster has noted of the Job or its pod: mounts that fail, quotas.
-Task<> JobRun::add_warnings(Failure& failure) {
+async::Task<> JobRun::add_warnings(Failure& failure) {
   std::string name = name_;  // no conditional in the call: g++ 12 destroys its temporary twice
   if (!there_is_no_pod()) name = pod_name();
   const auto events = co_await events_of(name, "type=Warning,");
@@ -233,51 +255,58 @@ Task<> JobRun::add_warnings(Failure& failure) {
     const auto message = text_at(event, "/message");
     if (failure.message.find(message) != std::string::npos) continue;
     auto line = text_at(event, "/reason") + ": " + message;
-    if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end()) failure.details.push_back(std::move(line));
+    if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end())
+      failure.details.push_back(std::move(line));
   }
 }
 
 /// A pod that is gone may not say why, where the cluster's events do.
-Task<> JobRun::explain(Failure& failure) {
+async::Task<> JobRun::explain(Failure& failure) {
   if (failure.kind != FailureKind::infrastructure || !is_unexplained(entry_.pod)) co_return;
   const auto events = co_await events_of(pod_name(), "");
   if (auto better = explained(entry_.pod, events)) failure = std::move(*better);
 }
 
 /// Until the pod has ended, or will have no end; stops it when that is wanted.
-Task<> JobRun::watch() {
-  CancelSource::Listener listener(attempt_.cancel, [this](StopLevel) { changed_.cancel(); });
+async::Task<> JobRun::watch() {
+  core::CancelSource::Listener listener(attempt_.cancel,
+                                        [this](core::StopLevel) { changed_.cancel(); });
   for (;;) {
-    if (board_.error()) std::rethrow_exception(board_.error());
-    auto news = entry_.pod.is_null() ? news_of_job(entry_.job, startup_) : news_of(entry_.pod, startup_);
-    if (news.phase != PodNews::Phase::waiting && !log_ && !entry_.pod_gone) log_.emplace(executor_, read_log(), [this] { changed_.cancel(); });
-    if (news.phase == PodNews::Phase::ended || entry_.pod_gone) break;
-    if (stopping_ != StopLevel::none && frames_.ended()) break;  // the agent has outlived all else: the cluster's own news of it takes long
-    if (entry_.job_gone && entry_.pod.is_null() && stopping_ == StopLevel::none) break;
-    const auto wanted = log_ && log_->error() ? StopLevel::immediate : attempt_.cancel.level();
+    if (informer_.error()) std::rethrow_exception(informer_.error());
+    auto pod_state = entry_.pod.is_null() ? job_status_of(entry_.job, startup_)
+                                          : pod_state_of(entry_.pod, startup_);
+    if (pod_state.phase != PodState::Phase::waiting && !log_ && !entry_.pod_gone)
+      log_.emplace(executor_, read_log(), [this] { changed_.cancel(); });
+    if (pod_state.phase == PodState::Phase::ended || entry_.pod_gone) break;
+    if (stopping_ != core::StopLevel::none && frames_.ended())
+      break;  // the agent has outlived all else: the cluster's own news of it takes long
+    if (entry_.job_gone && entry_.pod.is_null() && stopping_ == core::StopLevel::none) break;
+    const auto wanted =
+        log_ && log_->error() ? core::StopLevel::immediate : attempt_.cancel.level();
     if (wanted > stopping_) {
       co_await stop(wanted);
       continue;
     }
-    if (news.leaving && !leaves_since_ && stopping_ == StopLevel::none) {  // before the cluster puts another in its place
+    if (pod_state.leaving && !leaves_since_ &&
+        stopping_ == core::StopLevel::none) {  // before the cluster puts another in its place
       leaves_since_ = Clock::now();
       co_await delete_job(client_, name_, uid_);
       continue;
     }
-    if (is_lost(news)) break;
-    if (is_hopeless(news) && stopping_ == StopLevel::none) {
-      failure_ = std::move(news.hopeless);
+    if (is_lost(pod_state)) break;
+    if (is_hopeless(pod_state) && stopping_ == core::StopLevel::none) {
+      failure_ = std::move(pod_state.hopeless);
       co_await add_warnings(*failure_);
-      if (!news.unfetched.empty()) {
+      if (!pod_state.unfetched.empty()) {
         auto said = failure_->message;
         for (const auto& line : failure_->details) said += "\n" + line;
-        failure_->hints = pull_advice(entry_.pod, news.unfetched, said);
+        failure_->hints = pull_advice(entry_.pod, pod_state.unfetched, said);
       }
-      co_await stop(StopLevel::immediate);
+      co_await stop(core::StopLevel::immediate);
       break;
     }
-    say_why(news);
-    const bool timed = !news.stage.empty() || news.leaving;
+    say_why(pod_state);
+    const bool timed = !pod_state.stage.empty() || pod_state.leaving;
     co_await change(timed ? Clock::now() + 1s : Clock::time_point::max());
   }
   pod_ended_ = true;
@@ -286,25 +315,31 @@ Task<> JobRun::watch() {
 
 void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   received_ += bytes.size();
-  if (is_stderr && first_errors_.size() < kept_errors) first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
+  if (is_stderr && first_errors_.size() < job_error_tail)
+    first_errors_ += bytes.substr(0, job_error_tail - first_errors_.size());
   last_output_ += bytes;
-  if (last_output_.size() > 2 * kept_output) last_output_.erase(0, last_output_.size() - kept_output);
+  if (last_output_.size() > 2 * job_output_tail)
+    last_output_.erase(0, last_output_.size() - job_output_tail);
   attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
-/// Nothing where pods do not see our files. The step could have put anything there, such as a link to a file that is none of its business.
+/// Nothing where pods do not see our files. The step could have put anything there, such as a link
+/// to a file that is none of its business.
 std::string JobRun::kept_log(std::uint64_t place, std::size_t size) const {
-  const Descriptor file(::open((attempt_.scratch / kept_log_name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const core::Descriptor file(::open((attempt_.scratch / kept_log_name).c_str(),
+                                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   std::string bytes(size, '\0');
   const auto count = file ? ::pread(file.get(), bytes.data(), size, static_cast<off_t>(place)) : 0;
   bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   return bytes;
 }
 
-Task<> JobRun::read_once() {
+async::Task<> JobRun::read_once() {
   std::string query = "?container=" + step_container + "&follow=true&timestamps=true";
-  if (const auto last = frames_.last()) query += "&sinceTime=" + net::url_encode(kubernetes::format_time(*last));
-  Call call("read the log of the pod " + pod_name(), "GET", client_.path("", "pods", pod_name()) + "/log" + query);
+  if (const auto last = frames_.last())
+    query += "&sinceTime=" + net::url_encode(kubernetes::format_time(*last));
+  Call call("read the log of the pod " + pod_name(), "GET",
+            client_.path("", "pods", pod_name()) + "/log" + query);
   call.timeout = longest_reading;
   call.cancel = &log_connection_;
   call.on_body = [this](std::string_view bytes) { frames_.feed(bytes); };
@@ -312,9 +347,9 @@ Task<> JobRun::read_once() {
   co_await client_.send(std::move(call));
 }
 
-Task<> JobRun::read_log() {
+async::Task<> JobRun::read_log() {
   kubernetes::Backoff backoff({200ms, 5s, 20});
-  while (log_connection_.level() == StopLevel::none) {
+  while (log_connection_.level() == core::StopLevel::none) {
     const bool whole = pod_ended_;  // what comes is all
     const auto before = received_;
     bool failed = false;
@@ -330,23 +365,24 @@ Task<> JobRun::read_log() {
     if (frames_.ended() || (whole && !failed)) co_return;
     if (received_ > before) backoff.reset();
     asio::steady_timer pause(executor_, backoff.next());
-    CancelSource::Listener listener(log_connection_, [&pause](StopLevel) { pause.cancel(); });
+    core::CancelSource::Listener listener(log_connection_,
+                                          [&pause](core::StopLevel) { pause.cancel(); });
     boost::system::error_code ignored;
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
   }
 }
 
 /// What the log still has to tell.
-Task<> JobRun::drain() {
+async::Task<> JobRun::drain() {
   auto heard = received_;
-  auto until = Clock::now() + longest_silence;
+  auto until = Clock::now() + longest_log_silence;
   while (log_ && !log_->done()) {
     co_await change(until);
     if (received_ != heard) {
       heard = received_;
-      until = Clock::now() + longest_silence;
+      until = Clock::now() + longest_log_silence;
     } else if (Clock::now() >= until) {
-      log_connection_.stop(StopLevel::immediate);
+      log_connection_.stop(core::StopLevel::immediate);
     }
   }
 }
@@ -354,30 +390,38 @@ Task<> JobRun::drain() {
 std::optional<Failure> JobRun::judge() {
   const auto code = exit_code_of(entry_.pod);
   if (failure_) return failure_;
-  if (stopping_ != StopLevel::none) return stopping_ == StopLevel::graceful && code == 128 + 9 ? had_to_be_killed() : was_stopped();
+  if (stopping_ != core::StopLevel::none)
+    return stopping_ == core::StopLevel::graceful && code == 128 + 9 ? had_to_be_killed()
+                                                                     : was_stopped();
   if (entry_.pod.is_null())
-    return Failure{FailureKind::infrastructure, "its Job " + name_ + " was deleted by somebody else before it had a pod", {begun_again}, {}};
+    return Failure{FailureKind::infrastructure,
+                   "its Job " + name_ + " was deleted by somebody else before it had a pod",
+                   {restarted_line},
+                   {}};
   if (auto late = past_deadline(entry_.job, entry_.pod)) return late;
   const PodEnd end{first_errors_, last_output_};
   return failure_of_pod(entry_.pod, attempt_, place_.image, end);
 }
 
 /// The step has ended by itself: what it made, and its own words for a failure, are in the bucket.
-Task<> JobRun::take_files(AttemptResult& result) {
+async::Task<> JobRun::take_files(AttemptResult& result) {
   const auto& failure = result.failure;
-  if (failure && failure->kind != FailureKind::exit_code && failure->kind != FailureKind::signal) co_return co_await files_->abandon(attempt_);
+  if (failure && failure->kind != FailureKind::exit_code && failure->kind != FailureKind::signal)
+    co_return co_await files_->abandon(attempt_);
   auto trouble = co_await files_->take(attempt_, !failure);
   if (trouble) result.failure = std::move(trouble);
 }
 
-Task<AttemptResult> JobRun::run() {
+async::Task<AttemptResult> JobRun::run() {
   AttemptResult result;
   co_await create();
   std::exception_ptr lost;
   try {
     co_await watch();
-  } catch (...) { lost = std::current_exception(); }
-  if (lost || failure_) log_connection_.stop(StopLevel::immediate);
+  } catch (...) {
+    lost = std::current_exception();
+  }
+  if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
   if (lost) std::rethrow_exception(lost);
   frames_.finish();
@@ -392,36 +436,41 @@ Task<AttemptResult> JobRun::run() {
 
 }  // namespace
 
-Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid) {
-  co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid, std::nullopt);
+async::Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid) {
+  co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid,
+                         std::nullopt);
 }
 
-Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, BucketFiles* files,
-                            Removals& removals) {
+async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& informer,
+                                   const Attempt& attempt, const JobOptions& place,
+                                   BucketFiles* files, Removals& removals) {
   AttemptResult result;
-  if (attempt.cancel.level() != StopLevel::none) {
+  if (attempt.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();
     co_return result;
   }
   const auto executor = co_await asio::this_coro::executor;
   std::exception_ptr error;
-  JobRun run(client, board, attempt, place, files, executor);
+  JobRun run(client, informer, attempt, place, files, executor);
   try {
     result = co_await run.run();
-  } catch (...) { error = std::current_exception(); }
+  } catch (...) {
+    error = std::current_exception();
+  }
   std::vector<std::string> outputs;
   for (const auto& output : attempt.output_names) outputs.push_back(output.name);
-  result.let_go = [&client, &removals, files, executor, name = run.name(), uid = run.uid(), run_id = attempt.run_id, step = attempt.step.name,
-                   number = attempt.number, outputs] {
+  result.cleanup = [&client, &removals, files, executor, name = run.name(), uid = run.uid(),
+                    run_id = attempt.run_id, step = attempt.step.name, number = attempt.number,
+                    outputs] {
     if (files) removals.begin(executor, files->forget(run_id, step, number, outputs));
     removals.begin(executor, delete_job(client, name, uid));
   };
   if (error) {
-    result.let_go();
+    result.cleanup();
     co_await removals.settle();  // it may be running still
     std::rethrow_exception(error);
   }
   co_return result;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

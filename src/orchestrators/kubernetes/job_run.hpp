@@ -3,21 +3,24 @@
 #pragma once
 
 #include "kubernetes/client.hpp"
-#include "orchestrators/kubernetes/board.hpp"
 #include "orchestrators/kubernetes/bucket_files.hpp"
+#include "orchestrators/kubernetes/job_informer.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/removals.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 /// Its pod goes, too. What is gone already is fine.
 /// @param uid of the very Job; empty: of whichever has the name
-Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid);
+async::Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid);
 
-/// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same attempt has left. Whatever happens, nothing of it runs any
-/// more, and its removal has begun. Throws what the log throws, and EnvironmentError when the cluster is lost.
-/// @param files through which the pod gets its files and gives them back; null: it sees those of this machine
-Task<AttemptResult> run_job(kubernetes::Client& client, Board& board, const Attempt& attempt, const ClusterPlace& place, BucketFiles* files,
-                            Removals& removals);
+/// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same
+/// attempt has left. Whatever happens, nothing of it runs any more, and its removal has begun.
+/// Throws what the log throws, and EnvironmentError when the cluster is lost.
+/// @param files through which the pod gets its files and gives them back; null: it sees those of
+/// this machine
+async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& informer,
+                                   const Attempt& attempt, const JobOptions& place,
+                                   BucketFiles* files, Removals& removals);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

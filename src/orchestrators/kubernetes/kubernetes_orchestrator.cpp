@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/caller.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/user_environment.hpp"
 #include "kubernetes/agent.hpp"
 #include "kubernetes/json.hpp"
 #include "net/url.hpp"
@@ -18,7 +18,7 @@
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -28,7 +28,8 @@ class KubernetesOrchestrator : public Orchestrator {
   KubernetesOrchestrator(asio::io_context& loop, OrchestratorOptions options)
       : loop_(loop),
         options_(std::move(options)),
-        images_(options_.images && !options_.images->empty() ? locked_images(*options_.images) : built_images(loop, options_)),
+        images_(options_.images && !options_.images->empty() ? locked_images(*options_.images)
+                                                             : built_images(loop, options_)),
         owner_(options_.owner) {
     capabilities_.name = "kubernetes";
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
@@ -39,16 +40,19 @@ class KubernetesOrchestrator : public Orchestrator {
 
   const Capabilities& capabilities() const override { return capabilities_; }
 
-  Task<Environment> environment(const StepSpec& step) override {
+  async::Task<Environment> environment(const StepSpec& step) override {
     auto environment = co_await images_->environment(step);
     add_notice(step, environment);
     co_return environment;
   }
 
-  Task<bool> unchanged(std::string recheck) override { return images_->unchanged(std::move(recheck)); }
+  async::Task<bool> unchanged(std::string recheck) override {
+    return images_->unchanged(std::move(recheck));
+  }
 
-  Task<std::vector<Diagnostic>> check(const std::vector<const StepSpec*>& steps) override {
-    ExamplePlace place;
+  async::Task<std::vector<core::Diagnostic>> check(
+      const std::vector<const StepSpec*>& steps) override {
+    ExampleJobOptions place;
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
     place.carries = files() != nullptr;
@@ -58,18 +62,19 @@ class KubernetesOrchestrator : public Orchestrator {
     co_return std::move(found.obstacles);
   }
 
-  Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+  async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
+                                   core::CancelSource& cancel) override {
     auto environment = co_await images_->prepare(step, events, cancel);
     add_notice(step, environment);
     co_return environment;
   }
 
-  Task<AttemptResult> run(const Attempt& attempt) override {
+  async::Task<AttemptResult> run(const Attempt& attempt) override {
     const auto image = co_await images_->image_of(attempt.step);
-    ClusterPlace place;
+    JobOptions place;
     place.image = image.reference;
     place.pull = image.pull;
-    place.user = user_and_group();
+    place.user = core::user_and_group();
     place.owner = owner();
     place.claim = claim();
     place.carries = files() != nullptr;
@@ -77,25 +82,31 @@ class KubernetesOrchestrator : public Orchestrator {
     if (image.agent.empty()) place.agent = agent();
     place.program = image.program;
     place.gpu_models = gpu_models_;
-    auto& board = boards_.try_emplace(attempt.run_id, client(), run_selector(attempt.run_id, owner())).first->second;
-    co_await board.ready();
-    auto result = co_await run_job(client(), board, attempt, place, files(), removals_);
+    auto& informer =
+        boards_.try_emplace(attempt.run_id, client(), run_selector(attempt.run_id, owner()))
+            .first->second;
+    co_await informer.ready();
+    auto result = co_await run_job(client(), informer, attempt, place, files(), removals_);
     result.image = image.id;
     co_return result;
   }
 
-  Task<> settle() override { return removals_.settle(); }
+  async::Task<> settle() override { return removals_.settle(); }
 
-  Task<> give_up(const std::string& run_id, const std::string& step, unsigned number) override {
+  async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
+                                unsigned number) override {
     co_await delete_job(client(), job_name(run_id, step, number), "");
   }
 
-  Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
+  async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
     const auto selector = net::url_encode("pipe.run,pipe.state=" + owner());
-    const auto jobs = co_await client().get("list the Jobs of earlier runs", client().path("batch/v1", "jobs") + "?labelSelector=" + selector);
+    const auto jobs =
+        co_await client().get("list the Jobs of earlier runs",
+                              client().path("batch/v1", "jobs") + "?labelSelector=" + selector);
     for (const auto& job : kubernetes::list_at(jobs, "/items")) {
       if (is_alive(kubernetes::text_at(job, "/metadata/labels/pipe.run"))) continue;
-      co_await delete_job(client(), kubernetes::text_at(job, "/metadata/name"), kubernetes::text_at(job, "/metadata/uid"));
+      co_await delete_job(client(), kubernetes::text_at(job, "/metadata/name"),
+                          kubernetes::text_at(job, "/metadata/uid"));
     }
   }
 
@@ -103,7 +114,8 @@ class KubernetesOrchestrator : public Orchestrator {
   SharedClaim claim() const { return {options_.claim, options_.claim_path}; }
 
   static void add_notice(const StepSpec& step, Environment& environment) {
-    if (const auto names = unhonoured(step); !names.empty()) environment.notices.push_back(names + ": a cluster does not honour that");
+    if (const auto names = unhonoured(step); !names.empty())
+      environment.notices.push_back(names + ": a cluster does not honour that");
   }
 
   /// Null: pods see this machine's files.
@@ -113,7 +125,9 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
   kubernetes::Client& client() {
-    if (!client_) client_.emplace(loop_, kubernetes::find_cluster({.context = options_.context, .name_space = options_.name_space}));
+    if (!client_)
+      client_.emplace(loop_, kubernetes::find_cluster(
+                                 {.context = options_.context, .name_space = options_.name_space}));
     return *client_;
   }
 
@@ -126,13 +140,15 @@ class KubernetesOrchestrator : public Orchestrator {
   const std::filesystem::path& agent() {
     if (!agent_.empty()) return agent_;
     const auto program = kubernetes::agent_program();
-    const auto file = std::filesystem::absolute(options_.state) / "kubernetes" / ("agent-" + sha256(program).hex().substr(0, 16));
+    const auto file = std::filesystem::absolute(options_.state) / "kubernetes" /
+                      ("agent-" + core::sha256(program).hex().substr(0, 16));
     std::error_code error;
     if (!std::filesystem::exists(file, error)) {
-      make_folders(file.parent_path());
+      core::make_folders(file.parent_path());
       const auto fresh = file.string() + "." + std::to_string(getpid());
-      write_file_atomically(fresh, program);
-      if (chmod(fresh.c_str(), 0555) != 0) throw system_error("cannot make " + fresh + " executable", errno);
+      core::write_file_atomically(fresh, program);
+      if (chmod(fresh.c_str(), 0555) != 0)
+        throw core::system_error("cannot make " + fresh + " executable", errno);
       std::filesystem::rename(fresh, file);
     }
     return agent_ = file;
@@ -142,9 +158,10 @@ class KubernetesOrchestrator : public Orchestrator {
   OrchestratorOptions options_;
   std::unique_ptr<PodImages> images_;
   Capabilities capabilities_;
-  std::optional<kubernetes::Client> client_;  ///< Made when the cluster is needed: no plan needs it.
-  std::optional<BucketFiles> files_;          ///< Likewise.
-  std::map<std::string, Board> boards_;       ///< By run; there is one but for tests.
+  std::optional<kubernetes::Client>
+      client_;                        ///< Made when the cluster is needed: no plan needs it.
+  std::optional<BucketFiles> files_;  ///< Likewise.
+  std::map<std::string, JobInformer> boards_;  ///< By run; there is one but for tests.
   Removals removals_;
   std::string owner_;
   std::filesystem::path agent_;
@@ -153,8 +170,9 @@ class KubernetesOrchestrator : public Orchestrator {
 
 }  // namespace
 
-std::unique_ptr<Orchestrator> make_kubernetes_orchestrator(asio::io_context& loop, OrchestratorOptions options) {
+std::unique_ptr<Orchestrator> make_kubernetes_orchestrator(asio::io_context& loop,
+                                                           OrchestratorOptions options) {
   return std::make_unique<KubernetesOrchestrator>(loop, std::move(options));
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -14,30 +14,37 @@
 #include "orchestrators/kubernetes/pod_resources.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr const char *agent_path = "/pipe/agent", *agent_file = "agent", *agent_folder = "/install";
-constexpr int grace_seconds = 10;
-constexpr std::chrono::seconds kept_after_end = std::chrono::hours(24);  // where the driver is gone: it removes them itself
-constexpr auto beyond_timeout = std::chrono::minutes(5);                 // likewise: the timeout is the engine's
+constexpr int pod_grace_seconds = 10;
+constexpr std::chrono::seconds kept_after_end =
+    std::chrono::hours(24);  // where the driver is gone: it removes them itself
+constexpr auto beyond_timeout = std::chrono::minutes(5);  // likewise: the timeout is the engine's
 
-bool is_alphanumeric(char c) { return static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)); }
+bool is_alphanumeric(char c) {
+  return static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c));
+}
 
 }  // namespace
 
-/// Letters, digits, `-`, `_` and `.`, the first and last a letter or digit, at most 63: what is none is made one, and told apart by a digest.
+/// Letters, digits, `-`, `_` and `.`, the first and last a letter or digit, at most 63: what is
+/// none is made one, and told apart by a digest.
 std::string label_value(const std::string& text) {
   constexpr std::size_t longest = 63, digest_length = 10;
   const auto is_fit = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
-  const bool ends_well = text.empty() || (is_alphanumeric(text.front()) && is_alphanumeric(text.back()));
-  if (text.size() <= longest && ends_well && std::all_of(text.begin(), text.end(), is_fit)) return text;
+  const bool ends_well =
+      text.empty() || (is_alphanumeric(text.front()) && is_alphanumeric(text.back()));
+  if (text.size() <= longest && ends_well && std::all_of(text.begin(), text.end(), is_fit))
+    return text;
   std::string value;
   for (const char c : text.substr(0, longest - digest_length - 2)) value += is_fit(c) ? c : '-';
-  return (is_alphanumeric(value.front()) ? "" : "x") + value + "-" + sha256(text).hex().substr(0, digest_length);
+  return (is_alphanumeric(value.front()) ? "" : "x") + value + "-" +
+         core::sha256(text).hex().substr(0, digest_length);
 }
 
 /// Kubernetes replaces `$(NAME)` in arguments and values, and `$$` by `$`.
@@ -56,10 +63,12 @@ json environment(const Attempt& attempt, const Layout& layout) {
   auto variables = variables_of(attempt, layout);
   const auto& image = attempt.step.settings.docker.environment;
   for (const auto& [name, value] :
-       {std::pair("HOME", layout.scratch.c_str()), std::pair("TMPDIR", layout.scratch.c_str()), std::pair("PYTHONDONTWRITEBYTECODE", "1")})
+       {std::pair("HOME", layout.scratch.c_str()), std::pair("TMPDIR", layout.scratch.c_str()),
+        std::pair("PYTHONDONTWRITEBYTECODE", "1")})
     if (!image.contains(name)) variables.try_emplace(name, value);
   // Images of NVIDIA's ask for all GPUs of the node that they come to.
-  if (gpus_on_cluster(attempt.step).empty()) variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
+  if (gpus_on_cluster(attempt.step).empty())
+    variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
   json list = json::array();
   const auto& given = *attempt.step.settings.kubernetes.env;
   for (const auto& each : given) {
@@ -68,7 +77,9 @@ json environment(const Attempt& attempt, const Layout& layout) {
   }
   for (const auto& [name, value] : variables) {
     if (attempt.secrets.contains(name))
-      list.push_back({{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", job_name(attempt)}, {"key", name}}}}}});
+      list.push_back(
+          {{"name", name},
+           {"valueFrom", {{"secretKeyRef", {{"name", job_name(attempt)}, {"key", name}}}}}});
     else
       list.push_back({{"name", name}, {"value", literally(value)}});
   }
@@ -90,22 +101,27 @@ json security(const StepSpec& step, const std::string& caller) {
     context["runAsGroup"] = gid;
   }
   if (!good)
-    throw InputError("step '" + step.name + "': `docker.user: " + text + "`: a cluster takes users by number",
-                     "write `user: UID:GID`, with the numbers that the image has for it");
-  for (const auto& [key, value] : step.settings.kubernetes.container_security_context) context[key] = *value;
-  if (context.value("privileged", json(false)) == true) context.erase("allowPrivilegeEscalation");  // the one is the other
+    throw core::InputError(
+        "step '" + step.name + "': `docker.user: " + text + "`: a cluster takes users by number",
+        "write `user: UID:GID`, with the numbers that the image has for it");
+  for (const auto& [key, value] : step.settings.kubernetes.container_security_context)
+    context[key] = *value;
+  if (context.value("privileged", json(false)) == true)
+    context.erase("allowPrivilegeEscalation");  // the one is the other
   return context;
 }
 
-/// Copies the agent from its image to where the step's container finds it. It asks for what the step asks for: that adds nothing to the pod, whose
-/// containers come later, and its quality of service stays that of the step.
+/// Copies the agent from its image to where the step's container finds it. It asks for what the
+/// step asks for: that adds nothing to the pod, whose containers come later, and its quality of
+/// service stays that of the step.
 json agent_bringer(const std::string& image, const json& step) {
-  json container{{"name", agent_container},
-                 {"image", image},
-                 {"imagePullPolicy", "IfNotPresent"},
-                 {"command", {agent_in_image, "install", std::string(agent_folder) + "/" + agent_file}},
-                 {"volumeMounts", json::array({json{{"name", agent_container}, {"mountPath", agent_folder}}})},
-                 {"securityContext", step["securityContext"]}};
+  json container{
+      {"name", agent_container},
+      {"image", image},
+      {"imagePullPolicy", "IfNotPresent"},
+      {"command", {agent_in_image, "install", std::string(agent_folder) + "/" + agent_file}},
+      {"volumeMounts", json::array({json{{"name", agent_container}, {"mountPath", agent_folder}}})},
+      {"securityContext", step["securityContext"]}};
   if (!step.contains("resources")) return container;
   for (const auto& [kind, amounts] : step["resources"].items())
     for (const char* name : {"cpu", "memory"})
@@ -114,10 +130,13 @@ json agent_bringer(const std::string& image, const json& step) {
 }
 
 // In a pod that carries its files. Keys of its Secret have a dot: no variable's name has one.
-constexpr const char *programs_folder = "/pipe/bin", *fetch_folder = "/pipe/fetch", *collect_folder = "/pipe/collect";
-constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect", *document = "/document";
+constexpr const char *programs_folder = "/pipe/bin", *fetch_folder = "/pipe/fetch",
+                     *collect_folder = "/pipe/collect";
+constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
+                     *document = "/document";
 
-/// The step sees what was brought, read-only, and not how; what it makes is taken away once it has ended.
+/// The step sees what was brought, read-only, and not how; what it makes is taken away once it has
+/// ended.
 void add_carried(PodFiles& files, const std::string& secret, const Layout& layout) {
   files.add_empty("programs", programs_folder, true);
   files.add_empty("code", layout.code, true);
@@ -128,10 +147,12 @@ void add_carried(PodFiles& files, const std::string& secret, const Layout& layou
 }
 
 /// Files of this machine, where the nodes see them or through a claim.
-void add_shared(PodFiles& files, const Attempt& attempt, const ClusterPlace& place, const Layout& layout) {
+void add_shared(PodFiles& files, const Attempt& attempt, const JobOptions& place,
+                const Layout& layout) {
   files.add(attempt.code, true, layout.code, true);
   std::error_code error;
-  for (const auto& input : attempt.inputs) files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
+  for (const auto& input : attempt.inputs)
+    files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
   files.add(attempt.outputs, true, layout.outputs, false);
   files.add(attempt.scratch, true, layout.scratch, false);
   if (place.agent_image.empty())
@@ -142,7 +163,8 @@ void add_shared(PodFiles& files, const Attempt& attempt, const ClusterPlace& pla
 
 /// Has the agent's bringer bring the files, too.
 void let_fetch(json& container, json& volumes, const std::string& secret, const Layout& layout) {
-  container["command"] = json::array({carrier_in_image, "fetch", std::string(fetch_folder) + document, programs_folder});
+  container["command"] = json::array(
+      {stager_in_image, "fetch", std::string(fetch_folder) + document, programs_folder});
   PodFiles files;
   files.add_empty("programs", programs_folder, false);
   files.add_empty("code", layout.code, false);
@@ -165,7 +187,8 @@ constexpr std::array relied_on{"/metadata/name",
 void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
   const auto& settings = step.settings.kubernetes;
   json patch = json::object();
-  for (const auto& [key, value] : settings.additional_pod_spec_args) patch["spec"]["template"]["spec"][key] = *value;
+  for (const auto& [key, value] : settings.additional_pod_spec_args)
+    patch["spec"]["template"]["spec"][key] = *value;
   const json before = job;
   merge_patch(job, patch);
   json last = json::object();
@@ -175,34 +198,44 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
     if (kubernetes::at(job, place) == kubernetes::at(before, place)) continue;
     std::string field(place + 1);
     std::replace(field.begin(), field.end(), '/', '.');
-    throw InputError("step '" + step.name + "': `kubernetes.job_patch` or `additional_pod_spec_args` changes " + field + ", which pipe relies on",
-                     std::string(place) == "/spec/backoffLimit" ? "`retry:` repeats what fails" : "");
+    throw core::InputError(
+        "step '" + step.name + "': `kubernetes.job_patch` or `additional_pod_spec_args` changes " +
+            field + ", which pipe relies on",
+        std::string(place) == "/spec/backoffLimit" ? "`retry:` repeats what fails" : "");
   }
-  for (const auto& [name, value] : labels) job["metadata"]["labels"][name] = job["spec"]["template"]["metadata"]["labels"][name] = value;
+  for (const auto& [name, value] : labels)
+    job["metadata"]["labels"][name] = job["spec"]["template"]["metadata"]["labels"][name] = value;
 }
 
 }  // namespace
 
 std::string job_name(const std::string& run_id, const std::string& step_name, unsigned number) {
-  constexpr std::size_t longest = 30;  // 63 for the pod's name, less our prefix, the digest and the Job controller's suffix
+  constexpr std::size_t longest =
+      30;  // 63 for the pod's name, less our prefix, the digest and the Job controller's suffix
   std::string step;
-  for (const char c : step_name.substr(0, longest)) step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
-  Hasher hasher;
+  for (const char c : step_name.substr(0, longest))
+    step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
+  core::Hasher hasher;
   hasher.field(run_id).field(step_name).field(std::to_string(number));
   return "pipe-" + step + "-" + hasher.finish().hex().substr(0, 16);
 }
 
 StringMap job_labels(const Attempt& attempt, const std::string& owner) {
-  return {{"app.kubernetes.io/managed-by", "pipe"},         {"pipe.run", label_value(attempt.run_id)},
-          {"pipe.step", label_value(attempt.step.name)},    {"pipe.attempt", std::to_string(attempt.number)},
-          {"pipe.pipeline", label_value(attempt.pipeline)}, {"pipe.state", owner}};
+  return {{"app.kubernetes.io/managed-by", "pipe"},
+          {"pipe.run", label_value(attempt.run_id)},
+          {"pipe.step", label_value(attempt.step.name)},
+          {"pipe.attempt", std::to_string(attempt.number)},
+          {"pipe.pipeline", label_value(attempt.pipeline)},
+          {"pipe.state", owner}};
 }
 
-std::string run_selector(const std::string& run_id, const std::string& owner) { return "pipe.run=" + label_value(run_id) + ",pipe.state=" + owner; }
+std::string run_selector(const std::string& run_id, const std::string& owner) {
+  return "pipe.run=" + label_value(run_id) + ",pipe.state=" + owner;
+}
 
 namespace {
 
-json pod_spec(const Attempt& attempt, const ClusterPlace& place) {
+json pod_spec(const Attempt& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
   const auto& settings = step.settings.kubernetes;
   auto layout = container_layout();
@@ -213,13 +246,16 @@ json pod_spec(const Attempt& attempt, const ClusterPlace& place) {
   else
     add_shared(files, attempt, place, layout);
   // A node gives 64 MiB, in which the first data loader with workers ends with SIGBUS.
-  if (const auto& size = step.settings.resources.shm_size; size || !gpus_on_cluster(step).empty()) files.add_memory("/dev/shm", size);
+  if (const auto& size = step.settings.resources.shm_size; size || !gpus_on_cluster(step).empty())
+    files.add_memory("/dev/shm", size);
   files.add(settings);
 
-  json command = json::array({agent_path, "--log", layout.scratch + "/" + std::string(kept_log_name)});
+  json command =
+      json::array({agent_path, "--log", layout.scratch + "/" + std::string(kept_log_name)});
   if (place.carries) {
     const std::string programs = programs_folder;
-    command = {programs + "/agent", "--collect", programs + "/carrier", std::string(collect_folder) + document};
+    command = {programs + "/agent", "--collect", programs + "/stager",
+               std::string(collect_folder) + document};
   }
   command.push_back(layout.scratch + "/" + std::string(stop_file_name));
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
@@ -231,60 +267,76 @@ json pod_spec(const Attempt& attempt, const ClusterPlace& place) {
                  {"env", environment(attempt, layout)},
                  {"volumeMounts", files.mounts},
                  {"securityContext", security(step, place.user)}};
-  if (auto resources = pod_resources(step); !resources.empty()) container["resources"] = std::move(resources);
+  if (auto resources = pod_resources(step); !resources.empty())
+    container["resources"] = std::move(resources);
   for (const auto& given : *settings.env_from) container["envFrom"].push_back(env_from_of(given));
 
   json pod{{"restartPolicy", "Never"},
            {"containers", json::array({std::move(container)})},
            {"volumes", files.volumes},
-           {"terminationGracePeriodSeconds", grace_seconds},
+           {"terminationGracePeriodSeconds", pod_grace_seconds},
            {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
   if (!place.agent_image.empty()) {
     pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
-    if (place.carries) let_fetch(pod["initContainers"][0], pod["volumes"], job_name(attempt), layout);
+    if (place.carries)
+      let_fetch(pod["initContainers"][0], pod["volumes"], job_name(attempt), layout);
   }
-  if (auto tolerations = pod_tolerations(step); !tolerations.empty()) pod["tolerations"] = std::move(tolerations);
-  if (auto affinity = pod_affinity(step, place.gpu_models); !affinity.is_null()) pod["affinity"] = std::move(affinity);
+  if (auto tolerations = pod_tolerations(step); !tolerations.empty())
+    pod["tolerations"] = std::move(tolerations);
+  if (auto affinity = pod_affinity(step, place.gpu_models); !affinity.is_null())
+    pod["affinity"] = std::move(affinity);
   if (!settings.node_selectors.empty()) pod["nodeSelector"] = settings.node_selectors;
-  for (const auto& name : settings.image_pull_secrets.items()) pod["imagePullSecrets"].push_back({{"name", name}});
-  for (const auto& [key, value] : settings.pod_security_context) pod["securityContext"][key] = *value;
+  for (const auto& name : settings.image_pull_secrets.items())
+    pod["imagePullSecrets"].push_back({{"name", name}});
+  for (const auto& [key, value] : settings.pod_security_context)
+    pod["securityContext"][key] = *value;
   if (settings.host_ipc.value_or(false)) pod["hostIPC"] = true;
-  for (const auto& [key, value] :
-       {std::pair("serviceAccountName", &settings.service_account_name), std::pair("priorityClassName", &settings.priority_class_name),
-        std::pair("runtimeClassName", &settings.runtime_class_name), std::pair("schedulerName", &settings.scheduler_name)})
+  for (const auto& [key, value] : {std::pair("serviceAccountName", &settings.service_account_name),
+                                   std::pair("priorityClassName", &settings.priority_class_name),
+                                   std::pair("runtimeClassName", &settings.runtime_class_name),
+                                   std::pair("schedulerName", &settings.scheduler_name)})
     if (*value) pod[key] = **value;
   return pod;
 }
 
 }  // namespace
 
-json job_manifest(const Attempt& attempt, const ClusterPlace& place) {
+json job_manifest(const Attempt& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
   const auto& settings = step.settings.kubernetes;
   const auto own_labels = job_labels(attempt, place.owner);
   json metadata{{"labels", settings.labels}};
   for (const auto& [name, value] : own_labels) metadata["labels"][name] = value;
   if (!settings.annotations.empty()) metadata["annotations"] = settings.annotations;
-  json spec{{"backoffLimit", 0},
-            {"podReplacementPolicy", "Failed"},  // servers before 1.28 do not know it, and pass over it
-            {"completions", 1},
-            {"parallelism", 1},
-            {"ttlSecondsAfterFinished", settings.ttl_seconds_after_finished.value_or(kept_after_end.count())},
-            {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, place)}}}};
-  if (step.timeout) spec["activeDeadlineSeconds"] = std::chrono::ceil<std::chrono::seconds>(*step.timeout + beyond_timeout).count();
-  if (settings.active_deadline_seconds) spec["activeDeadlineSeconds"] = *settings.active_deadline_seconds;
+  json spec{
+      {"backoffLimit", 0},
+      {"podReplacementPolicy", "Failed"},  // servers before 1.28 do not know it, and pass over it
+      {"completions", 1},
+      {"parallelism", 1},
+      {"ttlSecondsAfterFinished",
+       settings.ttl_seconds_after_finished.value_or(kept_after_end.count())},
+      {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, place)}}}};
+  if (step.timeout)
+    spec["activeDeadlineSeconds"] =
+        std::chrono::ceil<std::chrono::seconds>(*step.timeout + beyond_timeout).count();
+  if (settings.active_deadline_seconds)
+    spec["activeDeadlineSeconds"] = *settings.active_deadline_seconds;
   metadata["name"] = job_name(attempt);
   if (settings.queue_name) {
     metadata["labels"]["kueue.x-k8s.io/queue-name"] = *settings.queue_name;
     spec["suspend"] = true;  // Kueue lets it go when there is room
   }
-  json job{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
+  json job{{"apiVersion", "batch/v1"},
+           {"kind", "Job"},
+           {"metadata", std::move(metadata)},
+           {"spec", std::move(spec)}};
   patch_job(job, step, own_labels);
   return job;
 }
 
-std::optional<json> secret_manifest(const Attempt& attempt, const std::string& owner, const std::optional<CarriedFiles>& carried) {
+std::optional<json> secret_manifest(const Attempt& attempt, const std::string& owner,
+                                    const std::optional<StagedFiles>& carried) {
   if (attempt.secrets.empty() && !carried) return std::nullopt;
   auto texts = attempt.secrets;
   if (carried) {
@@ -300,10 +352,12 @@ std::optional<json> secret_manifest(const Attempt& attempt, const std::string& o
 std::string unhonoured(const StepSpec& step) {
   const auto& docker = step.settings.docker;
   std::string names;
-  for (const auto& [name, given] : {std::pair("volumes", !docker.volumes.items().empty()), std::pair("network", docker.network.has_value()),
-                                    std::pair("labels", !docker.labels.empty()), std::pair("run_args", !docker.run_args.empty())})
+  for (const auto& [name, given] : {std::pair("volumes", !docker.volumes.items().empty()),
+                                    std::pair("network", docker.network.has_value()),
+                                    std::pair("labels", !docker.labels.empty()),
+                                    std::pair("run_args", !docker.run_args.empty())})
     if (given) names += (names.empty() ? "`docker." : ", `docker.") + std::string(name) + "`";
   return names;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -2,20 +2,22 @@
 
 #include <algorithm>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
 
 bool is_named(const json& list) {
-  return list.is_array() && !list.empty() && std::all_of(list.begin(), list.end(), [](const json& item) {
+  return list.is_array() && !list.empty() &&
+         std::all_of(list.begin(), list.end(), [](const json& item) {
            return item.is_object() && item.contains("name") && item["name"].is_string();
          });
 }
 
 void merge_lists(json& list, const json& patch) {
   for (const auto& item : patch) {
-    const auto same = std::find_if(list.begin(), list.end(), [&](const json& each) { return each["name"] == item["name"]; });
+    const auto same = std::find_if(list.begin(), list.end(),
+                                   [&](const json& each) { return each["name"] == item["name"]; });
     if (same == list.end())
       list.push_back(item);
     else
@@ -40,4 +42,4 @@ void merge_patch(json& object, const json& patch) {
   }
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

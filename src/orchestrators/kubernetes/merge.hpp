@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
-/// A JSON merge patch (RFC 7386) but for lists whose items all have a `name` (containers, volumes, variables): items of one name are merged, others are
-/// added. Any other list is replaced.
+/// A JSON merge patch (RFC 7386) but for lists whose items all have a `name` (containers, volumes,
+/// variables): items of one name are merged, others are added. Any other list is replaced.
 void merge_patch(nlohmann::json& object, const nlohmann::json& patch);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -11,8 +11,9 @@
 
 #include "core/quantity.hpp"
 #include "kubernetes/json.hpp"
+#include "orchestrators/kubernetes/pod_resources.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using kubernetes::at;
@@ -22,13 +23,9 @@ using nlohmann::json;
 
 using Amounts = std::map<std::string, double>;
 
-bool is_gpu(const std::string& resource) {
-  return resource.find('/') != resource.npos && (resource.find("gpu") != resource.npos || resource.starts_with("nvidia.com/"));
-}
-
 double amount_of(const json& value) {
   const auto text = value.is_string() ? value.get<std::string>() : value.dump();
-  return parse_quantity(text).value_or(0);
+  return core::parse_quantity(text).value_or(0);
 }
 
 /// Of one container: what is not requested is what is its limit.
@@ -46,7 +43,8 @@ Amounts requests_of(const json& pod_spec) {
   for (const auto& container : list_at(pod_spec, "/containers"))
     for (const auto& [name, amount] : amounts_of(container)) sum[name] += amount;
   for (const auto& container : list_at(pod_spec, "/initContainers"))
-    for (const auto& [name, amount] : amounts_of(container)) sum[name] = std::max(sum[name], amount);
+    for (const auto& [name, amount] : amounts_of(container))
+      sum[name] = std::max(sum[name], amount);
   std::erase_if(sum, [](const auto& each) { return each.second <= 0; });
   return sum;
 }
@@ -60,11 +58,16 @@ std::string number(double amount) {
   return result;
 }
 
-bool is_bytes(const std::string& resource) { return resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-"); }
-std::string quantity_text(const std::string& resource, double amount) {
-  return is_bytes(resource) ? format_bytes(static_cast<Bytes>(amount)) : number(amount);
+bool is_bytes(const std::string& resource) {
+  return resource == "memory" || resource == "ephemeral-storage" ||
+         resource.starts_with("hugepages-");
 }
-std::string resource_text(const std::string& resource) { return resource == "cpu" ? "CPUs" : resource; }
+std::string quantity_text(const std::string& resource, double amount) {
+  return is_bytes(resource) ? core::format_bytes(static_cast<Bytes>(amount)) : number(amount);
+}
+std::string resource_text(const std::string& resource) {
+  return resource == "cpu" ? "CPUs" : resource;
+}
 
 std::optional<std::string> label(const json& node, const std::string& key) {
   const auto& labels = at(node, "/metadata/labels");
@@ -75,25 +78,32 @@ std::optional<std::string> label(const json& node, const std::string& key) {
 std::optional<long long> whole(const std::string& text) {
   long long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
 }
 
 /// Of a matchExpressions' item: why it does not hold; empty if it does.
-std::string unmet(const std::string& subject, const std::optional<std::string>& value, const json& requirement) {
+std::string unmet(const std::string& subject, const std::optional<std::string>& value,
+                  const json& requirement) {
   const auto op = text_at(requirement, "/operator");
   std::vector<std::string> values;
-  for (const auto& each : list_at(requirement, "/values")) values.push_back(each.is_string() ? each.get<std::string>() : each.dump());
+  for (const auto& each : list_at(requirement, "/values"))
+    values.push_back(each.is_string() ? each.get<std::string>() : each.dump());
   std::string list;
   for (const auto& each : values) list += (list.empty() ? "" : " or ") + each;
   const bool is_in = value && std::find(values.begin(), values.end(), *value) != values.end();
   const std::string none = "no " + subject, other = subject + " " + value.value_or("");
-  if (op == "In") return is_in ? "" : (value ? other + ", not " : none + ", which has to be ") + list;
+  if (op == "In")
+    return is_in ? "" : (value ? other + ", not " : none + ", which has to be ") + list;
   if (op == "NotIn") return is_in ? other : "";
   if (op == "Exists") return value ? "" : none;
   if (op == "DoesNotExist") return value ? other : "";
-  const auto left = value ? whole(*value) : std::nullopt, right = values.empty() ? std::nullopt : whole(values.front());
+  const auto left = value ? whole(*value) : std::nullopt,
+             right = values.empty() ? std::nullopt : whole(values.front());
   const bool holds = left && right && (op == "Gt" ? *left > *right : *left < *right);
-  return holds ? "" : (value ? other + ", not " : none + ", which has to be ") + (op == "Gt" ? "above " : "below ") + list;
+  return holds ? ""
+               : (value ? other + ", not " : none + ", which has to be ") +
+                     (op == "Gt" ? "above " : "below ") + list;
 }
 
 /// All requirements of one of the terms have to hold.
@@ -106,9 +116,11 @@ std::string unmet_terms(const json& node, const json& terms) {
       if (reason.empty()) reason = unmet("label " + key, label(node, key), requirement);
     }
     for (const auto& requirement : list_at(term, "/matchFields"))
-      if (reason.empty() && text_at(requirement, "/key") == "metadata.name") reason = unmet("name", text_at(node, "/metadata/name"), requirement);
+      if (reason.empty() && text_at(requirement, "/key") == "metadata.name")
+        reason = unmet("name", text_at(node, "/metadata/name"), requirement);
     if (reason.empty()) return {};
-    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end())
+      reasons.push_back(std::move(reason));
   }
   std::string text;
   for (const auto& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
@@ -116,7 +128,8 @@ std::string unmet_terms(const json& node, const json& terms) {
 }
 
 bool tolerates(const json& pod_spec, const json& taint) {
-  const auto key = text_at(taint, "/key"), value = text_at(taint, "/value"), effect = text_at(taint, "/effect");
+  const auto key = text_at(taint, "/key"), value = text_at(taint, "/value"),
+             effect = text_at(taint, "/effect");
   const auto& tolerations = list_at(pod_spec, "/tolerations");
   return std::any_of(tolerations.begin(), tolerations.end(), [&](const json& toleration) {
     const auto its_key = text_at(toleration, "/key"), its_effect = text_at(toleration, "/effect");
@@ -128,9 +141,11 @@ bool tolerates(const json& pod_spec, const json& taint) {
 }
 
 /// Set by the cluster itself while something is the matter with the node.
-bool is_passing(const std::string& taint) {
-  return taint.starts_with("node.kubernetes.io/") || taint.starts_with("node.cloudprovider.kubernetes.io/") ||
-         taint == "ToBeDeletedByClusterAutoscaler" || taint == "DeletionCandidateOfClusterAutoscaler";
+bool is_retryable(const std::string& taint) {
+  return taint.starts_with("node.kubernetes.io/") ||
+         taint.starts_with("node.cloudprovider.kubernetes.io/") ||
+         taint == "ToBeDeletedByClusterAutoscaler" ||
+         taint == "DeletionCandidateOfClusterAutoscaler";
 }
 
 std::string joined(const std::vector<std::string>& words, const std::string& separator) {
@@ -155,7 +170,8 @@ std::string gpus_of_node(const json& node) {
   std::vector<std::string> parts;
   if (const auto& there = at(node, "/status/allocatable"); there.is_object())
     for (const auto& [name, value] : there.items())
-      if (const auto amount = amount_of(value); is_gpu(name) && amount > 0) parts.push_back(number(amount) + " " + name);
+      if (const auto amount = amount_of(value); is_gpu(name) && amount > 0)
+        parts.push_back(number(amount) + " " + name);
   if (parts.empty()) return "no GPUs";
   if (const auto product = label(node, "nvidia.com/gpu.product")) parts.push_back(*product);
   return joined(parts, ", ");
@@ -173,21 +189,28 @@ NodeFit fit(const json& node, const json& pod_spec) {
     const auto amount = there.is_object() && there.contains(name) ? amount_of(there[name]) : 0;
     if (is_gpu(name)) result.gpus = amount;
     if (amount >= wanted) continue;
-    object((amount > 0 ? quantity_text(name, amount) + " of " + quantity_text(name, wanted) : "none of " + quantity_text(name, wanted)) + " " +
-               resource_text(name),
+    object((amount > 0 ? quantity_text(name, amount) + " of " + quantity_text(name, wanted)
+                       : "none of " + quantity_text(name, wanted)) +
+               " " + resource_text(name),
            is_gpu(name));
   }
   if (const auto& selector = at(pod_spec, "/nodeSelector"); selector.is_object())
     for (const auto& [key, value] : selector.items())
-      if (auto reason = unmet("label " + key, label(node, key), {{"operator", "In"}, {"values", {value}}}); !reason.empty())
+      if (auto reason =
+              unmet("label " + key, label(node, key), {{"operator", "In"}, {"values", {value}}});
+          !reason.empty())
         object(std::move(reason));
-  const auto& required = at(pod_spec, "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+  const auto& required =
+      at(pod_spec,
+         "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
   if (required.is_array())
     if (auto reason = unmet_terms(node, required); !reason.empty()) object(std::move(reason));
   for (const auto& taint : list_at(node, "/spec/taints")) {
-    const auto key = text_at(taint, "/key"), value = text_at(taint, "/value"), effect = text_at(taint, "/effect");
-    if (effect == "PreferNoSchedule" || is_passing(key) || tolerates(pod_spec, taint)) continue;
-    object("the taint " + key + (value.empty() ? "" : "=" + value) + ":" + effect + ", which the step does not tolerate");
+    const auto key = text_at(taint, "/key"), value = text_at(taint, "/value"),
+               effect = text_at(taint, "/effect");
+    if (effect == "PreferNoSchedule" || is_retryable(key) || tolerates(pod_spec, taint)) continue;
+    object("the taint " + key + (value.empty() ? "" : "=" + value) + ":" + effect +
+           ", which the step does not tolerate");
   }
   result.only_gpus = only_gpus && !result.lasting.empty();
   return result;
@@ -206,13 +229,18 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
     const auto result = fit(node, pod_spec);
     if (result.fits()) return {};
     auto gpus = gpus_of_node(node), reasons = joined(result.lasting, "; ");
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.gpus == gpus && each.reasons == reasons; });
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) {
+      return each.gpus == gpus && each.reasons == reasons;
+    });
     if (group == groups.end())
-      group = groups.insert(groups.end(), Group{{}, std::move(gpus), std::move(reasons), result.lasting.size(), result.gpus});
+      group = groups.insert(
+          groups.end(),
+          Group{{}, std::move(gpus), std::move(reasons), result.lasting.size(), result.gpus});
     group->names.push_back(text_at(node, "/metadata/name"));
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return std::pair(a.number, -a.amount) < std::pair(b.number, -b.amount); });
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+    return std::pair(a.number, -a.amount) < std::pair(b.number, -b.amount);
+  });
   std::vector<std::string> lines;
   for (const auto& group : groups) {
     if (lines.size() == most_lines) {
@@ -222,10 +250,11 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
     auto names = group.names;
     const auto more = names.size() > most_names ? names.size() - most_names : 0;
     names.resize(names.size() - more);
-    lines.push_back(joined(names, ", ") + (more ? " and " + std::to_string(more) + " others" : "") + " (" + group.gpus + ") " +
-                    (group.names.size() > 1 ? "have " : "has ") + group.reasons);
+    lines.push_back(joined(names, ", ") + (more ? " and " + std::to_string(more) + " others" : "") +
+                    " (" + group.gpus + ") " + (group.names.size() > 1 ? "have " : "has ") +
+                    group.reasons);
   }
   return lines;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

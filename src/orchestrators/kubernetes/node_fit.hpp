@@ -1,6 +1,7 @@
 /// @file
-/// Whether a node would take a pod, were it empty: what the scheduler looks at first, so that a step that no node can ever take is told before anything is
-/// built. Pure; nodes and pods as the API has them.
+/// Whether a node would take a pod, were it empty: what the scheduler looks at first, so that a
+/// step that no node can ever take is told before anything is built. Pure; nodes and pods as the
+/// API has them.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 /// What a node has against a pod, in words that follow its name: `has 4 of 8 nvidia.com/gpu`.
 struct NodeFit {
@@ -25,8 +26,9 @@ std::string requests_text(const nlohmann::json& pod_spec);
 /// `4 nvidia.com/gpu, NVIDIA-A100-SXM4-80GB`: the node's GPUs; `no GPUs`.
 std::string gpus_of_node(const nlohmann::json& node);
 
-/// `node1, node2 and 8 others (4 nvidia.com/gpu) have 4 of 8 nvidia.com/gpu`: the nodes with what each has against the pod, those that lack least first; at most
-/// some ten lines. Empty if one of them fits.
+/// `node1, node2 and 8 others (4 nvidia.com/gpu) have 4 of 8 nvidia.com/gpu`: the nodes with what
+/// each has against the pod, those that lack least first; at most some ten lines. Empty if one of
+/// them fits.
 std::vector<std::string> why_none_fits(const nlohmann::json& nodes, const nlohmann::json& pod_spec);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -5,24 +5,32 @@
 #include "core/diagnostic.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 using nlohmann::json;
 
-void PodFiles::add(const std::filesystem::path& source, bool is_folder, const std::string& target, bool read_only) {
+void PodFiles::add(const std::filesystem::path& source, bool is_folder, const std::string& target,
+                   bool read_only) {
   if (!claim_.name.empty()) return add_shared(source, target, read_only);
   const auto name = "files-" + std::to_string(volumes.size());
-  volumes.push_back({{"name", name}, {"hostPath", {{"path", source.string()}, {"type", is_folder ? "Directory" : "File"}}}});
+  volumes.push_back(
+      {{"name", name},
+       {"hostPath", {{"path", source.string()}, {"type", is_folder ? "Directory" : "File"}}}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", read_only}});
 }
 
-void PodFiles::add_shared(const std::filesystem::path& source, const std::string& target, bool read_only) {
-  const auto inside = std::filesystem::weakly_canonical(source).lexically_relative(std::filesystem::weakly_canonical(claim_.root));
+void PodFiles::add_shared(const std::filesystem::path& source, const std::string& target,
+                          bool read_only) {
+  const auto inside = std::filesystem::weakly_canonical(source).lexically_relative(
+      std::filesystem::weakly_canonical(claim_.root));
   if (inside.empty() || *inside.begin() == "..")
-    throw InputError(
-        "the claim '" + claim_.name + "' does not hold " + source.string() + ": this machine sees what is in it at " + claim_.root.string(),
+    throw core::InputError(
+        "the claim '" + claim_.name + "' does not hold " + source.string() +
+            ": this machine sees what is in it at " + claim_.root.string(),
         "let `state` (--state, PIPE_HOME) be a folder there, or correct the claim's `path`");
-  if (!std::exchange(has_claim_, true)) volumes.push_back({{"name", "shared"}, {"persistentVolumeClaim", {{"claimName", claim_.name}}}});
+  if (!std::exchange(has_claim_, true))
+    volumes.push_back(
+        {{"name", "shared"}, {"persistentVolumeClaim", {{"claimName", claim_.name}}}});
   json mount{{"name", "shared"}, {"mountPath", target}, {"readOnly", read_only}};
   if (inside != ".") mount["subPath"] = inside.string();
   mounts.push_back(std::move(mount));
@@ -35,7 +43,8 @@ void PodFiles::add_memory(const std::string& target, std::optional<Bytes> size) 
   mounts.push_back({{"name", "memory"}, {"mountPath", target}});
 }
 
-void PodFiles::add_left(const std::string& name, const std::string& file, const std::string& target) {
+void PodFiles::add_left(const std::string& name, const std::string& file,
+                        const std::string& target) {
   volumes.push_back({{"name", name}, {"emptyDir", json::object()}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"subPath", file}, {"readOnly", true}});
 }
@@ -45,8 +54,12 @@ void PodFiles::add_empty(const std::string& name, const std::string& target, boo
   mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", read_only}});
 }
 
-void PodFiles::add_secret(const std::string& name, const std::string& secret, const std::string& key, const std::string& target) {
-  volumes.push_back({{"name", name}, {"secret", {{"secretName", secret}, {"items", json::array({json{{"key", key}, {"path", "document"}}})}}}});
+void PodFiles::add_secret(const std::string& name, const std::string& secret,
+                          const std::string& key, const std::string& target) {
+  volumes.push_back({{"name", name},
+                     {"secret",
+                      {{"secretName", secret},
+                       {"items", json::array({json{{"key", key}, {"path", "document"}}})}}}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", true}});
 }
 
@@ -60,4 +73,4 @@ void PodFiles::add(const KubernetesSettings& settings) {
   for (const auto& given : *settings.volume_mounts) mounts.push_back(given);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

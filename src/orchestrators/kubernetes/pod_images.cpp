@@ -6,7 +6,7 @@
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/kubernetes/agent_images.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 class BuiltImages : public PodImages {
@@ -19,30 +19,37 @@ class BuiltImages : public PodImages {
         carries_(options.artifacts != nullptr),
         lock_(options.images) {}
 
-  Task<Environment> environment(const StepSpec& step) override {
+  async::Task<Environment> environment(const StepSpec& step) override {
     auto environment = co_await images_.environment(step);
-    if (const auto repository = agent_repository(step); environment.ready && !repository.empty() && !agents_.find(repository)) {
+    if (const auto repository = agent_repository(step);
+        environment.ready && !repository.empty() && !agents_.find(repository)) {
       environment.ready = false;
       environment.reason = "what starts it in its pod is ";
-      environment.reason +=
-          docker::names_registry(repository) ? "pushed unless " + docker::registry_of(repository) + " has it" : "built unless it is there";
+      environment.reason += docker::names_registry(repository)
+                                ? "pushed unless " + docker::registry_of(repository) + " has it"
+                                : "built unless it is there";
     }
     co_return environment;
   }
 
-  Task<bool> unchanged(std::string recheck) override { return images_.unchanged(std::move(recheck)); }
+  async::Task<bool> unchanged(std::string recheck) override {
+    return images_.unchanged(std::move(recheck));
+  }
 
-  Task<Environment> prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) override {
+  async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
+                                   core::CancelSource& cancel) override {
     auto environment = co_await images_.prepare(step, events, cancel);
-    if (const auto repository = agent_repository(step); !repository.empty()) co_await agents_.ensure(repository, step.name, events, cancel);
+    if (const auto repository = agent_repository(step); !repository.empty())
+      co_await agents_.ensure(repository, step.name, events, cancel);
     if (lock_) {
       auto image = co_await image_of(step);
-      (*lock_)[step.name] = {environment.id, environment.description, environment.notices, std::move(image)};
+      (*lock_)[step.name] = {environment.id, environment.description, environment.notices,
+                             std::move(image)};
     }
     co_return environment;
   }
 
-  Task<PodImage> image_of(const StepSpec& step) override {
+  async::Task<PodImage> image_of(const StepSpec& step) override {
     auto made = co_await images_.image_of(step);
     PodImage image;
     image.id = std::move(made.id);
@@ -54,9 +61,11 @@ class BuiltImages : public PodImages {
   }
 
  private:
-  /// Where the agent's image belongs; empty: nowhere, and pods find the agent among this machine's files.
+  /// Where the agent's image belongs; empty: nowhere, and pods find the agent among this machine's
+  /// files.
   std::string agent_repository(const StepSpec& step) const {
-    return carries_ ? step.settings.docker.target_repository.value_or("pipe") : registry_repository(step);
+    return carries_ ? step.settings.docker.target_repository.value_or("pipe")
+                    : registry_repository(step);
   }
 
   docker::EngineApi engine_;
@@ -71,7 +80,7 @@ class LockedImages : public PodImages {
  public:
   explicit LockedImages(const ImageLock& lock) : lock_(lock) {}
 
-  Task<Environment> environment(const StepSpec& step) override {
+  async::Task<Environment> environment(const StepSpec& step) override {
     const auto& locked = of(step);
     Environment environment;
     environment.id = locked.environment;
@@ -80,14 +89,17 @@ class LockedImages : public PodImages {
     environment.ready = true;
     co_return environment;
   }
-  Task<bool> unchanged(std::string) override { co_return false; }
-  Task<Environment> prepare(const StepSpec& step, EventSink&, CancelSource&) override { return environment(step); }
-  Task<PodImage> image_of(const StepSpec& step) override { co_return of(step).image; }
+  async::Task<bool> unchanged(std::string) override { co_return false; }
+  async::Task<Environment> prepare(const StepSpec& step, EventSink&, core::CancelSource&) override {
+    return environment(step);
+  }
+  async::Task<PodImage> image_of(const StepSpec& step) override { co_return of(step).image; }
 
  private:
   const LockedImage& of(const StepSpec& step) const {
     if (const auto found = lock_.find(step.name); found != lock_.end()) return found->second;
-    throw EnvironmentError("the step '" + step.name + "' has no image: it was not there when the run was begun");
+    throw core::EnvironmentError("the step '" + step.name +
+                                 "' has no image: it was not there when the run was begun");
   }
   const ImageLock& lock_;
 };
@@ -99,9 +111,12 @@ std::string registry_repository(const StepSpec& step) {
   return repository && docker::names_registry(*repository) ? *repository : std::string();
 }
 
-std::unique_ptr<PodImages> built_images(asio::io_context& loop, const OrchestratorOptions& options) {
+std::unique_ptr<PodImages> built_images(asio::io_context& loop,
+                                        const OrchestratorOptions& options) {
   return std::make_unique<BuiltImages>(loop, options);
 }
-std::unique_ptr<PodImages> locked_images(const ImageLock& lock) { return std::make_unique<LockedImages>(lock); }
+std::unique_ptr<PodImages> locked_images(const ImageLock& lock) {
+  return std::make_unique<LockedImages>(lock);
+}
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

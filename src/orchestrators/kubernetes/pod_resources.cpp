@@ -7,7 +7,7 @@
 #include "orchestrators/kubernetes/short_forms.hpp"
 #include "settings/accelerator.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -16,26 +16,24 @@ constexpr const char* usual_gpu = "nvidia.com/gpu";
 
 /// How many GPUs `settings.resources` asks for.
 unsigned gpu_count(const StepSpec& step) {
-  const auto request = gpu_request(step.settings.resources);
+  const auto request = settings::gpu_request(step.settings.resources);
   const auto refuse = [&](const std::string& what, const std::string& suggestion) {
-    return InputError("step '" + step.name + "' " + what + ", and a cluster gives GPUs by number: it chooses which, and on which node", suggestion);
+    return core::InputError(
+        "step '" + step.name + "' " + what +
+            ", and a cluster gives GPUs by number: it chooses which, and on which node",
+        suggestion);
   };
   switch (request.selection) {
-    case GpuRequest::Selection::none: return 0;
-    case GpuRequest::Selection::count:
-    case GpuRequest::Selection::first: return request.count;
-    case GpuRequest::Selection::devices:
-      throw refuse("names its GPUs", "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`");
-    case GpuRequest::Selection::all: break;
+    case settings::GpuRequest::Selection::none: return 0;
+    case settings::GpuRequest::Selection::count:
+    case settings::GpuRequest::Selection::first: return request.count;
+    case settings::GpuRequest::Selection::devices:
+      throw refuse("names its GPUs", "ask for a number of them: `gpu_count: " +
+                                         std::to_string(request.devices.size()) + "`");
+    case settings::GpuRequest::Selection::all: break;
   }
   if (request.if_present) return 0;
   throw refuse("asks for all GPUs of its machine", "say how many: `gpu_count: 1`");
-}
-
-/// By device plugins and their like, which name what they bring `DOMAIN/NAME`.
-bool is_extended(const std::string& resource) { return resource.find('/') != resource.npos && resource.find("kubernetes.io/") == resource.npos; }
-bool is_gpu(const std::string& resource) {
-  return is_extended(resource) && (resource.find("gpu") != resource.npos || resource.starts_with("nvidia.com/"));
 }
 
 StringMap limits_of(const StepSpec& step) {
@@ -43,8 +41,10 @@ StringMap limits_of(const StepSpec& step) {
   StringMap limits;
   if (asked.cpu_count) limits["cpu"] = std::to_string(std::llround(*asked.cpu_count * 1000)) + "m";
   if (asked.memory) limits["memory"] = std::to_string(*asked.memory);
-  if (const auto gpus = gpu_count(step); gpus > 0) limits[step.settings.kubernetes.gpu_resource.value_or(usual_gpu)] = std::to_string(gpus);
-  for (const auto& [name, amount] : step.settings.kubernetes.resources.limits) limits[name] = amount;
+  if (const auto gpus = gpu_count(step); gpus > 0)
+    limits[step.settings.kubernetes.gpu_resource.value_or(usual_gpu)] = std::to_string(gpus);
+  for (const auto& [name, amount] : step.settings.kubernetes.resources.limits)
+    limits[name] = amount;
   return limits;
 }
 
@@ -52,7 +52,9 @@ StringMap limits_of(const StepSpec& step) {
 
 StringMap gpus_on_cluster(const StepSpec& step) {
   auto limits = limits_of(step);
-  std::erase_if(limits, [&](const auto& limit) { return !is_gpu(limit.first) && limit.first != step.settings.kubernetes.gpu_resource; });
+  std::erase_if(limits, [&](const auto& limit) {
+    return !is_gpu(limit.first) && limit.first != step.settings.kubernetes.gpu_resource;
+  });
   return limits;
 }
 
@@ -60,7 +62,8 @@ StringMap gpus_on_cluster(const StepSpec& step) {
 json pod_resources(const StepSpec& step) {
   const auto limits = limits_of(step);
   auto requests = limits;
-  for (const auto& [name, amount] : step.settings.kubernetes.resources.requests) requests[name] = amount;
+  for (const auto& [name, amount] : step.settings.kubernetes.resources.requests)
+    requests[name] = amount;
   json both = json::object();
   if (!limits.empty()) both["limits"] = limits;
   if (!requests.empty()) both["requests"] = requests;
@@ -70,7 +73,8 @@ json pod_resources(const StepSpec& step) {
 json pod_tolerations(const StepSpec& step) {
   json tolerations = json::array();
   const auto add = [&](json one) {
-    if (std::find(tolerations.begin(), tolerations.end(), one) == tolerations.end()) tolerations.push_back(std::move(one));
+    if (std::find(tolerations.begin(), tolerations.end(), one) == tolerations.end())
+      tolerations.push_back(std::move(one));
   };
   const auto& given = *step.settings.kubernetes.tolerations;
   for (const auto& each : given) add(toleration_of(each));
@@ -83,4 +87,4 @@ json pod_tolerations(const StepSpec& step) {
   return tolerations;
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -16,7 +16,7 @@
 #include "orchestrators/kubernetes/refused_fields.hpp"
 #include "settings/settings.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using kubernetes::ApiError;
@@ -28,17 +28,18 @@ using kubernetes::text_at;
 using nlohmann::json;
 
 /// Steps whose Jobs differ in nothing that a cluster looks at.
-struct Alike {
+struct StepGroup {
   std::vector<const StepSpec*> steps;
   json job = nullptr;
   const json& pod() const { return at(job, "/spec/template/spec"); }
 };
 
-std::vector<Alike> alike(const std::vector<const StepSpec*>& steps) {
-  std::vector<Alike> all;
+std::vector<StepGroup> alike(const std::vector<const StepSpec*>& steps) {
+  std::vector<StepGroup> all;
   std::map<std::string, std::size_t> known;
   for (const auto* step : steps) {
-    auto key = to_json(step->settings).dump() + std::to_string(step->timeout.value_or(Duration{0}).count());
+    auto key = settings::to_json(step->settings).dump() +
+               std::to_string(step->timeout.value_or(Duration{0}).count());
     for (const auto& [name, value] : step->environment) key += "\n" + name;
     const auto [place, is_new] = known.try_emplace(std::move(key), all.size());
     if (is_new) all.emplace_back();
@@ -50,13 +51,15 @@ std::vector<Alike> alike(const std::vector<const StepSpec*>& steps) {
 /// No more of a node than is looked at: a large cluster has many, each with the list of its images.
 json essence_of(const json& node) {
   json kept;
-  for (const auto* place : {"/metadata/name", "/metadata/labels", "/spec/taints", "/status/allocatable"})
-    if (const auto& value = at(node, place); !value.is_null()) kept[json::json_pointer(place)] = value;
+  for (const auto* place :
+       {"/metadata/name", "/metadata/labels", "/spec/taints", "/status/allocatable"})
+    if (const auto& value = at(node, place); !value.is_null())
+      kept[json::json_pointer(place)] = value;
   return kept;
 }
 
 /// Nothing where we may not see them.
-Task<std::optional<json>> nodes_of(Client& client) {
+async::Task<std::optional<json>> nodes_of(Client& client) {
   json nodes = json::array();
   std::string next;
   try {
@@ -68,7 +71,7 @@ Task<std::optional<json>> nodes_of(Client& client) {
       next = text_at(page, "/metadata/continue");
     } while (!next.empty());
   } catch (const ApiError& error) {
-    log::info(error.what());
+    core::log::info(error.what());
     co_return std::nullopt;
   }
   co_return nodes;
@@ -82,66 +85,73 @@ std::string path_of(const Client& client, const Reference& reference, std::strin
 
 class ClusterPreflight {
  public:
-  ClusterPreflight(Client& client, ExamplePlace place) : client_(client), place_(std::move(place)) {}
+  ClusterPreflight(Client& client, ExampleJobOptions place)
+      : client_(client), place_(std::move(place)) {}
 
-  Task<ClusterCheck> run(const std::vector<const StepSpec*>& steps);
+  async::Task<ClusterCheck> run(const std::vector<const StepSpec*>& steps);
 
  private:
-  Task<> check_rights();
-  void make_jobs(std::vector<Alike>& all);
-  Task<> check_reference(Reference reference, std::vector<const StepSpec*> steps);
-  Task<std::vector<std::string>> names_of(Reference reference);
-  Task<bool> find_version(Reference& reference);
-  void check_nodes(const json& nodes, const Alike& steps);
-  Task<> try_out(const Alike& steps);
+  async::Task<> check_rights();
+  void make_jobs(std::vector<StepGroup>& all);
+  async::Task<> check_reference(Reference reference, std::vector<const StepSpec*> steps);
+  async::Task<std::vector<std::string>> names_of(Reference reference);
+  async::Task<bool> find_version(Reference& reference);
+  void check_nodes(const json& nodes, const StepGroup& steps);
+  async::Task<> try_out(const StepGroup& steps);
 
   Client& client_;
-  ExamplePlace place_;
+  ExampleJobOptions place_;
   Findings found_;
-  std::set<std::string> group_versions_;  ///< That a reference's `group` may be a view of.
-  std::vector<Diagnostic> refused_;       ///< With the steps' names in their messages.
+  std::set<std::string> group_versions_;   ///< That a reference's `group` may be a view of.
+  std::vector<core::Diagnostic> refused_;  ///< With the steps' names in their messages.
 };
 
-Task<> ClusterPreflight::check_rights() {
+async::Task<> ClusterPreflight::check_rights() {
   const auto missing = co_await kubernetes::missing_permissions(client_);
   if (missing.empty()) co_return;
   std::string list;
   for (const auto& each : missing) list += (list.empty() ? "" : ", ") + each;
-  throw EnvironmentError(
-      "we may not run steps in the namespace " + client_.access().name_space + " of " + client_.access().origin + ": not allowed are " + list,
-      {"`pipe kubernetes rbac` prints the Role that is needed; an administrator of the cluster applies it"});
+  throw core::EnvironmentError("we may not run steps in the namespace " +
+                                   client_.access().name_space + " of " + client_.access().origin +
+                                   ": not allowed are " + list,
+                               {"`pipe kubernetes rbac` prints the Role that is needed; an "
+                                "administrator of the cluster applies it"});
 }
 
 /// What has no form there at all is told, and not looked at further.
-void ClusterPreflight::make_jobs(std::vector<Alike>& all) {
+void ClusterPreflight::make_jobs(std::vector<StepGroup>& all) {
   for (auto& each : all) {
     try {
       each.job = example_job(*each.steps.front(), place_);
-    } catch (const InputError& error) {
+    } catch (const core::InputError& error) {
       for (auto diagnostic : error.diagnostics()) {
         diagnostic.code = "no-manifest";
-        diagnostic.span = Span{each.steps.front()->line, 0, 1};
+        diagnostic.span = core::Span{each.steps.front()->line, 0, 1};
         refused_.push_back(std::move(diagnostic));
       }
     }
   }
-  std::erase_if(all, [](const Alike& each) { return each.job.is_null(); });
+  std::erase_if(all, [](const StepGroup& each) { return each.job.is_null(); });
 }
 
 /// For a suggestion; none where we may not list them.
-Task<std::vector<std::string>> ClusterPreflight::names_of(Reference reference) {
+async::Task<std::vector<std::string>> ClusterPreflight::names_of(Reference reference) {
   std::vector<std::string> names;
   Call call("list", "GET", path_of(client_, reference, {}) + "?limit=500");
   call.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
   try {
     const auto list = co_await client_.call(std::move(call));
-    for (const auto& item : list_at(list, "/items")) names.push_back(text_at(item, "/metadata/name"));
-  } catch (const ApiError& error) { log::info(error.what()); }
+    for (const auto& item : list_at(list, "/items"))
+      names.push_back(text_at(item, "/metadata/name"));
+  } catch (const ApiError& error) {
+    core::log::info(error.what());
+  }
   co_return names;
 }
 
-/// Of a group that a cluster may not have, and whose versions come and go: Kueue served v1beta1, serves v1beta2 since 0.15, and newer ones that alone.
-Task<bool> ClusterPreflight::find_version(Reference& reference) {
+/// Of a group that a cluster may not have, and whose versions come and go: Kueue served v1beta1,
+/// serves v1beta2 since 0.15, and newer ones that alone.
+async::Task<bool> ClusterPreflight::find_version(Reference& reference) {
   const std::string group(reference.group);
   std::string found;
   try {
@@ -154,32 +164,38 @@ Task<bool> ClusterPreflight::find_version(Reference& reference) {
   co_return !found.empty();
 }
 
-Task<> ClusterPreflight::check_reference(Reference reference, std::vector<const StepSpec*> steps) {
-  Diagnostic finding;
+async::Task<> ClusterPreflight::check_reference(Reference reference,
+                                                std::vector<const StepSpec*> steps) {
+  core::Diagnostic finding;
   finding.code = "not-there";
   if (!reference.group.empty() && reference.group.find('/') == reference.group.npos) {
     const bool is_served = co_await find_version(reference);
     if (!is_served) {
-      finding.message = "the cluster has no Kueue, in whose queue '" + reference.name + "' `kubernetes.queue_name` puts it";
+      finding.message = "the cluster has no Kueue, in whose queue '" + reference.name +
+                        "' `kubernetes.queue_name` puts it";
       found_.add(steps, std::move(finding));
       co_return;
     }
   }
   Call call("look for it", "GET", path_of(client_, reference, reference.name));
-  call.accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";  // of a Secret no more than that it is there
+  call.accept =
+      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";  // of a Secret no more than
+                                                                       // that it is there
   bool is_there = true;
   try {
     co_await client_.call(std::move(call));
   } catch (const ApiError& error) {
     is_there = error.status() != 404;
-    if (is_there) log::info(error.what());
+    if (is_there) core::log::info(error.what());
   }
   if (is_there) co_return;
   const std::string setting = "which `kubernetes." + std::string(reference.setting) + "` names";
-  finding.message = "there is no " + std::string(reference.kind) + " '" + reference.name + "' in the " +
-                    (reference.of_namespace ? "namespace " + client_.access().name_space : "cluster") + ", " + setting;
+  finding.message =
+      "there is no " + std::string(reference.kind) + " '" + reference.name + "' in the " +
+      (reference.of_namespace ? "namespace " + client_.access().name_space : "cluster") + ", " +
+      setting;
   const auto names = co_await names_of(reference);
-  finding.suggestion = did_you_mean(reference.name, names);
+  finding.suggestion = core::did_you_mean(reference.name, names);
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "there are: " : ", ") + name;
   constexpr std::size_t most = 10;
@@ -187,57 +203,70 @@ Task<> ClusterPreflight::check_reference(Reference reference, std::vector<const 
   found_.add(steps, std::move(finding));
 }
 
-void ClusterPreflight::check_nodes(const json& nodes, const Alike& alike) {
+void ClusterPreflight::check_nodes(const json& nodes, const StepGroup& alike) {
   if (alike.steps.front()->settings.kubernetes.autoscaling.value_or(false)) return;
   auto reasons = why_none_fits(nodes, alike.pod());
   if (reasons.empty() && !nodes.empty()) return;
   const auto wants = requests_text(alike.pod());
-  Diagnostic finding;
+  core::Diagnostic finding;
   finding.code = "no-node";
-  finding.message = "no node of the cluster can ever take it" + (wants.empty() ? "" : ": it asks for " + wants);
+  finding.message =
+      "no node of the cluster can ever take it" + (wants.empty() ? "" : ": it asks for " + wants);
   if (nodes.empty()) reasons.emplace_back("the cluster has no nodes");
   finding.notes = std::move(reasons);
   double most = 0;
   for (const auto& node : nodes)
-    if (const auto result = fit(node, alike.pod()); result.only_gpus) most = std::max(most, result.gpus);
+    if (const auto result = fit(node, alike.pod()); result.only_gpus)
+      most = std::max(most, result.gpus);
   if (most >= 1)
-    finding.suggestion = "no node has more than " + std::to_string(static_cast<unsigned>(most)) +
-                         ": ask for as many, as in `gpu_count: " + std::to_string(static_cast<unsigned>(most)) + "`";
+    finding.suggestion =
+        "no node has more than " + std::to_string(static_cast<unsigned>(most)) +
+        ": ask for as many, as in `gpu_count: " + std::to_string(static_cast<unsigned>(most)) + "`";
   else
-    finding.suggestion = "where nodes are made as they are needed: `kubernetes: {autoscaling: true}`";
+    finding.suggestion =
+        "where nodes are made as they are needed: `kubernetes: {autoscaling: true}`";
   found_.add(alike.steps, std::move(finding));
 }
 
 /// The cluster's own checks, admission included.
-Task<> ClusterPreflight::try_out(const Alike& alike) {
+async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
   std::string query = "?dryRun=All";
   const auto version = co_await client_.version();
-  if (version >= std::pair(1, 28)) query += "&fieldValidation=Strict";  // older ones do not know all of our own fields
+  if (version >= std::pair(1, 28))
+    query += "&fieldValidation=Strict";  // older ones do not know all of our own fields
   std::optional<ApiError> refusal;
   try {
-    co_await client_.create("try out the Job of step '" + alike.steps.front()->name + "'", client_.path("batch/v1", "jobs") + query, alike.job);
-  } catch (const ApiError& error) { refusal = error; }
+    co_await client_.create("try out the Job of step '" + alike.steps.front()->name + "'",
+                            client_.path("batch/v1", "jobs") + query, alike.job);
+  } catch (const ApiError& error) {
+    refusal = error;
+  }
   if (!refusal) co_return;
   const std::string message = refusal->what();
   if (refusal->status() == 404 || refusal->status() == 401) throw ApiError(*refusal);
-  const bool is_about_it = refusal->status() == 422 || refusal->status() == 400 || refusal->status() == 403;
-  if (!is_about_it || kubernetes::is_passing(*refusal) || message.find("dry run") != message.npos) {
-    log::info(message);
+  const bool is_about_it =
+      refusal->status() == 422 || refusal->status() == 400 || refusal->status() == 403;
+  if (!is_about_it || kubernetes::is_retryable(*refusal) ||
+      message.find("dry run") != message.npos) {
+    core::log::info(message);
     co_return;
   }
   const std::string look = "`pipe render -o kubernetes` prints the Job";
   for (const auto& [field, reason] : refusal->causes()) {
     const auto setting = setting_of_field(field);
     found_.add(alike.steps, {"refused-by-cluster",
-                             "the cluster does not take " + (setting.empty() ? "what its settings come to" : setting),
+                             "the cluster does not take " +
+                                 (setting.empty() ? "what its settings come to" : setting),
                              {},
                              {field + ": " + reason},
                              look});
   }
-  if (refusal->causes().empty()) found_.add(alike.steps, {"refused-by-cluster", "the cluster does not take its Job", {}, {message}, look});
+  if (refusal->causes().empty())
+    found_.add(alike.steps,
+               {"refused-by-cluster", "the cluster does not take its Job", {}, {message}, look});
 }
 
-Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec*>& steps) {
+async::Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec*>& steps) {
   ClusterCheck check;
   co_await client_.version();
   co_await check_rights();
@@ -257,15 +286,17 @@ Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec*>& ste
   for (const auto& each : all) co_await try_out(each);
   check.obstacles = std::move(refused_);
   for (auto& each : found_.all()) check.obstacles.push_back(std::move(each));
-  std::ranges::stable_sort(check.obstacles, {}, [](const Diagnostic& each) { return each.span.line; });
+  std::ranges::stable_sort(check.obstacles, {},
+                           [](const core::Diagnostic& each) { return each.span.line; });
   co_return check;
 }
 
 }  // namespace
 
-Task<ClusterCheck> check_steps(Client& client, const std::vector<const StepSpec*>& steps, ExamplePlace place) {
+async::Task<ClusterCheck> check_steps(Client& client, const std::vector<const StepSpec*>& steps,
+                                      ExampleJobOptions place) {
   ClusterPreflight preflight(client, std::move(place));
   co_return co_await preflight.run(steps);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -7,82 +7,98 @@
 #include "docker/registry_errors.hpp"
 #include "kubernetes/json.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using kubernetes::list_at;
 using kubernetes::text_at;
 using nlohmann::json;
 
-struct Explanation {
+struct PullHint {
   std::string_view text;
   std::string_view advice;  ///< After the name of the registry.
 };
 
 constexpr std::string_view cannot_reach =
-    " cannot be reached from the nodes: check that its name and port mean the same there as here, and the way between (firewall, proxy)";
-constexpr std::string_view not_there = " does not have that image: check its name; what `pipe` has pushed, it pushes again with the next run";
+    " cannot be reached from the nodes: check that its name and port mean the same there as here, "
+    "and the way between (firewall, proxy)";
+constexpr std::string_view not_there =
+    " does not have that image: check its name; what `pipe` has pushed, it pushes again with the "
+    "next run";
 constexpr std::string_view other_kind =
-    " has no such image for the node's kind of processor: set `docker.platform`, or have the step run on other nodes";
+    " has no such image for the node's kind of processor: set `docker.platform`, or have the step "
+    "run on other nodes";
 
 /// As containerd, CRI-O and Docker say it; the first that fits counts.
-constexpr std::array explanations{
-    Explanation{"x509: certificate signed by unknown authority",
-                " has a certificate that the nodes do not trust: the container runtime of each node has to know its CA (containerd: "
-                "/etc/containerd/certs.d/REGISTRY/hosts.toml, Docker: /etc/docker/certs.d/REGISTRY/ca.crt)"},
-    Explanation{"x509: ", " has a certificate that does not fit: it has expired, or is for another name"},
-    Explanation{"server gave HTTP response to HTTPS client",
-                " has no TLS, which the nodes want: their container runtime has to know that it has none"},
-    Explanation{"toomanyrequests", " limits pulls without a login: name a pull secret, or take the image from elsewhere"},
-    Explanation{"no match for platform", other_kind},
-    Explanation{"no matching manifest for", other_kind},
-    Explanation{"manifest unknown", not_there},
-    Explanation{"name unknown", not_there},
-    Explanation{": not found", not_there},
-    Explanation{"no such host", cannot_reach},
-    Explanation{"server misbehaving", cannot_reach},
-    Explanation{"imeout", cannot_reach},
-    Explanation{"connection refused", cannot_reach},
-    Explanation{"no route to host", cannot_reach},
-    Explanation{"network is unreachable", cannot_reach},
+constexpr std::array pull_hints{
+    PullHint{"x509: certificate signed by unknown authority",
+             " has a certificate that the nodes do not trust: the container runtime of each "
+             "node has to know its CA (containerd: "
+             "/etc/containerd/certs.d/REGISTRY/hosts.toml, Docker: "
+             "/etc/docker/certs.d/REGISTRY/ca.crt)"},
+    PullHint{"x509: ",
+             " has a certificate that does not fit: it has expired, or is for another name"},
+    PullHint{
+        "server gave HTTP response to HTTPS client",
+        " has no TLS, which the nodes want: their container runtime has to know that it has none"},
+    PullHint{"toomanyrequests",
+             " limits pulls without a login: name a pull secret, or take the image from elsewhere"},
+    PullHint{"no match for platform", other_kind},
+    PullHint{"no matching manifest for", other_kind},
+    PullHint{"manifest unknown", not_there},
+    PullHint{"name unknown", not_there},
+    PullHint{": not found", not_there},
+    PullHint{"no such host", cannot_reach},
+    PullHint{"server misbehaving", cannot_reach},
+    PullHint{"imeout", cannot_reach},
+    PullHint{"connection refused", cannot_reach},
+    PullHint{"no route to host", cannot_reach},
+    PullHint{"network is unreachable", cannot_reach},
 };
 
 /// REGISTRY, if it is named within, is filled in.
 std::string of(const std::string& registry, std::string_view advice) {
-  constexpr std::string_view hole = "REGISTRY";
+  constexpr std::string_view placeholder = "REGISTRY";
   auto text = registry + std::string(advice);
-  for (auto at = text.find(hole); at != text.npos; at = text.find(hole, at + registry.size())) text.replace(at, hole.size(), registry);
+  for (auto at = text.find(placeholder); at != text.npos;
+       at = text.find(placeholder, at + registry.size()))
+    text.replace(at, placeholder.size(), registry);
   return text;
 }
 
 std::string pull_secrets_of(const json& pod) {
   std::string names;
-  for (const auto& secret : list_at(pod, "/spec/imagePullSecrets")) names += (names.empty() ? "" : ", ") + text_at(secret, "/name");
+  for (const auto& secret : list_at(pod, "/spec/imagePullSecrets"))
+    names += (names.empty() ? "" : ", ") + text_at(secret, "/name");
   return names;
 }
 
 /// What makes the Secret, but for what only its owner knows.
 std::string make_secret(const json& pod, const std::string& name, const std::string& registry) {
   const auto name_space = text_at(pod, "/metadata/namespace");
-  return "`kubectl" + (name_space.empty() ? "" : " -n " + name_space) + " create secret docker-registry " + name + " --docker-server=" + registry +
+  return "`kubectl" + (name_space.empty() ? "" : " -n " + name_space) +
+         " create secret docker-registry " + name + " --docker-server=" + registry +
          " --docker-username=USER --docker-password=PASSWORD`";
 }
 
 }  // namespace
 
-std::vector<std::string> pull_advice(const json& pod, const std::string& image, const std::string& said) {
+std::vector<std::string> pull_advice(const json& pod, const std::string& image,
+                                     const std::string& said) {
   const auto registry = docker::registry_of(image);
   if (docker::is_refusal(said)) {
     const auto secrets = pull_secrets_of(pod);
     if (secrets.empty())
-      return {"the nodes have no credentials for " + registry + ", and yours stay with you: " + make_secret(pod, "registry", registry),
+      return {"the nodes have no credentials for " + registry +
+                  ", and yours stay with you: " + make_secret(pod, "registry", registry),
               "then name the secret under `settings.kubernetes`: `image_pull_secrets: [registry]`"};
-    return {"the step's pull secrets (" + secrets + ") do not open " + docker::split_reference(image).first + ": one has to be there that is for " +
-            registry + ", of an account that may read it: " + make_secret(pod, "NAME", registry)};
+    return {"the step's pull secrets (" + secrets + ") do not open " +
+            docker::split_reference(image).first + ": one has to be there that is for " + registry +
+            ", of an account that may read it: " + make_secret(pod, "NAME", registry)};
   }
-  for (const auto& [text, advice] : explanations)
+  for (const auto& [text, advice] : pull_hints)
     if (said.find(text) != said.npos) return {of(registry, advice)};
   return {"check the image's name, and that the nodes may read " + registry};
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

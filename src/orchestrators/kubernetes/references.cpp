@@ -4,7 +4,7 @@
 
 #include "kubernetes/json.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using kubernetes::at;
@@ -13,7 +13,9 @@ using kubernetes::text_at;
 using nlohmann::json;
 
 Reference secret(std::string_view setting) { return {"Secret", "", "secrets", true, setting, {}}; }
-Reference config_map(std::string_view setting) { return {"ConfigMap", "", "configmaps", true, setting, {}}; }
+Reference config_map(std::string_view setting) {
+  return {"ConfigMap", "", "configmaps", true, setting, {}};
+}
 
 class References {
  public:
@@ -24,7 +26,8 @@ class References {
     reference.name = text_at(object, place);
     const bool is_ours = reference.plural == "secrets" && reference.name == own_secret_;
     if (reference.name.empty() || is_ours || at(object, "/optional") == true) return;
-    if (std::find(all.begin(), all.end(), reference) == all.end()) all.push_back(std::move(reference));
+    if (std::find(all.begin(), all.end(), reference) == all.end())
+      all.push_back(std::move(reference));
   }
 
   void add_container(const json& container) {
@@ -39,7 +42,8 @@ class References {
   }
 
   void add_volume(const json& volume) {
-    add({"PersistentVolumeClaim", "", "persistentvolumeclaims", true, "volumes", {}}, at(volume, "/persistentVolumeClaim"), "/claimName");
+    add({"PersistentVolumeClaim", "", "persistentvolumeclaims", true, "volumes", {}},
+        at(volume, "/persistentVolumeClaim"), "/claimName");
     add(secret("volumes"), at(volume, "/secret"), "/secretName");
     add(config_map("volumes"), at(volume, "/configMap"));
     for (const auto& source : list_at(volume, "/projected/sources")) {
@@ -62,12 +66,22 @@ std::vector<Reference> references_of(const json& job) {
   for (const auto* list : {"/containers", "/initContainers"})
     for (const auto& container : list_at(pod, list)) found.add_container(container);
   for (const auto& volume : list_at(pod, "/volumes")) found.add_volume(volume);
-  for (const auto& each : list_at(pod, "/imagePullSecrets")) found.add(secret("image_pull_secrets"), each);
-  found.add({"ServiceAccount", "", "serviceaccounts", true, "service_account_name", {}}, pod, "/serviceAccountName");
-  found.add({"PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", false, "priority_class_name", {}}, pod, "/priorityClassName");
-  found.add({"RuntimeClass", "node.k8s.io/v1", "runtimeclasses", false, "runtime_class_name", {}}, pod, "/runtimeClassName");
-  found.add({"LocalQueue", "kueue.x-k8s.io", "localqueues", true, "queue_name", {}}, job, "/metadata/labels/kueue.x-k8s.io~1queue-name");
+  for (const auto& each : list_at(pod, "/imagePullSecrets"))
+    found.add(secret("image_pull_secrets"), each);
+  found.add({"ServiceAccount", "", "serviceaccounts", true, "service_account_name", {}}, pod,
+            "/serviceAccountName");
+  found.add({"PriorityClass",
+             "scheduling.k8s.io/v1",
+             "priorityclasses",
+             false,
+             "priority_class_name",
+             {}},
+            pod, "/priorityClassName");
+  found.add({"RuntimeClass", "node.k8s.io/v1", "runtimeclasses", false, "runtime_class_name", {}},
+            pod, "/runtimeClassName");
+  found.add({"LocalQueue", "kueue.x-k8s.io", "localqueues", true, "queue_name", {}}, job,
+            "/metadata/labels/kueue.x-k8s.io~1queue-name");
   return std::move(found.all);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

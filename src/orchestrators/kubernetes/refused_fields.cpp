@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 struct Origin {
@@ -41,8 +41,9 @@ constexpr std::array origins{
 
 std::string setting_of_field(std::string_view field) {
   std::string place(field);
-  for (const auto& [long_form, name] : {std::pair("spec.template.spec.containers[0].", "container."), std::pair("spec.template.spec.", "pod."),
-                                        std::pair("spec.template.", "template.")})
+  for (const auto& [long_form, name] :
+       {std::pair("spec.template.spec.containers[0].", "container."),
+        std::pair("spec.template.spec.", "pod."), std::pair("spec.template.", "template.")})
     if (const std::string_view prefix = long_form; place.starts_with(prefix)) {
       place = name + place.substr(prefix.size());
       break;
@@ -52,4 +53,4 @@ std::string setting_of_field(std::string_view field) {
   return {};
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

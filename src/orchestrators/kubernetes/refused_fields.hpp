@@ -5,9 +5,10 @@
 #include <string>
 #include <string_view>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
-/// "`kubernetes.tolerations`" of `spec.template.spec.tolerations[0].effect`; empty for what no setting makes.
+/// "`kubernetes.tolerations`" of `spec.template.spec.tolerations[0].effect`; empty for what no
+/// setting makes.
 std::string setting_of_field(std::string_view field);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -22,8 +22,10 @@ json toleration_of(const json& given) {
   if (!given.is_string()) return given;
   const auto& text = given.get_ref<const std::string&>();
   const auto colon = text.find(':'), equals = text.substr(0, colon).find('=');
-  json toleration{{"key", text.substr(0, std::min(colon, equals))}, {"operator", equals == text.npos ? "Exists" : "Equal"}};
-  if (equals != text.npos) toleration["value"] = text.substr(equals + 1, colon == text.npos ? colon : colon - equals - 1);
+  json toleration{{"key", text.substr(0, std::min(colon, equals))},
+                  {"operator", equals == text.npos ? "Exists" : "Equal"}};
+  if (equals != text.npos)
+    toleration["value"] = text.substr(equals + 1, colon == text.npos ? colon : colon - equals - 1);
   if (colon != text.npos) toleration["effect"] = text.substr(colon + 1);
   return toleration;
 }
@@ -32,7 +34,10 @@ json env_of(const json& given) {
   if (!given.is_string()) return given;
   std::string_view rest = given.get_ref<const std::string&>();
   const auto name = take(rest, '='), kind = take(rest, '/'), object = take(rest, '/');
-  return {{"name", name}, {"valueFrom", {{kind == "secret" ? "secretKeyRef" : "configMapKeyRef", {{"name", object}, {"key", rest}}}}}};
+  return {{"name", name},
+          {"valueFrom",
+           {{kind == "secret" ? "secretKeyRef" : "configMapKeyRef",
+             {{"name", object}, {"key", rest}}}}}};
 }
 
 json env_from_of(const json& given) {
@@ -53,7 +58,8 @@ VolumeAndMount volume_of(const json& given, const std::string& name) {
     volume["secret"] = {{"secretName", object}};
   else
     volume["configMap"] = {{"name", object}};
-  return {std::move(volume), {{"name", name}, {"mountPath", target}, {"readOnly", rest == "ro" || kind != "pvc"}}};
+  return {std::move(volume),
+          {{"name", name}, {"mountPath", target}, {"readOnly", rest == "ro" || kind != "pvc"}}};
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -1,12 +1,13 @@
 /// @file
-/// The short forms of settings as Kubernetes' own objects; what is given as an object stays as it is. Pure.
+/// The short forms of settings as Kubernetes' own objects; what is given as an object stays as it
+/// is. Pure.
 #pragma once
 
 #include <string>
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
 /// Of `KEY[=VALUE][:EFFECT]`: Toleration.
 nlohmann::json toleration_of(const nlohmann::json& given);
@@ -22,4 +23,4 @@ struct VolumeAndMount {
 /// Of `pvc/CLAIM:TARGET[:ro|rw]`: Volume and VolumeMount.
 VolumeAndMount volume_of(const nlohmann::json& given, const std::string& name);
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -9,7 +9,7 @@
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using kubernetes::at;
@@ -26,7 +26,8 @@ const json& container_of(const json& pod) {
   return none;
 }
 
-/// The status of what brings the agent, while that has not ended well: the step's container waits for it, and does not say why. Null if there is none.
+/// The status of what brings the agent, while that has not ended well: the step's container waits
+/// for it, and does not say why. Null if there is none.
 const json& bringer_of(const json& pod) {
   static const json none;
   for (const auto& status : list_at(pod, "/status/initContainerStatuses")) {
@@ -36,7 +37,8 @@ const json& bringer_of(const json& pod) {
   return none;
 }
 
-/// What the carrier in the pod (carrier/main.cpp) says that it could not do; nothing of others' messages.
+/// What the stager in the pod (stager/main.cpp) says that it could not do; nothing of others'
+/// messages.
 std::optional<Failure> not_carried(const std::string& message, const std::string& place) {
   const auto told = json::parse(message, nullptr, false);
   if (!told.is_object()) return std::nullopt;
@@ -44,17 +46,22 @@ std::optional<Failure> not_carried(const std::string& message, const std::string
   if (!fetching && !told.contains("not_collected")) return std::nullopt;
   const auto why = text_at(told, fetching ? "/not_fetched" : "/not_collected");
   Failure failure{FailureKind::infrastructure,
-                  place + (fetching ? " could not get its files: " : " could not give back what its step had made: ") + why,
-                  {begun_again},
+                  place +
+                      (fetching ? " could not get its files: "
+                                : " could not give back what its step had made: ") +
+                      why,
+                  {restarted_line},
                   {}};
   if (at(told, "/passes") == false) failure.kind = FailureKind::environment;
   if (failure.kind == FailureKind::environment) failure.hints.clear();
   if (why.find("certificate") != why.npos)
     failure.hints.emplace_back(
-        "pods take this machine's CAs: name the one of the store's server, `certificate_authority: ca.pem`, under `artifact_store`");
+        "pods take this machine's CAs: name the one of the store's server, `certificate_authority: "
+        "ca.pem`, under `artifact_store`");
   if (why.find("cannot connect") != why.npos || why.find("cannot find the host") != why.npos)
     failure.hints.emplace_back(
-        "where pods reach the store under another address than this machine, `pod_endpoint` under `artifact_store` says which");
+        "where pods reach the store under another address than this machine, `pod_endpoint` under "
+        "`artifact_store` says which");
   return failure;
 }
 
@@ -62,7 +69,8 @@ std::optional<Failure> not_carried(const std::string& message, const std::string
 std::string image_of(const json& pod, const json& status) {
   for (const char* kind : {"/spec/initContainers", "/spec/containers"})
     for (const auto& container : list_at(pod, kind))
-      if (text_at(container, "/name") == text_at(status, "/name") && container.contains("image")) return text_at(container, "/image");
+      if (text_at(container, "/name") == text_at(status, "/name") && container.contains("image"))
+        return text_at(container, "/image");
   return text_at(status, "/image");
 }
 
@@ -79,24 +87,28 @@ std::string place_of(const json& pod) {
   return "the pod " + text_at(pod, "/metadata/name") + (node.empty() ? "" : " on node " + node);
 }
 
-std::string with(const std::string& message, const std::string& more) { return more.empty() ? message : message + ": " + more; }
+std::string with(const std::string& message, const std::string& more) {
+  return more.empty() ? message : message + ": " + more;
+}
 
 /// A container that waits, by the kubelet's word for why.
 struct Wait {
   const char* reason;
   const char* message;
   const char* hint;
-  std::chrono::seconds patience;
+  std::chrono::seconds retry_policy;
 };
 // A registry may be down for a moment, and the news of a Secret takes its time to a node.
 constexpr std::chrono::seconds at_once{0}, soon{20}, later{180};
 constexpr const char* not_fetched = "the image cannot be fetched";
 constexpr std::array waits{
     Wait{"ErrImageNeverPull", "the node does not have the image",
-         "the image is on this machine's engine only: name a registry, `docker.target_repository: HOST/NAME`, or run on a cluster that shares the "
+         "the image is on this machine's engine only: name a registry, `docker.target_repository: "
+         "HOST/NAME`, or run on a cluster that shares the "
          "engine",
          at_once},
-    Wait{"InvalidImageName", "the name of the image is none", "check `docker.parent_image`", at_once},
+    Wait{"InvalidImageName", "the name of the image is none", "check `docker.parent_image`",
+         at_once},
     Wait{"ImagePullBackOff", not_fetched, "", later},
     Wait{"ErrImagePull", not_fetched, "", later},
     Wait{"RegistryUnavailable", not_fetched, "", later},
@@ -109,18 +121,27 @@ constexpr std::array waits{
 std::optional<Failure> ended_by_node(const json& pod) {
   const auto reason = text_at(pod, "/status/reason"), message = text_at(pod, "/status/message");
   if (reason.empty()) return std::nullopt;
-  if (reason == "DeadlineExceeded") return Failure{FailureKind::timed_out, with(place_of(pod) + " ran longer than its deadline", message), {}, {}};
+  if (reason == "DeadlineExceeded")
+    return Failure{FailureKind::timed_out,
+                   with(place_of(pod) + " ran longer than its deadline", message),
+                   {},
+                   {}};
   std::string what = "failed with " + reason;
-  std::vector<std::string> hints{begun_again};
+  std::vector<std::string> hints{restarted_line};
   if (reason == "Evicted") {
     what = "was evicted by its node";
-    hints.insert(hints.begin(), "a step that says what it needs under `resources` is put where there is room, and is among the last to be evicted");
+    hints.insert(hints.begin(),
+                 "a step that says what it needs under `resources` is put where there is room, and "
+                 "is among the last to be evicted");
   }
   if (reason == "NodeLost") what = "was lost with its node";
   if (reason == "Preempting") what = "was preempted by a pod of higher priority";
-  if (reason == "Shutdown" || reason == "NodeShutdown" || reason == "Terminated") what = "was ended by its node's shutdown";
-  if (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf")) what = "was not taken by its node (" + reason + ")";
-  return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, message), std::move(hints), {}};
+  if (reason == "Shutdown" || reason == "NodeShutdown" || reason == "Terminated")
+    what = "was ended by its node's shutdown";
+  if (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf"))
+    what = "was not taken by its node (" + reason + ")";
+  return Failure{
+      FailureKind::infrastructure, with(place_of(pod) + " " + what, message), std::move(hints), {}};
 }
 
 /// By whom else, as servers from 1.26 on say.
@@ -129,25 +150,38 @@ std::optional<Failure> disrupted(const json& pod) {
   if (text_at(disruption, "/status") != "True") return std::nullopt;
   const auto reason = text_at(disruption, "/reason");
   std::string what = "was disrupted (" + reason + ")";
-  if (reason == "PreemptionByScheduler" || reason == "PreemptionByKubeScheduler") what = "was preempted by a pod of higher priority";
-  if (reason == "DeletionByTaintManager") what = "had to leave its node, which got a taint that it does not tolerate";
-  if (reason == "DeletionByPodGC") what = "was lost with its node, which the cluster does not have any more";
+  if (reason == "PreemptionByScheduler" || reason == "PreemptionByKubeScheduler")
+    what = "was preempted by a pod of higher priority";
+  if (reason == "DeletionByTaintManager")
+    what = "had to leave its node, which got a taint that it does not tolerate";
+  if (reason == "DeletionByPodGC")
+    what = "was lost with its node, which the cluster does not have any more";
   if (reason == "EvictionByEvictionAPI") what = "was evicted, as when a node is drained";
-  return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, text_at(disruption, "/message")), {begun_again}, {}};
+  return Failure{FailureKind::infrastructure,
+                 with(place_of(pod) + " " + what, text_at(disruption, "/message")),
+                 {restarted_line},
+                 {}};
 }
 
 std::optional<Failure> infrastructure(const json& pod) {
-  if (auto failure = ended_by_node(pod)) return failure;  // a newer kubelet gives both, and its condition (TerminationByKubelet) says less
+  if (auto failure = ended_by_node(pod))
+    return failure;  // a newer kubelet gives both, and its condition (TerminationByKubelet) says
+                     // less
   if (auto failure = disrupted(pod)) return failure;
   if (!text_at(pod, "/metadata/deletionTimestamp").empty())
-    return Failure{FailureKind::infrastructure, place_of(pod) + " was deleted by somebody else", {begun_again}, {}};
+    return Failure{FailureKind::infrastructure,
+                   place_of(pod) + " was deleted by somebody else",
+                   {restarted_line},
+                   {}};
   return std::nullopt;
 }
 
-/// The first that is among its events counts: a taint is also what drives pods from a node that is away.
+/// The first that is among its events counts: a taint is also what drives pods from a node that is
+/// away.
 constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
     {"NodeNotReady", "was lost with its node, which the cluster does not hear of any more"},
-    {"NodeControllerEviction", "was lost with its node, which the cluster does not hear of any more"},
+    {"NodeControllerEviction",
+     "was lost with its node, which the cluster does not hear of any more"},
     {"Preempted", "was preempted by a pod of higher priority"},
     {"TaintManagerEviction", "had to leave its node, which got a taint that it does not tolerate"},
 };
@@ -158,86 +192,103 @@ std::string requests_of(const json& pod) {
   for (const auto& container : list_at(pod, "/spec/containers"))
     for (const auto& [name, value] : at(container, "/resources/requests").items()) {
       const auto amount = value.is_string() ? value.get<std::string>() : value.dump();
-      const auto bytes = name == "cpu" || name.find('/') != name.npos ? std::nullopt : parse_bytes(amount);
-      text += (text.empty() ? "" : ", ") + name + " " + (bytes ? format_bytes(*bytes) : amount);
+      const auto bytes =
+          name == "cpu" || name.find('/') != name.npos ? std::nullopt : core::parse_bytes(amount);
+      text +=
+          (text.empty() ? "" : ", ") + name + " " + (bytes ? core::format_bytes(*bytes) : amount);
     }
   return text;
 }
 
 }  // namespace
 
-PodNews news_of(const json& pod, std::chrono::seconds startup) {
-  PodNews news;
+PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
+  PodState state;
   const auto phase = text_at(pod, "/status/phase");
   const auto& container = container_of(pod);
-  news.leaving = !text_at(pod, "/metadata/deletionTimestamp").empty();
+  state.leaving = !text_at(pod, "/metadata/deletionTimestamp").empty();
   if (phase == "Succeeded" || phase == "Failed" || at(container, "/state/terminated").is_object()) {
-    news.phase = PodNews::Phase::ended;
-    return news;
+    state.phase = PodState::Phase::ended;
+    return state;
   }
   if (at(container, "/state/running").is_object()) {
-    news.phase = PodNews::Phase::running;
+    state.phase = PodState::Phase::running;
     // The kubelet gives a reason when it takes readiness back; the node controller gives none.
     const auto& ready = condition(pod, "Ready");
-    news.node_is_away = text_at(ready, "/status") == "False" && text_at(ready, "/reason").empty();
-    if (news.node_is_away)
-      news.waits_for = "the cluster does not hear of the node " + text_at(pod, "/spec/nodeName") +
-                       " any more; the attempt is given up if that lasts longer than its pod tolerates (5 min, unless `tolerations` say otherwise)";
-    return news;
+    state.node_is_away = text_at(ready, "/status") == "False" && text_at(ready, "/reason").empty();
+    if (state.node_is_away)
+      state.waits_for = "the cluster does not hear of the node " + text_at(pod, "/spec/nodeName") +
+                        " any more; the attempt is given up if that lasts longer than its pod "
+                        "tolerates (5 min, unless `tolerations` say otherwise)";
+    return state;
   }
   const auto& scheduled = condition(pod, "PodScheduled");
   if (text_at(scheduled, "/status") == "False") {
     const auto wants = requests_of(pod);
-    const std::string looks = "`kubectl describe nodes` shows what the nodes have, and what is taken";
-    news.stage = "node";
-    news.waits_for = with("no node takes it", text_at(scheduled, "/message"));
-    news.hopeless = Failure{
-        FailureKind::not_started, "could not start: " + news.waits_for, {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks}, {}};
-    news.patience = startup;
-    return news;
+    const std::string looks =
+        "`kubectl describe nodes` shows what the nodes have, and what is taken";
+    state.stage = "node";
+    state.waits_for = with("no node takes it", text_at(scheduled, "/message"));
+    state.hopeless = Failure{FailureKind::not_started,
+                             "could not start: " + state.waits_for,
+                             {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks},
+                             {}};
+    state.retry_policy = startup;
+    return state;
   }
   const auto& bringer = bringer_of(pod);
-  if (at(bringer, "/state/running").is_object()) {  // what it brings may be large; it gives up by itself
-    news.stage = "files";
-    return news;
+  if (at(bringer, "/state/running")
+          .is_object()) {  // what it brings may be large; it gives up by itself
+    state.stage = "files";
+    return state;
   }
   const auto& waiting = bringer.is_null() ? container : bringer;
-  const auto reason = text_at(waiting, "/state/waiting/reason"), message = text_at(waiting, "/state/waiting/message");
+  const auto reason = text_at(waiting, "/state/waiting/reason"),
+             message = text_at(waiting, "/state/waiting/message");
   for (const auto& wait : waits) {
     if (reason != wait.reason) continue;
     const auto image = image_of(pod, waiting);
-    news.stage = wait.message;
-    news.waits_for = with(std::string(wait.message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")", message);
-    news.hopeless = Failure{FailureKind::not_started, place_of(pod) + " could not start: " + news.waits_for, {}, {}};
-    if (*wait.hint) news.hopeless->hints.emplace_back(wait.hint);
-    if (std::string_view(wait.message) == not_fetched) news.unfetched = image;
-    news.patience = wait.patience;
-    return news;
+    state.stage = wait.message;
+    state.waits_for =
+        with(std::string(wait.message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")",
+             message);
+    state.hopeless = Failure{
+        FailureKind::not_started, place_of(pod) + " could not start: " + state.waits_for, {}, {}};
+    if (*wait.hint) state.hopeless->hints.emplace_back(wait.hint);
+    if (std::string_view(wait.message) == not_fetched) state.unfetched = image;
+    state.retry_policy = wait.retry_policy;
+    return state;
   }
-  news.stage = "container";
-  news.hopeless = Failure{FailureKind::not_started,
-                          place_of(pod) + " has not started within " + format_duration(startup) + (reason.empty() ? "" : " (" + reason + ")"),
-                          {},
-                          {}};
-  news.patience = startup;
-  return news;
+  state.stage = "container";
+  state.hopeless =
+      Failure{FailureKind::not_started,
+              place_of(pod) + " has not started within " + core::format_duration(startup) +
+                  (reason.empty() ? "" : " (" + reason + ")"),
+              {},
+              {}};
+  state.retry_policy = startup;
+  return state;
 }
 
-PodNews news_of_job(const json& job, std::chrono::seconds startup) {
-  PodNews news;
-  news.stage = "pod";
+PodState job_status_of(const json& job, std::chrono::seconds startup) {
+  PodState state;
+  state.stage = "pod";
   if (at(job, "/spec/suspend") == true) {
-    news.waits_for = "its Job is suspended, as by a queue that has no room for it yet";
-    return news;
+    state.waits_for = "its Job is suspended, as by a queue that has no room for it yet";
+    return state;
   }
-  news.hopeless = Failure{
-      FailureKind::not_started, "its Job " + text_at(job, "/metadata/name") + " has not come to a pod within " + format_duration(startup), {}, {}};
-  news.patience = startup;
-  return news;
+  state.hopeless = Failure{FailureKind::not_started,
+                           "its Job " + text_at(job, "/metadata/name") +
+                               " has not come to a pod within " + core::format_duration(startup),
+                           {},
+                           {}};
+  state.retry_policy = startup;
+  return state;
 }
 
 bool is_unexplained(const json& pod) {
-  return !text_at(pod, "/metadata/deletionTimestamp").empty() && text_at(pod, "/status/reason").empty() &&
+  return !text_at(pod, "/metadata/deletionTimestamp").empty() &&
+         text_at(pod, "/status/reason").empty() &&
          (text_at(condition(pod, "DisruptionTarget"), "/status") != "True" ||
           text_at(condition(pod, "DisruptionTarget"), "/reason") == "DeletionByTaintManager");
 }
@@ -246,7 +297,10 @@ std::optional<Failure> explained(const json& pod, const json& events) {
   for (const auto& [reason, what] : reasons_of_events)
     for (const auto& event : list_at(events, "/items"))
       if (text_at(event, "/reason") == reason)
-        return Failure{FailureKind::infrastructure, with(place_of(pod) + " " + what, text_at(event, "/message")), {begun_again}, {}};
+        return Failure{FailureKind::infrastructure,
+                       with(place_of(pod) + " " + what, text_at(event, "/message")),
+                       {restarted_line},
+                       {}};
   return std::nullopt;
 }
 
@@ -254,13 +308,18 @@ std::optional<Failure> past_deadline(const json& job, const json& pod) {
   const auto longest = std::chrono::seconds(number_at(job, "/spec/activeDeadlineSeconds"));
   auto began = kubernetes::parse_time(text_at(job, "/status/startTime"));
   if (!began) began = kubernetes::parse_time(text_at(job, "/metadata/creationTimestamp"));
-  const auto gone = kubernetes::parse_time(text_at(pod, "/metadata/deletionTimestamp"));  // after the grace that it was given
+  const auto gone = kubernetes::parse_time(
+      text_at(pod, "/metadata/deletionTimestamp"));  // after the grace that it was given
   if (longest.count() == 0 || !began || !gone) return std::nullopt;
-  if (*gone - std::chrono::seconds(number_at(pod, "/metadata/deletionGracePeriodSeconds")) < *began + longest) return std::nullopt;
-  return Failure{FailureKind::timed_out,
-                 place_of(pod) + " was ended by the cluster: its Job has a deadline of " + format_duration(longest),
-                 {"`active_deadline_seconds` of its `kubernetes` settings says how long it may take"},
-                 {}};
+  if (*gone - std::chrono::seconds(number_at(pod, "/metadata/deletionGracePeriodSeconds")) <
+      *began + longest)
+    return std::nullopt;
+  return Failure{
+      FailureKind::timed_out,
+      place_of(pod) + " was ended by the cluster: its Job has a deadline of " +
+          core::format_duration(longest),
+      {"`active_deadline_seconds` of its `kubernetes` settings says how long it may take"},
+      {}};
 }
 
 std::optional<int> exit_code_of(const json& pod) {
@@ -269,48 +328,61 @@ std::optional<int> exit_code_of(const json& pod) {
   return static_cast<int>(number_at(terminated, "/exitCode"));
 }
 
-std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt, const std::string& image, const PodEnd& end) {
+std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt,
+                                      const std::string& image, const PodEnd& end) {
   const auto& terminated = at(container_of(pod), "/state/terminated");
   const auto code = exit_code_of(pod);
   if (code == 0 && text_at(pod, "/status/phase") != "Failed") return std::nullopt;
   if (auto failure = infrastructure(pod)) return failure;
-  if (const auto& bringer = bringer_of(pod); !code && at(bringer, "/state/terminated").is_object()) {
+  if (const auto& bringer = bringer_of(pod);
+      !code && at(bringer, "/state/terminated").is_object()) {
     const auto& why = at(bringer, "/state/terminated");
     const auto said = text_at(why, "/message");
     if (auto failure = not_carried(said, place_of(pod))) return failure;
-    Failure failure{FailureKind::not_started,
-                    with(place_of(pod) + " could not start: its init container '" + text_at(bringer, "/name") + "' ended with exit code " +
-                             std::to_string(number_at(why, "/exitCode")),
-                         said),
-                    {},
-                    {}};
+    Failure failure{
+        FailureKind::not_started,
+        with(place_of(pod) + " could not start: its init container '" + text_at(bringer, "/name") +
+                 "' ended with exit code " + std::to_string(number_at(why, "/exitCode")),
+             said),
+        {},
+        {}};
     if (said.find("exec format error") != said.npos)
       failure.hints = {
-          "it is made for this machine's kind of processor: have the step run on nodes of that kind (their label is kubernetes.io/arch)"};
+          "it is made for this machine's kind of processor: have the step run on nodes of that "
+          "kind (their label is kubernetes.io/arch)"};
     return failure;
   }
-  if (!code) return Failure{FailureKind::infrastructure, place_of(pod) + " ended, and nothing is known of its container", {begun_again}, {}};
+  if (!code)
+    return Failure{FailureKind::infrastructure,
+                   place_of(pod) + " ended, and nothing is known of its container",
+                   {restarted_line},
+                   {}};
   const auto reason = text_at(terminated, "/reason"), message = text_at(terminated, "/message");
   if (reason == "OOMKilled") {
     const auto& memory = attempt.step.settings.resources.memory;
-    return Failure{FailureKind::out_of_memory,
-                   "was killed because it used too much memory (" +
-                       (memory ? "its limit is " + format_bytes(*memory) : "it has no limit of its own: " + place_of(pod) + " ran out of memory") +
-                       ")",
-                   {"raise `resources.memory`, or let the step hold less at a time"},
-                   {}};
+    return Failure{
+        FailureKind::out_of_memory,
+        "was killed because it used too much memory (" +
+            (memory ? "its limit is " + core::format_bytes(*memory)
+                    : "it has no limit of its own: " + place_of(pod) + " ran out of memory") +
+            ")",
+        {"raise `resources.memory`, or let the step hold less at a time"},
+        {}};
   }
   if (auto failure = not_carried(message, place_of(pod))) return failure;
   const auto report = json::parse(message, nullptr, false);
   if (report.is_object() && report.contains("not_executed")) {
     const auto error = number_at(report, "/not_executed");
-    const std::string words = error == ENOENT ? "no such file or directory" : error == ENOEXEC ? "exec format error" : "permission denied";
+    const std::string words = error == ENOENT    ? "no such file or directory"
+                              : error == ENOEXEC ? "exec format error"
+                                                 : "permission denied";
     if (auto failure = not_executed(words, attempt, image)) return failure;
   }
   if (reason == "ContainerCannotRun" || reason == "StartError")
-    return Failure{FailureKind::not_started, with(place_of(pod) + " could not start", message), {}, {}};
+    return Failure{
+        FailureKind::not_started, with(place_of(pod) + " could not start", message), {}, {}};
   ContainerEnd container{*code, false, end.first_errors, end.last_output};
   return failure_of(container, attempt, image);
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

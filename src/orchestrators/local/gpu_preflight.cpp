@@ -1,34 +1,38 @@
 #include "orchestrators/local/gpu_preflight.hpp"
 
-#include "net/deadline.hpp"
+#include "async/deadline.hpp"
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::local {
-Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt, const StringMap& environment, Guardian& guardian) {
+namespace pipeline::orchestrators {
+async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
+                                                 const StringMap& environment,
+                                                 ProcessReaper& reaper) {
   SmiReport report;
   ProcessOptions smi;
   smi.environment = environment;
   smi.folder = "/";
   const auto path = environment.find("PATH");
-  smi.program = find_program("nvidia-smi", path == environment.end() ? std::string() : path->second);
+  smi.program =
+      find_program("nvidia-smi", path == environment.end() ? std::string() : path->second);
   if (smi.program.empty()) {
     report.code = 127;
-    co_return preflight_failure(report, attempt.gpus, Sight::all);
+    co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);
   }
-  Deadline patience(co_await asio::this_coro::executor, attempt.cancel, longest_preflight, StopLevel::immediate);
+  async::Deadline retry_policy(co_await asio::this_coro::executor, attempt.cancel,
+                               longest_preflight, core::StopLevel::immediate);
   for (auto* text : {&report.table, &report.list}) {
     smi.arguments = {"nvidia-smi"};
     if (text == &report.list) smi.arguments.emplace_back("-L");
     const OutputCallback keep = [text](Stream, std::string_view bytes) { *text += bytes; };
-    const auto end = co_await run_process(smi, guardian, patience.source(), keep);
+    const auto end = co_await run_process(smi, reaper, retry_policy.source(), keep);
     write_preflight(attempt.log, *text);
-    if (patience.expired()) co_return preflight_hangs(longest_preflight);
+    if (retry_policy.expired()) co_return preflight_hangs(longest_preflight);
     if (end.stopped) co_return was_stopped();
     report.code = end.start_error ? 126 : end.exited ? end.code : 128 + end.code;
     if (report.code != 0) break;
   }
-  co_return preflight_failure(report, attempt.gpus, Sight::all);
+  co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);
 }
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

@@ -7,9 +7,12 @@
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 
-/// Runs the `nvidia-smi` of the step's PATH with the step's variables; its table goes into the step's log. A failure if the step must not start.
-Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt, const StringMap& environment, Guardian& guardian);
+/// Runs the `nvidia-smi` of the step's PATH with the step's variables; its table goes into the
+/// step's log. A failure if the step must not start.
+async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
+                                                 const StringMap& environment,
+                                                 ProcessReaper& reaper);
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

@@ -12,39 +12,46 @@
 #include "core/file.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 
 class Installer {
  public:
   /// @param target the environment's folder, which is not there yet
-  Installer(const EnvironmentPlan& plan, std::filesystem::path target, std::filesystem::path cache, std::filesystem::path root, Guardian& guardian,
-            CancelSource& cancel, std::function<void(std::string)> on_line);
-  /// Throws BuildError with the last lines of the tool that failed, EnvironmentError when cancelled.
-  Task<> install();
+  Installer(const EnvironmentPlan& plan, std::filesystem::path target, std::filesystem::path cache,
+            std::filesystem::path root, ProcessReaper& reaper, core::CancelSource& cancel,
+            std::function<void(std::string)> on_line);
+  /// Throws BuildError with the last lines of the tool that failed, EnvironmentError when
+  /// cancelled.
+  async::Task<> install();
 
  private:
-  Task<bool> run(std::vector<std::string> command, const std::filesystem::path& folder);  ///< True for exit code 0.
-  Task<> require(std::vector<std::string> command, const std::filesystem::path& folder, const std::string& what);
-  Task<std::filesystem::path> find_uv();
-  Task<> make_with_uv(const std::filesystem::path& uv);
-  Task<> make_with_pip();
-  Task<> install_project();
-  BuildError failure(const std::string& what) const;
+  async::Task<bool> run(std::vector<std::string> command,
+                        const std::filesystem::path& folder);  ///< True for exit code 0.
+  async::Task<> require(std::vector<std::string> command, const std::filesystem::path& folder,
+                        const std::string& what);
+  async::Task<std::filesystem::path> find_uv();
+  async::Task<> make_with_uv(const std::filesystem::path& uv);
+  async::Task<> make_with_pip();
+  async::Task<> install_project();
+  core::BuildError failure(const std::string& what) const;
 
   const EnvironmentPlan& plan_;
   std::filesystem::path target_, cache_, root_;
-  Guardian& guardian_;
-  CancelSource& cancel_;
+  ProcessReaper& reaper_;
+  core::CancelSource& cancel_;
   std::function<void(std::string)> on_line_;
   StringMap variables_;
   std::deque<std::string> last_lines_;
   std::string last_command_;
 };
 
-/// Holds the lock file until destroyed. Whoever else holds it, in this process or another, is waited for; `on_wait` is called once before.
-Task<Descriptor> take_lock(std::filesystem::path file, std::function<void()> on_wait, CancelSource& cancel);
+/// Holds the lock file until destroyed. Whoever else holds it, in this process or another, is
+/// waited for; `on_wait` is called once before.
+async::Task<core::Descriptor> take_lock(std::filesystem::path file, std::function<void()> on_wait,
+                                        core::CancelSource& cancel);
 
 /// What to try, judged by what the installer printed.
-std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python, const std::filesystem::path& root);
+std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python,
+                                                   const std::filesystem::path& root);
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

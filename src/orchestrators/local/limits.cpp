@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "orchestrators/memory_kills.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,15 +32,18 @@ bool has_word(const std::string& text, const std::string& word) {
 }
 
 void set(const fs::path& file, const std::string& value) {
-  Descriptor out(open(file.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!out || write(out.get(), value.data(), value.size()) < 0) throw system_error("cannot write " + value + " to " + file.string(), errno);
+  core::Descriptor out(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!out || write(out.get(), value.data(), value.size()) < 0)
+    throw core::system_error("cannot write " + value + " to " + file.string(), errno);
 }
 
 void set_if_there(const fs::path& file, const std::string& value) {
   if (access(file.c_str(), W_OK) == 0) set(file, value);
 }
 
-bool may_make_groups(const fs::path& folder) { return access(folder.c_str(), W_OK) == 0 && access((folder / "cgroup.procs").c_str(), W_OK) == 0; }
+bool may_make_groups(const fs::path& folder) {
+  return access(folder.c_str(), W_OK) == 0 && access((folder / "cgroup.procs").c_str(), W_OK) == 0;
+}
 
 }  // namespace
 
@@ -53,8 +56,10 @@ ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) 
     auto controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     auto own = fs::path(line.substr(second + 1)).relative_path();
     if (controllers == ",,") {
-      // A group with processes of its own has no groups with limits below it: a sibling is made, where the parent hands the controllers down.
-      for (auto path = mounts / own; path.native().size() >= mounts.native().size(); path = path.parent_path()) {
+      // A group with processes of its own has no groups with limits below it: a sibling is made,
+      // where the parent hands the controllers down.
+      for (auto path = mounts / own; path.native().size() >= mounts.native().size();
+           path = path.parent_path()) {
         auto handed_down = text_of(path / "cgroup.subtree_control");
         if (!has_word(handed_down, "memory") || !may_make_groups(path)) continue;
         found = {true, path, has_word(handed_down, "cpu") ? path : fs::path()};
@@ -69,15 +74,18 @@ ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) 
   return found;
 }
 
-LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name, std::optional<Bytes> memory, std::optional<double> cpus)
+LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name,
+                       std::optional<Bytes> memory, std::optional<double> cpus)
     : unified_(where.unified) {
   auto make = [&](const fs::path& parent) {
     auto folder = parent / name;
     if (!folders_.empty() && folders_.back() == folder) return folder;
-    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw system_error("cannot make the control group " + folder.string(), errno);
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+      throw core::system_error("cannot make the control group " + folder.string(), errno);
     folders_.push_back(folder);
     members_.emplace_back(open((folder / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-    if (!members_.back()) throw system_error("cannot join the control group " + folder.string(), errno);
+    if (!members_.back())
+      throw core::system_error("cannot join the control group " + folder.string(), errno);
     return folder;
   };
   try {
@@ -116,7 +124,8 @@ void LimitGroup::remove() {
     for (int tries = 0; rmdir(folder.c_str()) != 0 && errno == EBUSY && tries < 100; ++tries) {
       std::ifstream in(folder / "cgroup.procs");
       for (pid_t pid; in >> pid;) kill(pid, SIGKILL);
-      std::this_thread::sleep_for(std::chrono::milliseconds(tries < 10 ? 1 : 10));  // until the killed are gone
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(tries < 10 ? 1 : 10));  // until the killed are gone
     }
   folders_.clear();
 }
@@ -128,7 +137,9 @@ std::vector<int> LimitGroup::members() const {
 }
 
 bool LimitGroup::out_of_memory() const {
-  return !memory_.empty() && read_counter(memory_ / (unified_ ? "memory.events" : "memory.oom_control"), "oom_kill").value_or(0) > 0;
+  return !memory_.empty() &&
+         read_counter(memory_ / (unified_ ? "memory.events" : "memory.oom_control"), "oom_kill")
+                 .value_or(0) > 0;
 }
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

@@ -14,45 +14,59 @@
 #include "orchestrators/memory_kills.hpp"
 #include "settings/accelerator.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view default_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+constexpr std::string_view default_path =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The PATH that the step's own settings give it, or the caller's.
 std::string path_of(const StepSpec& step) {
-  if (auto& runtime = step.settings.docker.runtime_environment; runtime.contains("PATH")) return runtime.at("PATH");
-  if (auto own = step.environment.find("PATH"); own != step.environment.end() && own->second) return *own->second;
-  if (auto& environment = step.settings.docker.environment; environment.contains("PATH")) return environment.at("PATH");
+  if (auto& runtime = step.settings.docker.runtime_environment; runtime.contains("PATH"))
+    return runtime.at("PATH");
+  if (auto own = step.environment.find("PATH"); own != step.environment.end() && own->second)
+    return *own->second;
+  if (auto& environment = step.settings.docker.environment; environment.contains("PATH"))
+    return environment.at("PATH");
   const char* callers = std::getenv("PATH");
   return callers ? callers : std::string(default_path);
 }
 
-constexpr std::size_t kept_output = 8192;
+constexpr std::size_t process_output_tail = 8192;
 
-bool comes_with_environment(const std::string& program) { return program.starts_with("python") || program.starts_with("pip"); }
+bool comes_with_environment(const std::string& program) {
+  return program.starts_with("python") || program.starts_with("pip");
+}
 
-/// Kills what has left the attempt's process group and lives: processes with the attempt's own variables.
+/// Kills what has left the attempt's process group and lives: processes with the attempt's own
+/// variables.
 void kill_strays(const Attempt& attempt) {
-  std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id, "PIPE_STEP_NAME=" + attempt.step.name,
+  std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id,
+                                 "PIPE_STEP_NAME=" + attempt.step.name,
                                  "PIPE_ATTEMPT=" + std::to_string(attempt.number)};
   std::error_code error;
   for (auto& entry : fs::directory_iterator("/proc", error)) {
     pid_t pid = 0;
     auto name = entry.path().filename().string();
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size() || pid == getpid()) continue;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr !=
+            name.data() + name.size() ||
+        pid == getpid())
+      continue;
     std::ifstream in(entry.path() / "environ");
     std::string variables{std::istreambuf_iterator<char>(in), {}};
     variables.insert(0, 1, '\0');
-    auto has = [&](const std::string& mark) { return variables.find('\0' + mark + '\0') != variables.npos; };
+    auto has = [&](const std::string& mark) {
+      return variables.find('\0' + mark + '\0') != variables.npos;
+    };
     if (std::all_of(marks.begin(), marks.end(), has)) kill(pid, SIGKILL);
   }
 }
 
-/// CUDA shows the process the GPUs that are held for it, and no other: by UUID, in the order of their indices. A step without GPUs sees none, since others
-/// may hold them; unless it says itself which ones it wants to see.
+/// CUDA shows the process the GPUs that are held for it, and no other: by UUID, in the order of
+/// their indices. A step without GPUs sees none, since others may hold them; unless it says itself
+/// which ones it wants to see.
 void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables) {
   if (gpus.empty()) {
     variables.try_emplace("CUDA_VISIBLE_DEVICES", "");
@@ -97,7 +111,8 @@ StringMap passed_on_variables() {
                                                "NO_PROXY"};
   auto variables = caller_variables();
   std::erase_if(variables, [](auto& variable) {
-    return !variable.first.starts_with("LC_") && std::find(std::begin(names), std::end(names), variable.first) == std::end(names);
+    return !variable.first.starts_with("LC_") &&
+           std::find(std::begin(names), std::end(names), variable.first) == std::end(names);
   });
   return variables;
 }
@@ -105,20 +120,26 @@ StringMap passed_on_variables() {
 LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions options)
     : options_(std::move(options)),
       groups_(find_control_groups()),
-      capabilities_{
-          .name = "local", .gpus = true, .explicit_devices = true, .memory_limits = !groups_.memory.empty(), .cpu_limits = !groups_.cpu.empty()},
-      environments_(loop, guardian_, options_.root) {}
+      capabilities_{.name = "local",
+                    .gpus = true,
+                    .explicit_devices = true,
+                    .memory_limits = !groups_.memory.empty(),
+                    .cpu_limits = !groups_.cpu.empty()},
+      environments_(loop, reaper_, options_.root) {}
 
-Programs& LocalOrchestrator::programs(const std::string& path) { return programs_.try_emplace(path, path, options_.root).first->second; }
+Programs& LocalOrchestrator::programs(const std::string& path) {
+  return programs_.try_emplace(path, path, options_.root).first->second;
+}
 
-LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec& step) {
+LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
   auto& settings = step.settings.docker;
   auto names = step.program ? std::vector<std::string>() : programs_of(step.command);
   auto path = path_of(step);
   bool wanted = VirtualEnvironments::wanted(settings);
   auto notices = ignored_settings(step.settings, capabilities_);
 
-  // Equal keys, equal surroundings: 10,000 steps with the same settings are looked at once. Cheaper to put together than the settings' JSON.
+  // Equal keys, equal surroundings: 10,000 steps with the same settings are looked at once. Cheaper
+  // to put together than the settings' JSON.
   std::string key = path;
   auto add = [&](const std::string& text) { (key += '\0') += text; };
   auto add_all = [&](const auto& list) {
@@ -130,14 +151,17 @@ LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec&
   if (wanted) {
     add_all(settings.requirements.items());
     add_all(settings.pyproject_export_command.items());
-    for (auto& [name, value] : settings.python_package_installer_args) add(name), add(value->dump());
+    for (auto& [name, value] : settings.python_package_installer_args)
+      add(name), add(value->dump());
     for (auto& [name, value] : settings.environment) add(name), add(value);
     add(settings.parent_image.value_or(""));
     add(settings.pyproject_path.value_or(""));
     add(settings.local_project_install_command.value_or(""));
     if (settings.local_project_install_command) add_all(step.code.items());
     add(settings.replicate_local_python_environment.value_or(false) ? "replicate" : "");
-    add(!settings.python_package_installer ? "" : *settings.python_package_installer == PackageInstaller::uv ? "uv" : "pip");
+    add(!settings.python_package_installer                           ? ""
+        : *settings.python_package_installer == PackageInstaller::uv ? "uv"
+                                                                     : "pip");
   }
   auto [entry, is_new] = known_.try_emplace(std::move(key));
   auto& found = entry->second;
@@ -146,7 +170,7 @@ LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec&
     auto& on_path = programs(path);
     utsname machine{};
     uname(&machine);
-    Hasher hasher;
+    core::Hasher hasher;
     hasher.field("local").field(machine.sysname).field(machine.machine);
     auto recheck = nlohmann::json::object();
     if (std::getenv("PATH") != path) recheck["path"] = path;
@@ -158,10 +182,12 @@ LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec&
       auto& program = on_path.find(name);
       hasher.field(name).field(program.identity);
       recheck["programs"][name] = program.identity;
-      if (name.starts_with("python") && !program.file.empty()) python = program.version.empty() ? "Python" : "Python " + program.version;
+      if (name.starts_with("python") && !program.file.empty())
+        python = program.version.empty() ? "Python" : "Python " + program.version;
     }
     environment.ready = true;
-    environment.description = python.empty() ? "processes of this machine" : python + " of this machine";
+    environment.description =
+        python.empty() ? "processes of this machine" : python + " of this machine";
     if (wanted) {
       found.plan = environments_.plan(step, on_path);
       auto& plan = *found.plan;
@@ -169,11 +195,14 @@ LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec&
       python = plan.python.version.empty() ? "Python" : "Python " + plan.python.version;
       environment.description = python + ", virtual environment " + plan.digest.substr(0, 12);
       environment.reason = "virtual environment with " + plan.summary() + ": there is none yet";
-      environment.notices.insert(environment.notices.end(), plan.notices.begin(), plan.notices.end());
+      environment.notices.insert(environment.notices.end(), plan.notices.begin(),
+                                 plan.notices.end());
       if (auto image = python_of_image(settings.parent_image.value_or(""));
-          image && !plan.python.version.empty() && !(plan.python.version + ".").starts_with(*image + "."))
-        environment.notices.push_back("the virtual environments have Python " + plan.python.version + ", the one of this machine; parent_image " +
-                                      *settings.parent_image + " has " + *image);
+          image && !plan.python.version.empty() &&
+          !(plan.python.version + ".").starts_with(*image + "."))
+        environment.notices.push_back(
+            "the virtual environments have Python " + plan.python.version +
+            ", the one of this machine; parent_image " + *settings.parent_image + " has " + *image);
       for (auto& name : plan.looked_up) recheck["programs"][name] = on_path.find(name).identity;
       recheck["environment"] = plan.digest;
     }
@@ -186,13 +215,13 @@ LocalOrchestrator::Surroundings& LocalOrchestrator::surroundings(const StepSpec&
   return found;
 }
 
-Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
-  auto& found = surroundings(step);
+async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
+  auto& found = host(step);
   if (found.plan) found.environment.ready = environments_.ready(found.plan->digest);
   co_return found.environment;
 }
 
-Task<bool> LocalOrchestrator::unchanged(std::string recheck) {
+async::Task<bool> LocalOrchestrator::unchanged(std::string recheck) {
   auto seen = nlohmann::json::parse(recheck, nullptr, false);
   if (!seen.is_object()) co_return false;
   const char* callers = std::getenv("PATH");
@@ -203,22 +232,28 @@ Task<bool> LocalOrchestrator::unchanged(std::string recheck) {
   co_return !seen.contains("environment") || environments_.ready(seen["environment"]);
 }
 
-Task<Environment> LocalOrchestrator::prepare(const StepSpec& step, EventSink& events, CancelSource& cancel) {
-  auto& found = surroundings(step);
-  if (found.plan && !environments_.ready(found.plan->digest)) co_await environments_.make(*found.plan, step.name, events, cancel);
+async::Task<Environment> LocalOrchestrator::prepare(const StepSpec& step, EventSink& events,
+                                                    core::CancelSource& cancel) {
+  auto& found = host(step);
+  if (found.plan && !environments_.ready(found.plan->digest))
+    co_await environments_.make(*found.plan, step.name, events, cancel);
   co_return co_await environment(step);
 }
 
-StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& workspace, const Surroundings& in) {
+StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& workspace,
+                                       const HostContext& in) {
   auto variables = passed_on_variables();
   variables.try_emplace("PATH", default_path);
   variables["TMPDIR"] = workspace.temporary().string();
-  variables["PYTHONUNBUFFERED"] = "1";  // into a pipe Python would keep its output back until there is a block of it
+  variables["PYTHONUNBUFFERED"] =
+      "1";  // into a pipe Python would keep its output back until there is a block of it
   for (auto& [name, value] : attempt.step.settings.docker.environment) variables[name] = value;
   for (auto& [name, value] : variables_of(attempt, workspace.layout())) variables[name] = value;
   show_gpus(attempt.gpus, variables);
-  // For a `pipe` that the step starts: what this one holds is a machine of its own, whose GPUs are all free.
-  if (!attempt.gpus.empty()) variables["PIPE_GPU_LOCKS"] = (workspace.temporary() / "pipe-gpus").string();
+  // For a `pipe` that the step starts: what this one holds is a machine of its own, whose GPUs are
+  // all free.
+  if (!attempt.gpus.empty())
+    variables["PIPE_GPU_LOCKS"] = (workspace.temporary() / "pipe-gpus").string();
   auto& path = variables["PATH"];
   if (in.plan) {
     auto folder = environments_.folder(in.plan->digest);
@@ -226,40 +261,45 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
     path.insert(0, (folder / "bin").string() + ":");
   } else if (find_program("python", path).empty()) {
     // Images have a `python`, Debian has not.
-    if (auto python3 = find_program("python3", path); !python3.empty()) path.insert(0, workspace.add_program("python", python3).string() + ":");
+    if (auto python3 = find_program("python3", path); !python3.empty())
+      path.insert(0, workspace.add_program("python", python3).string() + ":");
   }
   return variables;
 }
 
-Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
+async::Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
   AttemptResult result;
   try {
     result = co_await run_in_place(attempt);
-  } catch (const EnvironmentError& error) {
+  } catch (const core::EnvironmentError& error) {
     result.failure = Failure{FailureKind::environment, error.what(), error.advice(), {}};
-  } catch (const InputError& error) {
+  } catch (const core::InputError& error) {
     result.failure = Failure{FailureKind::not_started, error.what(), {}, {}};
-  } catch (const fs::filesystem_error& error) { result.failure = Failure{FailureKind::environment, error.what(), {}, {}}; }
+  } catch (const fs::filesystem_error& error) {
+    result.failure = Failure{FailureKind::environment, error.what(), {}, {}};
+  }
   co_return result;
 }
 
-Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
+async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
   auto& step = attempt.step;
-  auto& in = surroundings(step);
+  auto& in = host(step);
   AttemptResult result;
   result.image = in.environment.description;
-  if (attempt.cancel.level() != StopLevel::none) {
+  if (attempt.cancel.level() != core::StopLevel::none) {
     result.failure = Failure{FailureKind::cancelled, "was stopped before it started", {}, {}};
     co_return result;
   }
   if (in.plan && !environments_.ready(in.plan->digest))
-    throw EnvironmentError("the virtual environment " + environments_.folder(in.plan->digest).string() + " is not there",
-                           {"run again: it will be made anew"});
+    throw core::EnvironmentError("the virtual environment " +
+                                     environments_.folder(in.plan->digest).string() +
+                                     " is not there",
+                                 {"run again: it will be made anew"});
   std::optional<Workspace> workspace;
   if (is_small(attempt.code)) {
     workspace.emplace(attempt);
   } else {
-    auto make = [&]() -> Task<> {
+    auto make = [&]() -> async::Task<> {
       workspace.emplace(attempt);
       co_return;
     };
@@ -273,29 +313,36 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
   process.folder = workspace->layout().code;
   for (const auto& gpu : attempt.gpus) process.inherited.push_back(gpu.lock);
   auto& path = process.environment["PATH"];
-  if (!process.arguments.empty()) process.program = find_program(process.arguments[0], path, process.folder);
+  if (!process.arguments.empty())
+    process.program = find_program(process.arguments[0], path, process.folder);
   if (process.program.empty()) {
-    result.failure = not_found(process.arguments.empty() ? "" : process.arguments[0], path, process.folder);
+    result.failure =
+        not_found(process.arguments.empty() ? "" : process.arguments[0], path, process.folder);
     co_return result;
   }
   auto& resources = step.settings.resources;
   std::optional<LimitGroup> limits;
-  if ((resources.memory && capabilities_.memory_limits) || (resources.cpu_count && capabilities_.cpu_limits)) {
-    limits.emplace(groups_, "pipe-" + attempt.run_id + "-" + step.name + "-" + std::to_string(attempt.number), resources.memory, resources.cpu_count);
+  if ((resources.memory && capabilities_.memory_limits) ||
+      (resources.cpu_count && capabilities_.cpu_limits)) {
+    limits.emplace(
+        groups_, "pipe-" + attempt.run_id + "-" + step.name + "-" + std::to_string(attempt.number),
+        resources.memory, resources.cpu_count);
     process.control_groups = limits->members();
   }
-  if (!attempt.gpus.empty() && gpu_request(resources).preflight) {
-    result.failure = co_await look_at_gpus(attempt, process.environment, guardian_);
+  if (!attempt.gpus.empty() && settings::gpu_request(resources).preflight) {
+    result.failure = co_await look_at_gpus(attempt, process.environment, reaper_);
     if (result.failure) co_return result;
   }
 
   const MemoryKills kills;
   std::string last_output;
-  auto end = co_await run_process(process, guardian_, attempt.cancel, [&](Stream stream, std::string_view bytes) {
-    last_output += bytes;
-    if (last_output.size() > 2 * kept_output) last_output.erase(0, last_output.size() - kept_output);
-    attempt.log.write(stream, bytes);
-  });
+  auto end = co_await run_process(
+      process, reaper_, attempt.cancel, [&](Stream stream, std::string_view bytes) {
+        last_output += bytes;
+        if (last_output.size() > 2 * process_output_tail)
+          last_output.erase(0, last_output.size() - process_output_tail);
+        attempt.log.write(stream, bytes);
+      });
   if (end.pipe_held) kill_strays(attempt);
   const bool killed = !end.exited && end.code == SIGKILL && !end.start_error && !end.stopped;
   bool out_of_memory = limits && limits->out_of_memory();
@@ -305,24 +352,28 @@ Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
   if (result.failure && result.failure->kind != FailureKind::cancelled)
     if (const auto trouble = docker::gpu_trouble_in_log(last_output, !attempt.gpus.empty())) {
       result.failure->hints.push_back(trouble->cause);
-      result.failure->hints.insert(result.failure->hints.end(), trouble->advice.begin(), trouble->advice.end());
+      result.failure->hints.insert(result.failure->hints.end(), trouble->advice.begin(),
+                                   trouble->advice.end());
     }
-  if (end.start_error == ENOENT && result.failure)  // the file is there, so what its first line names is not
-    result.failure->hints.push_back("the interpreter that the first line of " + process.program.string() + " names is not there");
+  if (end.start_error == ENOENT &&
+      result.failure)  // the file is there, so what its first line names is not
+    result.failure->hints.push_back("the interpreter that the first line of " +
+                                    process.program.string() + " names is not there");
   co_return result;
 }
 
-Task<> LocalOrchestrator::remove_orphans(const std::function<bool(const std::string&)>&) {
+async::Task<> LocalOrchestrator::remove_orphans(const std::function<bool(const std::string&)>&) {
   remove_old_temporary_folders();  // the processes have ended with their driver
   co_return;
 }
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 
-std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop, OrchestratorOptions options) {
-  return std::make_unique<local::LocalOrchestrator>(loop, std::move(options));
+std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop,
+                                                      OrchestratorOptions options) {
+  return std::make_unique<LocalOrchestrator>(loop, std::move(options));
 }
 
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -18,7 +18,7 @@
 #include "core/file.hpp"
 #include "core/spawn.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 namespace {
 
 using namespace asio::experimental::awaitable_operators;
@@ -40,7 +40,7 @@ struct Launch {
 
 /// The child's side.
 void launch(Launch& with) {
-  begin_child(with.parent, SIGKILL);
+  core::begin_child(with.parent, SIGKILL);
   if (with.group) *with.group = getpid();
   dup2(with.null, 0);
   dup2(with.out, 1);
@@ -51,16 +51,19 @@ void launch(Launch& with) {
   if (with.error) _exit(127);
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   for (int file : *with.inherited) fcntl(file, F_SETFD, 0);
-  unblock_signals();
+  core::unblock_signals();
   execve(with.program, with.arguments, with.environment);
-  if (errno == ENOEXEC) execve("/bin/sh", with.shell_arguments, with.environment);  // a script without `#!`, as execvp(3)
+  if (errno == ENOEXEC)
+    execve("/bin/sh", with.shell_arguments,
+           with.environment);  // a script without `#!`, as execvp(3)
   with.error = errno;
 }
 
 /// A process that has been started, until it has been waited for.
 class Running {
  public:
-  Running(asio::any_io_executor executor, pid_t pid, int out, int err, OutputCallback& output, CancelSource& cancel, std::chrono::milliseconds grace)
+  Running(asio::any_io_executor executor, pid_t pid, int out, int err, OutputCallback& output,
+          core::CancelSource& cancel, std::chrono::milliseconds grace)
       : pid_(pid),
         out_(executor, out),
         err_(executor, err),
@@ -83,14 +86,17 @@ class Running {
     waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED);
   }
 
-  Task<ProcessEnd> end() {
-    CancelSource::Listener listener(cancel_, [this](StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
-    co_await (ended() || (read(out_, Stream::out) && read(err_, Stream::err) && stopper() && never_.async_wait(asio::use_awaitable)));
+  async::Task<ProcessEnd> end() {
+    core::CancelSource::Listener listener(
+        cancel_, [this](core::StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
+    co_await (ended() || (read(out_, Stream::out) && read(err_, Stream::err) && stopper() &&
+                          never_.async_wait(asio::use_awaitable)));
     // The process is a zombie still, so its group's number cannot belong to anybody else.
     kill(-pid_, SIGKILL);
     ProcessEnd end;
     siginfo_t info{};
-    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {}
+    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
+    }
     pid_ = 0;
     end.exited = info.si_code == CLD_EXITED;
     end.code = info.si_status;
@@ -103,59 +109,67 @@ class Running {
   }
 
  private:
-  Task<> ended() {
+  async::Task<> ended() {
     if (exit_.is_open()) {
       co_await exit_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
       co_return;
     }
     asio::steady_timer pause(exit_.get_executor());  // a kernel without pidfd_open
-    for (siginfo_t info{}; waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;) {
+    for (siginfo_t info{};
+         waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;) {
       pause.expires_after(std::chrono::milliseconds(5));
       co_await pause.async_wait(asio::use_awaitable);
     }
   }
 
-  enum class Left { more, nothing_now, closed };
+  enum class ReadState { more, nothing_now, closed };
 
-  /// Reads once. An exception of the callback ends the process; it is kept, and what still comes is dropped.
-  Left take(asio::posix::stream_descriptor& pipe, Stream stream) {
+  /// Reads once. An exception of the callback ends the process; it is kept, and what still comes is
+  /// dropped.
+  ReadState take(asio::posix::stream_descriptor& pipe, Stream stream) {
     std::array<char, 65536> buffer;
     auto got = ::read(pipe.native_handle(), buffer.data(), buffer.size());
-    if (got == 0) return Left::closed;
-    if (got < 0) return errno == EINTR ? Left::more : errno == EAGAIN ? Left::nothing_now : Left::closed;
-    if (error_) return Left::more;
+    if (got == 0) return ReadState::closed;
+    if (got < 0)
+      return errno == EINTR    ? ReadState::more
+             : errno == EAGAIN ? ReadState::nothing_now
+                               : ReadState::closed;
+    if (error_) return ReadState::more;
     try {
       output_(stream, {buffer.data(), static_cast<std::size_t>(got)});
     } catch (...) {
       error_ = std::current_exception();
       if (pid_ > 0) kill(-pid_, SIGKILL);
     }
-    return Left::more;
+    return ReadState::more;
   }
 
-  Task<> read(asio::posix::stream_descriptor& pipe, Stream stream) {
+  async::Task<> read(asio::posix::stream_descriptor& pipe, Stream stream) {
     do co_await pipe.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
-    while (take(pipe, stream) != Left::closed);
+    while (take(pipe, stream) != ReadState::closed);
   }
 
-  /// What is in the pipe when all who wrote are dead. False if it is open still: somebody has left the group and lives.
+  /// What is in the pipe when all who wrote are dead. False if it is open still: somebody has left
+  /// the group and lives.
   bool drain(asio::posix::stream_descriptor& pipe, Stream stream) {
-    Left left = Left::more;
-    for (int rounds = 0; rounds < 256 && left == Left::more; ++rounds) left = take(pipe, stream);
-    return left == Left::closed;
+    ReadState left = ReadState::more;
+    for (int rounds = 0; rounds < 256 && left == ReadState::more; ++rounds)
+      left = take(pipe, stream);
+    return left == ReadState::closed;
   }
 
-  Task<> stopper() {
+  async::Task<> stopper() {
     boost::system::error_code ignored;
     for (;;) {
       co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
       auto now = std::chrono::steady_clock::now();
-      if (cancel_.level() == StopLevel::immediate || (stopped_ && now >= deadline_)) {
-        ignored_ = cancel_.level() != StopLevel::immediate;
+      if (cancel_.level() == core::StopLevel::immediate || (stopped_ && now >= deadline_)) {
+        ignored_ = cancel_.level() != core::StopLevel::immediate;
         stopped_ = true;
         kill(-pid_, SIGKILL);
         wake_.expires_at(asio::steady_timer::time_point::max());
-      } else if (cancel_.level() == StopLevel::graceful) {
+      } else if (cancel_.level() == core::StopLevel::graceful) {
         if (!std::exchange(stopped_, true)) {
           kill(-pid_, SIGTERM);
           deadline_ = now + grace_;
@@ -169,7 +183,7 @@ class Running {
   asio::posix::stream_descriptor out_, err_, exit_;
   asio::steady_timer wake_, never_;
   OutputCallback& output_;
-  CancelSource& cancel_;
+  core::CancelSource& cancel_;
   std::chrono::milliseconds grace_;
   std::chrono::steady_clock::time_point deadline_{};
   std::exception_ptr error_;
@@ -178,28 +192,31 @@ class Running {
 
 }  // namespace
 
-Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, CancelSource& cancel, OutputCallback output) {
+async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper& reaper,
+                                    core::CancelSource& cancel, OutputCallback output) {
   auto arguments = options.arguments;
   std::vector<std::string> shell_arguments{"/bin/sh", options.program.string()};
   shell_arguments.insert(shell_arguments.end(), arguments.begin() + 1, arguments.end());
   std::vector<std::string> environment;
   for (auto& [name, value] : options.environment) environment.push_back(name + "=" + value);
-  auto argument_pointers = exec_pointers(arguments), shell_pointers = exec_pointers(shell_arguments),
-       environment_pointers = exec_pointers(environment);
+  auto argument_pointers = core::exec_pointers(arguments),
+       shell_pointers = core::exec_pointers(shell_arguments),
+       environment_pointers = core::exec_pointers(environment);
 
   int out[2], err[2];
-  if (pipe2(out, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  Descriptor out_read(out[0]), out_write(out[1]);
-  if (pipe2(err, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  Descriptor err_read(err[0]), err_write(err[1]), null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (pipe2(out, O_CLOEXEC) != 0) throw core::system_error("cannot make a pipe", errno);
+  core::Descriptor out_read(out[0]), out_write(out[1]);
+  if (pipe2(err, O_CLOEXEC) != 0) throw core::system_error("cannot make a pipe", errno);
+  core::Descriptor err_read(err[0]), err_write(err[1]),
+      null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   for (int file : {out[0], err[0]}) fcntl(file, F_SETFL, O_NONBLOCK);
 
   struct Place {
     std::atomic<pid_t>* group;
     ~Place() {
-      if (group) *group = Guardian::unused;
+      if (group) *group = ProcessReaper::unused;
     }
-  } place{guardian.place()};
+  } place{reaper.place()};
   Launch with{options.program.c_str(),
               argument_pointers.data(),
               shell_pointers.data(),
@@ -213,25 +230,29 @@ Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, 
               getpid(),
               place.group,
               0};
-  const pid_t pid = start_child(with, launch);
+  const pid_t pid = core::start_child(with, launch);
   if (pid < 0) with.error = errno;
   ProcessEnd end;
   end.start_error = with.error;
   if (with.error) {
-    while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
+    while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
     co_return end;
   }
-  out_write = Descriptor();
-  err_write = Descriptor();
-  Running running(co_await asio::this_coro::executor, pid, out_read.release(), err_read.release(), output, cancel, options.grace);
+  out_write = core::Descriptor();
+  err_write = core::Descriptor();
+  Running running(co_await asio::this_coro::executor, pid, out_read.release(), err_read.release(),
+                  output, cancel, options.grace);
   end = co_await running.end();
   co_return end;
 }
 
-std::filesystem::path find_program(const std::string& name, std::string_view path, const std::filesystem::path& folder) {
+std::filesystem::path find_program(const std::string& name, std::string_view path,
+                                   const std::filesystem::path& folder) {
   auto executable = [](const std::filesystem::path& file) {
     struct stat info;
-    return stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(file.c_str(), X_OK) == 0;
+    return stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+           access(file.c_str(), X_OK) == 0;
   };
   if (name.find('/') != name.npos) {
     auto file = folder / name;
@@ -247,4 +268,4 @@ std::filesystem::path find_program(const std::string& name, std::string_view pat
   return {};
 }
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

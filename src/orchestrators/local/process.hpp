@@ -13,18 +13,19 @@
 #include <pipeline/events.hpp>
 #include <pipeline/settings.hpp>
 
+#include "async/task.hpp"
 #include "core/cancel.hpp"
-#include "net/asio.hpp"
-#include "orchestrators/local/guardian.hpp"
+#include "orchestrators/local/process_reaper.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 
 struct ProcessOptions {
-  std::filesystem::path program;            ///< An executable file.
-  std::vector<std::string> arguments;       ///< With the name that it is called by as the first.
-  StringMap environment;                    ///< All of it.
-  std::filesystem::path folder;             ///< Its working directory.
-  std::vector<int> inherited;               ///< Descriptors that the process gets, besides those of its input and output.
+  std::filesystem::path program;       ///< An executable file.
+  std::vector<std::string> arguments;  ///< With the name that it is called by as the first.
+  StringMap environment;               ///< All of it.
+  std::filesystem::path folder;        ///< Its working directory.
+  std::vector<int>
+      inherited;  ///< Descriptors that the process gets, besides those of its input and output.
   std::vector<int> control_groups;          ///< Open `cgroup.procs` files that the process joins.
   std::chrono::milliseconds grace{10'000};  ///< From SIGTERM to SIGKILL.
 };
@@ -35,17 +36,22 @@ struct ProcessEnd {
   int start_error = 0;        ///< errno, if it could not be started.
   bool stopped = false;       ///< Because `cancel` said so.
   bool ignored_stop = false;  ///< SIGTERM did not end it within `grace`.
-  bool pipe_held = false;     ///< Someone who left the process group still has its stdout or stderr.
+  bool pipe_held = false;  ///< Someone who left the process group still has its stdout or stderr.
 };
 
 using OutputCallback = std::function<void(Stream, std::string_view)>;
 
-/// Runs it to its end; stdin is empty. Stopping it means SIGTERM to the group, after `grace` SIGKILL; at once for StopLevel::immediate. When the process has
-/// ended, what else is in its group is killed, and nothing waits for a pipe that somebody else still holds open. An exception of `output` kills the group
-/// and is thrown on. Must run on a thread that lives as long as the process: its death kills it (PR_SET_PDEATHSIG).
-Task<ProcessEnd> run_process(const ProcessOptions& options, Guardian& guardian, CancelSource& cancel, OutputCallback output);
+/// Runs it to its end; stdin is empty. Stopping it means SIGTERM to the group, after `grace`
+/// SIGKILL; at once for StopLevel::immediate. When the process has ended, what else is in its group
+/// is killed, and nothing waits for a pipe that somebody else still holds open. An exception of
+/// `output` kills the group and is thrown on. Must run on a thread that lives as long as the
+/// process: its death kills it (PR_SET_PDEATHSIG).
+async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper& reaper,
+                                    core::CancelSource& cancel, OutputCallback output);
 
-/// The first file called `name` on `path` (as PATH) that may be executed; a name with `/` is taken below `folder`. Empty if there is none.
-std::filesystem::path find_program(const std::string& name, std::string_view path, const std::filesystem::path& folder = {});
+/// The first file called `name` on `path` (as PATH) that may be executed; a name with `/` is taken
+/// below `folder`. Empty if there is none.
+std::filesystem::path find_program(const std::string& name, std::string_view path,
+                                   const std::filesystem::path& folder = {});
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

@@ -10,19 +10,22 @@
 
 #include "orchestrators/local/process.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
 
 bool is_program_word(std::string_view word) {
-  static const std::set<std::string_view> shell_words = {"if",     "then",  "else", "elif", "fi",   "for",   "do",     "done", "while",
-                                                         "until",  "case",  "esac", "in",   "set",  "cd",    "export", "exit", "return",
-                                                         "shift",  "unset", "trap", "eval", "read", "wait",  "true",   "test", "echo",
-                                                         "printf", "[",     ":",    "exec", "time", "break", "local",  "umask"};
-  return !word.empty() && !shell_words.contains(word) && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("._+-/").find(static_cast<char>(c)) != std::string_view::npos;
-  });
+  static const std::set<std::string_view> shell_words = {
+      "if",     "then",  "else", "elif", "fi",   "for",   "do",     "done", "while",
+      "until",  "case",  "esac", "in",   "set",  "cd",    "export", "exit", "return",
+      "shift",  "unset", "trap", "eval", "read", "wait",  "true",   "test", "echo",
+      "printf", "[",     ":",    "exec", "time", "break", "local",  "umask"};
+  return !word.empty() && !shell_words.contains(word) &&
+         std::all_of(word.begin(), word.end(), [](unsigned char c) {
+           return std::isalnum(c) ||
+                  std::string_view("._+-/").find(static_cast<char>(c)) != std::string_view::npos;
+         });
 }
 
 std::string first_line(const fs::path& file) {
@@ -35,7 +38,8 @@ std::string first_line(const fs::path& file) {
 std::string stamp(const fs::path& file) {
   struct stat info;
   if (stat(file.c_str(), &info) != 0) return "none";
-  return std::to_string(info.st_size) + "@" + std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec);
+  return std::to_string(info.st_size) + "@" + std::to_string(info.st_mtim.tv_sec) + "." +
+         std::to_string(info.st_mtim.tv_nsec);
 }
 
 /// `3.11` of `/usr/bin/python3.11`.
@@ -48,16 +52,19 @@ std::string version_of_name(const std::string& name) {
 /// What else than the executable's file decides which Python this is.
 void describe_python(Program& program, const fs::path& real, const fs::path& root) {
   program.version = version_of_name(real.filename().string());
-  if (auto bin = program.file.parent_path(); bin.filename() == "shims") {  // pyenv's, which are scripts that choose
+  if (auto bin = program.file.parent_path();
+      bin.filename() == "shims") {  // pyenv's, which are scripts that choose
     const char* chosen = std::getenv("PYENV_VERSION");
     auto choice = chosen ? std::string(chosen) : first_line(root / ".python-version");
     if (choice.empty()) choice = first_line(bin.parent_path() / "version");
     program.identity += " pyenv " + choice;
     if (choice.find_first_not_of("0123456789.") == choice.npos) program.version = choice;
-  } else if (auto home = bin.parent_path(); fs::exists(home / "pyvenv.cfg")) {  // what is installed there changes the folder's time
+  } else if (auto home = bin.parent_path(); fs::exists(
+                 home / "pyvenv.cfg")) {  // what is installed there changes the folder's time
     program.identity += " venv " + home.string();
     std::error_code error;
-    for (auto& entry : fs::directory_iterator(home / "lib", error)) program.identity += " " + stamp(entry.path() / "site-packages");
+    for (auto& entry : fs::directory_iterator(home / "lib", error))
+      program.identity += " " + stamp(entry.path() / "site-packages");
   }
 }
 
@@ -69,11 +76,13 @@ std::vector<std::string> programs_of(const Command& command) {
   auto& parts = command.arguments[0].parts;
   if (!command.shell) {
     auto* name = std::get_if<std::string>(&parts[0]);
-    if (name && parts.size() == 1 && (name->find('/') == name->npos || name->front() == '/')) programs.push_back(*name);
+    if (name && parts.size() == 1 && (name->find('/') == name->npos || name->front() == '/'))
+      programs.push_back(*name);
     return programs;
   }
   std::string line;
-  for (auto& part : parts) line += std::holds_alternative<std::string>(part) ? std::get<std::string>(part) : "\x01";
+  for (auto& part : parts)
+    line += std::holds_alternative<std::string>(part) ? std::get<std::string>(part) : "\x01";
   bool first = true;
   std::string word;
   auto end_of_word = [&] {
@@ -82,8 +91,8 @@ std::vector<std::string> programs_of(const Command& command) {
       if (is_program_word(word) && (word.find('/') == word.npos || word.front() == '/') &&
           std::find(programs.begin(), programs.end(), word) == programs.end())
         programs.push_back(word);
-      first = word == "exec" || word == "time" || word == "then" || word == "do" || word == "else" || word == "if" || word == "while" ||
-              word == "until" || word == "!";
+      first = word == "exec" || word == "time" || word == "then" || word == "do" ||
+              word == "else" || word == "if" || word == "while" || word == "until" || word == "!";
     }
     word.clear();
   };
@@ -106,7 +115,8 @@ const Program& Programs::find(const std::string& name) {
   auto& program = entry->second;
   if (!is_new) return program;
   program.file = find_program(name, path_, root_);
-  if (program.file.empty() && name == "python") program.file = find_program("python3", path_, root_);
+  if (program.file.empty() && name == "python")
+    program.file = find_program("python3", path_, root_);
   if (program.file.empty()) {
     program.identity = "missing";
     return program;
@@ -114,7 +124,8 @@ const Program& Programs::find(const std::string& name) {
   std::error_code error;
   auto real = fs::canonical(program.file, error);
   program.identity = program.file.string() + " " + real.string() + " " + stamp(program.file);
-  if (name.starts_with("python") || fs::path(name).filename().string().starts_with("python")) describe_python(program, real, root_);
+  if (name.starts_with("python") || fs::path(name).filename().string().starts_with("python"))
+    describe_python(program, real, root_);
   return program;
 }
 
@@ -129,4 +140,4 @@ std::optional<std::string> python_of_image(std::string_view reference) {
   return std::string(version.substr(0, version.find('.', dot + 1)));
 }
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

@@ -6,63 +6,77 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "core/caller.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/user_environment.hpp"
 #include "docker/context.hpp"
 #include "docker/requirements.hpp"
 #include "orchestrators/local/installer.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The Python that virtual environments start from: the parent image's version if this machine has it, else the caller's.
-const Program& python_for(const StepSpec& step, Programs& programs, std::vector<std::string>& looked_up) {
+/// The Python that virtual environments start from: the parent image's version if this machine has
+/// it, else the caller's.
+const Program& python_for(const StepSpec& step, Programs& programs,
+                          std::vector<std::string>& looked_up) {
   auto& own = programs.find("python3");
   looked_up.push_back("python3");
   if (auto& image = step.settings.docker.parent_image) {
     auto version = python_of_image(*image);
     if (version && !(own.version + ".").starts_with(*version + ".")) {
       looked_up.push_back("python" + *version);
-      if (auto& other = programs.find("python" + *version); !other.file.empty() && other.file.parent_path().filename() != "shims") return other;
+      if (auto& other = programs.find("python" + *version);
+          !other.file.empty() && other.file.parent_path().filename() != "shims")
+        return other;
     }
   }
   if (!own.file.empty()) return own;
   auto& python = programs.find("python");
   looked_up.push_back("python");
   if (python.file.empty())
-    throw EnvironmentError("step '" + step.name + "' has Python requirements, but PATH has no python3",
-                           {"install Python (Debian: apt install python3 python3-venv)", "or run with `--orchestrator docker`, which needs none"});
+    throw core::EnvironmentError(
+        "step '" + step.name + "' has Python requirements, but PATH has no python3",
+        {"install Python (Debian: apt install python3 python3-venv)",
+         "or run with `--orchestrator docker`, which needs none"});
   return python;
 }
 
 std::string digest_of(EnvironmentPlan& plan, const fs::path& root) {
-  Hasher hasher;
+  core::Hasher hasher;
   utsname machine{};
   uname(&machine);
-  hasher.field("pipe venv 1").field(plan.python.identity).field(machine.sysname).field(machine.machine);
+  hasher.field("pipe venv 1")
+      .field(plan.python.identity)
+      .field(machine.sysname)
+      .field(machine.machine);
   hasher.field(plan.installer == PackageInstaller::uv ? "uv" : "pip");
   for (auto& line : plan.requirements) {
     hasher.field("requirement").field(line);
     // A wheel or folder of the user's own: another one under the same name is another environment.
     struct stat info;
     if (line.starts_with('-'))
-      plan.by_name = plan.by_name && (line.starts_with("--index-url") || line.starts_with("--extra-index-url"));
+      plan.by_name = plan.by_name &&
+                     (line.starts_with("--index-url") || line.starts_with("--extra-index-url"));
     else if (stat((root / line).c_str(), &info) == 0) {
       plan.by_name = false;
-      hasher.field(std::to_string(info.st_size)).field(std::to_string(info.st_mtim.tv_sec)).field(std::to_string(info.st_mtim.tv_nsec));
+      hasher.field(std::to_string(info.st_size))
+          .field(std::to_string(info.st_mtim.tv_sec))
+          .field(std::to_string(info.st_mtim.tv_nsec));
     }
   }
   for (auto& option : plan.installer_options) hasher.field("option").field(option);
-  if (!plan.pyproject.empty()) hasher.field("pyproject").field(read_file(plan.pyproject));
+  if (!plan.pyproject.empty()) hasher.field("pyproject").field(core::read_file(plan.pyproject));
   for (auto& [name, value] : plan.variables) hasher.field("variable").field(name).field(value);
   if (!plan.project_command.empty()) hasher.field("project").field(plan.project_command);
   for (auto& file : plan.project) {
     if (file.kind == docker::ContextFile::Kind::directory) continue;
-    hasher.field(file.path).field(std::to_string(file.mode)).field(file.content ? *file.content : sha256_file(file.source).hex());
+    hasher.field(file.path)
+        .field(std::to_string(file.mode))
+        .field(file.content ? *file.content : core::sha256_file(file.source).hex());
   }
   return hasher.finish().hex();
 }
@@ -81,13 +95,15 @@ std::string EnvironmentPlan::summary() const {
   return text.empty() ? "no packages" : text;
 }
 
-VirtualEnvironments::VirtualEnvironments(asio::io_context& loop, Guardian& guardian, fs::path root)
-    : loop_(loop), guardian_(guardian), root_(std::move(root)), cache_(cache_folder()) {}
+VirtualEnvironments::VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper,
+                                         fs::path root)
+    : loop_(loop), reaper_(reaper), root_(std::move(root)), cache_(cache_folder()) {}
 
 VirtualEnvironments::~VirtualEnvironments() = default;
 
 bool VirtualEnvironments::wanted(const DockerSettings& settings) {
-  return !settings.requirements.items().empty() || settings.pyproject_path || settings.replicate_local_python_environment.value_or(false) ||
+  return !settings.requirements.items().empty() || settings.pyproject_path ||
+         settings.replicate_local_python_environment.value_or(false) ||
          settings.local_project_install_command;
 }
 
@@ -100,13 +116,15 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   plan.installer = settings.python_package_installer.value_or(usual);
   plan.requirements = docker::requirement_lines(settings, root_, plan.notices);
   plan.installer_options = docker::installer_arguments(settings.python_package_installer_args);
-  if (settings.pyproject_path && !settings.pyproject_export_command.has_value()) plan.pyproject = root_ / *settings.pyproject_path;
+  if (settings.pyproject_path && !settings.pyproject_export_command.has_value())
+    plan.pyproject = root_ / *settings.pyproject_path;
   if (settings.local_project_install_command) {
     plan.project_command = *settings.local_project_install_command;
     plan.project = docker::project_files(root_, step.code.items());
   }
   plan.variables = settings.environment;
-  plan.by_name = !settings.pyproject_path && !settings.local_project_install_command && !settings.replicate_local_python_environment.value_or(false);
+  plan.by_name = !settings.pyproject_path && !settings.local_project_install_command &&
+                 !settings.replicate_local_python_environment.value_or(false);
   plan.digest = digest_of(plan, root_);
   return plan;
 }
@@ -114,10 +132,12 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
 bool VirtualEnvironments::ready(const std::string& digest) const {
   auto made = folder(digest);
   // The interpreter is a link: an upgrade of the machine's Python may have taken it away.
-  return access((made / ".complete").c_str(), F_OK) == 0 && access((made / "bin/python").c_str(), X_OK) == 0;
+  return access((made / ".complete").c_str(), F_OK) == 0 &&
+         access((made / "bin/python").c_str(), X_OK) == 0;
 }
 
-Task<> VirtualEnvironments::make(const EnvironmentPlan& plan, const std::string& step, EventSink& events, CancelSource& cancel) {
+async::Task<> VirtualEnvironments::make(const EnvironmentPlan& plan, const std::string& step,
+                                        EventSink& events, core::CancelSource& cancel) {
   auto [entry, is_first] = builds_.try_emplace(plan.digest);
   if (!is_first) {
     auto& build = *entry->second;
@@ -130,58 +150,73 @@ Task<> VirtualEnvironments::make(const EnvironmentPlan& plan, const std::string&
   auto& build = *entry->second;
   try {
     co_await make_locked(plan, step, events, cancel);
-  } catch (...) { build.error = std::current_exception(); }
-  build.done.set();
+  } catch (...) {
+    build.error = std::current_exception();
+  }
+  build.done.open();
   if (build.error) std::rethrow_exception(build.error);
 }
 
-Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, const std::string& step, EventSink& events, CancelSource& cancel) {
+async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, const std::string& step,
+                                               EventSink& events, core::CancelSource& cancel) {
   auto target = folder(plan.digest);
-  make_folders(target.parent_path());
+  core::make_folders(target.parent_path());
   auto lock = co_await take_lock(
       target.string() + ".lock",
       [&] {
-        events.emit(event::Notice{step, "waiting for another `pipe`, which is making the same virtual environment (" + plan.summary() + ")"});
+        events.emit(event::Notice{
+            step, "waiting for another `pipe`, which is making the same virtual environment (" +
+                      plan.summary() + ")"});
       },
       cancel);
   if (ready(plan.digest)) co_return;
-  remove_tree(target);
+  core::remove_tree(target);
 
   auto name = "environment " + plan.digest.substr(0, 12);
   auto begin = std::chrono::steady_clock::now();
-  auto took = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin); };
+  auto took = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                                 begin);
+  };
   events.emit(event::BuildStarted{name, {step}, "virtual environment with " + plan.summary()});
   std::exception_ptr error;
   Failure failure{FailureKind::build, {}, {}, {}};
   try {
-    Installer installer(plan, target, cache_, root_, guardian_, cancel, [&](std::string line) {
+    Installer installer(plan, target, cache_, root_, reaper_, cancel, [&](std::string line) {
       events.emit(event::BuildProgress{name, std::move(line)});
     });
     co_await installer.install();
-    write_file_atomically(target / ".complete", plan.summary() + "\n");
-  } catch (const BuildError& failed) {
+    core::write_file_atomically(target / ".complete", plan.summary() + "\n");
+  } catch (const core::BuildError& failed) {
     error = std::current_exception();
     failure = {FailureKind::build, failed.what(), failed.advice(), failed.details()};
-  } catch (const EnvironmentError& failed) {
+  } catch (const core::EnvironmentError& failed) {
     error = std::current_exception();
-    failure = {cancel.level() == StopLevel::none ? FailureKind::environment : FailureKind::cancelled, failed.what(), failed.advice(), {}};
+    failure = {
+        cancel.level() == core::StopLevel::none ? FailureKind::environment : FailureKind::cancelled,
+        failed.what(),
+        failed.advice(),
+        {}};
   }
   if (!error) {
     events.emit(event::BuildFinished{name, plan.digest, took(), {}});
     co_return;
   }
   try {
-    remove_tree(target);
-  } catch (const EnvironmentError&) {  // without its mark it counts for nothing, and the next one to make it removes it
+    core::remove_tree(target);
+  } catch (const core::EnvironmentError&) {  // without its mark it counts for nothing, and the next
+                                             // one to make it removes it
   }
   events.emit(event::BuildFinished{name, {}, took(), failure});
   std::rethrow_exception(error);
 }
 
 fs::path cache_folder() {
-  if (const auto own = variable("PIPE_CACHE_DIR"); !own.empty()) return fs::absolute(own);
-  if (const auto shared = variable("XDG_CACHE_HOME"); !shared.empty()) return fs::absolute(shared) / "pipe";
-  if (const auto home = variable("HOME"); !home.empty()) return fs::absolute(home) / ".cache" / "pipe";
+  if (const auto own = core::variable("PIPE_CACHE_DIR"); !own.empty()) return fs::absolute(own);
+  if (const auto shared = core::variable("XDG_CACHE_HOME"); !shared.empty())
+    return fs::absolute(shared) / "pipe";
+  if (const auto home = core::variable("HOME"); !home.empty())
+    return fs::absolute(home) / ".cache" / "pipe";
   return fs::temp_directory_path() / ("pipe-cache-" + std::to_string(geteuid()));
 }
 
@@ -189,9 +224,10 @@ StringMap caller_variables() {
   StringMap variables;
   for (char** entry = environ; *entry; ++entry) {
     std::string_view text(*entry);
-    if (auto equals = text.find('='); equals != text.npos && equals > 0) variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+    if (auto equals = text.find('='); equals != text.npos && equals > 0)
+      variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
   }
   return variables;
 }
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

@@ -1,5 +1,6 @@
 /// @file
-/// Virtual environments: a folder each, named by the digest of what determines it, shared by equal steps, runs and `pipe` processes.
+/// Virtual environments: a folder each, named by the digest of what determines it, shared by equal
+/// steps, runs and `pipe` processes.
 #pragma once
 
 #include <filesystem>
@@ -12,26 +13,27 @@
 #include <pipeline/events.hpp>
 #include <pipeline/spec.hpp>
 
+#include "async/gate.hpp"
 #include "core/cancel.hpp"
 #include "docker/image_plan.hpp"
-#include "net/event.hpp"
-#include "orchestrators/local/guardian.hpp"
 #include "orchestrators/local/process.hpp"
+#include "orchestrators/local/process_reaper.hpp"
 #include "orchestrators/local/programs.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 
 /// What an environment is made of.
 struct EnvironmentPlan {
   std::string digest;  ///< Over all below, hex.
   Program python;
-  std::vector<std::string> looked_up;  ///< Names on PATH that the choice of Python and installer hangs on.
-  bool by_name = true;                 ///< Nothing but names and versions of packages went into it, no files.
+  std::vector<std::string>
+      looked_up;        ///< Names on PATH that the choice of Python and installer hangs on.
+  bool by_name = true;  ///< Nothing but names and versions of packages went into it, no files.
   PackageInstaller installer;
   std::vector<std::string> requirements;       ///< Lines of a requirements file.
   std::vector<std::string> installer_options;  ///< `--index-url=...`
-  std::filesystem::path pyproject;             ///< Whose dependencies the installer reads; empty: none.
-  std::string project_command;                 ///< Run in a copy of `project`.
+  std::filesystem::path pyproject;  ///< Whose dependencies the installer reads; empty: none.
+  std::string project_command;      ///< Run in a copy of `project`.
   std::vector<docker::ContextFile> project;
   StringMap variables;  ///< DockerSettings::environment.
   std::vector<std::string> notices;
@@ -41,27 +43,32 @@ struct EnvironmentPlan {
 class VirtualEnvironments {
  public:
   /// @param root the pipeline's folder: relative requirements and the project are taken from there
-  VirtualEnvironments(asio::io_context& loop, Guardian& guardian, std::filesystem::path root);
+  VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root);
   ~VirtualEnvironments();
 
   static bool wanted(const DockerSettings& settings);
   /// Without side effect. Throws EnvironmentError when there is no Python, or a file is missing.
   EnvironmentPlan plan(const StepSpec& step, Programs& programs) const;
-  std::filesystem::path folder(const std::string& digest) const { return cache_ / "environments" / digest; }
+  std::filesystem::path folder(const std::string& digest) const {
+    return cache_ / "environments" / digest;
+  }
   bool ready(const std::string& digest) const;
-  /// Makes it, or waits for whoever makes it now, in this process or another. Throws BuildError with the last lines of the installer.
-  Task<> make(const EnvironmentPlan& plan, const std::string& step, EventSink& events, CancelSource& cancel);
+  /// Makes it, or waits for whoever makes it now, in this process or another. Throws BuildError
+  /// with the last lines of the installer.
+  async::Task<> make(const EnvironmentPlan& plan, const std::string& step, EventSink& events,
+                     core::CancelSource& cancel);
 
  private:
   struct Build {
     explicit Build(const asio::any_io_executor& executor) : done(executor) {}
-    net::Event done;
+    async::Gate done;
     std::exception_ptr error;
   };
-  Task<> make_locked(const EnvironmentPlan& plan, const std::string& step, EventSink& events, CancelSource& cancel);
+  async::Task<> make_locked(const EnvironmentPlan& plan, const std::string& step, EventSink& events,
+                            core::CancelSource& cancel);
 
   asio::io_context& loop_;
-  Guardian& guardian_;
+  ProcessReaper& reaper_;
   std::filesystem::path root_, cache_;
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };
@@ -69,7 +76,8 @@ class VirtualEnvironments {
 /// `$PIPE_CACHE_DIR`, else `$XDG_CACHE_HOME/pipe`, else `~/.cache/pipe`.
 std::filesystem::path cache_folder();
 
-/// The caller's environment variables, all of them: for tools that work for the caller, not for steps.
+/// The caller's environment variables, all of them: for tools that work for the caller, not for
+/// steps.
 StringMap caller_variables();
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

@@ -12,35 +12,41 @@
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A socket below TMPDIR, as Python's multiprocessing makes them (`pymp-xxxxxxxx/listener-xxxxxxxx`), must fit into the 108 bytes of sockaddr_un.
+/// A socket below TMPDIR, as Python's multiprocessing makes them
+/// (`pymp-xxxxxxxx/listener-xxxxxxxx`), must fit into the 108 bytes of sockaddr_un.
 constexpr std::size_t longest_temporary = 70;
 constexpr std::string_view temporary_prefix = "pipe-local-";
 
 void copy_file(const fs::path& from, const fs::path& to, mode_t mode) {
-  Descriptor source(open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!source) throw system_error("cannot read " + from.string(), errno);
-  Descriptor target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!target) throw system_error("cannot write " + to.string(), errno);
-  if (ioctl(target.get(), FICLONE, source.get()) != 0) {  // shares the blocks where the file system can
+  core::Descriptor source(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!source) throw core::system_error("cannot read " + from.string(), errno);
+  core::Descriptor target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!target) throw core::system_error("cannot write " + to.string(), errno);
+  if (ioctl(target.get(), FICLONE, source.get()) !=
+      0) {  // shares the blocks where the file system can
     char buffer[65536];
     bool in_kernel = true;
     for (;;) {
-      ssize_t got = in_kernel ? copy_file_range(source.get(), nullptr, target.get(), nullptr, 1 << 30, 0) : read(source.get(), buffer, sizeof buffer);
+      ssize_t got = in_kernel
+                        ? copy_file_range(source.get(), nullptr, target.get(), nullptr, 1 << 30, 0)
+                        : read(source.get(), buffer, sizeof buffer);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && in_kernel && errno != ENOSPC && errno != EDQUOT) {
         in_kernel = false;
         continue;
       }
-      if (got < 0) throw system_error("cannot copy " + from.string() + " to " + to.string(), errno);
+      if (got < 0)
+        throw core::system_error("cannot copy " + from.string() + " to " + to.string(), errno);
       if (got == 0) break;
       for (ssize_t done = 0; !in_kernel && done < got;) {
         auto written = write(target.get(), buffer + done, static_cast<std::size_t>(got - done));
-        if (written < 0 && errno != EINTR) throw system_error("cannot write " + to.string(), errno);
+        if (written < 0 && errno != EINTR)
+          throw core::system_error("cannot write " + to.string(), errno);
         if (written > 0) done += written;
       }
     }
@@ -50,11 +56,13 @@ void copy_file(const fs::path& from, const fs::path& to, mode_t mode) {
 
 /// Files become 0444 or 0555, folders 0555.
 void copy_code(const fs::path& from, const fs::path& to) {
-  if (mkdir(to.c_str(), 0700) != 0) throw system_error("cannot make the folder " + to.string(), errno);
+  if (mkdir(to.c_str(), 0700) != 0)
+    throw core::system_error("cannot make the folder " + to.string(), errno);
   for (auto& entry : fs::directory_iterator(from)) {
     auto target = to / entry.path().filename();
     struct stat info;
-    if (lstat(entry.path().c_str(), &info) != 0) throw system_error("cannot read " + entry.path().string(), errno);
+    if (lstat(entry.path().c_str(), &info) != 0)
+      throw core::system_error("cannot read " + entry.path().string(), errno);
     if (S_ISDIR(info.st_mode))
       copy_code(entry.path(), target);
     else if (S_ISLNK(info.st_mode))
@@ -74,30 +82,33 @@ Workspace::Workspace(const Attempt& attempt) : scratch_(full_path(attempt.scratc
   layout_.inputs = (scratch_ / "inputs").string();
   layout_.outputs = full_path(attempt.outputs).string();
   layout_.scratch = scratch_.string();
-  if (const auto& program = attempt.step.program) layout_.program = {program->program->executable.string()};
+  if (const auto& program = attempt.step.program)
+    layout_.program = {program->program->executable.string()};
   if (attempt.code.empty())
-    make_folders(layout_.code);
+    core::make_folders(layout_.code);
   else
     copy_code(attempt.code, layout_.code);
-  make_folders(layout_.inputs);
+  core::make_folders(layout_.inputs);
   for (auto& input : attempt.inputs)
     if (symlink(full_path(input.path).c_str(), path_of(input, layout_).c_str()) != 0)
-      throw system_error("cannot link the input " + input.path.string(), errno);
+      throw core::system_error("cannot link the input " + input.path.string(), errno);
   chmod(layout_.inputs.c_str(), 0555);
   temporary_ = scratch_ / "tmp";
   if (temporary_.native().size() > longest_temporary) {
     short_.emplace(fs::path(), std::string(temporary_prefix) + std::to_string(getpid()) + "-");
     temporary_ = short_->path();
   } else {
-    make_folders(temporary_);
+    core::make_folders(temporary_);
   }
 }
 
 fs::path Workspace::add_program(const std::string& name, const fs::path& program) const {
   auto folder = scratch_ / "bin";
-  make_folders(folder);
-  // A script and not a link: Python finds its home by the path that it is called by, and pyenv's shims look at their own name.
-  write_file_atomically(folder / name, "#!/bin/sh\nexec " + shell_quote(program.string()) + " \"$@\"\n");
+  core::make_folders(folder);
+  // A script and not a link: Python finds its home by the path that it is called by, and pyenv's
+  // shims look at their own name.
+  core::write_file_atomically(
+      folder / name, "#!/bin/sh\nexec " + core::shell_quote(program.string()) + " \"$@\"\n");
   chmod((folder / name).c_str(), 0755);
   return folder;
 }
@@ -118,13 +129,14 @@ void remove_old_temporary_folders() {
   for (auto& entry : fs::directory_iterator(fs::temp_directory_path(error), error)) {
     auto name = entry.path().filename().string();
     struct stat info;
-    if (!name.starts_with(temporary_prefix) || lstat(entry.path().c_str(), &info) != 0 || info.st_uid != geteuid() || !S_ISDIR(info.st_mode))
+    if (!name.starts_with(temporary_prefix) || lstat(entry.path().c_str(), &info) != 0 ||
+        info.st_uid != geteuid() || !S_ISDIR(info.st_mode))
       continue;
     pid_t pid = 0;
     auto digits = std::string_view(name).substr(temporary_prefix.size());
     std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) remove_tree(entry.path());
+    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) core::remove_tree(entry.path());
   }
 }
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

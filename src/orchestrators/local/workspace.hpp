@@ -8,10 +8,11 @@
 #include "core/file.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::local {
+namespace pipeline::orchestrators {
 
-/// Made below the attempt's scratch folder: `code`, a private, read-only copy, so that no step can change what others share; `inputs`, links to the
-/// artifacts; `tmp`; and `bin`, where `python` is if the machine only has `python3`.
+/// Made below the attempt's scratch folder: `code`, a private, read-only copy, so that no step can
+/// change what others share; `inputs`, links to the artifacts; `tmp`; and `bin`, where `python` is
+/// if the machine only has `python3`.
 class Workspace {
  public:
   explicit Workspace(const Attempt& attempt);
@@ -19,12 +20,13 @@ class Workspace {
   /// For TMPDIR.
   const std::filesystem::path& temporary() const { return temporary_; }
   /// A folder for PATH in which `name` is `program`.
-  std::filesystem::path add_program(const std::string& name, const std::filesystem::path& program) const;
+  std::filesystem::path add_program(const std::string& name,
+                                    const std::filesystem::path& program) const;
 
  private:
   Layout layout_;
   std::filesystem::path scratch_, temporary_;
-  std::optional<TemporaryFolder> short_;
+  std::optional<core::TemporaryFolder> short_;
 };
 
 /// True if the code is so little that copying it is not worth another thread.
@@ -33,4 +35,4 @@ bool is_small(const std::filesystem::path& code);
 /// Removes temporary folders of drivers that are dead.
 void remove_old_temporary_folders();
 
-}  // namespace pipeline::local
+}  // namespace pipeline::orchestrators

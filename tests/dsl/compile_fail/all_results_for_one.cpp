@@ -1,7 +1,8 @@
 // Both results of a step for one argument.
 // expect: argument_fits() [with int Number = 1
 // expect: std::tuple<pipeline::Artifact<double>, pipeline::Artifact<double>
-// expect: static assertion failed: pipeline: the artifact is of another type than the function's argument
+// expect: static assertion failed: pipeline: the artifact is of another type than the function's
+// argument
 #include <pipeline/pipeline.hpp>
 
 std::pair<double, double> split();

@@ -2,7 +2,8 @@
 // expect: number_of_arguments() [with
 // expect: int Given = 1
 // expect: int Wanted = 2
-// expect: static assertion failed: pipeline: add() needs one artifact or value for each argument of the function
+// expect: static assertion failed: pipeline: add() needs one artifact or value for each argument of
+// the function
 #include <pipeline/pipeline.hpp>
 
 double load();

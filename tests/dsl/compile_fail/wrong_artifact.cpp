@@ -2,7 +2,8 @@
 // expect: argument_fits() [with int Number = 2
 // expect: pipeline::Artifact<Model>
 // expect: Wanted = Data
-// expect: static assertion failed: pipeline: the artifact is of another type than the function's argument
+// expect: static assertion failed: pipeline: the artifact is of another type than the function's
+// argument
 #include <pipeline/pipeline.hpp>
 
 struct Data {

@@ -5,4 +5,6 @@
 
 std::pair<double, double> split();
 
-void declare(pipeline::Pipeline& pipeline) { auto [fit, held_out, rest] = pipeline.add(pipeline::step<split>()); }
+void declare(pipeline::Pipeline& pipeline) {
+  auto [fit, held_out, rest] = pipeline.add(pipeline::step<split>());
+}

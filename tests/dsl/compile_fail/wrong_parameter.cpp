@@ -2,7 +2,8 @@
 // expect: parameter_fits() [with int Number = 1
 // expect: Given = double
 // expect: Wanted = int
-// expect: static assertion failed: pipeline: the value cannot be this argument of the function without losing something
+// expect: static assertion failed: pipeline: the value cannot be this argument of the function
+// without losing something
 #include <pipeline/pipeline.hpp>
 
 double train(int epochs);

@@ -1,4 +1,5 @@
-// A pipeline in a project of someone else's; built against the installed package, and with the sources below the project.
+// A pipeline in a project of someone else's; built against the installed package, and with the
+// sources below the project.
 #include <pipeline/pipeline.hpp>
 
 #include <numeric>
@@ -11,7 +12,9 @@ std::vector<double> numbers(int count) {
   return all;
 }
 
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
 
 int main(int argc, char** argv) {
   pl::Pipeline pipeline{"consumer"};

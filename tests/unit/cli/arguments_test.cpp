@@ -15,9 +15,10 @@ using Words = std::vector<std::string>;
 std::string error_of(const Words& words) {
   try {
     parse_arguments(words);
-  } catch (const InputError& error) {
+  } catch (const core::InputError& error) {
     std::string text;
-    for (const auto& diagnostic : error.diagnostics()) text += diagnostic.message + " | " + diagnostic.suggestion;
+    for (const auto& diagnostic : error.diagnostics())
+      text += diagnostic.message + " | " + diagnostic.suggestion;
     return text;
   }
   return "none";
@@ -25,13 +26,15 @@ std::string error_of(const Words& words) {
 
 TEST(Arguments, run_takes_all_its_options) {
   const auto invocation =
-      parse_arguments({"run", "digits.yaml", "--orchestrator", "local", "--param", "c=1.5", "-p", "train.k=a=b", "--step", "train", "--jobs", "3",
-                       "--no-cache", "--state", "/s", "--output", "json", "--execution-mode", "fail_fast"});
+      parse_arguments({"run", "digits.yaml", "--orchestrator", "local", "--param", "c=1.5", "-p",
+                       "train.k=a=b", "--step", "train", "--jobs", "3", "--no-cache", "--state",
+                       "/s", "--output", "json", "--execution-mode", "fail_fast"});
   const auto& options = invocation.options;
   EXPECT_TRUE(invocation.command == run_command);
   EXPECT_EQ(options.file, "digits.yaml");
   EXPECT_EQ(options.orchestrator, "local");
-  EXPECT_EQ(options.parameters, (std::map<std::string, std::string>{{"c", "1.5"}, {"train.k", "a=b"}}));
+  EXPECT_EQ(options.parameters,
+            (std::map<std::string, std::string>{{"c", "1.5"}, {"train.k", "a=b"}}));
   EXPECT_EQ(options.step, "train");
   EXPECT_EQ(options.jobs, 3u);
   EXPECT_TRUE(options.no_cache);
@@ -50,7 +53,9 @@ TEST(Arguments, options_have_their_defaults) {
 }
 
 TEST(Arguments, a_run_may_be_detached) {
-  const auto options = parse_arguments({"run", "-o", "kubernetes", "--detach", "--service-account", "runner"}).options;
+  const auto options =
+      parse_arguments({"run", "-o", "kubernetes", "--detach", "--service-account", "runner"})
+          .options;
   EXPECT_TRUE(options.detach);
   EXPECT_EQ(options.service_account, "runner");
   EXPECT_EQ(parse_arguments({"run"}).options.service_account, "pipe");
@@ -59,20 +64,27 @@ TEST(Arguments, a_run_may_be_detached) {
 
 TEST(Arguments, options_may_stand_before_the_file_and_a_parameter_does_not_swallow_it) {
   EXPECT_EQ(parse_arguments({"run", "-p", "a=1", "other.yaml"}).options.file, "other.yaml");
-  EXPECT_EQ(parse_arguments({"run", "--param=a=1", "-p", "b=2", "-o", "local", "other.yaml"}).options.parameters.size(), 2u);
-  EXPECT_EQ(parse_arguments({"run", "-p", "a=", "-p", "b=-1"}).options.parameters, (std::map<std::string, std::string>{{"a", ""}, {"b", "-1"}}));
+  EXPECT_EQ(parse_arguments({"run", "--param=a=1", "-p", "b=2", "-o", "local", "other.yaml"})
+                .options.parameters.size(),
+            2u);
+  EXPECT_EQ(parse_arguments({"run", "-p", "a=", "-p", "b=-1"}).options.parameters,
+            (std::map<std::string, std::string>{{"a", ""}, {"b", "-1"}}));
   EXPECT_EQ(parse_arguments({"run", "-p", "list=[1, 2]"}).options.parameters.at("list"), "[1, 2]");
 }
 
 TEST(Arguments, an_unknown_command_or_option_names_the_likely_one) {
   EXPECT_EQ(error_of({"rnu"}), "unknown command 'rnu' | did you mean 'run'?");
   EXPECT_EQ(error_of({"valdate"}), "unknown command 'valdate' | did you mean 'validate'?");
-  EXPECT_EQ(error_of({"frobnicate"}), "unknown command 'frobnicate' | `pipe help` lists the commands");
+  EXPECT_EQ(error_of({"frobnicate"}),
+            "unknown command 'frobnicate' | `pipe help` lists the commands");
   EXPECT_EQ(error_of({"--verbose"}), "unknown option '--verbose' | `pipe help` lists the commands");
-  EXPECT_EQ(error_of({"run", "--jbos", "2"}), "unknown option '--jbos' of `pipe run` | did you mean '--jobs'?");
-  EXPECT_EQ(error_of({"run", "--orchestratr=local"}), "unknown option '--orchestratr' of `pipe run` | did you mean '--orchestrator'?");
+  EXPECT_EQ(error_of({"run", "--jbos", "2"}),
+            "unknown option '--jbos' of `pipe run` | did you mean '--jobs'?");
+  EXPECT_EQ(error_of({"run", "--orchestratr=local"}),
+            "unknown option '--orchestratr' of `pipe run` | did you mean '--orchestrator'?");
   EXPECT_EQ(error_of({"help", "rum"}), "unknown command 'rum' | did you mean 'run'?");
-  EXPECT_EQ(error_of({"__complet"}).find("__complete"), std::string::npos) << "what is hidden is not suggested";
+  EXPECT_EQ(error_of({"__complet"}).find("__complete"), std::string::npos)
+      << "what is hidden is not suggested";
 }
 
 TEST(Arguments, wrong_values_say_what_is_allowed) {
@@ -81,15 +93,18 @@ TEST(Arguments, wrong_values_say_what_is_allowed) {
   EXPECT_NE(error_of({"run", "--jobs", "0"}).find("--jobs"), std::string::npos);
   EXPECT_NE(error_of({"run", "--jobs", "-1"}).find("--jobs"), std::string::npos);
   EXPECT_NE(error_of({"run", "--output", "xml"}).find("json"), std::string::npos);
-  EXPECT_EQ(error_of({"run", "--param", "nothing"}), "--param nothing: expected NAME=VALUE | write --param NAME=VALUE");
+  EXPECT_EQ(error_of({"run", "--param", "nothing"}),
+            "--param nothing: expected NAME=VALUE | write --param NAME=VALUE");
   EXPECT_NE(error_of({"logs"}).find("RUN"), std::string::npos);
-  EXPECT_EQ(error_of({"show", "latest", "more"}), "unexpected argument 'more' | `pipe show --help` lists the options");
+  EXPECT_EQ(error_of({"show", "latest", "more"}),
+            "unexpected argument 'more' | `pipe show --help` lists the options");
 }
 
 TEST(Arguments, help_is_a_text_of_its_own) {
   for (const Words& words : {Words{}, Words{"help"}, Words{"-h"}, Words{"--help"}})
     EXPECT_NE(parse_arguments(words).text.find("Usage: pipe COMMAND"), std::string::npos);
-  for (const Words& words : {Words{"help", "run"}, Words{"run", "-h"}, Words{"run", "file", "--help"}}) {
+  for (const Words& words :
+       {Words{"help", "run"}, Words{"run", "-h"}, Words{"run", "file", "--help"}}) {
     const auto text = parse_arguments(words).text;
     EXPECT_NE(text.find("--no-cache"), std::string::npos);
     EXPECT_NE(text.find("Examples:"), std::string::npos);
@@ -118,12 +133,14 @@ TEST(Completion, knows_every_command_and_option) {
     if (!line.starts_with("  ") || line.starts_with("  pipe")) continue;
     const auto name = line.substr(2, line.find(' ', 2) - 2);
     ++commands;
-    for (const auto script : {bash_completion, zsh_completion, fish_completion}) EXPECT_NE(script.find(name), script.npos) << name;
+    for (const auto script : {bash_completion, zsh_completion, fish_completion})
+      EXPECT_NE(script.find(name), script.npos) << name;
     for (const auto& option : options_in(parse_arguments({"help", name}).text)) {
       if (option == "--help") continue;
       EXPECT_NE(bash_completion.find(option), bash_completion.npos) << name << " " << option;
       EXPECT_NE(zsh_completion.find(option), zsh_completion.npos) << name << " " << option;
-      EXPECT_NE(fish_completion.find("-l " + option.substr(2)), fish_completion.npos) << name << " " << option;
+      EXPECT_NE(fish_completion.find("-l " + option.substr(2)), fish_completion.npos)
+          << name << " " << option;
     }
   }
   EXPECT_EQ(commands, 21);

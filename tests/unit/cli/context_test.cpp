@@ -29,7 +29,9 @@ class ContextTest : public testing::Test {
   static std::string error_of(const std::function<void()>& work) {
     try {
       work();
-    } catch (const InputError& error) { return error.diagnostics().front().message + " | " + error.diagnostics().front().suggestion; }
+    } catch (const core::InputError& error) {
+      return error.diagnostics().front().message + " | " + error.diagnostics().front().suggestion;
+    }
     return "none";
   }
   static void touch(const fs::path& path) {
@@ -37,7 +39,7 @@ class ContextTest : public testing::Test {
     std::ofstream(path) << "";
   }
 
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   fs::path here_;
 };
 
@@ -57,7 +59,8 @@ TEST_F(ContextTest, without_a_file_the_nearest_state_above_counts) {
   fs::current_path(here_ / "a" / "b");
   EXPECT_EQ(Context({}).existing_state(), here_ / ".pipe");
   fs::create_directories(here_ / "a" / ".pipe");
-  EXPECT_EQ(Context({}).existing_state(), here_ / ".pipe") << "a folder that only has the name is none";
+  EXPECT_EQ(Context({}).existing_state(), here_ / ".pipe")
+      << "a folder that only has the name is none";
   touch(here_ / "a" / ".pipe" / "pipe.db");
   EXPECT_EQ(Context({}).existing_state(), here_ / "a" / ".pipe");
 }
@@ -66,15 +69,19 @@ TEST_F(ContextTest, a_state_that_is_not_there_is_the_users_error) {
   EXPECT_NE(error_of([] { Context({}).required_state(); }).find("--state DIR"), std::string::npos);
   Options options;
   options.state = here_ / "nowhere";
-  EXPECT_NE(error_of([&] { Context(options).required_state(); }).find("nowhere"), std::string::npos);
+  EXPECT_NE(error_of([&] { Context(options).required_state(); }).find("nowhere"),
+            std::string::npos);
 }
 
 TEST_F(ContextTest, a_missing_pipeline_file_is_told_with_what_is_there) {
-  EXPECT_EQ(error_of([] { Context({}).pipeline_file(); }), "there is no file pipeline.yaml | `pipe init` writes a pipeline to start from");
+  EXPECT_EQ(error_of([] { Context({}).pipeline_file(); }),
+            "there is no file pipeline.yaml | `pipe init` writes a pipeline to start from");
   touch(here_ / "digits.yaml");
-  EXPECT_EQ(error_of([] { Context({}).pipeline_file(); }), "there is no file pipeline.yaml | did you mean 'digits.yaml'?");
+  EXPECT_EQ(error_of([] { Context({}).pipeline_file(); }),
+            "there is no file pipeline.yaml | did you mean 'digits.yaml'?");
   touch(here_ / "pipline.yaml");
-  EXPECT_EQ(error_of([] { Context({}).pipeline_file(); }), "there is no file pipeline.yaml | did you mean 'pipline.yaml'?");
+  EXPECT_EQ(error_of([] { Context({}).pipeline_file(); }),
+            "there is no file pipeline.yaml | did you mean 'pipline.yaml'?");
 }
 
 TEST_F(ContextTest, a_folder_stands_for_its_pipeline_file) {
@@ -87,7 +94,7 @@ TEST_F(ContextTest, a_folder_stands_for_its_pipeline_file) {
 TEST_F(ContextTest, a_new_state_folder_is_ignored_by_git) {
   Context context({});
   context.runs(here_ / ".pipe");
-  EXPECT_EQ(read_file(here_ / ".pipe" / ".gitignore"), "*\n");
+  EXPECT_EQ(core::read_file(here_ / ".pipe" / ".gitignore"), "*\n");
 }
 
 TEST_F(ContextTest, paths_below_the_working_directory_are_shown_relative) {
@@ -97,13 +104,14 @@ TEST_F(ContextTest, paths_below_the_working_directory_are_shown_relative) {
 
 TEST_F(ContextTest, a_task_gives_its_result_or_throws_its_error) {
   Context context({});
-  EXPECT_EQ(context.await([]() -> Task<int> { co_return 7; }()), 7);
-  EXPECT_THROW(context.await([]() -> Task<> {
-    throw EnvironmentError("no");
+  EXPECT_EQ(context.await([]() -> async::Task<int> { co_return 7; }()), 7);
+  EXPECT_THROW(context.await([]() -> async::Task<> {
+    throw core::EnvironmentError("no");
     co_return;
   }()),
-               EnvironmentError);
-  EXPECT_EQ(context.await([]() -> Task<int> { co_return 8; }()), 8) << "and the loop can be used again";
+               core::EnvironmentError);
+  EXPECT_EQ(context.await([]() -> async::Task<int> { co_return 8; }()), 8)
+      << "and the loop can be used again";
 }
 
 }  // namespace

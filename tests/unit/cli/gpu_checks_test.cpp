@@ -13,66 +13,89 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// `warning step 'a': ...` each, for a file with these steps.
-std::vector<std::string> told(const std::string& steps, const Surroundings& surroundings) {
-  const auto pipeline = spec::parse("name: x\nsettings: {docker: {parent_image: python:3.11-slim}}\nsteps:\n" + steps, "pipeline.yaml");
+std::vector<std::string> told(const std::string& steps, const GpuCheckContext& gpu_check_context) {
+  const auto pipeline =
+      spec::parse("name: x\nsettings: {docker: {parent_image: python:3.11-slim}}\nsteps:\n" + steps,
+                  "pipeline.yaml");
   std::vector<const StepSpec*> all;
   for (const auto& step : pipeline.steps) all.push_back(&step);
   std::vector<std::string> texts;
-  for (const auto& each : check_gpu_steps(all, surroundings))
-    texts.push_back((each.severity == Severity::error ? "error " : "warning ") + each.message);
+  for (const auto& each : check_gpu_steps(all, gpu_check_context))
+    texts.push_back((each.severity == core::Severity::error ? "error " : "warning ") +
+                    each.message);
   return texts;
 }
 const std::string gpu_step = ": {command: a, settings: {resources: {gpu_count: 1}}}\n";
 
 TEST(GpuChecks, steps_that_share_a_warning_are_told_together) {
-  EXPECT_THAT(told("  a" + gpu_step + "  b" + gpu_step + "  c: {command: a}\n", {}),
-              ElementsAre(HasSubstr("warning steps 'a', 'b': the image python:3.11-slim has no CUDA")));
+  EXPECT_THAT(
+      told("  a" + gpu_step + "  b" + gpu_step + "  c: {command: a}\n", {}),
+      ElementsAre(HasSubstr("warning steps 'a', 'b': the image python:3.11-slim has no CUDA")));
   std::string many;
   for (int i = 0; i < 8; ++i) many += "  s" + std::to_string(i) + gpu_step;
-  EXPECT_THAT(told(many, {}), ElementsAre(HasSubstr("steps 's0', 's1', 's2', 's3', 's4' and 3 others: ")));
+  EXPECT_THAT(told(many, {}),
+              ElementsAre(HasSubstr("steps 's0', 's1', 's2', 's3', 's4' and 3 others: ")));
 }
 
-TEST(GpuChecks, steps_without_gpus_are_left_alone) { EXPECT_THAT(told("  a: {command: a}\n", {}), IsEmpty()); }
+TEST(GpuChecks, steps_without_gpus_are_left_alone) {
+  EXPECT_THAT(told("  a: {command: a}\n", {}), IsEmpty());
+}
 
 TEST(GpuChecks, a_process_has_no_image) {
-  Surroundings local;
+  GpuCheckContext local;
   local.in_images = false;
   EXPECT_THAT(told("  a" + gpu_step, local), IsEmpty());
 }
 
 TEST(GpuChecks, what_the_engine_has_of_the_image_counts) {
-  Surroundings engine;
-  engine.image_config = [](const std::string&) { return gpu::ImageConfig{{{"CUDA_VERSION", "12.2.2"}}, {}}; };
+  GpuCheckContext engine;
+  engine.image_config = [](const std::string&) {
+    return gpu::ImageConfig{{{"CUDA_VERSION", "12.2.2"}}, {}};
+  };
   EXPECT_THAT(told("  a" + gpu_step, engine), IsEmpty());
-  engine.gpus = [](const GpuRequest&) { return gpu::GpuHost{gpu::Version::parse("470.57.02"), {}, "", {{8, 0}}}; };
+  engine.gpus = [](const settings::GpuRequest&) {
+    return gpu::GpuHost{gpu::Version::parse("470.57.02"), {}, "", {{8, 0}}};
+  };
   EXPECT_THAT(told("  a" + gpu_step, engine),
-              ElementsAre(HasSubstr("error step 'a': the image python:3.11-slim has CUDA 12.2.2, which needs driver 525.60.13")));
+              ElementsAre(HasSubstr("error step 'a': the image python:3.11-slim has CUDA 12.2.2, "
+                                    "which needs driver 525.60.13")));
 }
 
 TEST(GpuChecks, an_instance_type_tells_the_gpus) {
   const std::string step =
-      "  a: {command: a, settings: {docker: {requirements: [torch==2.0.0]}, resources: {gpu_count: 1, instance_type: p5.48xlarge}}}\n";
+      "  a: {command: a, settings: {docker: {requirements: [torch==2.0.0]}, resources: {gpu_count: "
+      "1, instance_type: p5.48xlarge}}}\n";
   EXPECT_THAT(told(step, {}),
-              ElementsAre(HasSubstr("error step 'a': `torch==2.0.0` (CUDA 11.7) has no code for the machine's GPUs of compute capability 9.0")));
+              ElementsAre(HasSubstr("error step 'a': `torch==2.0.0` (CUDA 11.7) has no code for "
+                                    "the machine's GPUs of compute capability 9.0")));
 }
 
 TEST(GpuChecks, a_host_that_does_not_satisfy_is_refused) {
-  Surroundings here;
+  GpuCheckContext here;
   here.attributes = gpu::HostAttributes{{"ecs.instance-type", "g5.xlarge"}};
-  EXPECT_THAT(told("  a: {command: a, settings: {resources: {placement_constraints: [\"attribute:ecs.instance-type == p2.xlarge\"]}}}\n", here),
-              ElementsAre("error step 'a': the constraint `attribute:ecs.instance-type == p2.xlarge` is not satisfied here: "
+  EXPECT_THAT(told("  a: {command: a, settings: {resources: {placement_constraints: "
+                   "[\"attribute:ecs.instance-type == p2.xlarge\"]}}}\n",
+                   here),
+              ElementsAre("error step 'a': the constraint `attribute:ecs.instance-type == "
+                          "p2.xlarge` is not satisfied here: "
                           "ecs.instance-type is 'g5.xlarge' here"));
   EXPECT_THAT(told("  a: {command: a, settings: {resources: {instance_type: p2.xlarge}}}\n", here),
               ElementsAre(HasSubstr("this machine is a g5.xlarge")));
-  EXPECT_THAT(told("  a: {command: a, settings: {resources: {instance_type: g5.xlarge}}}\n", here), IsEmpty());
-  EXPECT_THAT(told("  a: {command: a, settings: {resources: {placement_constraints: [\"attribute:x exists\"]}}}\n", {}), IsEmpty())
+  EXPECT_THAT(told("  a: {command: a, settings: {resources: {instance_type: g5.xlarge}}}\n", here),
+              IsEmpty());
+  EXPECT_THAT(told("  a: {command: a, settings: {resources: {placement_constraints: [\"attribute:x "
+                   "exists\"]}}}\n",
+                   {}),
+              IsEmpty())
       << "no host is chosen yet";
 }
 
 TEST(GpuChecks, auto_without_gpus_needs_no_cuda) {
-  Surroundings none;
-  none.gpus = [](const GpuRequest&) { return gpu::GpuHost{}; };
-  EXPECT_THAT(told("  a: {command: a, settings: {resources: {accelerator: auto, devices: 1}}}\n", none), IsEmpty());
+  GpuCheckContext none;
+  none.gpus = [](const settings::GpuRequest&) { return gpu::GpuHost{}; };
+  EXPECT_THAT(
+      told("  a: {command: a, settings: {resources: {accelerator: auto, devices: 1}}}\n", none),
+      IsEmpty());
 }
 
 TEST(GpuChecks, only_the_gpus_that_a_step_may_get_count) {
@@ -80,7 +103,8 @@ TEST(GpuChecks, only_the_gpus_that_a_step_may_get_count) {
   inventory.driver = "535.183.01";
   inventory.cuda = "12.2";
   for (const auto& [model, capability] :
-       {std::pair{"Tesla V100-SXM2-16GB", ComputeCapability{7, 0}}, std::pair{"NVIDIA H100 80GB HBM3", ComputeCapability{9, 0}}}) {
+       {std::pair{"Tesla V100-SXM2-16GB", settings::ComputeCapability{7, 0}},
+        std::pair{"NVIDIA H100 80GB HBM3", settings::ComputeCapability{9, 0}}}) {
     gpu::Device device;
     device.index = static_cast<unsigned>(inventory.devices.size());
     device.uuid = "GPU-" + std::to_string(device.index);
@@ -92,7 +116,8 @@ TEST(GpuChecks, only_the_gpus_that_a_step_may_get_count) {
     ResourceSettings resources;
     set(resources);
     std::string text;
-    for (const auto& each : host_for(gpu_request(resources), inventory).capabilities) text += each.text() + " ";
+    for (const auto& each : host_for(settings::gpu_request(resources), inventory).capabilities)
+      text += each.text() + " ";
     return text;
   };
   EXPECT_EQ(capabilities([](auto& r) { r.gpu_count = 1; }), "7.0 9.0 ");

@@ -28,21 +28,34 @@ struct Screen {
   std::string take() { return std::exchange(written, {}); }
 };
 
-const Failure oom{
-    FailureKind::out_of_memory, "killed for lack of memory (limit 64 MiB)", {"raise settings.resources.memory"}, {"loading", "fitting"}};
+const Failure oom{FailureKind::out_of_memory,
+                  "killed for lack of memory (limit 64 MiB)",
+                  {"raise settings.resources.memory"},
+                  {"loading", "fitting"}};
 
 TEST(PlainProgress, tells_a_run_line_by_line) {
   Screen screen;
   const auto progress = plain_progress(screen.io());
   const std::string digest(64, 'e');
   for (const Event& event : std::initializer_list<Event>{
-           RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 4}, BuildStarted{"pipe:env-" + digest, {"load", "train"}, "requirements changed"},
-           BuildProgress{"pipe:env-" + digest, "RUN pip install"}, BuildFinished{"pipe:env-" + digest, "sha256:1", 8200ms, {}},
-           StepFinished{"split", StepStatus::cached, 0, {}, {}, "20261120-000000-000000"}, StepStarted{"load", 1, "pipe"},
-           StepLog{"load", 1, Stream::out, "hello \x1b[31mred\x1b[0m \x1b[2J"}, StepLog{"load", 1, Stream::err, "a warning"},
-           StepRetried{"load", 1, oom, 1000ms}, StepStarted{"load", 2, "pipe"}, StepFinished{"load", StepStatus::succeeded, 2, 1200ms, {}, {}},
-           Notice{"", "the engine is old"}, StepFinished{"train", StepStatus::failed, 1, 300ms, oom, {}},
-           StepFinished{"report", StepStatus::skipped, 0, {}, Failure{FailureKind::cancelled, "needs 'train', which failed", {}, {}}, {}},
+           RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 4},
+           BuildStarted{"pipe:env-" + digest, {"load", "train"}, "requirements changed"},
+           BuildProgress{"pipe:env-" + digest, "RUN pip install"},
+           BuildFinished{"pipe:env-" + digest, "sha256:1", 8200ms, {}},
+           StepFinished{"split", StepStatus::cached, 0, {}, {}, "20261120-000000-000000"},
+           StepStarted{"load", 1, "pipe"},
+           StepLog{"load", 1, Stream::out, "hello \x1b[31mred\x1b[0m \x1b[2J"},
+           StepLog{"load", 1, Stream::err, "a warning"}, StepRetried{"load", 1, oom, 1000ms},
+           StepStarted{"load", 2, "pipe"},
+           StepFinished{"load", StepStatus::succeeded, 2, 1200ms, {}, {}},
+           Notice{"", "the engine is old"},
+           StepFinished{"train", StepStatus::failed, 1, 300ms, oom, {}},
+           StepFinished{"report",
+                        StepStatus::skipped,
+                        0,
+                        {},
+                        Failure{FailureKind::cancelled, "needs 'train', which failed", {}, {}},
+                        {}},
            RunFinished{"20261121-081500-7f3a9c", RunStatus::failed, 12300ms}}) {
     progress->emit(event);
   }
@@ -70,7 +83,8 @@ TEST(PlainProgress, reused_steps_of_a_large_pipeline_are_only_counted) {
   const auto progress = plain_progress(screen.io());
   progress->emit(RunStarted{"r", "large", "docker", 1000});
   screen.take();
-  for (int i = 0; i < 1000; ++i) progress->emit(StepFinished{"s" + std::to_string(i), StepStatus::cached, 0, {}, {}, "q"});
+  for (int i = 0; i < 1000; ++i)
+    progress->emit(StepFinished{"s" + std::to_string(i), StepStatus::cached, 0, {}, {}, "q"});
   EXPECT_EQ(screen.take(), "");
   EXPECT_EQ(progress->model().count(StepStatus::cached), 1000u);
 }
@@ -102,7 +116,8 @@ TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
             "  venv  new                                              0s\n"
             "  load  running                                          2s\n");
 
-  progress->emit(BuildProgress{"venv", "installing a package with a name that is much too long for this window"});
+  progress->emit(BuildProgress{
+      "venv", "installing a package with a name that is much too long for this window"});
   progress->emit(StepFinished{"load", StepStatus::succeeded, 1, 2500ms, {}, {}});
   progress->tick();
   EXPECT_EQ(screen.take(),
@@ -124,7 +139,8 @@ TEST(LiveProgress, no_line_is_wider_than_the_window_nor_are_there_more_than_half
   screen.size = {30, 12};
   const auto progress = live_progress(screen.io());
   progress->emit(RunStarted{"r", "a-pipeline-with-quite-a-long-name", "docker", 100});
-  for (int i = 0; i < 20; ++i) progress->emit(StepStarted{"a-step-with-a-long-name-日本語-" + std::to_string(i), 2, "pipe"});
+  for (int i = 0; i < 20; ++i)
+    progress->emit(StepStarted{"a-step-with-a-long-name-日本語-" + std::to_string(i), 2, "pipe"});
   progress->tick();
   screen.take();
   screen.now += 3s;
@@ -173,9 +189,11 @@ RunModel model_of(std::initializer_list<Event> events) {
 }
 
 TEST(Summary, of_a_run_that_went_well) {
-  const auto model =
-      model_of({RunStarted{"r2", "digits", "docker", 2}, StepFinished{"load", StepStatus::cached, 0, {}, {}, "r1"}, StepStarted{"train", 1, "x"},
-                StepFinished{"train", StepStatus::succeeded, 1, 1200ms, {}, {}}, RunFinished{"r2", RunStatus::succeeded, 1300ms}});
+  const auto model = model_of({RunStarted{"r2", "digits", "docker", 2},
+                               StepFinished{"load", StepStatus::cached, 0, {}, {}, "r1"},
+                               StepStarted{"train", 1, "x"},
+                               StepFinished{"train", StepStatus::succeeded, 1, 1200ms, {}, {}},
+                               RunFinished{"r2", RunStatus::succeeded, 1300ms}});
   const Summary summary{model,
                         {.run = "r2", .status = RunStatus::succeeded, .succeeded = 1, .cached = 1},
                         {{"train.model", ".pipe/artifacts/ab/cd", 2048}},
@@ -193,12 +211,27 @@ Copy one out: pipe artifacts r2 train.model --copy DEST
 }
 
 TEST(Summary, of_failures_says_each_reason_once_with_its_last_lines) {
-  const Failure build{FailureKind::build, "cannot build pipe:env", {"check the name"}, {"RUN pip install nothing", "ERROR: no such package"}};
-  const auto model = model_of({RunStarted{"r", "digits", "docker", 4}, StepFinished{"a", StepStatus::failed, 0, {}, build, {}},
-                               StepFinished{"b", StepStatus::failed, 0, {}, build, {}}, StepFinished{"c", StepStatus::failed, 3, 900ms, oom, {}},
-                               StepFinished{"d", StepStatus::skipped, 0, {}, Failure{FailureKind::cancelled, "needs 'c', which failed", {}, {}}, {}},
-                               RunFinished{"r", RunStatus::failed, 1000ms}});
-  EXPECT_EQ(render_summary({model, {.run = "r", .status = RunStatus::failed, .failed = 3, .skipped = 1}, {}, {}}, {}), R"(
+  const Failure build{FailureKind::build,
+                      "cannot build pipe:env",
+                      {"check the name"},
+                      {"RUN pip install nothing", "ERROR: no such package"}};
+  const auto model =
+      model_of({RunStarted{"r", "digits", "docker", 4},
+                StepFinished{"a", StepStatus::failed, 0, {}, build, {}},
+                StepFinished{"b", StepStatus::failed, 0, {}, build, {}},
+                StepFinished{"c", StepStatus::failed, 3, 900ms, oom, {}},
+                StepFinished{"d",
+                             StepStatus::skipped,
+                             0,
+                             {},
+                             Failure{FailureKind::cancelled, "needs 'c', which failed", {}, {}},
+                             {}},
+                RunFinished{"r", RunStatus::failed, 1000ms}});
+  EXPECT_EQ(
+      render_summary(
+          {model, {.run = "r", .status = RunStatus::failed, .failed = 3, .skipped = 1}, {}, {}},
+          {}),
+      R"(
 STEP  STATUS   TIME   ATTEMPTS
 a     failed
 b     failed
@@ -223,13 +256,27 @@ digits failed in 1.0s: 3 failed, 1 skipped  (run r)
 TEST(Summary, of_a_large_run_lists_only_what_did_not_go_well) {
   RunModel model;
   model.apply(RunStarted{"r", "large", "docker", 1001}, {});
-  for (int i = 0; i < 1000; ++i) model.apply(StepFinished{"s" + std::to_string(i), StepStatus::succeeded, 1, 5ms, {}, {}}, {});
-  const Summary well{model, {.run = "r", .status = RunStatus::succeeded, .succeeded = 1000, .cached = 1}, {}, {}};
+  for (int i = 0; i < 1000; ++i)
+    model.apply(StepFinished{"s" + std::to_string(i), StepStatus::succeeded, 1, 5ms, {}, {}}, {});
+  const Summary well{
+      model, {.run = "r", .status = RunStatus::succeeded, .succeeded = 1000, .cached = 1}, {}, {}};
   EXPECT_EQ(render_summary(well, {}), "\nlarge succeeded: 1000 succeeded, 1 reused  (run r)\n");
-  model.apply(StepFinished{"last", StepStatus::failed, 1, 5ms, Failure{FailureKind::exit_code, "ended with exit code 1", {}, {}}, {}}, {});
-  EXPECT_EQ(render_summary({model, {.run = "r", .status = RunStatus::failed, .succeeded = 1000, .failed = 1}, {}, {}}, {}),
-            "\nSTEP  STATUS  TIME  ATTEMPTS\nlast  failed  5ms   1\n\nlast failed: ended with exit code 1\n\nlarge failed: 1000 succeeded, 1 failed  "
-            "(run r)\n");
+  model.apply(StepFinished{"last",
+                           StepStatus::failed,
+                           1,
+                           5ms,
+                           Failure{FailureKind::exit_code, "ended with exit code 1", {}, {}},
+                           {}},
+              {});
+  EXPECT_EQ(
+      render_summary({model,
+                      {.run = "r", .status = RunStatus::failed, .succeeded = 1000, .failed = 1},
+                      {},
+                      {}},
+                     {}),
+      "\nSTEP  STATUS  TIME  ATTEMPTS\nlast  failed  5ms   1\n\nlast failed: ended with exit code "
+      "1\n\nlarge failed: 1000 succeeded, 1 failed  "
+      "(run r)\n");
 }
 
 }  // namespace

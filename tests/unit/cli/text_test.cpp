@@ -10,7 +10,8 @@ namespace {
 TEST(Text, what_moves_the_cursor_never_reaches_the_terminal) {
   EXPECT_EQ(for_terminal("a\x1b[2Jb\x1b[1;1Hc\x1b[3Ad\x1b[?25le", true), "abcde");
   EXPECT_EQ(for_terminal("title \x1b]0;gotcha\x07 end", true), "title  end");
-  EXPECT_EQ(for_terminal("link \x1b]8;;http://x\x1b\\text\x1b]8;;\x1b\\ end", true), "link text end");
+  EXPECT_EQ(for_terminal("link \x1b]8;;http://x\x1b\\text\x1b]8;;\x1b\\ end", true),
+            "link text end");
   EXPECT_EQ(for_terminal("dcs \x1bPq#0\x1b\\ reset \x1b"
                          "c charset \x1b(0x",
                          true),
@@ -22,7 +23,8 @@ TEST(Text, what_moves_the_cursor_never_reaches_the_terminal) {
             "c1 31m");
   EXPECT_EQ(for_terminal("unfinished \x1b[31", true), "unfinished ");
   EXPECT_EQ(for_terminal("unfinished \x1b", true), "unfinished ");
-  EXPECT_EQ(for_terminal("\x1b[>4m\x1b[?1m", true), "") << "private sequences that only look like colours";
+  EXPECT_EQ(for_terminal("\x1b[>4m\x1b[?1m", true), "")
+      << "private sequences that only look like colours";
 }
 
 TEST(Text, colours_stay_if_wanted_and_end_with_the_line) {
@@ -40,11 +42,14 @@ TEST(Text, bytes_that_are_no_utf8_are_replaced) {
   EXPECT_EQ(for_terminal("caf\xe9", false), "caf\xef\xbf\xbd");
   EXPECT_EQ(for_terminal("\xc0\xaf overlong", false), "\xef\xbf\xbd\xef\xbf\xbd overlong");
   EXPECT_EQ(for_terminal("cut \xe2\x82", false), "cut \xef\xbf\xbd\xef\xbf\xbd");
-  EXPECT_EQ(for_terminal("\xed\xa0\x80", false), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd") << "a surrogate";
+  EXPECT_EQ(for_terminal("\xed\xa0\x80", false), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd")
+      << "a surrogate";
   EXPECT_EQ(for_terminal("naïve €😀", false), "naïve €😀");
 }
 
-TEST(Text, direction_overrides_are_removed) { EXPECT_EQ(for_terminal("if \u202e}admin\u2066", false), "if }admin"); }
+TEST(Text, direction_overrides_are_removed) {
+  EXPECT_EQ(for_terminal("if \u202e}admin\u2066", false), "if }admin");
+}
 
 TEST(Text, tabs_become_spaces) { EXPECT_EQ(for_terminal("a\tb", false), "a       b"); }
 
@@ -67,7 +72,8 @@ TEST(Text, clipped_text_fits) {
 TEST(Text, digests_are_shortened_and_other_words_are_not) {
   const std::string hex(64, 'a');
   EXPECT_EQ(shorten_digests("pipe:env-" + hex), "pipe:env-aaaaaaaaaaaa");
-  EXPECT_EQ(shorten_digests("sha256:" + hex + " and " + hex), "sha256:aaaaaaaaaaaa and aaaaaaaaaaaa");
+  EXPECT_EQ(shorten_digests("sha256:" + hex + " and " + hex),
+            "sha256:aaaaaaaaaaaa and aaaaaaaaaaaa");
   EXPECT_EQ(shorten_digests("deadbeef facade"), "deadbeef facade");
 }
 
@@ -77,11 +83,14 @@ TEST(Text, tables_align_their_columns_and_end_no_line_in_spaces) {
   table.add({"load", {"ok", Colour::green}, ""});
   table.add({"日本", "failed", "1s"});
   EXPECT_EQ(table.render(Paint{}), "STEP  STATUS  TIME\nload  ok\n日本  failed  1s\n");
-  EXPECT_EQ(table.render(Paint{true}), "\x1b[2mSTEP\x1b[0m  \x1b[2mSTATUS\x1b[0m  \x1b[2mTIME\x1b[0m\nload  \x1b[32mok\x1b[0m\n日本  failed  1s\n");
+  EXPECT_EQ(table.render(Paint{true}),
+            "\x1b[2mSTEP\x1b[0m  \x1b[2mSTATUS\x1b[0m  \x1b[2mTIME\x1b[0m\nload  "
+            "\x1b[32mok\x1b[0m\n日本  failed  1s\n");
 }
 
 TEST(Text, times_are_utc) {
-  EXPECT_EQ(format_time(WallTime{std::chrono::milliseconds(1'795'248'900'000)}), "2026-11-21 08:15:00Z");
+  EXPECT_EQ(format_time(WallTime{std::chrono::milliseconds(1'795'248'900'000)}),
+            "2026-11-21 08:15:00Z");
   EXPECT_EQ(format_time(WallTime{}), "");
 }
 

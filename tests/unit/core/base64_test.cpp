@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
 TEST(Base64, is_decoded_or_refused) {
@@ -25,4 +25,4 @@ TEST(Base64, what_is_encoded_is_decoded_to_the_same) {
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -2,14 +2,20 @@
 
 #include <gtest/gtest.h>
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
-std::string render_at(std::string_view source, Span span) { return render({"x", "wrong", span, {}, {}}, "p.yaml", source); }
+std::string render_at(std::string_view source, Span span) {
+  return render({"x", "wrong", span, {}, {}}, "p.yaml", source);
+}
 
 TEST(Diagnostic, shows_place_line_caret_notes_and_suggestion) {
   const std::string source = "name: digits\nsteps:\n  train: {parent_imge: x}\n";
-  EXPECT_EQ(render({"unknown-key", "unknown key 'parent_imge'", {3, 11, 11}, {"allowed are: command, settings"}, "did you mean 'parent_image'?"},
+  EXPECT_EQ(render({"unknown-key",
+                    "unknown key 'parent_imge'",
+                    {3, 11, 11},
+                    {"allowed are: command, settings"},
+                    "did you mean 'parent_image'?"},
                    "pipeline.yaml", source),
             "pipeline.yaml:3:11: error: unknown key 'parent_imge'\n"
             "      train: {parent_imge: x}\n"
@@ -27,10 +33,12 @@ TEST(Diagnostic, place_may_be_missing) {
 TEST(Diagnostic, caret_stands_right_behind_tabs_and_wide_characters) {
   EXPECT_EQ(render_at("\tx", {1, 2, 1}), "p.yaml:1:2: error: wrong\n        x\n        ^");
   EXPECT_EQ(render_at("ab\tx", {1, 4, 1}), "p.yaml:1:4: error: wrong\n    ab  x\n        ^");
-  EXPECT_EQ(render_at("größe: x", {1, 10, 1}), "p.yaml:1:10: error: wrong\n    größe: x\n           ^");
+  EXPECT_EQ(render_at("größe: x", {1, 10, 1}),
+            "p.yaml:1:10: error: wrong\n    größe: x\n           ^");
   EXPECT_EQ(render_at("日本: x", {1, 9, 1}), "p.yaml:1:9: error: wrong\n    日本: x\n          ^");
   EXPECT_EQ(render_at("日本: x", {1, 1, 6}), "p.yaml:1:1: error: wrong\n    日本: x\n    ^~~~");
-  EXPECT_EQ(render_at("e\xcc\x81: x", {1, 6, 1}), "p.yaml:1:6: error: wrong\n    e\xcc\x81: x\n       ^");
+  EXPECT_EQ(render_at("e\xcc\x81: x", {1, 6, 1}),
+            "p.yaml:1:6: error: wrong\n    e\xcc\x81: x\n       ^");
 }
 
 TEST(Diagnostic, caret_may_stand_at_and_behind_the_end) {
@@ -42,12 +50,15 @@ TEST(Diagnostic, caret_may_stand_at_and_behind_the_end) {
 }
 
 TEST(Diagnostic, nothing_that_a_terminal_obeys_is_shown_as_it_is) {
-  EXPECT_EQ(render_at("a\x1b[31mb", {1, 7, 1}), "p.yaml:1:7: error: wrong\n    a\\x1b[31mb\n             ^");
+  EXPECT_EQ(render_at("a\x1b[31mb", {1, 7, 1}),
+            "p.yaml:1:7: error: wrong\n    a\\x1b[31mb\n             ^");
   EXPECT_EQ(printable("a\n\t\r\x7f\xff\xc2\x9b"), "a\\n\\t\\r\\x7f\\xff\\u009b");
   EXPECT_EQ(printable("x\xe2\x80\xaey"), "x\\u202ey") << "turns the direction of writing";
   EXPECT_EQ(printable("é日🙂"), "é日🙂");
-  EXPECT_EQ(printable("\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80"), "\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
-  EXPECT_EQ(render({"x", "m\x1b", {}, {"n\x1b"}, "s\x1b"}, "f\x1b", ""), "f\\x1b: error: m\\x1b\n  note: n\\x1b\n  s\\x1b");
+  EXPECT_EQ(printable("\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80"),
+            "\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
+  EXPECT_EQ(render({"x", "m\x1b", {}, {"n\x1b"}, "s\x1b"}, "f\x1b", ""),
+            "f\\x1b: error: m\\x1b\n  note: n\\x1b\n  s\\x1b");
 }
 
 TEST(Diagnostic, long_line_is_cut_around_the_place) {
@@ -68,12 +79,14 @@ TEST(Diagnostic, every_place_of_any_text_can_be_shown) {
     std::string source;
     for (auto length = next() % 300; length > 0; --length) source += static_cast<char>(next());
     const auto text = render_at(source, {1 + next() % 4, next() % 320, next() % 40});
-    for (const char c : text) ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << seed;
+    for (const char c : text)
+      ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << seed;
   }
 }
 
 TEST(Diagnostic, likely_word_is_suggested) {
-  const std::vector<std::string> words = {"parent_image", "requirements", "environment", "runtime_environment", "user", "uv"};
+  const std::vector<std::string> words = {"parent_image",        "requirements", "environment",
+                                          "runtime_environment", "user",         "uv"};
   EXPECT_EQ(did_you_mean("parent_imge", words), "did you mean 'parent_image'?");
   EXPECT_EQ(closest("Parent-Image", words), "parent_image");
   EXPECT_EQ(closest("requriements", words), "requirements");
@@ -88,10 +101,13 @@ TEST(Diagnostic, likely_word_is_suggested) {
 }
 
 TEST(InputError, tells_all_at_once) {
-  const InputError error({{"a", "first", {1, 1, 1}, {}, {}}, {"b", "second", {2, 1, 1}, {}, {}}}, "f", "x\ny\n");
-  EXPECT_STREQ(error.what(), "f:1:1: error: first\n    x\n    ^\nf:2:1: error: second\n    y\n    ^");
-  EXPECT_STREQ(InputError("no such option", "did you mean '--jobs'?").what(), "error: no such option\n  did you mean '--jobs'?");
+  const InputError error({{"a", "first", {1, 1, 1}, {}, {}}, {"b", "second", {2, 1, 1}, {}, {}}},
+                         "f", "x\ny\n");
+  EXPECT_STREQ(error.what(),
+               "f:1:1: error: first\n    x\n    ^\nf:2:1: error: second\n    y\n    ^");
+  EXPECT_STREQ(InputError("no such option", "did you mean '--jobs'?").what(),
+               "error: no such option\n  did you mean '--jobs'?");
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
 using nlohmann::json;
@@ -12,12 +12,18 @@ using namespace std::chrono_literals;
 TEST(EventJson, every_event_is_one_flat_object_with_its_name) {
   const Failure failure{FailureKind::timed_out, "took longer than 1s", {"raise timeout"}, {}};
   const std::pair<Event, const char*> table[] = {
-      {event::RunStarted{"r", "digits", "docker", 3}, R"({"event":"run_started","run":"r","pipeline":"digits","orchestrator":"docker","steps":3})"},
-      {event::BuildStarted{"i", {"a", "b"}, "new"}, R"({"event":"build_started","image":"i","steps":["a","b"],"reason":"new"})"},
-      {event::BuildProgress{"i", "[1/2] RUN"}, R"({"event":"build_progress","image":"i","text":"[1/2] RUN"})"},
-      {event::BuildFinished{"i", "sha256:1", 1500ms, {}}, R"({"event":"build_finished","image":"i","id":"sha256:1","took_ms":1500})"},
-      {event::StepStarted{"a", 1, "i"}, R"({"event":"step_started","step":"a","attempt":1,"image":"i"})"},
-      {event::StepLog{"a", 1, Stream::err, "x"}, R"({"event":"step_log","step":"a","attempt":1,"stream":"stderr","line":"x"})"},
+      {event::RunStarted{"r", "digits", "docker", 3},
+       R"({"event":"run_started","run":"r","pipeline":"digits","orchestrator":"docker","steps":3})"},
+      {event::BuildStarted{"i", {"a", "b"}, "new"},
+       R"({"event":"build_started","image":"i","steps":["a","b"],"reason":"new"})"},
+      {event::BuildProgress{"i", "[1/2] RUN"},
+       R"({"event":"build_progress","image":"i","text":"[1/2] RUN"})"},
+      {event::BuildFinished{"i", "sha256:1", 1500ms, {}},
+       R"({"event":"build_finished","image":"i","id":"sha256:1","took_ms":1500})"},
+      {event::StepStarted{"a", 1, "i"},
+       R"({"event":"step_started","step":"a","attempt":1,"image":"i"})"},
+      {event::StepLog{"a", 1, Stream::err, "x"},
+       R"({"event":"step_log","step":"a","attempt":1,"stream":"stderr","line":"x"})"},
       {event::StepRetried{"a", 1, failure, 2s},
        R"({"event":"step_retried","step":"a","attempt":1,"failure":{"kind":"timed_out","message":"took longer than 1s","hints":["raise timeout"]},"delay_ms":2000})"},
       {event::StepWaits{"a", "image"}, R"({"event":"step_waits","step":"a","reason":"image"})"},
@@ -25,9 +31,11 @@ TEST(EventJson, every_event_is_one_flat_object_with_its_name) {
        R"({"event":"step_finished","step":"a","status":"cached","attempts":0,"took_ms":0,"reused_from":"r0"})"},
       {event::Notice{"", "t"}, R"({"event":"notice","text":"t"})"},
       {event::Notice{"a", "t"}, R"({"event":"notice","step":"a","text":"t"})"},
-      {event::RunFinished{"r", RunStatus::interrupted, 7ms}, R"({"event":"run_finished","run":"r","status":"interrupted","took_ms":7})"},
+      {event::RunFinished{"r", RunStatus::interrupted, 7ms},
+       R"({"event":"run_finished","run":"r","status":"interrupted","took_ms":7})"},
   };
-  for (const auto& [event, expected] : table) EXPECT_EQ(to_json(event), json::parse(expected)) << expected;
+  for (const auto& [event, expected] : table)
+    EXPECT_EQ(to_json(event), json::parse(expected)) << expected;
 }
 
 TEST(EventJson, line_is_one_line_of_valid_utf8_whatever_a_step_prints) {
@@ -37,4 +45,4 @@ TEST(EventJson, line_is_one_line_of_valid_utf8_whatever_a_step_prints) {
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,7 +51,8 @@ TEST(File, readers_never_see_a_part) {
   write_file_atomically(path, std::string(100'000, 'a'));
   const pid_t child = ::fork();
   if (child == 0) {
-    for (int i = 0; i < 200; ++i) write_file_atomically(path, std::string(100'000, static_cast<char>('a' + i % 26)));
+    for (int i = 0; i < 200; ++i)
+      write_file_atomically(path, std::string(100'000, static_cast<char>('a' + i % 26)));
     ::_exit(0);
   }
   int status = 0;
@@ -80,7 +81,9 @@ TEST(File, tree_is_removed_below_read_only_folders_and_through_no_link) {
     int result = 0;
     try {
       remove_tree(tree / "");
-    } catch (const EnvironmentError&) { result = 1; }
+    } catch (const EnvironmentError&) {
+      result = 1;
+    }
     ::_exit(fs::exists(tree) ? 2 : result);
   }
   int status = 0;
@@ -123,4 +126,4 @@ TEST(File, folders_are_made_or_the_obstacle_is_named) {
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
 using Needs = std::vector<std::vector<StepIndex>>;
@@ -16,7 +16,8 @@ using Steps = std::vector<StepIndex>;
 Needs random_needs(std::mt19937& random, StepIndex size) {
   Needs needs(size);
   for (StepIndex i = 1; i < size; ++i) {
-    for (auto count = random() % 4; count > 0; --count) needs[i].push_back(static_cast<StepIndex>(random() % i));
+    for (auto count = random() % 4; count > 0; --count)
+      needs[i].push_back(static_cast<StepIndex>(random() % i));
   }
   // Numbers say nothing about the order.
   Steps names(size);
@@ -57,13 +58,15 @@ TEST(Graph, every_cycle_found_is_one) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     auto needs = random_needs(random, 30);
-    for (int i = 0; i < 3; ++i) needs[random() % 30].push_back(static_cast<StepIndex>(random() % 30));
+    for (int i = 0; i < 3; ++i)
+      needs[random() % 30].push_back(static_cast<StepIndex>(random() % 30));
     const Graph graph(needs);
     const auto cycle = graph.find_cycle();
     ASSERT_EQ(cycle.empty(), graph.topological_order().has_value()) << "seed " << seed;
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       const auto of = graph.needs(cycle[i]);
-      EXPECT_TRUE(std::find(of.begin(), of.end(), cycle[(i + 1) % cycle.size()]) != of.end()) << "seed " << seed;
+      EXPECT_TRUE(std::find(of.begin(), of.end(), cycle[(i + 1) % cycle.size()]) != of.end())
+          << "seed " << seed;
     }
   }
 }
@@ -105,7 +108,8 @@ TEST(Scheduler, every_step_runs_once_and_after_its_needs) {
       scheduler.succeeded(running.back());
       running.pop_back();
     }
-    EXPECT_EQ(std::count(done.begin(), done.end(), true), static_cast<std::ptrdiff_t>(graph.size())) << "seed " << seed;
+    EXPECT_EQ(std::count(done.begin(), done.end(), true), static_cast<std::ptrdiff_t>(graph.size()))
+        << "seed " << seed;
   }
 }
 
@@ -128,7 +132,8 @@ TEST(Scheduler, failed_step_takes_all_that_depend_on_it_along_and_nothing_else) 
       std::set<StepIndex> expected = {*step};
       Steps in_order;
       for (const auto other : order) {
-        if (std::any_of(graph.needs(other).begin(), graph.needs(other).end(), [&](StepIndex need) { return expected.count(need); })) {
+        if (std::any_of(graph.needs(other).begin(), graph.needs(other).end(),
+                        [&](StepIndex need) { return expected.count(need); })) {
           expected.insert(other);
           if (!lost.count(other)) in_order.push_back(other);
         }
@@ -165,4 +170,4 @@ TEST(Scheduler, hundred_thousand_steps_in_a_chain_need_no_stack) {
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -13,7 +13,7 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,7 +41,9 @@ TEST(DockerIgnore, agrees_with_docker_s_own_library) {
     try {
       const DockerIgnore ignore(rules);
       for (const auto& path : paths) found += ignore.ignores(path) ? '1' : '0';
-    } catch (const InputError&) { found = "E"; }
+    } catch (const InputError&) {
+      found = "E";
+    }
     EXPECT_EQ(found, expected) << rules;
     ++cases;
   }
@@ -63,34 +65,41 @@ TEST(DockerIgnore, malformed_lines_are_reported_all_at_once_with_their_places) {
     DockerIgnore("ok\n[a\n!\nb\\\n", "web.dockerignore");
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "web.dockerignore:2:1: error: malformed pattern '[a'\n"
-                 "    [a\n"
-                 "    ^~\n"
-                 "  note: a class is closed, as in [a-z], and '\\' is followed by the character that it escapes\n"
-                 "web.dockerignore:3:1: error: a '!' without a pattern\n"
-                 "    !\n"
-                 "    ^\n"
-                 "  note: '!' in front of a pattern includes again what an earlier line has left out\n"
-                 "web.dockerignore:4:1: error: malformed pattern 'b\\'\n"
-                 "    b\\\n"
-                 "    ^~\n"
-                 "  note: a class is closed, as in [a-z], and '\\' is followed by the character that it escapes");
+    EXPECT_STREQ(
+        error.what(),
+        "web.dockerignore:2:1: error: malformed pattern '[a'\n"
+        "    [a\n"
+        "    ^~\n"
+        "  note: a class is closed, as in [a-z], and '\\' is followed by the character that it "
+        "escapes\n"
+        "web.dockerignore:3:1: error: a '!' without a pattern\n"
+        "    !\n"
+        "    ^\n"
+        "  note: '!' in front of a pattern includes again what an earlier line has left out\n"
+        "web.dockerignore:4:1: error: malformed pattern 'b\\'\n"
+        "    b\\\n"
+        "    ^~\n"
+        "  note: a class is closed, as in [a-z], and '\\' is followed by the character that it "
+        "escapes");
   }
 }
 
 /// Random trees and rules, judged by git itself.
 TEST(GitIgnore, agrees_with_git) {
   const TemporaryFolder root;
-  const auto shell = [&](const std::string& command) { return std::system(("cd '" + root.path().string() + "' && " + command).c_str()); };
+  const auto shell = [&](const std::string& command) {
+    return std::system(("cd '" + root.path().string() + "' && " + command).c_str());
+  };
   if (shell("git init -q . 2>/dev/null") != 0) GTEST_SKIP() << "git is not installed";
   const unsigned seed = 20261121;
   std::mt19937 random(seed);
   const auto pick = [&](const auto& list) { return list[random() % list.size()]; };
-  const std::vector<std::string> names = {"a", "b", "foo", "foobar", "bar", "x.o", "y.o", "#h", "!n", "a b", "sp ", "[k]", "-"};
-  const std::vector<std::string> atoms = {"a",     "b",    "foo",  "bar",         "*",   "**",   "?",    "/",   "/",        "*.o",
-                                          "[a-f]", "[!a]", "[^b]", "[[:alpha:]]", "\\",  "\\#",  " ",    "\\ ", "x",        ".",
-                                          "**/",   "/**",  "#",    "!",           "[k]", "[]a]", "[a-]", "[",   "[[:zz:]]", "***"};
+  const std::vector<std::string> names = {"a",  "b",  "foo", "foobar", "bar", "x.o", "y.o",
+                                          "#h", "!n", "a b", "sp ",    "[k]", "-"};
+  const std::vector<std::string> atoms = {
+      "a",     "b",    "foo",  "bar",         "*",   "**",   "?",    "/",   "/",        "*.o",
+      "[a-f]", "[!a]", "[^b]", "[[:alpha:]]", "\\",  "\\#",  " ",    "\\ ", "x",        ".",
+      "**/",   "/**",  "#",    "!",           "[k]", "[]a]", "[a-]", "[",   "[[:zz:]]", "***"};
 
   std::vector<std::string> files;
   for (int i = 0; i < 150; ++i) {
@@ -124,7 +133,8 @@ TEST(GitIgnore, agrees_with_git) {
       std::string rules;
       for (auto lines = 1 + random() % 5; lines > 0; --lines) {
         if (random() % 4 == 0) rules += "!";
-        for (auto parts = 1 + random() % 4; parts > 0; --parts) rules += random() % 3 ? pick(atoms) : pick(names) + (random() % 2 ? "d" : "");
+        for (auto parts = 1 + random() % 4; parts > 0; --parts)
+          rules += random() % 3 ? pick(atoms) : pick(names) + (random() % 2 ? "d" : "");
         if (random() % 4 == 0) rules += "/";
         rules += random() % 5 ? "\n" : "\r\n";
       }
@@ -132,13 +142,16 @@ TEST(GitIgnore, agrees_with_git) {
       ignore.add(folder, rules);
       all += "--- " + folder + "\n" + rules;
     }
-    ASSERT_LT(WEXITSTATUS(shell("git -c core.excludesFile= check-ignore --no-index -z --stdin < .git/paths > .git/ignored")), 2);
+    ASSERT_LT(WEXITSTATUS(shell("git -c core.excludesFile= check-ignore --no-index -z --stdin < "
+                                ".git/paths > .git/ignored")),
+              2);
     auto ignored = split(read_file(root.path() / ".git/ignored"), '\0');
     std::sort(ignored.begin(), ignored.end());
     for (const auto& path : paths) {
       const bool expected = std::binary_search(ignored.begin(), ignored.end(), path);
-      ASSERT_EQ(ignore.ignores(path, fs::is_directory(root.path() / path)), expected) << path << " (seed " << seed << ", round " << round << ")\n"
-                                                                                      << all;
+      ASSERT_EQ(ignore.ignores(path, fs::is_directory(root.path() / path)), expected)
+          << path << " (seed " << seed << ", round " << round << ")\n"
+          << all;
     }
   }
 }
@@ -152,7 +165,8 @@ TEST(GitIgnore, documented_cases) {
   EXPECT_FALSE(ignore.ignores("keep.log", false));
   EXPECT_TRUE(ignore.ignores("build", true));
   EXPECT_FALSE(ignore.ignores("build", false));
-  EXPECT_TRUE(ignore.ignores("x/build/keep.log", false)) << "below an ignored folder nothing is included again";
+  EXPECT_TRUE(ignore.ignores("x/build/keep.log", false))
+      << "below an ignored folder nothing is included again";
   EXPECT_TRUE(ignore.ignores("root.txt", false));
   EXPECT_FALSE(ignore.ignores("sub/root.txt", false));
   EXPECT_TRUE(ignore.ignores("doc/a.txt", false));
@@ -189,8 +203,9 @@ TEST(Glob, hostile_patterns_take_no_longer_than_others) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_FALSE(matches_glob(pattern + "b*", path));
   EXPECT_FALSE(DockerIgnore(pattern + "b*").ignores(path));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "going back would take longer than the universe has lasted";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20))
+      << "going back would take longer than the universe has lasted";
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

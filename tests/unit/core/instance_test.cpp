@@ -5,7 +5,7 @@
 
 #include "core/identifier.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
 using ::testing::ElementsAre;
@@ -20,7 +20,8 @@ TEST(InstanceNames, say_each_value) {
 
 TEST(InstanceNames, are_names_whatever_the_values_are) {
   InstanceNames names("train");
-  const std::vector<std::string> values{"a/b", "../x", "", "ä b", "$(rm -rf /)", std::string(500, 'x'), std::string(501, 'x')};
+  const std::vector<std::string> values{
+      "a/b", "../x", "", "ä b", "$(rm -rf /)", std::string(500, 'x'), std::string(501, 'x')};
   for (const auto& value : values) {
     const auto name = names.next({{"file", value}});
     EXPECT_TRUE(is_name(name)) << name;
@@ -45,7 +46,8 @@ TEST(Selectors, are_read) {
   const auto mixed = *parse_selector("train[c=0.1, kernel=*, =]");
   EXPECT_TRUE(mixed.same);
   EXPECT_THAT(mixed.axes, ElementsAre(std::pair("c", "0.1"), std::pair("kernel", "*")));
-  for (const auto* wrong : {"", "[*]", "train[", "train[]", "train[c]", "train[*]x", "train[=1]", "train[c=1,]"})
+  for (const auto* wrong :
+       {"", "[*]", "train[", "train[]", "train[c]", "train[*]x", "train[=1]", "train[c=1,]"})
     EXPECT_FALSE(parse_selector(wrong)) << wrong;
 }
 
@@ -82,8 +84,9 @@ TEST(Picking, finds_steps_by_what_a_user_calls_them) {
   EXPECT_THAT(picked("train[c=1,k=b]"), ElementsAre(2));
   EXPECT_THAT(picked("train[2]"), ElementsAre(3));
   EXPECT_THAT(picked("train.c-2.k-a"), ElementsAre(3));
-  for (const auto* none : {"train[3]", "train[c=3]", "train[x=1]", "load[0]", "trai", "train.c-2"}) EXPECT_THAT(picked(none), IsEmpty()) << none;
+  for (const auto* none : {"train[3]", "train[c=3]", "train[x=1]", "load[0]", "trai", "train.c-2"})
+    EXPECT_THAT(picked(none), IsEmpty()) << none;
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

@@ -35,10 +35,12 @@ struct Handle {
 template <>
 struct nlohmann::adl_serializer<elsewhere::Handle> {
   static void to_json(json& to, const elsewhere::Handle& handle) { to = handle.number; }
-  static elsewhere::Handle from_json(const json& from) { return elsewhere::Handle(from.get<int>()); }
+  static elsewhere::Handle from_json(const json& from) {
+    return elsewhere::Handle(from.get<int>());
+  }
 };
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
 using nlohmann::json;
@@ -46,8 +48,8 @@ using nlohmann::json;
 struct Opaque {
   explicit Opaque(int) {}
 };
-static_assert(JsonAble<elsewhere::Celsius> && JsonAble<elsewhere::Handle> && JsonAble<std::vector<elsewhere::Handle>> && JsonAble<Json> &&
-              JsonAble<json>);
+static_assert(JsonAble<elsewhere::Celsius> && JsonAble<elsewhere::Handle> &&
+              JsonAble<std::vector<elsewhere::Handle>> && JsonAble<Json> && JsonAble<json>);
 static_assert(!JsonAble<Opaque> && !JsonAble<int*> && !JsonAble<std::map<std::string, Opaque>>);
 
 TEST(JsonValue, is_written_as_in_nlohmanns_library) {
@@ -55,11 +57,15 @@ TEST(JsonValue, is_written_as_in_nlohmanns_library) {
   EXPECT_EQ(*Json("text"), json("text"));
   EXPECT_EQ(*Json(true), json(true));
   EXPECT_EQ(*Json(-3), json(-3));
-  EXPECT_EQ(*Json(std::numeric_limits<std::uint64_t>::max()), json(std::numeric_limits<std::uint64_t>::max()));
+  EXPECT_EQ(*Json(std::numeric_limits<std::uint64_t>::max()),
+            json(std::numeric_limits<std::uint64_t>::max()));
   EXPECT_EQ(*Json(0.5f), json(0.5));
   EXPECT_EQ(*Json(std::vector{1, 2}), json({1, 2}));
-  const Json map{{"epoch", 3}, {"loss", 0.25}, {"list", {1, "two", nullptr}}, {"deep", {{"a", true}}}};
-  EXPECT_EQ(*map, (json{{"epoch", 3}, {"loss", 0.25}, {"list", {1, "two", nullptr}}, {"deep", {{"a", true}}}}));
+  const Json map{
+      {"epoch", 3}, {"loss", 0.25}, {"list", {1, "two", nullptr}}, {"deep", {{"a", true}}}};
+  EXPECT_EQ(
+      *map,
+      (json{{"epoch", 3}, {"loss", 0.25}, {"list", {1, "two", nullptr}}, {"deep", {{"a", true}}}}));
   const Json list{0.1, 1.0};
   EXPECT_EQ(*list, json({0.1, 1.0}));
 }
@@ -98,7 +104,8 @@ TEST(JsonValue, containers_come_back) {
   EXPECT_EQ(round_trip(std::list<std::string>{"a"}), (std::list<std::string>{"a"}));
   EXPECT_EQ(round_trip(std::unordered_set{3}), (std::unordered_set{3}));
   EXPECT_EQ(round_trip(std::array{1, 2, 3}), (std::array{1, 2, 3}));
-  EXPECT_EQ(round_trip(std::map<int, std::vector<bool>>{{1, {true, false}}}), (std::map<int, std::vector<bool>>{{1, {true, false}}}));
+  EXPECT_EQ(round_trip(std::map<int, std::vector<bool>>{{1, {true, false}}}),
+            (std::map<int, std::vector<bool>>{{1, {true, false}}}));
   EXPECT_EQ(round_trip(std::optional<int>{}), std::nullopt);
   const std::unordered_map<std::string, std::set<int>> sets{{"a", {1, 2}}, {"b", {}}};
   EXPECT_EQ(round_trip(sets), sets);
@@ -112,18 +119,22 @@ TEST(JsonValue, containers_need_not_be_the_standards) {
   EXPECT_EQ(*Json(map), (json{{"a", {1, 2, 3}}}));
 }
 // What would lose something, or has no place for items.
-static_assert(!JsonAble<std::multimap<int, int>> && !JsonAble<std::string_view> && !JsonAble<std::filesystem::path> && !JsonAble<std::wstring> &&
+static_assert(!JsonAble<std::multimap<int, int>> && !JsonAble<std::string_view> &&
+              !JsonAble<std::filesystem::path> && !JsonAble<std::wstring> &&
               !JsonAble<std::forward_list<int>> && !JsonAble<std::set<elsewhere::Handle*>>);
 
 TEST(JsonValue, numbers_that_do_not_fit_are_refused_with_their_place) {
   const auto error_of = [](auto type, const json& from) -> std::string {
     try {
       detail::decode<decltype(type)>(from, ".n");
-    } catch (const JsonError& error) { return error.what(); }
+    } catch (const JsonError& error) {
+      return error.what();
+    }
     return "no error";
   };
   EXPECT_EQ(error_of(std::int8_t(), 128), ".n: expected a smaller integer, found 128");
-  EXPECT_EQ(error_of(std::int64_t(), std::numeric_limits<std::uint64_t>::max()), ".n: expected an integer of 64 bits, found 18446744073709551615");
+  EXPECT_EQ(error_of(std::int64_t(), std::numeric_limits<std::uint64_t>::max()),
+            ".n: expected an integer of 64 bits, found 18446744073709551615");
   EXPECT_EQ(error_of(std::uint8_t(), -1), ".n: expected an integer that is not negative, found -1");
   EXPECT_EQ(error_of(std::uint8_t(), 256), ".n: expected a smaller integer, found 256");
   EXPECT_EQ(error_of(int(), 1.5), ".n: expected an integer, found 1.5");
@@ -133,4 +144,4 @@ TEST(JsonValue, numbers_that_do_not_fit_are_refused_with_their_place) {
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

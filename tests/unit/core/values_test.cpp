@@ -14,14 +14,15 @@
 #include "core/quantity.hpp"
 #include "core/value.hpp"
 
-namespace pipeline {
+namespace pipeline::core {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST(Digest, is_sha256) {
   EXPECT_EQ(sha256("").hex(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(sha256("abc").hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256("abc").hex(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   Hasher hasher;
   EXPECT_EQ(hasher.update("a").update("bc").finish(), sha256("abc"));
   EXPECT_EQ(hasher.update("abc").finish(), sha256("abc")) << "starts anew";
@@ -43,59 +44,61 @@ TEST(Digest, of_files_of_all_sizes) {
 }
 
 TEST(Quantity, sizes) {
-  const std::pair<const char*, std::optional<Bytes>> table[] = {{"0", 0},
-                                                                {"1073741824", 1073741824},
-                                                                {"512MB", 512'000'000},
-                                                                {"8GiB", 8ULL << 30},
-                                                                {"1.5GiB", 3ULL << 29},
-                                                                {"0.1GB", 100'000'000},
-                                                                {"1KB", 1000},
-                                                                {"1kB", 1000},
-                                                                {"1KiB", 1024},
-                                                                {"2PiB", 2ULL << 50},
-                                                                {"1PB", 1'000'000'000'000'000},
-                                                                {"5b", 5},
-                                                                {"5B", 5},
-                                                                {"1k", 1024},
-                                                                {"512m", 512 << 20},
-                                                                {"2g", 2ULL << 30},
-                                                                {"100Mi", 100 << 20},
-                                                                {"2Gi", 2ULL << 30},
-                                                                {"1.5 GiB", 3ULL << 29},
-                                                                {"9223372036854775807", 9223372036854775807ULL},
-                                                                {"8191PiB", 8191ULL << 50},
-                                                                {"0.001KiB", 1},
-                                                                {"", {}},
-                                                                {"-1", {}},
-                                                                {"+1", {}},
-                                                                {"GiB", {}},
-                                                                {"1.5", {}},
-                                                                {"1.GiB", {}},
-                                                                {".5GiB", {}},
-                                                                {"1e3", {}},
-                                                                {"1 ", {}},
-                                                                {" 1", {}},
-                                                                {"1  GiB", {}},
-                                                                {"1gib", {}},
-                                                                {"1G", {}},
-                                                                {"1M", {}},
-                                                                {"1mb", {}},
-                                                                {"9223372036854775808", {}},
-                                                                {"8192PiB", {}},
-                                                                {"99999999999999999999999", {}},
-                                                                {"0x10", {}},
-                                                                {"1,5GiB", {}},
-                                                                {"1GiBs", {}},
-                                                                {"nan", {}},
-                                                                {"1.0000000000000000000000001GiB", {}},
-                                                                {"\xd9\xa1", {}}};
+  const std::pair<const char*, std::optional<Bytes>> table[] = {
+      {"0", 0},
+      {"1073741824", 1073741824},
+      {"512MB", 512'000'000},
+      {"8GiB", 8ULL << 30},
+      {"1.5GiB", 3ULL << 29},
+      {"0.1GB", 100'000'000},
+      {"1KB", 1000},
+      {"1kB", 1000},
+      {"1KiB", 1024},
+      {"2PiB", 2ULL << 50},
+      {"1PB", 1'000'000'000'000'000},
+      {"5b", 5},
+      {"5B", 5},
+      {"1k", 1024},
+      {"512m", 512 << 20},
+      {"2g", 2ULL << 30},
+      {"100Mi", 100 << 20},
+      {"2Gi", 2ULL << 30},
+      {"1.5 GiB", 3ULL << 29},
+      {"9223372036854775807", 9223372036854775807ULL},
+      {"8191PiB", 8191ULL << 50},
+      {"0.001KiB", 1},
+      {"", {}},
+      {"-1", {}},
+      {"+1", {}},
+      {"GiB", {}},
+      {"1.5", {}},
+      {"1.GiB", {}},
+      {".5GiB", {}},
+      {"1e3", {}},
+      {"1 ", {}},
+      {" 1", {}},
+      {"1  GiB", {}},
+      {"1gib", {}},
+      {"1G", {}},
+      {"1M", {}},
+      {"1mb", {}},
+      {"9223372036854775808", {}},
+      {"8192PiB", {}},
+      {"99999999999999999999999", {}},
+      {"0x10", {}},
+      {"1,5GiB", {}},
+      {"1GiBs", {}},
+      {"nan", {}},
+      {"1.0000000000000000000000001GiB", {}},
+      {"\xd9\xa1", {}}};
   for (const auto& [text, expected] : table) EXPECT_EQ(parse_bytes(text), expected) << text;
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(1024), "1 KiB");
   EXPECT_EQ(format_bytes(3ULL << 29), "1.5 GiB");
   EXPECT_EQ(format_bytes((1ULL << 30) - 1), "1 GiB");
-  for (const Bytes bytes : {0ULL, 1ULL, 1023ULL, 1536ULL, 5ULL << 40}) EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
+  for (const Bytes bytes : {0ULL, 1ULL, 1023ULL, 1536ULL, 5ULL << 40})
+    EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
 }
 
 TEST(Quantity, as_kubernetes_writes_them) {
@@ -110,7 +113,8 @@ TEST(Quantity, as_kubernetes_writes_them) {
                                     {"16Ki", 16384.0},
                                     {"100u", 1e-4}})
     EXPECT_DOUBLE_EQ(parse_quantity(text).value_or(-1), value) << text;
-  for (const auto* text : {"", "Gi", "8GiB", "8 Gi", "-1", "1K", "e3", "1e", "1e99", "1.2.3", "nan", "0x10", "1,5"})
+  for (const auto* text :
+       {"", "Gi", "8GiB", "8 Gi", "-1", "1K", "e3", "1e", "1e99", "1.2.3", "nan", "0x10", "1,5"})
     EXPECT_FALSE(parse_quantity(text)) << text;
 }
 
@@ -124,19 +128,22 @@ TEST(Quantity, durations) {
       {"1 h", {}},      {"1H", {}},     {"36501d", {}},      {"99999999999999999999", {}},
       {"1e3", {}},      {"1min", {}},   {"inf", {}}};
   for (const auto& [text, expected] : table) EXPECT_EQ(parse_duration(text), expected) << text;
-  const std::pair<Duration, const char*> formats[] = {{0ms, "0ms"},         {250ms, "250ms"},   {999ms, "999ms"},   {1s, "1.0s"},
-                                                      {3249ms, "3.2s"},     {59949ms, "59.9s"}, {59951ms, "1m00s"}, {65s, "1m05s"},
-                                                      {3599600ms, "1h00m"}, {62min, "1h02m"},   {26h, "1d02h"},     {-5s, "0ms"}};
+  const std::pair<Duration, const char*> formats[] = {
+      {0ms, "0ms"},         {250ms, "250ms"},   {999ms, "999ms"},   {1s, "1.0s"},
+      {3249ms, "3.2s"},     {59949ms, "59.9s"}, {59951ms, "1m00s"}, {65s, "1m05s"},
+      {3599600ms, "1h00m"}, {62min, "1h02m"},   {26h, "1d02h"},     {-5s, "0ms"}};
   for (const auto& [duration, expected] : formats) EXPECT_EQ(format_duration(duration), expected);
 }
 
 TEST(Identifier, names_are_safe_as_paths) {
   for (const auto* good : {"a", "A1", "data-set_2.csv", "0"}) EXPECT_TRUE(is_name(good)) << good;
-  for (const auto* bad : {"", ".", "..", ".a", "-a", "_a", "a/b", "a b", "a\n", "é", "a$"}) EXPECT_FALSE(is_name(bad)) << bad;
+  for (const auto* bad : {"", ".", "..", ".a", "-a", "_a", "a/b", "a b", "a\n", "é", "a$"})
+    EXPECT_FALSE(is_name(bad)) << bad;
   EXPECT_TRUE(is_name(std::string(128, 'a')));
   EXPECT_FALSE(is_name(std::string(129, 'a')));
   EXPECT_TRUE(is_variable_name("_A1"));
-  for (const auto* bad : {"", "1A", "A-B", "A=B", "A B"}) EXPECT_FALSE(is_variable_name(bad)) << bad;
+  for (const auto* bad : {"", "1A", "A-B", "A=B", "A B"})
+    EXPECT_FALSE(is_variable_name(bad)) << bad;
   EXPECT_TRUE(has_control_characters("a\nb"));
   EXPECT_TRUE(has_control_characters("\x7f"));
   EXPECT_FALSE(has_control_characters("é \\n"));
@@ -152,7 +159,8 @@ TEST(Identifier, shell_reads_back_what_was_quoted) {
   EXPECT_EQ(shell_quote("a/b.c=1"), "a/b.c=1");
   EXPECT_EQ(shell_quote(""), "''");
   EXPECT_EQ(shell_quote("it's"), "'it'\\''s'");
-  for (const std::string text : {"a b", "$(id)", "`id`", "a\nb", "~", "*", "#", "!x", "\\", "''", "-n", ";", "a&b"}) {
+  for (const std::string text :
+       {"a b", "$(id)", "`id`", "a\nb", "~", "*", "#", "!x", "\\", "''", "-n", ";", "a&b"}) {
     FILE* shell = ::popen(("printf %s " + shell_quote(text)).c_str(), "r");
     char buffer[64];
     const auto size = ::fread(buffer, 1, sizeof buffer, shell);
@@ -179,7 +187,8 @@ TEST(Error, system_errors_say_what_to_do) {
     EXPECT_TRUE(std::string(error.what()).starts_with("cannot write /x: "));
     EXPECT_FALSE(error.advice().empty()) << number;
   }
-  EXPECT_STREQ(system_error("cannot read /x", ENOENT).what(), "cannot read /x: No such file or directory");
+  EXPECT_STREQ(system_error("cannot read /x", ENOENT).what(),
+               "cannot read /x: No such file or directory");
 }
 
 TEST(LazyLibrary, loads_on_the_first_call_and_names_the_package_that_is_missing) {
@@ -189,7 +198,9 @@ TEST(LazyLibrary, loads_on_the_first_call_and_names_the_package_that_is_missing)
   const auto message = [](const char* soname, const char* symbol) {
     try {
       load_symbol(soname, symbol);
-    } catch (const EnvironmentError& error) { return std::string(error.what()) + " | " + error.advice().at(0); }
+    } catch (const EnvironmentError& error) {
+      return std::string(error.what()) + " | " + error.advice().at(0);
+    }
     return std::string("loaded");
   };
   EXPECT_NE(message("libgit99.so.1.5", "x").find("libgit99.so.1.5"), std::string::npos);
@@ -202,14 +213,17 @@ TEST(Cancel, level_only_rises_and_all_are_told_in_order) {
   CancelSource source;
   std::vector<std::pair<int, StopLevel>> told;
   const CancelSource::Listener first(source, [&](StopLevel level) { told.emplace_back(1, level); });
-  const CancelSource::Listener second(source, [&](StopLevel level) { told.emplace_back(2, level); });
+  const CancelSource::Listener second(source,
+                                      [&](StopLevel level) { told.emplace_back(2, level); });
   source.stop(StopLevel::graceful);
   source.stop(StopLevel::graceful);
   source.stop(StopLevel::immediate);
   source.stop(StopLevel::graceful);
   EXPECT_EQ(source.level(), StopLevel::immediate);
-  EXPECT_EQ(told, (std::vector<std::pair<int, StopLevel>>{
-                      {1, StopLevel::graceful}, {2, StopLevel::graceful}, {1, StopLevel::immediate}, {2, StopLevel::immediate}}));
+  EXPECT_EQ(told, (std::vector<std::pair<int, StopLevel>>{{1, StopLevel::graceful},
+                                                          {2, StopLevel::graceful},
+                                                          {1, StopLevel::immediate},
+                                                          {2, StopLevel::immediate}}));
   const CancelSource::Listener late(source, [&](StopLevel level) { told.emplace_back(3, level); });
   EXPECT_EQ(told.back(), (std::pair{3, StopLevel::immediate}));
 }
@@ -227,10 +241,11 @@ TEST(Cancel, listeners_may_go_come_and_stop_again_while_they_are_called) {
     source.stop(StopLevel::immediate);
   });
   other = std::make_unique<CancelSource::Listener>(source, [&](StopLevel) { told += "o"; });
-  const CancelSource::Listener last(source, [&](StopLevel level) { told += level == StopLevel::immediate ? "I" : "g"; });
+  const CancelSource::Listener last(
+      source, [&](StopLevel level) { told += level == StopLevel::immediate ? "I" : "g"; });
   source.stop(StopLevel::graceful);
   EXPECT_EQ(told, "xaIa") << "the last hears of the higher level only, the added of both";
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::core

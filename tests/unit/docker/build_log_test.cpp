@@ -1,4 +1,5 @@
-// What an engine says while it builds: BuildKit's trace, the classic builder's lines, and the error that both become.
+// What an engine says while it builds: BuildKit's trace, the classic builder's lines, and the error
+// that both become.
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ std::string joined(const std::vector<std::string>& lines) {
 
 /// An engine's answer to a build, as it was sent.
 std::vector<nlohmann::json> recorded() {
-  std::istringstream stream(read_file(std::string(PIPELINE_SOURCE_DIR) + "/tests/golden/traces/failing_build.jsonl"));
+  std::istringstream stream(core::read_file(std::string(PIPELINE_SOURCE_DIR) +
+                                            "/tests/golden/traces/failing_build.jsonl"));
   std::vector<nlohmann::json> messages;
   for (std::string line; std::getline(stream, line);)
     if (line.find('{') != line.npos) messages.push_back(nlohmann::json::parse(line));
@@ -30,7 +32,8 @@ std::vector<nlohmann::json> recorded() {
 }
 
 const std::string dockerfile =
-    "FROM debian:bookworm-slim\nENV A=1\nRUN --mount=type=cache,target=/c \\\n    [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo "
+    "FROM debian:bookworm-slim\nENV A=1\nRUN --mount=type=cache,target=/c \\\n    [\"/bin/sh\", "
+    "\"-c\", \"echo first; printf half; sleep 0.3; echo "
     "way; exit 3\"]\n";
 
 TEST(BuildLogs, a_recorded_trace_becomes_titles_and_whole_lines) {
@@ -38,7 +41,10 @@ TEST(BuildLogs, a_recorded_trace_becomes_titles_and_whole_lines) {
   BuildLog log([&](const std::string& line) { lines.push_back(line); });
   for (auto& message : recorded()) log.message(message);
   auto text = joined(lines);
-  EXPECT_NE(text.find("RUN [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo way; exit 3\"]\nfirst\nhalfway\n"), text.npos) << text;
+  EXPECT_NE(text.find("RUN [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo way; "
+                      "exit 3\"]\nfirst\nhalfway\n"),
+            text.npos)
+      << text;
   EXPECT_EQ(text.find("[internal]"), text.npos);
   EXPECT_TRUE(log.failed());
   EXPECT_EQ(joined(log.last_lines(20)), "first\nhalfway\n");
@@ -51,16 +57,22 @@ TEST(BuildLogs, the_failing_line_of_a_dockerfile_is_found) {
   ImagePlan plan;
   plan.own = true;
   auto error = build_failure(plan, dockerfile, log, "");
-  EXPECT_NE(std::string(error.what()).find("at line 3 of the Dockerfile"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("at line 3 of the Dockerfile"), std::string::npos)
+      << error.what();
   EXPECT_EQ(joined(error.details()),
-            "Dockerfile:3: RUN [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo way; exit 3\"]\nfirst\nhalfway\n");
+            "Dockerfile:3: RUN [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo "
+            "way; exit 3\"]\nfirst\nhalfway\n");
 }
 
 TEST(BuildLogs, the_classic_builders_failure_is_found_too) {
   BuildLog log([](const std::string&) {});
-  for (auto* text : {"Step 1/2 : FROM debian", "\n", " ---> d00be5e6b8c5\n", "Step 2/2 : RUN make", "\n", "make: no rule\n"})
+  for (auto* text : {"Step 1/2 : FROM debian", "\n", " ---> d00be5e6b8c5\n", "Step 2/2 : RUN make",
+                     "\n", "make: no rule\n"})
     log.message({{"stream", text}});
-  log.message({{"errorDetail", {{"code", 2}, {"message", "The command '/bin/sh -c make' returned a non-zero code: 2"}}}, {"error", "x"}});
+  log.message(
+      {{"errorDetail",
+        {{"code", 2}, {"message", "The command '/bin/sh -c make' returned a non-zero code: 2"}}},
+       {"error", "x"}});
   ImagePlan plan;
   plan.own = true;
   auto error = build_failure(plan, "FROM debian\n# c\nRUN   make\n", log, "");
@@ -87,16 +99,23 @@ TEST(BuildLogs, control_characters_and_progress_bars_reach_no_line) {
 
 TEST(BuildLogs, advice_names_what_is_wrong) {
   auto advice = [](const std::string& line) { return joined(build_advice({line}, "")); };
-  EXPECT_NE(advice("ERROR: No matching distribution found for nope==1").find("`nope==1`"), std::string::npos);
-  EXPECT_NE(advice("  × No solution found when resolving dependencies:\n  ╰─▶ Because nope was not found in the package registry").find("`nope`"),
+  EXPECT_NE(advice("ERROR: No matching distribution found for nope==1").find("`nope==1`"),
+            std::string::npos);
+  EXPECT_NE(advice("  × No solution found when resolving dependencies:\n  ╰─▶ Because nope was not "
+                   "found in the package registry")
+                .find("`nope`"),
             std::string::npos);
   EXPECT_NE(advice("write /x: no space left on device").find("pipe clean"), std::string::npos);
   EXPECT_NE(advice("E: Unable to locate package foo").find("`foo`"), std::string::npos);
-  EXPECT_NE(advice("SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed").find("PIP_CERT"),
+  EXPECT_NE(advice("SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] "
+                   "certificate verify failed")
+                .find("PIP_CERT"),
             std::string::npos);
   EXPECT_NE(advice("invalid peer certificate: UnknownIssuer").find("PIP_CERT"), std::string::npos);
   EXPECT_NE(advice("Temporary failure in name resolution").find("DNS"), std::string::npos);
-  EXPECT_NE(advice("error: command 'gcc' failed: No such file or directory").find("build-essential"), std::string::npos);
+  EXPECT_NE(
+      advice("error: command 'gcc' failed: No such file or directory").find("build-essential"),
+      std::string::npos);
   EXPECT_NE(advice("error: externally-managed-environment").find("PEP 668"), std::string::npos);
   EXPECT_EQ(advice("all is well"), "");
 }
@@ -105,10 +124,11 @@ TEST(BuildkitTraces, all_kinds_of_records_are_decoded) {
   std::string vertexes, logs;
   for (auto& message : recorded())
     if (message.value("id", "") == "moby.buildkit.trace") {
-      auto update = decode_trace(*decode_base64(message["aux"].get<std::string>()));
+      auto update = decode_trace(*core::decode_base64(message["aux"].get<std::string>()));
       ASSERT_TRUE(update);
       for (auto& vertex : update->vertexes)
-        if (vertex.completed) vertexes += vertex.name.substr(0, 14) + (vertex.error.empty() ? "|" : "!");
+        if (vertex.completed)
+          vertexes += vertex.name.substr(0, 14) + (vertex.error.empty() ? "|" : "!");
       for (auto& log : update->logs) logs += log.text;
     }
   EXPECT_NE(vertexes.find("[stage-0 1/2] |"), std::string::npos) << vertexes;
@@ -119,7 +139,8 @@ TEST(BuildkitTraces, all_kinds_of_records_are_decoded) {
 TEST(BuildkitTraces, damaged_bytes_are_refused_and_crash_nothing) {
   std::vector<std::string> messages;
   for (auto& message : recorded())
-    if (message.value("id", "") == "moby.buildkit.trace") messages.push_back(*decode_base64(message["aux"].get<std::string>()));
+    if (message.value("id", "") == "moby.buildkit.trace")
+      messages.push_back(*core::decode_base64(message["aux"].get<std::string>()));
   for (auto& bytes : messages)
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       decode_trace(std::string_view(bytes).substr(0, i));
@@ -139,7 +160,8 @@ TEST(BuildkitTraces, damaged_bytes_are_refused_and_crash_nothing) {
 }
 
 TEST(Dockerfiles, instructions_have_the_line_that_they_begin_on) {
-  auto all = instructions_of("# syntax=x\n# escape=`\n\nFROM a `\n  # comment\n  AS b\nRUN <<EOF\nFROM not\nEOF\nRUN c\n");
+  auto all = instructions_of(
+      "# syntax=x\n# escape=`\n\nFROM a `\n  # comment\n  AS b\nRUN <<EOF\nFROM not\nEOF\nRUN c\n");
   ASSERT_EQ(all.size(), 4u - 1u);
   EXPECT_EQ(all[0].text, "FROM a AS b");
   EXPECT_EQ(all[0].line, 4u);
@@ -148,27 +170,43 @@ TEST(Dockerfiles, instructions_have_the_line_that_they_begin_on) {
 }
 
 TEST(Dockerfiles, images_are_found_with_arguments_filled_in) {
-  EXPECT_EQ(images_used("ARG A=x\nARG B=${A}:1\nFROM --platform=linux/amd64 $B\nFROM ${C:-y:2}\nFROM scratch\nFROM $MISSING\n", {}),
+  EXPECT_EQ(images_used("ARG A=x\nARG B=${A}:1\nFROM --platform=linux/amd64 $B\nFROM "
+                        "${C:-y:2}\nFROM scratch\nFROM $MISSING\n",
+                        {}),
             (std::vector<std::string>{"x:1", "y:2"}));
-  EXPECT_EQ(images_used("ARG A=x\nFROM $A AS s\nFROM s\nCOPY --from=s a b\nCOPY --from=0 a b\nRUN echo --from=z\n", {{"A", "given"}}),
+  EXPECT_EQ(images_used("ARG A=x\nFROM $A AS s\nFROM s\nCOPY --from=s a b\nCOPY --from=0 a b\nRUN "
+                        "echo --from=z\n",
+                        {{"A", "given"}}),
             std::vector<std::string>{"given"});
 }
 
 TEST(BuildReasons, the_most_like_image_is_compared) {
   PlanParts parts{{"parent_image", {"p"}}, {"parent_id", {"1"}}, {"requirements", {"a", "b"}}};
   auto image = [](const PlanParts& of, int created, const std::string& tag) {
-    return nlohmann::json{{"Labels", {{"pipe.parts", parts_to_label(of)}}}, {"Created", created}, {"RepoTags", {tag}}};
+    return nlohmann::json{{"Labels", {{"pipe.parts", parts_to_label(of)}}},
+                          {"Created", created},
+                          {"RepoTags", {tag}}};
   };
   auto list = [](const std::vector<nlohmann::json>& images) { return nlohmann::json(images); };
   EXPECT_EQ(build_reason(parts, nlohmann::json::array()), "new");
   EXPECT_EQ(build_reason(parts, list({image({{"parent_image", {"q"}}}, 1, "pipe:env-1")})), "new");
-  auto other = image({{"parent_image", {"p"}}, {"parent_id", {"1"}}, {"apt_packages", {"x"}}}, 9, "pipe:env-9");
-  EXPECT_EQ(build_reason(parts, list({other, image({{"parent_image", {"p"}}, {"parent_id", {"1"}}, {"requirements", {"a"}}}, 1, "pipe:env-2")})),
+  auto other = image({{"parent_image", {"p"}}, {"parent_id", {"1"}}, {"apt_packages", {"x"}}}, 9,
+                     "pipe:env-9");
+  EXPECT_EQ(build_reason(parts, list({other, image({{"parent_image", {"p"}},
+                                                    {"parent_id", {"1"}},
+                                                    {"requirements", {"a"}}},
+                                                   1, "pipe:env-2")})),
             "requirements changed (added b), compared with pipe:env-2");
-  EXPECT_EQ(build_reason(parts, list({image({{"parent_image", {"p"}}, {"parent_id", {"0"}}, {"requirements", {"a", "b"}}}, 1, "pipe:env-2")})),
-            "parent image changed, compared with pipe:env-2");
-  EXPECT_EQ(build_reason(parts, list({image(parts, 1, "pipe:env-2")})), "files or templates changed, compared with pipe:env-2");
-  EXPECT_EQ(build_reason(parts, list({nlohmann::json{{"Labels", {{"pipe.parts", "{broken"}}}}})), "new");
+  EXPECT_EQ(
+      build_reason(
+          parts,
+          list({image({{"parent_image", {"p"}}, {"parent_id", {"0"}}, {"requirements", {"a", "b"}}},
+                      1, "pipe:env-2")})),
+      "parent image changed, compared with pipe:env-2");
+  EXPECT_EQ(build_reason(parts, list({image(parts, 1, "pipe:env-2")})),
+            "files or templates changed, compared with pipe:env-2");
+  EXPECT_EQ(build_reason(parts, list({nlohmann::json{{"Labels", {{"pipe.parts", "{broken"}}}}})),
+            "new");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::string drained(net::BodySource source, std::size_t block = 1000) {
 }
 
 struct Contexts : testing::Test {
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   fs::path root = folder.path() / "root";
   Contexts() { fs::create_directories(root); }
   void put(const std::string& name, const std::string& content) {
@@ -49,10 +49,10 @@ TEST_F(Contexts, a_tar_holds_files_links_and_folders_as_they_are) {
   files.push_back({.path = "generated", .content = "made"});
   auto listing = unpacked(drained(tar_stream(files)));
   auto out = folder.path() / "out";
-  EXPECT_EQ(read_file(out / "a.txt"), "hello");
-  EXPECT_EQ(read_file(out / "big"), std::string(300'000, 'x') + "end");
-  EXPECT_EQ(read_file(out / name), "long");
-  EXPECT_EQ(read_file(out / "generated"), "made");
+  EXPECT_EQ(core::read_file(out / "a.txt"), "hello");
+  EXPECT_EQ(core::read_file(out / "big"), std::string(300'000, 'x') + "end");
+  EXPECT_EQ(core::read_file(out / name), "long");
+  EXPECT_EQ(core::read_file(out / "generated"), "made");
   EXPECT_EQ(fs::read_symlink(out / "dir/link"), "../a.txt");
   EXPECT_EQ(fs::status(out / "dir/b.sh").permissions(), fs::perms(0755));
   EXPECT_TRUE(fs::is_directory(out / "empty"));
@@ -74,7 +74,7 @@ TEST_F(Contexts, a_file_that_vanishes_is_an_error_and_one_that_shrinks_is_filled
   put("b", "12345");
   auto files = folder_context(root, "", {});
   fs::remove(root / "a");
-  EXPECT_THROW(drained(tar_stream(files)), EnvironmentError);
+  EXPECT_THROW(drained(tar_stream(files)), core::EnvironmentError);
 }
 
 TEST_F(Contexts, ignored_folders_are_not_walked_unless_something_below_is_wanted) {
@@ -88,14 +88,16 @@ TEST_F(Contexts, ignored_folders_are_not_walked_unless_something_below_is_wanted
     return text;
   };
   EXPECT_EQ(names("node_modules\nDockerfile\n"), "Dockerfile src src/a.c ");
-  EXPECT_EQ(names("node_modules/*\n!node_modules/keep.js\n"), "Dockerfile node_modules node_modules/keep.js src src/a.c ");
+  EXPECT_EQ(names("node_modules/*\n!node_modules/keep.js\n"),
+            "Dockerfile node_modules node_modules/keep.js src src/a.c ");
   EXPECT_EQ(names("*\n"), "Dockerfile ");
   EXPECT_EQ(names("*\n!src\n"), "Dockerfile src src/a.c ");
   EXPECT_EQ(names("**/*.js\n"), "Dockerfile node_modules node_modules/x src src/a.c ");
 }
 
 TEST_F(Contexts, the_largest_files_are_named) {
-  std::vector<ContextFile> files{{.path = "a", .bytes = 10}, {.path = "b", .bytes = 3ull << 30}, {.path = "c", .bytes = 2048}};
+  std::vector<ContextFile> files{
+      {.path = "a", .bytes = 10}, {.path = "b", .bytes = 3ull << 30}, {.path = "c", .bytes = 2048}};
   EXPECT_EQ(size_of(files), 10 + (3ull << 30) + 2048);
   EXPECT_EQ(largest(files, 2).find("b (3"), 0u) << largest(files, 2);
   EXPECT_NE(largest(files, 2).find(", c (2"), std::string::npos);

@@ -14,7 +14,9 @@ namespace {
 
 class Credentials : public testing::Test {
  protected:
-  Credentials() : path_(std::getenv("PATH")), config_(std::getenv("DOCKER_CONFIG") ? std::getenv("DOCKER_CONFIG") : "") {
+  Credentials()
+      : path_(std::getenv("PATH")),
+        config_(std::getenv("DOCKER_CONFIG") ? std::getenv("DOCKER_CONFIG") : "") {
     setenv("DOCKER_CONFIG", folder_.path().c_str(), 1);
     setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
   }
@@ -25,14 +27,16 @@ class Credentials : public testing::Test {
     else
       setenv("DOCKER_CONFIG", config_.c_str(), 1);
   }
-  void config(const std::string& text) { write_file_atomically(folder_.path() / "config.json", text); }
+  void config(const std::string& text) {
+    core::write_file_atomically(folder_.path() / "config.json", text);
+  }
   void helper(const std::string& name, const std::string& script) {
     const auto file = folder_.path() / ("docker-credential-" + name);
-    write_file_atomically(file, "#!/bin/sh\n" + script);
+    core::write_file_atomically(file, "#!/bin/sh\n" + script);
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   }
   template <class Result>
-  static Result await(Task<Result> task) {
+  static Result await(async::Task<Result> task) {
     asio::io_context loop;
     Result result;
     asio::co_spawn(loop, std::move(task), [&](std::exception_ptr error, Result value) {
@@ -44,7 +48,8 @@ class Credentials : public testing::Test {
   }
   static RegistryAuth auth(const std::string& registry) { return await(registry_auth(registry)); }
   static nlohmann::json header(const RegistryAuth& auth) {
-    static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    static const std::string digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     std::string text;
     unsigned bits = 0, count = 0;
     EXPECT_EQ(auth.header.size() % 4, 0U);
@@ -57,7 +62,7 @@ class Credentials : public testing::Test {
     return nlohmann::json::parse(text);
   }
 
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   std::string path_, config_;
 };
 
@@ -73,13 +78,16 @@ TEST_F(Credentials, a_failing_helper_is_told_and_the_file_asked) {
   config(R"({"credsStore": "broken", "auths": {"registry.example": {"auth": "bWU6cGFzcw=="}}})");
   helper("broken", "echo 'the key ring is locked'; exit 2\n");
   const auto found = auth("registry.example");
-  EXPECT_EQ(found.notice, "going on without the credential helper for registry.example: docker-credential-broken failed: the key ring is locked");
+  EXPECT_EQ(found.notice,
+            "going on without the credential helper for registry.example: docker-credential-broken "
+            "failed: the key ring is locked");
   EXPECT_EQ(header(found)["username"], "me");
 }
 
 TEST_F(Credentials, a_helper_that_is_missing_or_badly_named_is_told) {
   config(R"({"credsStore": "absent"})");
-  EXPECT_NE(auth("registry.example").notice.find("docker-credential-absent: it is not on the PATH"), std::string::npos)
+  EXPECT_NE(auth("registry.example").notice.find("docker-credential-absent: it is not on the PATH"),
+            std::string::npos)
       << auth("registry.example").notice;
   config(R"({"credsStore": "../../bin/sh"})");
   EXPECT_NE(auth("registry.example").notice.find("no plain name"), std::string::npos);
@@ -87,7 +95,8 @@ TEST_F(Credentials, a_helper_that_is_missing_or_badly_named_is_told) {
 
 TEST_F(Credentials, a_helper_that_talks_nonsense_is_told) {
   config(R"({"credsStore": "odd"})");
-  for (const char* script : {"echo '[1]'\n", "echo '{\"Username\": 5}'\n", "true\n", "head -c 3000000 /dev/zero\n"}) {
+  for (const char* script :
+       {"echo '[1]'\n", "echo '{\"Username\": 5}'\n", "true\n", "head -c 3000000 /dev/zero\n"}) {
     helper("odd", script);
     EXPECT_NE(auth("registry.example").notice, "") << script;
   }
@@ -95,7 +104,8 @@ TEST_F(Credentials, a_helper_that_talks_nonsense_is_told) {
 
 TEST_F(Credentials, a_helper_that_hangs_is_given_up) {
   helper("slow", "sleep 600 & sleep 600\n");
-  const auto answer = await(ask_credential_helper("slow", "registry.example", std::chrono::milliseconds(100)));
+  const auto answer =
+      await(ask_credential_helper("slow", "registry.example", std::chrono::milliseconds(100)));
   EXPECT_NE(answer.failure.find("gave no answer"), std::string::npos) << answer.failure;
 }
 
@@ -111,21 +121,27 @@ TEST_F(Credentials, a_registrys_own_helper_comes_before_the_store) {
   config(R"({"credsStore": "all", "credHelpers": {"registry.example": "one"}})");
   helper("all", R"(echo '{"Username": "all", "Secret": "x"}')");
   helper("one", R"(read server; printf '{"Username": "one", "Secret": "%s %s"}' "$1" "$server")");
-  EXPECT_EQ(header(auth("registry.example")),
-            nlohmann::json::parse(R"({"username": "one", "password": "get registry.example", "serveraddress": "registry.example"})"));
+  EXPECT_EQ(
+      header(auth("registry.example")),
+      nlohmann::json::parse(
+          R"({"username": "one", "password": "get registry.example", "serveraddress": "registry.example"})"));
   EXPECT_EQ(header(auth("other.example"))["username"], "all");
 }
 
 TEST_F(Credentials, a_token_of_a_helper_is_an_identity_token) {
   config(R"({"credsStore": "token"})");
   helper("token", R"(echo '{"Username": "<token>", "Secret": "abc"}')");
-  EXPECT_EQ(header(auth("registry.example")), nlohmann::json::parse(R"({"identitytoken": "abc", "serveraddress": "registry.example"})"));
+  EXPECT_EQ(
+      header(auth("registry.example")),
+      nlohmann::json::parse(R"({"identitytoken": "abc", "serveraddress": "registry.example"})"));
 }
 
 TEST_F(Credentials, docker_hub_is_kept_under_its_old_name) {
   config(R"({"auths": {"https://index.docker.io/v1/": {"auth": "bWU6cGE6c3M="}}})");
-  EXPECT_EQ(header(auth("docker.io")),
-            nlohmann::json::parse(R"({"username": "me", "password": "pa:ss", "serveraddress": "https://index.docker.io/v1/"})"));
+  EXPECT_EQ(
+      header(auth("docker.io")),
+      nlohmann::json::parse(
+          R"({"username": "me", "password": "pa:ss", "serveraddress": "https://index.docker.io/v1/"})"));
   EXPECT_FALSE(auth("registry.example").found);
   config(R"({"credsStore": "echo"})");
   helper("echo", R"sh(printf '{"Username": "%s", "Secret": "x"}' "$(cat)")sh");

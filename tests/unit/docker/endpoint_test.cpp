@@ -19,7 +19,8 @@ namespace {
 class FindEndpoint : public testing::Test {
  protected:
   FindEndpoint() {
-    for (const char* name : {"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONFIG"}) {
+    for (const char* name : {"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS", "DOCKER_TLS_VERIFY",
+                             "DOCKER_CERT_PATH", "DOCKER_CONFIG"}) {
       const char* value = std::getenv(name);
       before_[name] = value ? std::optional<std::string>(value) : std::nullopt;
       unsetenv(name);
@@ -36,32 +37,40 @@ class FindEndpoint : public testing::Test {
   }
   static void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
   void write(const std::string& path, const std::string& content) {
-    make_folders((folder_.path() / path).parent_path());
-    write_file_atomically(folder_.path() / path, content);
+    core::make_folders((folder_.path() / path).parent_path());
+    core::write_file_atomically(folder_.path() / path, content);
   }
-  void write_context(const std::string& name, const std::string& content) { write("contexts/meta/" + sha256(name).hex() + "/meta.json", content); }
+  void write_context(const std::string& name, const std::string& content) {
+    write("contexts/meta/" + core::sha256(name).hex() + "/meta.json", content);
+  }
   static std::string failure() {
     try {
       find_endpoint();
-    } catch (const EnvironmentError& error) { return error.what(); }
+    } catch (const core::EnvironmentError& error) {
+      return error.what();
+    }
     return "no error";
   }
 
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   std::map<std::string, std::optional<std::string>> before_;
 };
 
 TEST_F(FindEndpoint, a_context_that_does_not_exist_is_named) {
   set("DOCKER_CONTEXT", "far");
-  EXPECT_NE(failure().find("the docker context 'far', named by DOCKER_CONTEXT, does not exist"), std::string::npos) << failure();
+  EXPECT_NE(failure().find("the docker context 'far', named by DOCKER_CONTEXT, does not exist"),
+            std::string::npos)
+      << failure();
 }
 
 TEST_F(FindEndpoint, a_context_without_an_endpoint_is_named) {
   set("DOCKER_CONTEXT", "far");
   for (const char* content :
-       {"", "[]", "{", R"({"Endpoints": 5})", R"({"Endpoints": {"docker": {"Host": 1}}})", R"({"Endpoints": {"kubernetes": {}}})"}) {
+       {"", "[]", "{", R"({"Endpoints": 5})", R"({"Endpoints": {"docker": {"Host": 1}}})",
+        R"({"Endpoints": {"kubernetes": {}}})"}) {
     write_context("far", content);
-    EXPECT_NE(failure().find("names no endpoint"), std::string::npos) << content << ": " << failure();
+    EXPECT_NE(failure().find("names no endpoint"), std::string::npos)
+        << content << ": " << failure();
   }
 }
 
@@ -71,7 +80,8 @@ TEST_F(FindEndpoint, a_broken_config_file_is_named) {
 }
 
 TEST_F(FindEndpoint, the_default_is_the_socket) {
-  for (const char* config : {"{}", R"({"currentContext": "default"})", R"({"currentContext": ""})", R"({"currentContext": 7})"}) {
+  for (const char* config : {"{}", R"({"currentContext": "default"})", R"({"currentContext": ""})",
+                             R"({"currentContext": 7})"}) {
     write("config.json", config);
     EXPECT_EQ(find_endpoint().url, "unix:///var/run/docker.sock") << config;
     EXPECT_EQ(find_endpoint().origin, "default");
@@ -80,9 +90,12 @@ TEST_F(FindEndpoint, the_default_is_the_socket) {
 
 TEST_F(FindEndpoint, the_current_context_is_used_and_a_variable_overrides_it) {
   write("config.json", R"({"currentContext": "near"})");
-  write_context("near", R"({"Name": "near", "Endpoints": {"docker": {"Host": "unix:///run/near.sock"}}})");
-  write_context("far", R"({"Name": "far", "Endpoints": {"docker": {"Host": "tcp://far:2376", "SkipTLSVerify": true}}})");
-  write("contexts/tls/" + sha256("far").hex() + "/docker/ca.pem", "x");
+  write_context("near",
+                R"({"Name": "near", "Endpoints": {"docker": {"Host": "unix:///run/near.sock"}}})");
+  write_context(
+      "far",
+      R"({"Name": "far", "Endpoints": {"docker": {"Host": "tcp://far:2376", "SkipTLSVerify": true}}})");
+  write("contexts/tls/" + core::sha256("far").hex() + "/docker/ca.pem", "x");
   EXPECT_EQ(find_endpoint().url, "unix:///run/near.sock");
   EXPECT_EQ(find_endpoint().origin, "docker context 'near'");
   EXPECT_FALSE(find_endpoint().use_tls);
@@ -99,10 +112,11 @@ TEST_F(FindEndpoint, the_current_context_is_used_and_a_variable_overrides_it) {
 }
 
 TEST_F(FindEndpoint, hosts_are_completed_as_docker_does) {
-  const std::map<std::string, std::string> hosts{{"tcp://host", "tcp://host:2375"},      {"tcp://host:99/", "tcp://host:99"},
-                                                 {"host:99", "tcp://host:99"},           {"tcp://[::1]", "tcp://[::1]:2375"},
-                                                 {"tcp://[::1]:5", "tcp://[::1]:5"},     {"/run/x.sock", "unix:///run/x.sock"},
-                                                 {"ssh://user@host", "ssh://user@host"}, {"http://host", "http://host"}};
+  const std::map<std::string, std::string> hosts{
+      {"tcp://host", "tcp://host:2375"},      {"tcp://host:99/", "tcp://host:99"},
+      {"host:99", "tcp://host:99"},           {"tcp://[::1]", "tcp://[::1]:2375"},
+      {"tcp://[::1]:5", "tcp://[::1]:5"},     {"/run/x.sock", "unix:///run/x.sock"},
+      {"ssh://user@host", "ssh://user@host"}, {"http://host", "http://host"}};
   for (const auto& [given, completed] : hosts) {
     set("DOCKER_HOST", given);
     EXPECT_EQ(find_endpoint().url, completed);
@@ -131,11 +145,11 @@ std::pair<std::string, std::string> info_failure(const Endpoint& endpoint) {
   EngineApi engine(loop, endpoint);
   std::pair<std::string, std::string> failure;
   asio::co_spawn(
-      loop, [&]() -> Task<> { co_await engine.info(); },
+      loop, [&]() -> async::Task<> { co_await engine.info(); },
       [&](std::exception_ptr error) {
         try {
           if (error) std::rethrow_exception(error);
-        } catch (const EnvironmentError& failed) {
+        } catch (const core::EnvironmentError& failed) {
           failure.first = failed.what();
           for (const auto& line : failed.advice()) failure.second += line + "\n";
         }
@@ -145,18 +159,22 @@ std::pair<std::string, std::string> info_failure(const Endpoint& endpoint) {
 }
 
 TEST(EngineConnection, no_engine_names_the_endpoint_and_what_to_do) {
-  const auto [message, advice] = info_failure({.url = "unix:///nowhere/docker.sock", .origin = "DOCKER_HOST", .tls = {}});
-  EXPECT_EQ(
-      message,
-      "no Docker Engine answers at unix:///nowhere/docker.sock (DOCKER_HOST): cannot connect to /nowhere/docker.sock: No such file or directory");
+  const auto [message, advice] =
+      info_failure({.url = "unix:///nowhere/docker.sock", .origin = "DOCKER_HOST", .tls = {}});
+  EXPECT_EQ(message,
+            "no Docker Engine answers at unix:///nowhere/docker.sock (DOCKER_HOST): cannot connect "
+            "to /nowhere/docker.sock: No such file or directory");
   EXPECT_NE(advice.find("sudo systemctl start docker"), std::string::npos);
   EXPECT_NE(advice.find("comes from DOCKER_HOST"), std::string::npos);
   EXPECT_NE(advice.find("--orchestrator local"), std::string::npos);
 }
 
 TEST(EngineConnection, an_endpoint_of_another_kind_is_refused_with_a_way_out) {
-  const auto [message, advice] = info_failure({.url = "npipe:////./pipe/docker", .origin = "docker context 'far'", .tls = {}});
-  EXPECT_EQ(message, "cannot reach an engine at npipe:////./pipe/docker (docker context 'far'): this kind of endpoint is not supported");
+  const auto [message, advice] =
+      info_failure({.url = "npipe:////./pipe/docker", .origin = "docker context 'far'", .tls = {}});
+  EXPECT_EQ(message,
+            "cannot reach an engine at npipe:////./pipe/docker (docker context 'far'): this kind "
+            "of endpoint is not supported");
   EXPECT_NE(advice.find("ssh://USER@HOST"), std::string::npos);
 }
 
@@ -175,10 +193,12 @@ TEST(EngineConnection, an_error_answer_gives_its_message) {
 TEST(EngineErrors, known_texts_bring_advice_and_others_none) {
   const std::map<std::string, std::string> known{
       {"write /var/lib/docker/tmp/x: no space left on device", "docker system df"},
-      {"pull access denied for x, repository does not exist or may require 'docker login'", "docker login"},
+      {"pull access denied for x, repository does not exist or may require 'docker login'",
+       "docker login"},
       {"manifest for debian:nope not found: manifest unknown: manifest unknown", "tag"},
       {"No such image: x:1", "name and tag"},
-      {R"(could not select device driver "" with capabilities: [[gpu]])", "NVIDIA Container Toolkit"},
+      {R"(could not select device driver "" with capabilities: [[gpu]])",
+       "NVIDIA Container Toolkit"},
       {"Unknown runtime specified kata", "docker info"},
       {"unknown or invalid runtime name: kata", "docker info"},
       {"Bind for 0.0.0.0:80 failed: port is already allocated", "port"},
@@ -186,7 +206,8 @@ TEST(EngineErrors, known_texts_bring_advice_and_others_none) {
       {"network blue not found", "docker network create"},
       {"Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available", "cpu_count"},
       {"Minimum memory limit allowed is 6MB", "resources.memory"},
-      {"invalid mount config for type \"bind\": bind source path does not exist: /x", "engine elsewhere"},
+      {"invalid mount config for type \"bind\": bind source path does not exist: /x",
+       "engine elsewhere"},
       {"unable to find user nobody2: no matching entries in passwd file", "user"},
   };
   for (const auto& [text, part] : known) {

@@ -7,13 +7,15 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kFirst = "GPU-00000000-0000-4000-8000-000000000000", kSecond = "GPU-00000000-0000-4000-8000-000000000001";
+const std::string first = "GPU-00000000-0000-4000-8000-000000000000",
+                  one_second = "GPU-00000000-0000-4000-8000-000000000001";
 
 json system(bool runtime, const std::vector<std::string>& devices = {}, bool folders = false) {
   json info = json::parse(R"({"Runtimes": {"runc": {}}})");
   if (runtime) info["Runtimes"]["nvidia"]["path"] = "nvidia-container-runtime";
   if (folders) info["CDISpecDirs"] = {"/etc/cdi", "/var/run/cdi"};
-  for (const auto& name : devices) info["DiscoveredDevices"].push_back({{"Source", "cdi"}, {"ID", name}});
+  for (const auto& name : devices)
+    info["DiscoveredDevices"].push_back({{"Source", "cdi"}, {"ID", name}});
   return info;
 }
 
@@ -24,7 +26,8 @@ GpuAccess access(const json& info, bool podman = false, const std::string& versi
   return {engine, info};
 }
 
-json given(const GpuAccess& by, const GpuRequest& request = {}, std::vector<GpuName> gpus = {{kFirst, 0}, {kSecond, 1}}) {
+json given(const GpuAccess& by, const settings::GpuRequest& request = {},
+           std::vector<GpuName> gpus = {{first, 0}, {one_second, 1}}) {
   json body = json::parse(R"({"Env": ["A=1", "NVIDIA_VISIBLE_DEVICES=all"], "HostConfig": {}})");
   by.give(body, request, gpus);
   return body;
@@ -34,9 +37,12 @@ using Ways = std::vector<GpuWay>;
 
 TEST(GpuAccess, tries_first_what_the_engine_is_known_to_have) {
   EXPECT_EQ(access(system(true)).ways(), (Ways{GpuWay::device_request, GpuWay::runtime}));
-  EXPECT_EQ(access(system(true, {"nvidia.com/gpu=0"})).ways(), (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
-  EXPECT_EQ(access(system(true, {}, true)).ways(), (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
-  EXPECT_EQ(access(system(false, {"nvidia.com/gpu=0"})).ways(), (Ways{GpuWay::cdi, GpuWay::device_request}));
+  EXPECT_EQ(access(system(true, {"nvidia.com/gpu=0"})).ways(),
+            (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
+  EXPECT_EQ(access(system(true, {}, true)).ways(),
+            (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
+  EXPECT_EQ(access(system(false, {"nvidia.com/gpu=0"})).ways(),
+            (Ways{GpuWay::cdi, GpuWay::device_request}));
   EXPECT_EQ(access(system(false, {"vendor.com/nic=0"})).ways(), (Ways{GpuWay::device_request}));
   EXPECT_TRUE(access(system(true)).certain());
   EXPECT_FALSE(access(system(false)).certain());
@@ -53,13 +59,16 @@ TEST(GpuAccess, podman_gives_none_before_5_4_and_by_cdi_from_then_on) {
 TEST(GpuAccess, a_device_request_names_the_gpus_and_no_number) {
   const auto body = given(access(system(true)));
   EXPECT_EQ(body["HostConfig"]["DeviceRequests"],
-            json::parse(R"([{"Driver": "", "Capabilities": [["gpu"]], "DeviceIDs": [")" + kFirst + R"(", ")" + kSecond + R"("]}])"));
-  EXPECT_EQ(body["Env"], json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=)" + kFirst + "," + kSecond + R"("])")) << "not the image's beside it";
+            json::parse(R"([{"Driver": "", "Capabilities": [["gpu"]], "DeviceIDs": [")" + first +
+                        R"(", ")" + one_second + R"("]}])"));
+  EXPECT_EQ(body["Env"],
+            json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=)" + first + "," + one_second + R"("])"))
+      << "not the image's beside it";
   EXPECT_FALSE(body["HostConfig"].contains("Runtime"));
 }
 
 TEST(GpuAccess, the_users_driver_capabilities_and_options_go_along) {
-  GpuRequest request;
+  settings::GpuRequest request;
   request.driver = "nvidia";
   request.capabilities = {"compute", "utility"};
   request.options = {{"key", "value"}};
@@ -72,37 +81,50 @@ TEST(GpuAccess, the_users_driver_capabilities_and_options_go_along) {
 TEST(GpuAccess, without_names_all_are_given) {
   EXPECT_EQ(given(access(system(true)), {}, {})["HostConfig"]["DeviceRequests"][0]["Count"], -1);
   const auto cdi = given(access(system(false, {"nvidia.com/gpu=all"})), {}, {});
-  EXPECT_EQ(cdi["HostConfig"]["DeviceRequests"][0]["DeviceIDs"], json::parse(R"(["nvidia.com/gpu=all"])"));
+  EXPECT_EQ(cdi["HostConfig"]["DeviceRequests"][0]["DeviceIDs"],
+            json::parse(R"(["nvidia.com/gpu=all"])"));
 }
 
 TEST(GpuAccess, cdi_takes_the_names_that_the_engine_lists) {
-  const auto by_uuid = given(access(system(false, {"nvidia.com/gpu=" + kFirst, "nvidia.com/gpu=" + kSecond, "nvidia.com/gpu=0"})));
+  const auto by_uuid = given(access(system(
+      false, {"nvidia.com/gpu=" + first, "nvidia.com/gpu=" + one_second, "nvidia.com/gpu=0"})));
   EXPECT_EQ(by_uuid["HostConfig"]["DeviceRequests"],
-            json::parse(R"([{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=)" + kFirst + R"(", "nvidia.com/gpu=)" + kSecond + R"("]}])"));
-  EXPECT_EQ(by_uuid["Env"], json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=void"])")) << "a default runtime of NVIDIA's adds none of its own";
-  const auto by_index = given(access(system(false, {"nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"})));
-  EXPECT_EQ(by_index["HostConfig"]["DeviceRequests"][0]["DeviceIDs"], json::parse(R"(["nvidia.com/gpu=0", "nvidia.com/gpu=1"])"));
-  EXPECT_EQ(given(access(system(false), true, "5.4.0"))["HostConfig"]["DeviceRequests"][0]["DeviceIDs"][0], "nvidia.com/gpu=" + kFirst);
+            json::parse(R"([{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=)" + first +
+                        R"(", "nvidia.com/gpu=)" + one_second + R"("]}])"));
+  EXPECT_EQ(by_uuid["Env"], json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=void"])"))
+      << "a default runtime of NVIDIA's adds none of its own";
+  const auto by_index =
+      given(access(system(false, {"nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"})));
+  EXPECT_EQ(by_index["HostConfig"]["DeviceRequests"][0]["DeviceIDs"],
+            json::parse(R"(["nvidia.com/gpu=0", "nvidia.com/gpu=1"])"));
+  EXPECT_EQ(given(access(system(false), true,
+                         "5.4.0"))["HostConfig"]["DeviceRequests"][0]["DeviceIDs"][0],
+            "nvidia.com/gpu=" + first);
 }
 
 TEST(GpuAccess, what_an_engine_lacks_is_not_tried_again) {
   auto by = access(system(true));
-  EXPECT_FALSE(by.try_next(GpuWay::device_request, "nvidia-container-cli: device error: 9: unknown device")) << "it has that way";
-  EXPECT_TRUE(by.try_next(GpuWay::device_request, R"(could not select device driver "" with capabilities: [[gpu]])"));
+  EXPECT_FALSE(
+      by.try_next(GpuWay::device_request, "nvidia-container-cli: device error: 9: unknown device"))
+      << "it has that way";
+  EXPECT_TRUE(by.try_next(GpuWay::device_request,
+                          R"(could not select device driver "" with capabilities: [[gpu]])"));
   EXPECT_EQ(by.ways(), (Ways{GpuWay::runtime}));
-  EXPECT_TRUE(by.try_next(GpuWay::device_request, R"(could not select device driver "")")) << "an attempt beside it, which had begun before";
+  EXPECT_TRUE(by.try_next(GpuWay::device_request, R"(could not select device driver "")"))
+      << "an attempt beside it, which had begun before";
   EXPECT_EQ(by.ways(), (Ways{GpuWay::runtime}));
-  EXPECT_FALSE(by.try_next(GpuWay::runtime, "unknown or invalid runtime name: nvidia")) << "there is no other";
+  EXPECT_FALSE(by.try_next(GpuWay::runtime, "unknown or invalid runtime name: nvidia"))
+      << "there is no other";
 }
 
 TEST(GpuAccess, the_runtime_gets_its_variables) {
   auto by = access(system(true));
   by.try_next(GpuWay::device_request, "could not select device driver");
-  GpuRequest request;
+  settings::GpuRequest request;
   auto body = given(by, request);
   EXPECT_EQ(body["HostConfig"]["Runtime"], "nvidia");
   EXPECT_FALSE(body["HostConfig"].contains("DeviceRequests"));
-  EXPECT_EQ(body["Env"][1], "NVIDIA_VISIBLE_DEVICES=" + kFirst + "," + kSecond);
+  EXPECT_EQ(body["Env"][1], "NVIDIA_VISIBLE_DEVICES=" + first + "," + one_second);
   EXPECT_EQ(body["Env"].size(), 2U) << "NVIDIA_DRIVER_CAPABILITIES stays the image's";
   request.capabilities = {"compute", "utility"};
   body = given(by, request);
@@ -110,9 +132,11 @@ TEST(GpuAccess, the_runtime_gets_its_variables) {
 }
 
 TEST(GpuAccess, gpus_are_kept_from_a_container) {
-  json body = json::parse(R"({"Env": ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=all"]})");
+  json body =
+      json::parse(R"({"Env": ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=all"]})");
   withhold_gpus(body);
-  EXPECT_EQ(body["Env"], json::parse(R"(["NVIDIA_DRIVER_CAPABILITIES=all", "NVIDIA_VISIBLE_DEVICES=void"])"));
+  EXPECT_EQ(body["Env"],
+            json::parse(R"(["NVIDIA_DRIVER_CAPABILITIES=all", "NVIDIA_VISIBLE_DEVICES=void"])"));
 }
 
 }  // namespace

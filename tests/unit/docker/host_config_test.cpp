@@ -11,7 +11,7 @@ namespace pipeline::docker {
 namespace {
 
 struct HostConfigs : testing::Test {
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   StringMap environment;
   HostSources sources() {
     HostSources result;
@@ -26,7 +26,7 @@ struct HostConfigs : testing::Test {
     return result;
   }
   std::string put(const std::string& name, const std::string& text) {
-    write_file_atomically(folder.path() / name, text);
+    core::write_file_atomically(folder.path() / name, text);
     return (folder.path() / name).string();
   }
 };
@@ -44,17 +44,21 @@ TEST_F(HostConfigs, a_machine_without_configuration_hands_nothing_in) {
 TEST_F(HostConfigs, pip_conf_reaches_pip_and_uv) {
   auto bundle = put("corp.pem", "pem");
   put("pip.conf",
-      "# c\n[global]\nindex-url = https://u:p@index.example/simple\nextra_index_url =\n    https://a.example\n    https://b.example\ncert = " +
-          bundle + "\ntarget = /x\n[freeze]\nindex-url = no\n[install]\ntrusted-host: h.example\nfind-links = /opt/wheels https://wheels.example\n");
+      "# c\n[global]\nindex-url = https://u:p@index.example/simple\nextra_index_url =\n    "
+      "https://a.example\n    https://b.example\ncert = " +
+          bundle +
+          "\ntarget = /x\n[freeze]\nindex-url = no\n[install]\ntrusted-host: h.example\nfind-links "
+          "= /opt/wheels https://wheels.example\n");
   auto config = read_host_config(sources());
-  EXPECT_EQ(config.variables, (StringMap{{"PIP_INDEX_URL", "https://u:p@index.example/simple"},
-                                         {"UV_INDEX_URL", "https://u:p@index.example/simple"},
-                                         {"PIP_EXTRA_INDEX_URL", "https://a.example https://b.example"},
-                                         {"UV_EXTRA_INDEX_URL", "https://a.example https://b.example"},
-                                         {"PIP_TRUSTED_HOST", "h.example"},
-                                         {"UV_INSECURE_HOST", "h.example"},
-                                         {"PIP_FIND_LINKS", "https://wheels.example"},
-                                         {"UV_FIND_LINKS", "https://wheels.example"}}));
+  EXPECT_EQ(config.variables,
+            (StringMap{{"PIP_INDEX_URL", "https://u:p@index.example/simple"},
+                       {"UV_INDEX_URL", "https://u:p@index.example/simple"},
+                       {"PIP_EXTRA_INDEX_URL", "https://a.example https://b.example"},
+                       {"UV_EXTRA_INDEX_URL", "https://a.example https://b.example"},
+                       {"PIP_TRUSTED_HOST", "h.example"},
+                       {"UV_INSECURE_HOST", "h.example"},
+                       {"PIP_FIND_LINKS", "https://wheels.example"},
+                       {"UV_FIND_LINKS", "https://wheels.example"}}));
   EXPECT_EQ(config.ca, bundle);
 }
 
@@ -71,7 +75,9 @@ TEST_F(HostConfigs, variables_win_over_files_and_local_folders_stay_out) {
                                          {"https_proxy", "http://proxy:3128"},
                                          {"UV_INDEX_CORP_PASSWORD", "it's secret"}}));
   EXPECT_EQ(config.proxies, (StringMap{{"https_proxy", "http://proxy:3128"}}));
-  EXPECT_NE(host_files(config).back().content->find("export UV_INDEX_CORP_PASSWORD='it'\\''s secret'\n"), std::string::npos);
+  EXPECT_NE(
+      host_files(config).back().content->find("export UV_INDEX_CORP_PASSWORD='it'\\''s secret'\n"),
+      std::string::npos);
 }
 
 TEST_F(HostConfigs, a_bundle_is_taken_from_the_variables_or_from_certificates_added_to_the_system) {
@@ -88,39 +94,48 @@ TEST_F(HostConfigs, a_bundle_is_taken_from_the_variables_or_from_certificates_ad
 TEST(Requirements, lists_are_sorted_and_options_come_first) {
   std::vector<std::string> notices;
   DockerSettings settings{.requirements = {"b==1", "--extra-index-url https://x", "a", "b==1"}};
-  EXPECT_EQ(requirement_lines(settings, "/", notices), (std::vector<std::string>{"--extra-index-url https://x", "a", "b==1"}));
+  EXPECT_EQ(requirement_lines(settings, "/", notices),
+            (std::vector<std::string>{"--extra-index-url https://x", "a", "b==1"}));
 }
 
 TEST(Requirements, what_is_only_on_this_machine_is_left_out_and_told) {
   std::vector<std::string> notices;
-  EXPECT_EQ(portable_freeze("a==1\n# comment\n-e git+https://x#egg=y\nz @ file:///tmp/z.whl\nb==2\n", notices),
+  EXPECT_EQ(portable_freeze(
+                "a==1\n# comment\n-e git+https://x#egg=y\nz @ file:///tmp/z.whl\nb==2\n", notices),
             (std::vector<std::string>{"a==1", "b==2"}));
   EXPECT_EQ(notices.size(), 2u);
 }
 
 TEST(Requirements, an_export_command_runs_beside_the_pyproject_file) {
-  TemporaryFolder folder;
-  write_file_atomically(folder.path() / "list", "numpy==1 \\\n    --hash=sha256:1\n-e .\n");
+  core::TemporaryFolder folder;
+  core::write_file_atomically(folder.path() / "list", "numpy==1 \\\n    --hash=sha256:1\n-e .\n");
   std::vector<std::string> notices;
-  DockerSettings settings{.pyproject_path = "pyproject.toml", .pyproject_export_command = {"cat", "list"}};
-  EXPECT_EQ(requirement_lines(settings, folder.path(), notices), std::vector<std::string>{"numpy==1      --hash=sha256:1"});
+  DockerSettings settings{.pyproject_path = "pyproject.toml",
+                          .pyproject_export_command = {"cat", "list"}};
+  EXPECT_EQ(requirement_lines(settings, folder.path(), notices),
+            std::vector<std::string>{"numpy==1      --hash=sha256:1"});
   EXPECT_EQ(notices.size(), 1u);
   settings.pyproject_export_command = {"sh", "-c", "echo broken >&2; exit 5"};
   try {
     requirement_lines(settings, folder.path(), notices);
     FAIL();
-  } catch (const EnvironmentError& error) {
+  } catch (const core::EnvironmentError& error) {
     EXPECT_NE(std::string(error.what()).find("failed with exit code 5"), std::string::npos);
     EXPECT_EQ(error.advice(), std::vector<std::string>{"broken"});
   }
 }
 
 TEST(Requirements, installer_arguments_become_options) {
-  EXPECT_EQ(installer_arguments(
-                {{"index-url", "https://x"}, {"no-deps", true}, {"pre", nullptr}, {"off", false}, {"find-links", {"a", "b"}}, {"retries", 3}}),
-            (std::vector<std::string>{"--find-links=a", "--find-links=b", "--index-url=https://x", "--no-deps", "--pre", "--retries=3"}));
-  EXPECT_THROW(installer_arguments({{"a b", true}}), InputError);
-  EXPECT_THROW(installer_arguments({{"a", "x\ny"}}), InputError);
+  EXPECT_EQ(installer_arguments({{"index-url", "https://x"},
+                                 {"no-deps", true},
+                                 {"pre", nullptr},
+                                 {"off", false},
+                                 {"find-links", {"a", "b"}},
+                                 {"retries", 3}}),
+            (std::vector<std::string>{"--find-links=a", "--find-links=b", "--index-url=https://x",
+                                      "--no-deps", "--pre", "--retries=3"}));
+  EXPECT_THROW(installer_arguments({{"a b", true}}), core::InputError);
+  EXPECT_THROW(installer_arguments({{"a", "x\ny"}}), core::InputError);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What a step's settings become: Dockerfile, context, digest. The Dockerfiles are tests/golden/dockerfiles/NAME; PIPE_ACCEPT=1 writes them anew.
+// What a step's settings become: Dockerfile, context, digest. The Dockerfiles are
+// tests/golden/dockerfiles/NAME; PIPE_ACCEPT=1 writes them anew.
 #include <cstdlib>
 #include <filesystem>
 
@@ -15,7 +16,7 @@ namespace pipeline::docker {
 namespace {
 
 struct Plans : testing::Test {
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   BuilderOptions options{.root = folder.path()};
 
   static StepSpec step(DockerSettings settings) {
@@ -25,10 +26,12 @@ struct Plans : testing::Test {
     return spec;
   }
   ImagePlan plan(DockerSettings settings) { return plan_image(step(std::move(settings)), options); }
-  std::string digest(DockerSettings settings, const std::string& parent = "sha256:1") { return plan_digest(plan(std::move(settings)), {parent}); }
+  std::string digest(DockerSettings settings, const std::string& parent = "sha256:1") {
+    return plan_digest(plan(std::move(settings)), {parent});
+  }
   void put(const std::string& name, const std::string& content) {
     std::filesystem::create_directories((folder.path() / name).parent_path());
-    write_file_atomically(folder.path() / name, content);
+    core::write_file_atomically(folder.path() / name, content);
   }
 };
 
@@ -40,25 +43,32 @@ const ContextFile* file_in(const ImagePlan& plan, const std::string& path) {
 
 std::string paths(const std::vector<ContextFile>& files) {
   std::string text;
-  for (auto& file : files) text += file.path + (file.kind == ContextFile::Kind::directory ? "/ " : " ");
+  for (auto& file : files)
+    text += file.path + (file.kind == ContextFile::Kind::directory ? "/ " : " ");
   return text;
 }
 
 void expect_golden(const std::string& name, const std::string& text) {
   auto path = std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/dockerfiles" / name;
-  if (std::getenv("PIPE_ACCEPT")) write_file_atomically(path, text);
-  EXPECT_EQ(read_file(path), text) << "PIPE_ACCEPT=1 accepts the new text";
+  if (std::getenv("PIPE_ACCEPT")) core::write_file_atomically(path, text);
+  EXPECT_EQ(core::read_file(path), text) << "PIPE_ACCEPT=1 accepts the new text";
 }
 
 TEST_F(Plans, dockerfiles_of_typical_settings_are_as_accepted) {
   put("pyproject.toml", "[project]\nname='x'\n");
   const std::vector<std::pair<std::string, DockerSettings>> table = {
-      {"environment", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}, {"B", "two words"}}}},
+      {"environment",
+       {.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}, {"B", "two words"}}}},
       {"apt", {.parent_image = "debian:bookworm-slim", .apt_packages = {"tini", "curl"}}},
-      {"requirements-uv", {.parent_image = "python:3.12-slim", .requirements = {"numpy", "pandas"}}},
-      {"requirements-pip", {.parent_image = "python:3.12-slim", .python_package_installer = PackageInstaller::pip, .requirements = {"numpy"}}},
+      {"requirements-uv",
+       {.parent_image = "python:3.12-slim", .requirements = {"numpy", "pandas"}}},
+      {"requirements-pip",
+       {.parent_image = "python:3.12-slim",
+        .python_package_installer = PackageInstaller::pip,
+        .requirements = {"numpy"}}},
       {"pyproject", {.parent_image = "python:3.12-slim", .pyproject_path = "pyproject.toml"}},
-      {"project", {.parent_image = "python:3.12-slim", .local_project_install_command = "pip install ."}},
+      {"project",
+       {.parent_image = "python:3.12-slim", .local_project_install_command = "pip install ."}},
       {"user", {.parent_image = "debian:bookworm-slim", .user = "1000:100"}},
       {"everything",
        {.parent_image = "registry.example:5000/team/base:1.2",
@@ -76,16 +86,21 @@ TEST_F(Plans, dockerfiles_of_typical_settings_are_as_accepted) {
 }
 
 TEST_F(Plans, installs_in_a_parent_with_a_user_are_made_by_root_and_the_user_comes_back) {
-  auto made = plan_image(step({.parent_image = "jupyter:1", .apt_packages = {"git"}}), options, "jovyan");
+  auto made =
+      plan_image(step({.parent_image = "jupyter:1", .apt_packages = {"git"}}), options, "jovyan");
   expect_golden("parent-user.Dockerfile", made.dockerfile);
-  auto plain = plan_image(step({.parent_image = "jupyter:1", .environment = {{"A", "1"}}}), options, "jovyan");
+  auto plain = plan_image(step({.parent_image = "jupyter:1", .environment = {{"A", "1"}}}), options,
+                          "jovyan");
   EXPECT_EQ(plain.dockerfile.find("USER"), std::string::npos);
 }
 
 TEST_F(Plans, nothing_to_add_is_nothing_to_build) {
   EXPECT_FALSE(plan({.parent_image = "debian:bookworm-slim"}).build);
-  EXPECT_FALSE(plan({.parent_image = "debian:bookworm-slim", .skip_build = true, .requirements = {"numpy"}}).build);
-  EXPECT_FALSE(plan({.parent_image = "debian:bookworm-slim", .runtime_environment = {{"A", "1"}}}).build);
+  EXPECT_FALSE(
+      plan({.parent_image = "debian:bookworm-slim", .skip_build = true, .requirements = {"numpy"}})
+          .build);
+  EXPECT_FALSE(
+      plan({.parent_image = "debian:bookworm-slim", .runtime_environment = {{"A", "1"}}}).build);
   EXPECT_TRUE(plan({.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}}}).build);
 }
 
@@ -112,7 +127,8 @@ TEST_F(Plans, text_that_would_add_an_instruction_is_refused) {
       {.parent_image = "d", .user = "1:2:3"},
   };
   put("x", "x");
-  for (std::size_t i = 0; i < attempts.size(); ++i) EXPECT_THROW(plan(attempts[i]), InputError) << "attempt " << i;
+  for (std::size_t i = 0; i < attempts.size(); ++i)
+    EXPECT_THROW(plan(attempts[i]), core::InputError) << "attempt " << i;
 }
 
 TEST_F(Plans, values_of_variables_are_quoted_so_that_nothing_is_expanded) {
@@ -122,7 +138,9 @@ TEST_F(Plans, values_of_variables_are_quoted_so_that_nothing_is_expanded) {
 
 TEST_F(Plans, users_text_reaches_no_instruction_but_files) {
   put("main.py", "");
-  auto made = plan({.parent_image = "python:3.12", .requirements = {"evil-name; $(touch x)"}, .local_project_install_command = "echo \"$(id)\""});
+  auto made = plan({.parent_image = "python:3.12",
+                    .requirements = {"evil-name; $(touch x)"},
+                    .local_project_install_command = "echo \"$(id)\""});
   EXPECT_EQ(made.dockerfile.find("evil"), std::string::npos);
   EXPECT_EQ(made.dockerfile.find("$("), std::string::npos);
   EXPECT_EQ(*file_in(made, "python/requirements.txt")->content, "evil-name; $(touch x)\n");
@@ -131,7 +149,8 @@ TEST_F(Plans, users_text_reaches_no_instruction_but_files) {
 
 TEST_F(Plans, the_context_holds_only_what_the_dockerfile_uses) {
   put("data.bin", "not wanted");
-  EXPECT_EQ(paths(plan({.parent_image = "d", .apt_packages = {"git"}}).context), "apt/install.sh apt/packages ");
+  EXPECT_EQ(paths(plan({.parent_image = "d", .apt_packages = {"git"}}).context),
+            "apt/install.sh apt/packages ");
   EXPECT_EQ(paths(plan({.parent_image = "d", .environment = {{"A", "1"}}}).context), "");
   EXPECT_TRUE(plan({.parent_image = "d", .environment = {{"A", "1"}}}).host_only.empty());
   EXPECT_EQ(paths(plan({.parent_image = "d", .requirements = {"six"}}).context),
@@ -139,10 +158,12 @@ TEST_F(Plans, the_context_holds_only_what_the_dockerfile_uses) {
 }
 
 TEST_F(Plans, equal_content_has_an_equal_digest_whatever_its_order) {
-  EXPECT_EQ(digest({.parent_image = "d", .requirements = {"b", "a", "a"}, .apt_packages = {"y", "x"}}),
-            digest({.parent_image = "d", .requirements = {"a", "b"}, .apt_packages = {"x", "y"}}));
-  EXPECT_EQ(digest({.parent_image = "d", .requirements = {"a"}, .runtime_environment = {{"A", "1"}}}),
-            digest({.parent_image = "d", .requirements = {"a"}}));
+  EXPECT_EQ(
+      digest({.parent_image = "d", .requirements = {"b", "a", "a"}, .apt_packages = {"y", "x"}}),
+      digest({.parent_image = "d", .requirements = {"a", "b"}, .apt_packages = {"x", "y"}}));
+  EXPECT_EQ(
+      digest({.parent_image = "d", .requirements = {"a"}, .runtime_environment = {{"A", "1"}}}),
+      digest({.parent_image = "d", .requirements = {"a"}}));
 }
 
 TEST_F(Plans, whatever_determines_the_image_changes_its_digest) {
@@ -169,7 +190,8 @@ TEST_F(Plans, whatever_determines_the_image_changes_its_digest) {
   changed([](auto& s) { s.local_project_install_command = "true"; });
   put("main.py", "2");
   changed([](auto& s) { s.local_project_install_command = "true"; });
-  std::filesystem::permissions(folder.path() / "main.py", std::filesystem::perms::owner_exec, std::filesystem::perm_options::add);
+  std::filesystem::permissions(folder.path() / "main.py", std::filesystem::perms::owner_exec,
+                               std::filesystem::perm_options::add);
   changed([](auto& s) { s.local_project_install_command = "true"; });
 }
 
@@ -186,24 +208,30 @@ TEST_F(Plans, the_hosts_configuration_is_no_part_of_the_digest) {
   auto made = plan({.parent_image = "d", .requirements = {"a"}});
   unsetenv("UV_INDEX_PLAN_TEST_PASSWORD");
   EXPECT_EQ(plan_digest(made, {"sha256:1"}), before);
-  for (auto& file : made.context) EXPECT_EQ(file.content->find("hidden"), std::string::npos) << file.path;
+  for (auto& file : made.context)
+    EXPECT_EQ(file.content->find("hidden"), std::string::npos) << file.path;
   bool found = false;
   for (auto& file : made.host_only)
-    found = found || (file.content && file.content->find("export UV_INDEX_PLAN_TEST_PASSWORD=hidden") != std::string::npos);
+    found = found ||
+            (file.content &&
+             file.content->find("export UV_INDEX_PLAN_TEST_PASSWORD=hidden") != std::string::npos);
   EXPECT_TRUE(found);
 }
 
 TEST_F(Plans, passwords_in_requirements_reach_no_label) {
   auto made = plan({.parent_image = "d",
-                    .requirements = {"--extra-index-url https://me:secret@example.org/simple", "a @ https://me:secret@example.org/a.whl", "b==1"}});
+                    .requirements = {"--extra-index-url https://me:secret@example.org/simple",
+                                     "a @ https://me:secret@example.org/a.whl", "b==1"}});
   for (auto& [name, items] : made.parts)
-    for (auto& item : items) EXPECT_EQ(item.find("secret"), std::string::npos) << name << ": " << item;
+    for (auto& item : items)
+      EXPECT_EQ(item.find("secret"), std::string::npos) << name << ": " << item;
   EXPECT_EQ(made.parts["requirements"].back(), "b==1");
 }
 
 TEST_F(Plans, a_users_dockerfile_is_planned_with_its_context_and_the_images_it_names) {
   put("docker/Dockerfile",
-      "ARG V=3.11\nFROM python:${V} AS one\nFROM debian:bookworm-slim\nCOPY --from=one /a /b\nCOPY --from=busybox:1 /c /d\nRUN "
+      "ARG V=3.11\nFROM python:${V} AS one\nFROM debian:bookworm-slim\nCOPY --from=one /a /b\nCOPY "
+      "--from=busybox:1 /c /d\nRUN "
       "--mount=type=bind,from=alpine:3,target=/x true\n");
   put("docker/a.txt", "a");
   put("docker/b.log", "b");
@@ -212,11 +240,13 @@ TEST_F(Plans, a_users_dockerfile_is_planned_with_its_context_and_the_images_it_n
   auto own = plan({.dockerfile = "docker/Dockerfile"});
   EXPECT_TRUE(own.own);
   EXPECT_EQ(paths(own.context), ".pipe.dockerfile Dockerfile a.txt ");
-  EXPECT_EQ(own.images_used, (std::vector<std::string>{"python:3.11", "debian:bookworm-slim", "busybox:1", "alpine:3"}));
+  EXPECT_EQ(own.images_used, (std::vector<std::string>{"python:3.11", "debian:bookworm-slim",
+                                                       "busybox:1", "alpine:3"}));
   auto elsewhere = plan({.dockerfile = "docker/Dockerfile", .build_context_root = "other"});
   EXPECT_EQ(paths(elsewhere.context), ".pipe.dockerfile c.txt ");
   put("docker/Dockerfile.dockerignore", "*\n!b.log\n");
-  EXPECT_EQ(paths(plan({.dockerfile = "docker/Dockerfile"}).context), ".pipe.dockerfile Dockerfile b.log ");
+  EXPECT_EQ(paths(plan({.dockerfile = "docker/Dockerfile"}).context),
+            ".pipe.dockerfile Dockerfile b.log ");
   put("rules", "**\n");
   DockerSettings settings{.dockerfile = "docker/Dockerfile"};
   settings.parent_image_build_config.dockerignore = "rules";
@@ -254,7 +284,9 @@ TEST_F(Plans, a_missing_file_is_an_error_that_names_it) {
   try {
     plan({.dockerfile = "nowhere/Dockerfile"});
     FAIL();
-  } catch (const EnvironmentError& error) { EXPECT_NE(std::string(error.what()).find("nowhere"), std::string::npos); }
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("nowhere"), std::string::npos);
+  }
 }
 
 TEST_F(Plans, a_template_of_the_users_replaces_ours) {
@@ -262,7 +294,7 @@ TEST_F(Plans, a_template_of_the_users_replaces_ours) {
   options.template_dir = folder.path() / "templates";
   EXPECT_EQ(plan({.parent_image = "d", .apt_packages = {"git"}}).dockerfile, "FROM d\n# mine\n");
   put("templates/Dockerfile.mustache", "FROM {{{parent_image}\n{{#open}}");
-  EXPECT_THROW(plan({.parent_image = "d", .apt_packages = {"git"}}), InputError);
+  EXPECT_THROW(plan({.parent_image = "d", .apt_packages = {"git"}}), core::InputError);
 }
 
 TEST_F(Plans, render_shows_the_dockerfile_and_the_files_with_sizes) {

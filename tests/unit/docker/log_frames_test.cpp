@@ -10,7 +10,8 @@ namespace {
 
 std::string frame(int stream, const std::string& text) {
   std::string bytes{static_cast<char>(stream), 0, 0, 0};
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(text.size() >> shift & 255);
+  for (int shift = 24; shift >= 0; shift -= 8)
+    bytes += static_cast<char>(text.size() >> shift & 255);
   return bytes + text;
 }
 
@@ -33,7 +34,9 @@ TEST(LogFrames, text_of_a_terminal_passes_as_it_stands) {
   EXPECT_EQ(decode({frame(1, "framed") + "then something else"}).out, "framedthen something else");
 }
 
-TEST(LogFrames, a_frame_that_ends_early_gives_what_it_had) { EXPECT_EQ(decode({frame(2, "all of it").substr(0, 12)}).err, "all "); }
+TEST(LogFrames, a_frame_that_ends_early_gives_what_it_had) {
+  EXPECT_EQ(decode({frame(2, "all of it").substr(0, 12)}).err, "all ");
+}
 
 TEST(LogFrames, an_empty_frame_and_an_empty_stream_give_nothing) {
   EXPECT_EQ(decode({frame(1, ""), frame(1, "x")}).out, "x");
@@ -41,7 +44,8 @@ TEST(LogFrames, an_empty_frame_and_an_empty_stream_give_nothing) {
 }
 
 TEST(LogFrames, streams_are_told_apart) {
-  const auto streams = decode({frame(1, "out\n") + frame(2, "err\n") + frame(0, "in\n") + frame(3, "engine\n")});
+  const auto streams =
+      decode({frame(1, "out\n") + frame(2, "err\n") + frame(0, "in\n") + frame(3, "engine\n")});
   EXPECT_EQ(streams.out, "out\nin\n");
   EXPECT_EQ(streams.err, "err\nengine\n");
 }
@@ -59,7 +63,8 @@ TEST(LogFrames, cuts_anywhere_change_nothing) {
   for (int round = 0; round < 100; ++round) {
     std::vector<std::string> pieces;
     for (std::size_t at = 0; at < bytes.size();) {
-      const auto size = std::min<std::size_t>(1 + random() % (round < 10 ? 3 : 700), bytes.size() - at);
+      const auto size =
+          std::min<std::size_t>(1 + random() % (round < 10 ? 3 : 700), bytes.size() - at);
       pieces.push_back(bytes.substr(at, size));
       at += size;
     }
@@ -75,7 +80,8 @@ TEST(LogFrames, arbitrary_bytes_lose_nothing_after_the_first_that_are_no_frame) 
     std::string bytes(random() % 64, 0);
     for (auto& c : bytes) c = static_cast<char>(random() % 256);
     if (!bytes.empty()) bytes[0] = static_cast<char>(4 + random() % 250);
-    ASSERT_EQ(decode({bytes.substr(0, bytes.size() / 2), bytes.substr(bytes.size() / 2)}).out, bytes);
+    ASSERT_EQ(decode({bytes.substr(0, bytes.size() / 2), bytes.substr(bytes.size() / 2)}).out,
+              bytes);
   }
 }
 

@@ -17,8 +17,12 @@ TEST(References, name_their_registry) {
 }
 
 TEST(References, only_a_host_is_a_registry) {
-  for (const char* name : {"docker.io/owner/name", "localhost/x", "host:5000/x", "ghcr.io/owner/name:tag"}) EXPECT_TRUE(names_registry(name)) << name;
-  for (const char* name : {"pipe", "pipe:env-1", "owner/name", "owner/name:1.0", "name.with.dots:5000"}) EXPECT_FALSE(names_registry(name)) << name;
+  for (const char* name :
+       {"docker.io/owner/name", "localhost/x", "host:5000/x", "ghcr.io/owner/name:tag"})
+    EXPECT_TRUE(names_registry(name)) << name;
+  for (const char* name :
+       {"pipe", "pipe:env-1", "owner/name", "owner/name:1.0", "name.with.dots:5000"})
+    EXPECT_FALSE(names_registry(name)) << name;
 }
 
 TEST(References, are_split_at_tag_and_digest) {
@@ -31,9 +35,11 @@ TEST(References, are_split_at_tag_and_digest) {
 }
 
 TEST(References, by_digest_is_of_the_same_repository_however_it_is_written) {
-  const nlohmann::json image{{"RepoDigests", {"python@sha256:01", "host:5000/a@sha256:02", "owner/name@sha256:03"}}};
+  const nlohmann::json image{
+      {"RepoDigests", {"python@sha256:01", "host:5000/a@sha256:02", "owner/name@sha256:03"}}};
   EXPECT_EQ(by_digest(image, "python:3.11"), "python@sha256:01");
-  EXPECT_EQ(by_digest(image, "docker.io/library/python:3.11"), "docker.io/library/python@sha256:01");
+  EXPECT_EQ(by_digest(image, "docker.io/library/python:3.11"),
+            "docker.io/library/python@sha256:01");
   EXPECT_EQ(by_digest(image, "docker.io/owner/name"), "docker.io/owner/name@sha256:03");
   EXPECT_EQ(by_digest(image, "host:5000/a:env"), "host:5000/a@sha256:02");
   EXPECT_EQ(by_digest(image, "host:5001/a:env"), "");

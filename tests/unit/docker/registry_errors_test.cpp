@@ -1,4 +1,5 @@
-// What users are told when an image cannot be pushed, word for word. PIPE_ACCEPT=1 writes tests/golden/registry/push.expected anew.
+// What users are told when an image cannot be pushed, word for word. PIPE_ACCEPT=1 writes
+// tests/golden/registry/push.expected anew.
 #include "docker/registry_errors.hpp"
 
 #include <vector>
@@ -23,21 +24,31 @@ const std::vector<Case> cases{
     {true, "unauthorized: authentication required"},
     {true, "denied: requested access to the resource is denied"},
     {true, "denied: permission_denied: write_package"},
-    {true, "push access denied, repository does not exist or may require authorization: authorization failed: no basic auth credentials"},
-    {true, "unexpected status from HEAD request to https://registry.example:5000/v2/team/digits/blobs/sha256:00: 403 Forbidden"},
-    {true, "name unknown: The repository with name 'team/digits' does not exist in the registry with id '123456789012'"},
+    {true,
+     "push access denied, repository does not exist or may require authorization: authorization "
+     "failed: no basic auth credentials"},
+    {true,
+     "unexpected status from HEAD request to "
+     "https://registry.example:5000/v2/team/digits/blobs/sha256:00: 403 Forbidden"},
+    {true,
+     "name unknown: The repository with name 'team/digits' does not exist in the registry with id "
+     "'123456789012'"},
     {true, get + "x509: certificate signed by unknown authority"},
-    {true, get + "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+    {true,
+     get + "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
     {true, get + "x509: certificate is valid for other.example, not registry.example"},
-    {true, get + "x509: certificate has expired or is not yet valid: current time 2026-11-21T08:15:00Z is after 2026-10-01T00:00:00Z"},
+    {true, get + "x509: certificate has expired or is not yet valid: current time "
+                 "2026-11-21T08:15:00Z is after 2026-10-01T00:00:00Z"},
     {true, get + "http: server gave HTTP response to HTTPS client"},
     {true, get + "dial tcp 192.0.2.1:5000: connect: connection refused"},
     {true, get + "dial tcp: lookup registry.example on 192.0.2.53:53: no such host"},
     {true, get + "dial tcp 192.0.2.1:5000: i/o timeout"},
-    {true, get + "net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)"},
+    {true, get + "net/http: request canceled while waiting for connection (Client.Timeout exceeded "
+                 "while awaiting headers)"},
     {true, get + "dial tcp 192.0.2.1:5000: connect: no route to host"},
     {true, "toomanyrequests: You have reached your pull rate limit"},
-    {true, "denied: adding 1.2 GiB of storage resource would exceed current storage quota of 1.0 GiB"},
+    {true,
+     "denied: adding 1.2 GiB of storage resource would exceed current storage quota of 1.0 GiB"},
     {true, "received unexpected HTTP status: 503 Service Unavailable"},
 };
 
@@ -45,10 +56,12 @@ TEST(RegistryErrors, golden_each_refusal_of_a_push_is_explained) {
   std::string text;
   for (const auto& one : cases) {
     text += one.said + (one.logged_in ? "" : "   (not logged in)") + "\n";
-    for (const auto& hint : push_advice(one.said, "registry.example:5000/team/digits:env-1", "/home/me/.docker/config.json", one.logged_in))
+    for (const auto& hint : push_advice(one.said, "registry.example:5000/team/digits:env-1",
+                                        "/home/me/.docker/config.json", one.logged_in))
       text += "  hint: " + hint + "\n";
   }
-  test::expect_golden(text, std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/registry", "push");
+  test::expect_golden(text, std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/registry",
+                      "push");
 }
 
 }  // namespace

@@ -64,8 +64,9 @@ TEST(SshUrl, what_a_shell_or_ssh_could_take_for_more_than_a_word_is_refused) {
     try {
       parse_ssh_url(url);
       ADD_FAILURE() << url;
-    } catch (const EnvironmentError& error) {
-      EXPECT_EQ(std::string(error.what()).find("secret"), std::string::npos) << "a password is shown";
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_EQ(std::string(error.what()).find("secret"), std::string::npos)
+          << "a password is shown";
       EXPECT_FALSE(error.advice().empty());
     }
   }
@@ -73,10 +74,12 @@ TEST(SshUrl, what_a_shell_or_ssh_could_take_for_more_than_a_word_is_refused) {
 
 TEST(SshUrl, the_command_is_that_of_dockers_client_and_asks_nothing) {
   EXPECT_THAT(ssh_command({"me", "host", "2222", "/run/x.sock"}),
-              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-l", "me", "-p", "2222", "--", "host", "docker", "--host",
-                          "unix:///run/x.sock", "system", "dial-stdio"));
+              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-l", "me",
+                          "-p", "2222", "--", "host", "docker", "--host", "unix:///run/x.sock",
+                          "system", "dial-stdio"));
   EXPECT_THAT(ssh_command({"", "host", "", ""}),
-              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "--", "host", "docker", "system", "dial-stdio"));
+              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "--",
+                          "host", "docker", "system", "dial-stdio"));
 }
 
 /// A program called ssh, in front of all others on the PATH.
@@ -104,7 +107,7 @@ class SshProcess : public testing::Test {
     const auto size = recv(connection.socket.get(), text.data(), text.size(), 0);
     return text.substr(0, size > 0 ? static_cast<std::size_t>(size) : 0);
   }
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   const std::string path_ = std::getenv("PATH");
   asio::io_context loop_;
   SshConnections connections_{SshTarget{"me", "host", "", ""}};
@@ -114,7 +117,9 @@ TEST_F(SshProcess, both_directions_go_through_it) {
   be("read line; echo \"got $line of $*\"; cat");
   const auto connection = open(connections_);
   send(connection.socket.get(), "hello\n", 6, 0);
-  EXPECT_EQ(receive(connection), "got hello of -T -o BatchMode=yes -o ConnectTimeout=20 -l me -- host docker system dial-stdio\n");
+  EXPECT_EQ(receive(connection),
+            "got hello of -T -o BatchMode=yes -o ConnectTimeout=20 -l me -- host docker system "
+            "dial-stdio\n");
 }
 
 TEST_F(SshProcess, what_it_says_when_it_fails_is_known_and_no_other_processs) {
@@ -132,7 +137,8 @@ TEST_F(SshProcess, what_it_says_when_it_fails_is_known_and_no_other_processs) {
 TEST_F(SshProcess, one_that_fails_without_a_word_is_told_by_its_status) {
   be("exit 7");
   const auto connection = open(connections_);
-  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)), "ssh ended with status 7");
+  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)),
+            "ssh ended with status 7");
 }
 
 TEST_F(SshProcess, it_ends_with_its_connections_owner) {
@@ -153,11 +159,12 @@ TEST_F(SshProcess, where_there_is_no_ssh_it_is_named) {
   try {
     test::run_task(loop_, connections_.failure_of(connection.number));
     FAIL();
-  } catch (const EnvironmentError& error) {
+  } catch (const core::EnvironmentError& error) {
     EXPECT_NE(std::string(error.what()).find("no `ssh`"), std::string::npos);
     EXPECT_NE(error.advice().at(0).find("openssh-client"), std::string::npos);
   }
-  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)), "") << "it is told once";
+  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)), "")
+      << "it is told once";
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ constexpr std::string_view push = R"({"status":"The push refers to repository [h
 TEST(TransferProgress, push_is_summed_up_however_its_bytes_come) {
   for (std::size_t piece = 1; piece < 200; piece += 13) {
     std::vector<std::string> lines;
-    TransferProgress progress("push the image host:5000/a:1", "host:5000", [&](std::string_view line) { lines.emplace_back(line); });
+    TransferProgress progress("push the image host:5000/a:1", "host:5000",
+                              [&](std::string_view line) { lines.emplace_back(line); });
     for (std::size_t at = 0; at < push.size(); at += piece) progress.feed(push.substr(at, piece));
     progress.finish();
     const auto& pushed = progress.pushed();
@@ -35,8 +36,10 @@ TEST(TransferProgress, push_is_summed_up_however_its_bytes_come) {
     EXPECT_EQ(pushed.sent, 1u);
     EXPECT_EQ(pushed.bytes, 4096u);
     EXPECT_EQ(pushed.there, 2u);
-    const std::vector<std::string> expected{"The push refers to repository [host:5000/a]", "5f70bf18a086: Layer already exists",
-                                            "a3b5c80a4eba: Mounted from other/b", "46017e785b0e: Pushed", "1: digest: sha256:75 size: 528"};
+    const std::vector<std::string> expected{
+        "The push refers to repository [host:5000/a]", "5f70bf18a086: Layer already exists",
+        "a3b5c80a4eba: Mounted from other/b", "46017e785b0e: Pushed",
+        "1: digest: sha256:75 size: 528"};
     EXPECT_EQ(lines, expected);
   }
 }
@@ -50,7 +53,8 @@ TEST(TransferProgress, error_behind_a_status_of_200_is_one_that_names_the_regist
   } catch (const EngineError& error) {
     EXPECT_STREQ(error.what(), "cannot push the image host:5000/a:1: unauthorized: x");
     ASSERT_EQ(error.advice().size(), 1u);
-    EXPECT_NE(error.advice()[0].find("`docker login host:5000`"), std::string::npos) << error.advice()[0];
+    EXPECT_NE(error.advice()[0].find("`docker login host:5000`"), std::string::npos)
+        << error.advice()[0];
   }
 }
 

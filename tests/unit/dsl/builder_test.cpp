@@ -31,19 +31,27 @@ json described(const PipelineSpec& pipeline) {
                {"after", step.after},
                {"code", step.code.items()},
                {"environment", json::object()},
-               {"settings", to_json(step.settings)},
-               {"retry", {step.retry.max_retries.value_or(0), step.retry.delay.value_or(Duration{}).count(), step.retry.backoff.value_or(1)}},
+               {"settings", settings::to_json(step.settings)},
+               {"retry",
+                {step.retry.max_retries.value_or(0), step.retry.delay.value_or(Duration{}).count(),
+                 step.retry.backoff.value_or(1)}},
                {"timeout", step.timeout.value_or(Duration{}).count()},
                {"cache", step.cache}};
     for (const auto& argument : step.command.arguments)
       for (const auto& part : argument.parts)
-        entry["command"].push_back(part.index() == 0 ? std::get<0>(part)
-                                                     : std::to_string(static_cast<int>(std::get<1>(part).hole)) + std::get<1>(part).name);
-    for (const auto& [name, value] : step.environment) entry["environment"][name] = value ? json(*value) : json();
-    for (const auto& secret : step.secrets) entry["secrets"].push_back({secret.name, secret.file.value_or("")});
-    for (const auto& output : step.outputs) entry["outputs"].push_back({output.name, output.file_name});
+        entry["command"].push_back(
+            part.index() == 0 ? std::get<0>(part)
+                              : std::to_string(static_cast<int>(std::get<1>(part).placeholder)) +
+                                    std::get<1>(part).name);
+    for (const auto& [name, value] : step.environment)
+      entry["environment"][name] = value ? json(*value) : json();
+    for (const auto& secret : step.secrets)
+      entry["secrets"].push_back({secret.name, secret.file.value_or("")});
+    for (const auto& output : step.outputs)
+      entry["outputs"].push_back({output.name, output.file_name});
     for (const auto& input : step.inputs)
-      for (const auto& source : input.sources) entry["inputs"].push_back({input.name, input.gathered, source.step, source.output});
+      for (const auto& source : input.sources)
+        entry["inputs"].push_back({input.name, input.gathered, source.step, source.output});
     all["steps"].push_back(std::move(entry));
   }
   return all;
@@ -51,14 +59,19 @@ json described(const PipelineSpec& pipeline) {
 
 class Builder : public testing::Test {
  protected:
-  PipelineSpec from_yaml(const std::string& text) { return spec::parse(text, folder_.path() / "pipeline.yaml"); }
-  std::string error_of(const Pipeline& pipeline, const std::map<std::string, std::string>& parameters = {}) {
+  PipelineSpec from_yaml(const std::string& text) {
+    return spec::parse(text, folder_.path() / "pipeline.yaml");
+  }
+  std::string error_of(const Pipeline& pipeline,
+                       const std::map<std::string, std::string>& parameters = {}) {
     try {
       dsl::build(pipeline, parameters);
-    } catch (const InputError& error) { return error.what(); }
+    } catch (const core::InputError& error) {
+      return error.what();
+    }
     return "no error";
   }
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
 };
 
 constexpr auto yaml = R"(
@@ -102,33 +115,39 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
   Pipeline digits{"digits",
                   {.description = "all that YAML can say",
                    .parameters = {{"test_size", 0.25}, {"title", "5"}},
-                   .docker = {.parent_image = "python:3.11-slim-bookworm", .requirements = {"numpy==1.26.4"}, .environment = {{"A", "1"}}},
+                   .docker = {.parent_image = "python:3.11-slim-bookworm",
+                              .requirements = {"numpy==1.26.4"},
+                              .environment = {{"A", "1"}}},
                    .retry = {.max_retries = 1},
                    .timeout = 10min,
                    .tags = {"a", "b"},
                    .execution_mode = ExecutionMode::fail_fast,
                    .root = folder_.path()}};
-  auto load = digits.add(command("load", {"python", "load.py", "--out", "${outputs.data}", "--size", "${params.test_size}"},
-                                 {.outputs = {{"data", "data.csv"}},
-                                  .code = std::vector<std::string>{},
-                                  .environment = {{"MODE", "fast"}, {"HOME", std::nullopt}},
-                                  .secrets = {{.name = "TOKEN"}},
-                                  .cache = false}));
-  auto train = digits.add(shell("train", "python train.py ${inputs.data} ${params.c} ${outputs.model}",
-                                {.description = "once for each c",
-                                 .matrix = {{"c", {0.1, 1.0}}},
-                                 .code = std::vector<std::string>{},
-                                 .docker = {.requirements = std::vector<std::string>{}, .apt_packages = {"git"}},
-                                 .resources = {.cpu_count = 2, .memory = 8_GiB},
-                                 .retry = {.max_retries = 3, .delay = 5s, .backoff = 2},
-                                 .timeout = 90s}),
-                          {{"data", load["data"]}});
-  digits.add(command("compare", {"sh", "-c", "ls ${inputs.models}"}, {.after = {load}, .code = std::vector<std::string>{}}),
+  auto load = digits.add(command(
+      "load", {"python", "load.py", "--out", "${outputs.data}", "--size", "${params.test_size}"},
+      {.outputs = {{"data", "data.csv"}},
+       .code = std::vector<std::string>{},
+       .environment = {{"MODE", "fast"}, {"HOME", std::nullopt}},
+       .secrets = {{.name = "TOKEN"}},
+       .cache = false}));
+  auto train = digits.add(
+      shell("train", "python train.py ${inputs.data} ${params.c} ${outputs.model}",
+            {.description = "once for each c",
+             .matrix = {{"c", {0.1, 1.0}}},
+             .code = std::vector<std::string>{},
+             .docker = {.requirements = std::vector<std::string>{}, .apt_packages = {"git"}},
+             .resources = {.cpu_count = 2, .memory = 8_GiB},
+             .retry = {.max_retries = 3, .delay = 5s, .backoff = 2},
+             .timeout = 90s}),
+      {{"data", load["data"]}});
+  digits.add(command("compare", {"sh", "-c", "ls ${inputs.models}"},
+                     {.after = {load}, .code = std::vector<std::string>{}}),
              {{"models", train.all("model")}});
 
   const auto by_hand = described(from_yaml(yaml));
   EXPECT_EQ(described(dsl::build(digits)), by_hand);
-  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(digits).root))), by_hand) << "and what it exports is the same again";
+  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(digits).root))), by_hand)
+      << "and what it exports is the same again";
 }
 
 TEST_F(Builder, every_way_to_ask_for_gpus_is_the_same_plan_in_yaml_and_cpp) {
@@ -136,30 +155,41 @@ TEST_F(Builder, every_way_to_ask_for_gpus_is_the_same_plan_in_yaml_and_cpp) {
       {"{gpu_count: 2, gpu_class: A100, gpu_memory: 40GiB, compute_capability: '8.0'}",
        {.gpu_count = 2, .gpu_class = "A100", .gpu_memory = 40_GiB, .compute_capability = "8.0"}},
       {"{accelerator: gpu}", {.accelerator = Accelerator::gpu}},
-      {"{accelerator: auto, devices: 2, auto_select_gpus: true}", {.accelerator = Accelerator::automatic, .devices = 2, .auto_select_gpus = true}},
+      {"{accelerator: auto, devices: 2, auto_select_gpus: true}",
+       {.accelerator = Accelerator::automatic, .devices = 2, .auto_select_gpus = true}},
       {"{devices: [1, 3]}", {.devices = {1, 3}}},
       {"{devices: '1, 3'}", {.devices = "1, 3"}},
       {"{devices: -1, preflight: off}", {.devices = -1, .preflight = Preflight::off}},
       {"{devices: [GPU-8932f937]}", {.devices = {"GPU-8932f937"}}},
       {"{gpus: 'device=0,1'}", {.gpus = "device=0,1"}},
-      {"{gpu_count: 1, instance_type: g5.xlarge, placement_constraints: ['attribute:ecs.instance-type == g5.xlarge'], shm_size: 1GiB}",
-       {.shm_size = 1_GiB, .gpu_count = 1, .instance_type = "g5.xlarge", .placement_constraints = {"attribute:ecs.instance-type == g5.xlarge"}}},
+      {"{gpu_count: 1, instance_type: g5.xlarge, placement_constraints: "
+       "['attribute:ecs.instance-type == g5.xlarge'], shm_size: 1GiB}",
+       {.shm_size = 1_GiB,
+        .gpu_count = 1,
+        .instance_type = "g5.xlarge",
+        .placement_constraints = {"attribute:ecs.instance-type == g5.xlarge"}}},
   };
   for (const auto& [text, resources] : ways) {
     Pipeline pipeline{"gpus", {.root = folder_.path()}};
     pipeline.add(command("smi", {"nvidia-smi"}, {.resources = resources}));
-    const auto by_hand = described(from_yaml("name: gpus\nsteps:\n  smi:\n    command: [nvidia-smi]\n    settings: {resources: " + text + "}\n"));
+    const auto by_hand = described(from_yaml(
+        "name: gpus\nsteps:\n  smi:\n    command: [nvidia-smi]\n    settings: {resources: " + text +
+        "}\n"));
     EXPECT_EQ(described(dsl::build(pipeline)), by_hand);
     EXPECT_FALSE(by_hand["steps"][0]["settings"]["resources"].empty()) << text;
-    EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(pipeline).root))), by_hand) << "exported";
+    EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(pipeline).root))), by_hand)
+        << "exported";
   }
 }
 
 TEST_F(Builder, run_args_and_installer_options_are_those_of_yaml) {
   Pipeline pipeline{"json", {.root = folder_.path()}};
-  pipeline.add(command("true", {"true"},
-                       {.docker = {.python_package_installer_args = {{"index-url", "https://index.example/simple"}, {"no-deps", true}},
-                                   .run_args = {{"cap_add", {"SYS_PTRACE"}}, {"ulimits", {{"nofile", {{"soft", 1024}, {"hard", 2048}}}}}}}}));
+  pipeline.add(command(
+      "true", {"true"},
+      {.docker = {.python_package_installer_args = {{"index-url", "https://index.example/simple"},
+                                                    {"no-deps", true}},
+                  .run_args = {{"cap_add", {"SYS_PTRACE"}},
+                               {"ulimits", {{"nofile", {{"soft", 1024}, {"hard", 2048}}}}}}}}));
   EXPECT_EQ(described(dsl::build(pipeline)), described(from_yaml(R"(
 name: json
 steps:
@@ -173,18 +203,23 @@ steps:
 }
 
 TEST_F(Builder, settings_of_a_cluster_are_those_of_yaml) {
-  Pipeline pipeline{"cluster", {.kubernetes = {.node_selectors = {{"pool", "gpu"}}, .pod_startup_timeout = 30min}, .root = folder_.path()}};
-  pipeline.add(
-      command("true", {"true"},
-              {.kubernetes = {.affinity = {{"nodeAffinity", {{"preferredDuringSchedulingIgnoredDuringExecution", Json(std::vector<int>{})}}}},
-                              .tolerations = {"spot:NoExecute", {{"key", "pool"}, {"operator", "Exists"}}},
-                              .resources = {.limits = {{"memory", "8Gi"}}},
-                              .env = {"TOKEN=secret/hugging-face/token"},
-                              .volumes = {"pvc/datasets:/data:ro", "configmap/conf:/etc/conf"},
-                              .image_pull_secrets = {"registry"},
-                              .container_security_context = {{"privileged", true}},
-                              .active_deadline_seconds = 3600,
-                              .job_patch = {{"spec", {{"suspend", true}}}}}}));
+  Pipeline pipeline{
+      "cluster",
+      {.kubernetes = {.node_selectors = {{"pool", "gpu"}}, .pod_startup_timeout = 30min},
+       .root = folder_.path()}};
+  pipeline.add(command(
+      "true", {"true"},
+      {.kubernetes = {.affinity = {{"nodeAffinity",
+                                    {{"preferredDuringSchedulingIgnoredDuringExecution",
+                                      Json(std::vector<int>{})}}}},
+                      .tolerations = {"spot:NoExecute", {{"key", "pool"}, {"operator", "Exists"}}},
+                      .resources = {.limits = {{"memory", "8Gi"}}},
+                      .env = {"TOKEN=secret/hugging-face/token"},
+                      .volumes = {"pvc/datasets:/data:ro", "configmap/conf:/etc/conf"},
+                      .image_pull_secrets = {"registry"},
+                      .container_security_context = {{"privileged", true}},
+                      .active_deadline_seconds = 3600,
+                      .job_patch = {{"spec", {{"suspend", true}}}}}}));
   const auto by_hand = described(from_yaml(R"(
 name: cluster
 settings:
@@ -206,21 +241,26 @@ steps:
 )"));
   EXPECT_EQ(described(dsl::build(pipeline)), by_hand);
   EXPECT_EQ(by_hand["steps"][0]["settings"]["kubernetes"]["tolerations"].size(), 2u);
-  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(pipeline).root))), by_hand) << "exported";
+  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(pipeline).root))), by_hand)
+      << "exported";
 }
 
-double number(double value, const std::string& text, bool flag) { return value + static_cast<double>(text.size()) + flag; }
+double number(double value, const std::string& text, bool flag) {
+  return value + static_cast<double>(text.size()) + flag;
+}
 double sum(const std::vector<double>& values) { return values.empty() ? 0 : values[0]; }
 double twice(double value) { return 2 * value; }
 
 TEST_F(Builder, functions_become_steps_of_this_program) {
   Pipeline pipeline{"functions", {.parameters = {{"unused", 1}}}};
-  auto value = pipeline.add(step<number>({.arguments = {"value", "text", "flag"}, .version = "2"}), param("start", 1), "5", true);
+  auto value = pipeline.add(step<number>({.arguments = {"value", "text", "flag"}, .version = "2"}),
+                            param("start", 1), "5", true);
   pipeline.add(step<twice>(), value);
   const auto spec = dsl::build(pipeline, {{"start", "7.5"}});
   const auto& first = spec.steps[0];
   EXPECT_EQ(first.name, "number");
-  EXPECT_EQ(json(first.parameters), (json{{"start", 7.5}, {"text", "5"}, {"flag", true}})) << "only what the function takes";
+  EXPECT_EQ(json(first.parameters), (json{{"start", 7.5}, {"text", "5"}, {"flag", true}}))
+      << "only what the function takes";
   ASSERT_TRUE(first.program);
   EXPECT_EQ(first.program->version, "2");
   EXPECT_TRUE(first.program->program->executable.is_absolute());
@@ -232,7 +272,8 @@ TEST_F(Builder, functions_become_steps_of_this_program) {
 
 TEST_F(Builder, map_and_gather_are_a_matrix) {
   Pipeline pipeline{"fan"};
-  auto values = pipeline.map(step<number>({.arguments = {"value", "text", "flag"}}), each({0.5, 1.5}), each<std::string>({"a", "b"}), true);
+  auto values = pipeline.map(step<number>({.arguments = {"value", "text", "flag"}}),
+                             each({0.5, 1.5}), each<std::string>({"a", "b"}), true);
   auto doubled = pipeline.map(step<twice>(), values);
   pipeline.add(step<sum>(), doubled);
   const auto spec = dsl::build(pipeline);
@@ -247,7 +288,9 @@ TEST_F(Builder, map_and_gather_are_a_matrix) {
 TEST_F(Builder, single_artifacts_can_be_gathered) {
   Pipeline pipeline{"gather"};
   std::vector<Artifact<double>> values;
-  for (int i = 0; i < 3; ++i) values.push_back(pipeline.add(step(twice, {.name = "twice" + std::to_string(i)}), static_cast<double>(i)));
+  for (int i = 0; i < 3; ++i)
+    values.push_back(
+        pipeline.add(step(twice, {.name = "twice" + std::to_string(i)}), static_cast<double>(i)));
   pipeline.add(step<sum>(), values);
   const auto spec = dsl::build(pipeline);
   ASSERT_EQ(spec.steps[3].inputs[0].sources.size(), 3u);
@@ -271,14 +314,18 @@ TEST_F(Builder, what_is_wrong_is_told_at_the_line_of_its_step) {
 TEST_F(Builder, parameter_that_a_function_cannot_take_is_refused) {
   Pipeline pipeline{"wrong"};
   pipeline.add(step<twice>(), param("x", 1.0));
-  EXPECT_THAT(error_of(pipeline, {{"x", "much"}}), HasSubstr("the parameter 'x' of step 'twice' is of type double: expected one, found \"much\""));
+  EXPECT_THAT(
+      error_of(pipeline, {{"x", "much"}}),
+      HasSubstr(
+          "the parameter 'x' of step 'twice' is of type double: expected one, found \"much\""));
   EXPECT_THAT(error_of(pipeline, {{"y", "1"}}), HasSubstr("--param y: there is no such parameter"));
   EXPECT_EQ(dsl::build(pipeline, {{"x", "3"}}).steps[0].parameters.at("x"), 3);
 }
 
 TEST_F(Builder, parameter_that_all_instances_share_is_refused_once) {
   Pipeline pipeline{"wrong"};
-  pipeline.map(step<number>({.arguments = {"value", "text", "flag"}}), each({0.5, 1.5}), "a", param("flag", true));
+  pipeline.map(step<number>({.arguments = {"value", "text", "flag"}}), each({0.5, 1.5}), "a",
+               param("flag", true));
   const auto error = error_of(pipeline, {{"flag", "perhaps"}});
   EXPECT_THAT(error, HasSubstr("the parameter 'flag' of step 'number' is of type bool"));
   EXPECT_EQ(error.find("perhaps"), error.rfind("perhaps")) << error;

@@ -38,7 +38,8 @@ struct Data {
 struct Opaque {
   explicit Opaque(int) {}
 };
-static_assert(!Storable<Opaque> && !Storable<std::vector<Opaque>> && !Storable<std::map<std::string, Opaque>> && !Storable<int*>);
+static_assert(!Storable<Opaque> && !Storable<std::vector<Opaque>> &&
+              !Storable<std::map<std::string, Opaque>> && !Storable<int*>);
 static_assert(!ArrayElement<const char*> && !ArrayElement<bool>);
 
 class Codecs : public testing::Test {
@@ -51,32 +52,37 @@ class Codecs : public testing::Test {
     return Codec<T>::load(path);
   }
   fs::path file(const std::string& name, std::string_view content) {
-    write_file_atomically(place(name), content);
+    core::write_file_atomically(place(name), content);
     return place(name);
   }
   template <class T>
   std::string error_of(const fs::path& path) {
     try {
       Codec<T>::load(path);
-    } catch (const CodecError& error) { return error.what(); }
+    } catch (const CodecError& error) {
+      return error.what();
+    }
     return "no error";
   }
 
  private:
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   int count_ = 0;
 };
 
 TEST_F(Codecs, values_come_back_as_they_were) {
   EXPECT_EQ(round_trip(42), 42);
-  EXPECT_EQ(round_trip(std::numeric_limits<std::uint64_t>::max()), std::numeric_limits<std::uint64_t>::max());
-  EXPECT_EQ(round_trip(std::numeric_limits<std::int64_t>::min()), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(round_trip(std::numeric_limits<std::uint64_t>::max()),
+            std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(round_trip(std::numeric_limits<std::int64_t>::min()),
+            std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(round_trip(0.1), 0.1);
   EXPECT_EQ(round_trip(true), true);
   EXPECT_EQ(round_trip(std::string("line\nwith \"quotes\" and ä")), "line\nwith \"quotes\" and ä");
   EXPECT_EQ(round_trip(std::vector<std::string>{"a", ""}), (std::vector<std::string>{"a", ""}));
   EXPECT_EQ(round_trip(std::vector<bool>{true, false}), (std::vector<bool>{true, false}));
-  EXPECT_EQ(round_trip(std::map<std::string, std::optional<int>>{{"a", 1}, {"b", {}}}).at("b"), std::nullopt);
+  EXPECT_EQ(round_trip(std::map<std::string, std::optional<int>>{{"a", 1}, {"b", {}}}).at("b"),
+            std::nullopt);
   EXPECT_EQ(round_trip(std::map<int, double>{{3, 0.5}}).at(3), 0.5);
   EXPECT_EQ(round_trip(std::pair<int, std::string>{1, "x"}).second, "x");
   EXPECT_EQ(round_trip(std::tuple<int, bool, double>{1, true, 2.5}), std::tuple(1, true, 2.5));
@@ -84,15 +90,17 @@ TEST_F(Codecs, values_come_back_as_they_were) {
 
 TEST_F(Codecs, numbers_that_json_has_no_literal_for_come_back) {
   EXPECT_TRUE(std::isnan(round_trip(std::numeric_limits<double>::quiet_NaN())));
-  EXPECT_EQ(round_trip(-std::numeric_limits<double>::infinity()), -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(round_trip(-std::numeric_limits<double>::infinity()),
+            -std::numeric_limits<double>::infinity());
 }
 
 TEST_F(Codecs, plain_struct_is_json_with_the_names_of_its_members) {
   const Metrics metrics{0.75, 3, {"a", "b"}, {}};
   EXPECT_EQ(round_trip(metrics), metrics);
   Codec<Metrics>::save(metrics, place("metrics"));
-  EXPECT_EQ(nlohmann::json::parse(read_file(place("metrics"))),
-            (nlohmann::json{{"accuracy", 0.75}, {"correct", 3}, {"names", {"a", "b"}}, {"loss", nullptr}}));
+  EXPECT_EQ(nlohmann::json::parse(core::read_file(place("metrics"))),
+            (nlohmann::json{
+                {"accuracy", 0.75}, {"correct", 3}, {"names", {"a", "b"}}, {"loss", nullptr}}));
 }
 
 TEST_F(Codecs, struct_with_arrays_is_a_folder_of_its_members) {
@@ -107,7 +115,7 @@ TEST_F(Codecs, struct_with_arrays_is_a_folder_of_its_members) {
 
 TEST_F(Codecs, arrays_are_numpys_format) {
   Codec<std::vector<float>>::save({1, 2, 3}, place("array"));
-  const auto bytes = read_file(place("array"));
+  const auto bytes = core::read_file(place("array"));
   EXPECT_EQ(bytes.substr(0, 6), "\x93NUMPY");
   EXPECT_THAT(bytes, HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"));
   EXPECT_EQ((bytes.size() - 12) % 64, 0u) << "the data is aligned";
@@ -122,7 +130,9 @@ TEST_F(Codecs, array_of_several_dimensions_is_mapped_not_read) {
   EXPECT_THAT(read.shape(), ElementsAre(2, 3));
   EXPECT_THAT(read.span(), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(read.data()) % 64, 0u);
-  std::fstream(place("array"), std::ios::in | std::ios::out | std::ios::binary).seekp(-8, std::ios::end).write("\0\0\0\0\0\0\xf0\x3f", 8);
+  std::fstream(place("array"), std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(-8, std::ios::end)
+      .write("\0\0\0\0\0\0\xf0\x3f", 8);
   EXPECT_EQ(read[5], 1.0) << "it is the file itself";
   auto writable = Array<double>::map(place("array"));
   EXPECT_THROW(writable.data(), std::logic_error);
@@ -143,35 +153,47 @@ TEST_F(Codecs, array_made_in_a_step_becomes_the_output_without_a_copy) {
 
 TEST_F(Codecs, damaged_array_says_what_is_wrong_with_which_file) {
   Codec<std::vector<double>>::save({1, 2, 3}, place("array"));
-  const auto whole = read_file(place("array"));
+  const auto whole = core::read_file(place("array"));
   EXPECT_EQ(error_of<std::vector<double>>(file("short", whole.substr(0, whole.size() - 1))),
-            "cannot read " + place("short").string() + ": it should hold 24 bytes of data by its shape, and holds 23");
-  EXPECT_THAT(error_of<std::vector<double>>(file("cut", whole.substr(0, 40))), HasSubstr("it is cut short"));
-  EXPECT_THAT(error_of<std::vector<double>>(file("other", "a,b,c and more")), HasSubstr("expected a .npy array, but it does not begin as one"));
-  EXPECT_EQ(
-      error_of<std::vector<float>>(place("array")),
-      "cannot read " + place("array").string() + ": expected an array of floating point numbers of 32 bits, found floating point numbers of 64 bits");
-  EXPECT_THAT(error_of<Array<std::int32_t>>(place("array")), HasSubstr("expected an array of integers of 32 bits"));
+            "cannot read " + place("short").string() +
+                ": it should hold 24 bytes of data by its shape, and holds 23");
+  EXPECT_THAT(error_of<std::vector<double>>(file("cut", whole.substr(0, 40))),
+              HasSubstr("it is cut short"));
+  EXPECT_THAT(error_of<std::vector<double>>(file("other", "a,b,c and more")),
+              HasSubstr("expected a .npy array, but it does not begin as one"));
+  EXPECT_EQ(error_of<std::vector<float>>(place("array")),
+            "cannot read " + place("array").string() +
+                ": expected an array of floating point numbers of 32 bits, found floating point "
+                "numbers of 64 bits");
+  EXPECT_THAT(error_of<Array<std::int32_t>>(place("array")),
+              HasSubstr("expected an array of integers of 32 bits"));
   auto huge = whole;
   huge.replace(huge.find("(3,)"), 4, "(99999999999999999999,)");
-  EXPECT_THAT(error_of<std::vector<double>>(file("huge", huge)), HasSubstr("its shape is too large"));
+  EXPECT_THAT(error_of<std::vector<double>>(file("huge", huge)),
+              HasSubstr("its shape is too large"));
   EXPECT_THAT(error_of<std::vector<double>>(place("nothing")), HasSubstr("No such file"));
 }
 
 TEST_F(Codecs, wrong_json_says_where_in_it) {
-  EXPECT_EQ(error_of<Metrics>(file("a", R"({"accuracy": "high", "correct": 1, "names": []})")),
-            "cannot read " + place("a").string() + ": .accuracy: expected a number, found \"high\"");
-  EXPECT_THAT(error_of<Metrics>(file("b", R"({"accuracy": 1, "correct": 1.5, "names": []})")), HasSubstr(".correct: expected an integer, found 1.5"));
-  EXPECT_THAT(error_of<Metrics>(file("c", R"({"accuracy": 1, "correct": 1, "names": ["a", 2]})")), HasSubstr(".names[1]: expected a text, found 2"));
+  EXPECT_EQ(
+      error_of<Metrics>(file("a", R"({"accuracy": "high", "correct": 1, "names": []})")),
+      "cannot read " + place("a").string() + ": .accuracy: expected a number, found \"high\"");
+  EXPECT_THAT(error_of<Metrics>(file("b", R"({"accuracy": 1, "correct": 1.5, "names": []})")),
+              HasSubstr(".correct: expected an integer, found 1.5"));
+  EXPECT_THAT(error_of<Metrics>(file("c", R"({"accuracy": 1, "correct": 1, "names": ["a", 2]})")),
+              HasSubstr(".names[1]: expected a text, found 2"));
   EXPECT_THAT(error_of<Metrics>(file("d", "{")), HasSubstr("it is no JSON"));
-  EXPECT_THAT(error_of<std::int8_t>(file("e", "300")), HasSubstr("expected a smaller integer, found 300"));
-  EXPECT_THAT(error_of<unsigned>(file("f", "-1")), HasSubstr("expected an integer that is not negative, found -1"));
-  EXPECT_THAT(error_of<Metrics>(file("g", R"({"accuracy": 1})")), HasSubstr(".correct: expected an integer, found nothing"));
+  EXPECT_THAT(error_of<std::int8_t>(file("e", "300")),
+              HasSubstr("expected a smaller integer, found 300"));
+  EXPECT_THAT(error_of<unsigned>(file("f", "-1")),
+              HasSubstr("expected an integer that is not negative, found -1"));
+  EXPECT_THAT(error_of<Metrics>(file("g", R"({"accuracy": 1})")),
+              HasSubstr(".correct: expected an integer, found nothing"));
 }
 
 TEST_F(Codecs, files_and_folders_are_taken_as_they_are) {
   Codec<File>::save({file("report.txt", "text")}, place("stored"));
-  EXPECT_EQ(read_file(Codec<File>::load(place("stored")).path), "text");
+  EXPECT_EQ(core::read_file(Codec<File>::load(place("stored")).path), "text");
   EXPECT_FALSE(fs::exists(place("report.txt"))) << "what is the step's own is moved";
   ::chmod(place("stored").c_str(), 0444);
   Codec<File>::save({place("stored")}, place("passed_on"));

@@ -1,5 +1,6 @@
 /// @file
-/// An orchestrator whose steps are functions of the test; the store, the artifacts and the log beside it are real.
+/// An orchestrator whose steps are functions of the test; the store, the artifacts and the log
+/// beside it are real.
 #pragma once
 
 #include <fstream>
@@ -9,25 +10,28 @@
 #include <utility>
 #include <vector>
 
+#include "async/gate.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "engine/run.hpp"
-#include "engine/waiting.hpp"
 
 namespace pipeline::engine {
 
-using StepFunction = std::function<AttemptResult(const Attempt&)>;
+using StepFunction = std::function<orchestrators::AttemptResult(const orchestrators::Attempt&)>;
 
-inline AttemptResult fails_with(int code) {
-  return {Failure{FailureKind::exit_code, "exited with code " + std::to_string(code), {}, {}}, code, "fake"};
+inline orchestrators::AttemptResult fails_with(int code) {
+  return {Failure{FailureKind::exit_code, "exited with code " + std::to_string(code), {}, {}}, code,
+          "fake"};
 }
 
-inline AttemptResult writes(const Attempt& attempt, const std::string& text) {
-  for (const auto& output : attempt.output_names) std::ofstream(attempt.outputs / output.file_name) << text;
+inline orchestrators::AttemptResult writes(const orchestrators::Attempt& attempt,
+                                           const std::string& text) {
+  for (const auto& output : attempt.output_names)
+    std::ofstream(attempt.outputs / output.file_name) << text;
   return {std::nullopt, 0, "fake"};
 }
 
-class FakeOrchestrator final : public Orchestrator {
+class FakeOrchestrator final : public orchestrators::Orchestrator {
  public:
   explicit FakeOrchestrator(std::string name = "fake", bool on_this_machine = true) {
     capabilities_.name = std::move(name);
@@ -36,42 +40,53 @@ class FakeOrchestrator final : public Orchestrator {
     capabilities_.outlives_driver = !on_this_machine;
   }
 
-  const Capabilities& capabilities() const override {
+  const orchestrators::Capabilities& capabilities() const override {
     capabilities_.explicit_devices = !chooses_gpus_itself;
     capabilities_.gpus_of_this_machine = !gpus_elsewhere;
     return capabilities_;
   }
 
-  Task<std::optional<gpu::Inventory>> gpus(const StepSpec&, EventSink&, CancelSource&) override { co_return gpus_elsewhere; }
-
-  Task<std::vector<GpuHold>> gpus_in_use() override { co_return in_use ? in_use() : std::vector<GpuHold>{}; }
-
-  Task<Environment> environment(const StepSpec& step) override {
-    const bool built = built_.contains(image_of(step));
-    co_return Environment{.id = known_before_build || built ? "id-" + image_of(step) : "",
-                          .description = image_of(step),
-                          .ready = built,
-                          .reason = built ? "" : "new",
-                          .recheck = built ? image_of(step) : ""};
+  async::Task<std::optional<gpu::Inventory>> gpus(const StepSpec&, EventSink&,
+                                                  core::CancelSource&) override {
+    co_return gpus_elsewhere;
   }
 
-  Task<bool> unchanged(std::string recheck) override { co_return !changed_images.contains(recheck); }
+  async::Task<std::vector<orchestrators::GpuHold>> gpus_in_use() override {
+    co_return in_use ? in_use() : std::vector<orchestrators::GpuHold>{};
+  }
 
-  Task<Environment> prepare(const StepSpec& step, EventSink&, CancelSource&) override {
-    if (broken_images.contains(image_of(step))) throw BuildError("cannot build " + image_of(step), {"RUN false"}, {"mend it"});
+  async::Task<orchestrators::Environment> environment(const StepSpec& step) override {
+    const bool built = built_.contains(image_of(step));
+    co_return orchestrators::Environment{
+        .id = known_before_build || built ? "id-" + image_of(step) : "",
+        .description = image_of(step),
+        .ready = built,
+        .reason = built ? "" : "new",
+        .recheck = built ? image_of(step) : ""};
+  }
+
+  async::Task<bool> unchanged(std::string recheck) override {
+    co_return !changed_images.contains(recheck);
+  }
+
+  async::Task<orchestrators::Environment> prepare(const StepSpec& step, EventSink&,
+                                                  core::CancelSource&) override {
+    if (broken_images.contains(image_of(step)))
+      throw core::BuildError("cannot build " + image_of(step), {"RUN false"}, {"mend it"});
     if (built_.insert(image_of(step)).second) ++builds;
     co_return co_await environment(step);
   }
 
-  Task<AttemptResult> run(const Attempt& attempt) override {
+  async::Task<orchestrators::AttemptResult> run(const orchestrators::Attempt& attempt) override {
     ++started[attempt.step.name];
     ++running_;
     most_at_once = std::max(most_at_once, running_);
     order.push_back(attempt.step.name);
     if (attempt.joins) joined.push_back(attempt.step.name + "." + std::to_string(attempt.number));
-    Gate stopped(co_await asio::this_coro::executor);
-    const CancelSource::Listener listener(attempt.cancel, [&](StopLevel) { stopped.open(); });
-    AttemptResult result;
+    async::Gate stopped(co_await asio::this_coro::executor);
+    const core::CancelSource::Listener listener(attempt.cancel,
+                                                [&](core::StopLevel) { stopped.open(); });
+    orchestrators::AttemptResult result;
     if (blocking.contains(attempt.step.name)) {
       co_await stopped.wait();
       result = {Failure{FailureKind::cancelled, "was stopped", {}, {}}, 143, "fake"};
@@ -84,18 +99,22 @@ class FakeOrchestrator final : public Orchestrator {
     co_return result;
   }
 
-  Task<> give_up(const std::string&, const std::string& step, unsigned number) override {
+  async::Task<> discard_attempt(const std::string&, const std::string& step,
+                                unsigned number) override {
     given_up.push_back(step + "." + std::to_string(number));
     co_return;
   }
-  Task<> remove_orphans(const std::function<bool(const std::string&)>&) override { co_return; }
+  async::Task<> remove_orphans(const std::function<bool(const std::string&)>&) override {
+    co_return;
+  }
 
-  std::map<std::string, StepFunction> steps;  ///< What a step does; by default it writes its name to its outputs.
-  std::set<std::string> blocking;             ///< Steps that run until they are stopped.
+  std::map<std::string, StepFunction>
+      steps;  ///< What a step does; by default it writes its name to its outputs.
+  std::set<std::string> blocking;  ///< Steps that run until they are stopped.
   std::set<std::string> broken_images;
   std::set<std::string> changed_images;  ///< Those that unchanged() denies.
   bool known_before_build = true;
-  std::function<std::vector<GpuHold>()> in_use;
+  std::function<std::vector<orchestrators::GpuHold>()> in_use;
   bool chooses_gpus_itself = false;
   std::optional<gpu::Inventory> gpus_elsewhere;  ///< Those of another machine, where the steps run.
   std::map<std::string, int> started;
@@ -103,8 +122,10 @@ class FakeOrchestrator final : public Orchestrator {
   int builds = 0, most_at_once = 0;
 
  private:
-  static std::string image_of(const StepSpec& step) { return step.settings.docker.parent_image.value_or("image"); }
-  mutable Capabilities capabilities_;
+  static std::string image_of(const StepSpec& step) {
+    return step.settings.docker.parent_image.value_or("image");
+  }
+  mutable orchestrators::Capabilities capabilities_;
   std::set<std::string> built_;
   int running_ = 0;
 };

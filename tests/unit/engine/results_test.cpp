@@ -8,14 +8,18 @@
 namespace pipeline::engine {
 namespace {
 
-class NoStore final : public SharedResults {
+class NoStore final : public RemoteCache {
  public:
   std::string name() const override { return "s3://team/pipe"; }
-  Task<> check() override { co_return; }
-  Task<std::optional<SharedResult>> find(std::string, CancelSource*) override { co_return std::nullopt; }
-  Task<> fetch(const SharedOutput&, std::filesystem::path, CancelSource&) override { co_return; }
-  void distrust(const SharedOutput&) override {}
-  Task<> publish(store::CacheEntry, CancelSource&) override { co_return; }
+  async::Task<> check() override { co_return; }
+  async::Task<std::optional<RemoteResult>> find(std::string, core::CancelSource*) override {
+    co_return std::nullopt;
+  }
+  async::Task<> fetch(const RemoteOutput&, std::filesystem::path, core::CancelSource&) override {
+    co_return;
+  }
+  void invalidate(const RemoteOutput&) override {}
+  async::Task<> publish(store::CacheEntry, core::CancelSource&) override { co_return; }
 };
 
 class ResultsTest : public ::testing::Test {
@@ -24,7 +28,9 @@ class ResultsTest : public ::testing::Test {
     step.name = "train";
     options.run_id = "now";
   }
-  Results results() { return {pipeline, runs, artifacts, stats, code, events, user, pool, options}; }
+  Results results() {
+    return {pipeline, runs, artifacts, stats, code, events, user, pool, options};
+  }
   /// Which run's result the step is given, if `key` has been made by `run`.
   std::string given(const std::string& key, const std::string& run) {
     runs.add_cache_entry({key, run, step.name, {}}, pipeline.name, {});
@@ -32,7 +38,7 @@ class ResultsTest : public ::testing::Test {
     return entry ? entry->run : "none";
   }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   PipelineSpec pipeline;
   StepSpec step;
   store::RunStore runs{folder.path()};
@@ -40,7 +46,7 @@ class ResultsTest : public ::testing::Test {
   store::StatIndex stats{folder.path() / "stat-index"};
   const CodeProvider code;
   test::EventRecorder events;
-  CancelSource user;
+  core::CancelSource user;
   asio::thread_pool pool{1};
   NoStore store;
   RunOptions options;
@@ -75,7 +81,8 @@ TEST_F(ResultsTest, others_are_asked_only_for_what_was_not_begun_here) {
   step.cache = false;
   EXPECT_FALSE(results().may_be_elsewhere(step, false));
   options.resume = true;
-  EXPECT_TRUE(results().may_be_elsewhere(step, false)) << "its own driver on another machine may have made it";
+  EXPECT_TRUE(results().may_be_elsewhere(step, false))
+      << "its own driver on another machine may have made it";
 }
 
 TEST_F(ResultsTest, others_are_given_what_is_cached_and_a_later_driver_is_given_all) {
@@ -84,7 +91,7 @@ TEST_F(ResultsTest, others_are_given_what_is_cached_and_a_later_driver_is_given_
   EXPECT_TRUE(results().are_shared(step));
   step.cache = false;
   EXPECT_FALSE(results().are_shared(step));
-  options.record_is_safe = []() -> Task<> { co_return; };
+  options.wait_until_persisted = []() -> async::Task<> { co_return; };
   EXPECT_TRUE(results().are_shared(step));
 }
 

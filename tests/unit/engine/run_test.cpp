@@ -10,7 +10,7 @@
 
 #include "core/diagnostic.hpp"
 #include "gpu/lock_folder.hpp"
-#include "orchestrators/places.hpp"
+#include "orchestrators/routing_orchestrator.hpp"
 #include "unit/engine/fake_orchestrator.hpp"
 
 namespace pipeline::engine {
@@ -33,17 +33,21 @@ class Recorder final : public EventSink {
   std::vector<std::string> lines(const std::string& step) const {
     std::vector<std::string> found;
     for (const auto& event : events)
-      if (const auto* log = std::get_if<event::StepLog>(&event); log && log->step == step) found.push_back(log->line);
+      if (const auto* log = std::get_if<event::StepLog>(&event); log && log->step == step)
+        found.push_back(log->line);
     return found;
   }
   const event::StepFinished& end_of(const std::string& step) const {
     for (const auto& event : events)
-      if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && finished->step == step) return *finished;
+      if (const auto* finished = std::get_if<event::StepFinished>(&event);
+          finished && finished->step == step)
+        return *finished;
     throw std::runtime_error(step + " has no end");
   }
 };
 
-StepSpec step(std::string name, std::vector<std::string> from = {}, std::vector<std::string> after = {}) {
+StepSpec step(std::string name, std::vector<std::string> from = {},
+              std::vector<std::string> after = {}) {
   StepSpec spec;
   spec.name = name;
   spec.command.arguments = {Template{{std::string("do-" + name)}}};
@@ -58,9 +62,9 @@ class RunTest : public ::testing::Test {
   RunSummary run(RunOptions options = {}) {
     return with_all(std::move(options), [](auto&... all) { return engine::run(all...); });
   }
-  void hand_over(RunOptions options) {
-    with_all(std::move(options), [](auto&... all) -> Task<RunSummary> {
-      co_await engine::hand_over(all...);
+  void prepare_detached(RunOptions options) {
+    with_all(std::move(options), [](auto&... all) -> async::Task<RunSummary> {
+      co_await engine::prepare_detached(all...);
       co_return RunSummary{};
     });
   }
@@ -71,26 +75,29 @@ class RunTest : public ::testing::Test {
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
     store::StatIndex stats(folder.path() / "state" / "stat-index");
     std::map<std::string, std::vector<store::TreeEntry>> files;
-    const CodeProvider code{[&](const StepSpec& spec) -> const std::vector<store::TreeEntry>& {
-                              auto& entries = files[spec.name];
-                              entries.clear();
-                              for (const auto& [name, text] : sources[spec.name]) {
-                                write_file_atomically(folder.path() / name, text);
-                                entries.push_back({name, folder.path() / name});
-                              }
-                              return entries;
-                            },
-                            [&](const StepSpec&, std::string_view output) -> std::optional<std::string> {
-                              if (when_explained) when_explained();
-                              return output.find("table.csv") == std::string_view::npos ? std::nullopt
-                                                                                        : std::optional<std::string>("add table.csv to `code:`");
-                            }};
+    const CodeProvider code{
+        [&](const StepSpec& spec) -> const std::vector<store::TreeEntry>& {
+          auto& entries = files[spec.name];
+          entries.clear();
+          for (const auto& [name, text] : sources[spec.name]) {
+            core::write_file_atomically(folder.path() / name, text);
+            entries.push_back({name, folder.path() / name});
+          }
+          return entries;
+        },
+        [&](const StepSpec&, std::string_view output) -> std::optional<std::string> {
+          if (when_explained) when_explained();
+          return output.find("table.csv") == std::string_view::npos
+                     ? std::nullopt
+                     : std::optional<std::string>("add table.csv to `code:`");
+        }};
     recorder.events.clear();
     if (options.run_id.empty()) options.run_id = "run-" + std::to_string(++count);
     std::exception_ptr error;
     RunSummary summary;
-    Orchestrator& place = places ? *places : orchestrator;
-    asio::co_spawn(loop, work(pipeline, place, runs, artifacts, stats, code, recorder, cancel, options),
+    orchestrators::Orchestrator& place = places ? *places : orchestrator;
+    asio::co_spawn(loop,
+                   work(pipeline, place, runs, artifacts, stats, code, recorder, cancel, options),
                    [&](std::exception_ptr failed, RunSummary result) {
                      error = failed;
                      summary = std::move(result);
@@ -104,25 +111,27 @@ class RunTest : public ::testing::Test {
     store::RunStore runs(folder.path() / "state");
     const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
     for (const auto& record : runs.steps(run_id))
-      if (record.name == name) return read_file(artifacts.path(record.outputs.at(0).digest));
+      if (record.name == name) return core::read_file(artifacts.path(record.outputs.at(0).digest));
     return "no such step";
   }
   StepStatus status_of(const std::string& name) { return recorder.end_of(name).status; }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   PipelineSpec pipeline{.name = "test"};
   FakeOrchestrator orchestrator;
-  std::unique_ptr<Orchestrator> places;  ///< Instead of it.
+  std::unique_ptr<orchestrators::Orchestrator> places;  ///< Instead of it.
   Recorder recorder;
   std::function<void()> when_explained;  ///< Called when advice for a failed step is looked for.
-  CancelSource cancel;
+  core::CancelSource cancel;
   std::map<std::string, std::map<std::string, std::string>> sources;
   int count = 0;
 };
 
 TEST_F(RunTest, step_fails_when_it_does_not_write_an_output) {
   pipeline.steps = {step("a"), step("b", {"a"})};
-  orchestrator.steps["a"] = [](const Attempt&) { return AttemptResult{std::nullopt, 0, "fake"}; };
+  orchestrator.steps["a"] = [](const orchestrators::Attempt&) {
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
   const auto summary = run();
   EXPECT_EQ(summary.status, RunStatus::failed);
   EXPECT_EQ(recorder.end_of("a").failure->kind, FailureKind::missing_output);
@@ -133,8 +142,9 @@ TEST_F(RunTest, step_fails_when_it_does_not_write_an_output) {
 }
 
 TEST_F(RunTest, independent_steps_go_on_after_a_failure) {
-  pipeline.steps = {step("bad"), step("good"), step("after_bad", {"bad"}), step("after_good", {"good"})};
-  orchestrator.steps["bad"] = [](const Attempt&) { return fails_with(7); };
+  pipeline.steps = {step("bad"), step("good"), step("after_bad", {"bad"}),
+                    step("after_good", {"good"})};
+  orchestrator.steps["bad"] = [](const orchestrators::Attempt&) { return fails_with(7); };
   const auto summary = run();
   EXPECT_EQ(summary.succeeded, 2u);
   EXPECT_EQ(summary.failed, 1u);
@@ -144,7 +154,7 @@ TEST_F(RunTest, independent_steps_go_on_after_a_failure) {
 TEST_F(RunTest, stop_on_failure_starts_nothing_further_but_lets_running_steps_end) {
   pipeline.execution_mode = ExecutionMode::stop_on_failure;
   pipeline.steps = {step("bad"), step("beside"), step("later", {"beside"})};
-  orchestrator.steps["bad"] = [](const Attempt&) { return fails_with(1); };
+  orchestrator.steps["bad"] = [](const orchestrators::Attempt&) { return fails_with(1); };
   run({.jobs = 2});
   EXPECT_EQ(status_of("beside"), StepStatus::succeeded);
   EXPECT_EQ(status_of("later"), StepStatus::skipped);
@@ -156,7 +166,9 @@ std::string listing(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files(std::filesystem::directory_iterator(folder), {});
   std::ranges::sort(files);
   std::string text;
-  for (const auto& file : files) text += file.filename().string() + ": " + (is_directory(file) ? read_file(file / "part") : read_file(file)) + "\n";
+  for (const auto& file : files)
+    text += file.filename().string() + ": " +
+            (is_directory(file) ? core::read_file(file / "part") : core::read_file(file)) + "\n";
   return text;
 }
 
@@ -176,16 +188,17 @@ StepSpec gathering(std::vector<std::string> from) {
 }
 
 TEST_F(RunTest, gathered_outputs_are_one_folder_in_order_with_an_index) {
-  pipeline.steps = {instance("train", 1), instance("train", 20), gathering({"train.c-20", "train.c-1"})};
+  pipeline.steps = {instance("train", 1), instance("train", 20),
+                    gathering({"train.c-20", "train.c-1"})};
   std::string seen;
   std::filesystem::path entry;
   unsigned links = 0;
-  orchestrator.steps["train.c-20"] = [](const Attempt& attempt) {
+  orchestrator.steps["train.c-20"] = [](const orchestrators::Attempt& attempt) {
     std::filesystem::create_directory(attempt.outputs / "model.bin");
     std::ofstream(attempt.outputs / "model.bin" / "part") << "a folder";
-    return AttemptResult{std::nullopt, 0, "fake"};
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
   };
-  orchestrator.steps["choose"] = [&](const Attempt& attempt) {
+  orchestrator.steps["choose"] = [&](const orchestrators::Attempt& attempt) {
     seen = listing(attempt.inputs.at(0).path);
     entry = attempt.inputs.at(0).path / "1-train.c-1.bin";
     links = static_cast<unsigned>(std::filesystem::hard_link_count(entry));
@@ -206,7 +219,8 @@ index.json: [
 }
 
 TEST_F(RunTest, gathering_step_runs_again_when_one_of_many_has_changed) {
-  pipeline.steps = {instance("train", 1), instance("train", 2), gathering({"train.c-1", "train.c-2"})};
+  pipeline.steps = {instance("train", 1), instance("train", 2),
+                    gathering({"train.c-1", "train.c-2"})};
   EXPECT_EQ(run().succeeded, 3u);
   EXPECT_EQ(run().cached, 3u);
   pipeline.steps[1] = instance("train", 3);
@@ -221,8 +235,9 @@ TEST_F(RunTest, gathering_step_runs_again_when_one_of_many_has_changed) {
 }
 
 TEST_F(RunTest, gathering_step_is_skipped_when_one_of_many_fails) {
-  pipeline.steps = {instance("train", 1), instance("train", 2), gathering({"train.c-1", "train.c-2"})};
-  orchestrator.steps["train.c-2"] = [](const Attempt&) { return fails_with(1); };
+  pipeline.steps = {instance("train", 1), instance("train", 2),
+                    gathering({"train.c-1", "train.c-2"})};
+  orchestrator.steps["train.c-2"] = [](const orchestrators::Attempt&) { return fails_with(1); };
   run();
   EXPECT_EQ(status_of("train.c-1"), StepStatus::succeeded);
   EXPECT_EQ(status_of("choose"), StepStatus::skipped);
@@ -236,14 +251,14 @@ TEST_F(RunTest, step_option_means_all_instances_or_the_one_in_brackets) {
   run({.use_cache = false, .only_step = "train[c=2]"});
   EXPECT_EQ(orchestrator.started["train.c-1"], 1);
   EXPECT_EQ(orchestrator.started["train.c-2"], 2);
-  EXPECT_THROW(run({.only_step = "train[c=3]"}), InputError);
+  EXPECT_THROW(run({.only_step = "train[c=3]"}), core::InputError);
 }
 
 TEST_F(RunTest, fail_fast_stops_running_steps) {
   pipeline.execution_mode = ExecutionMode::fail_fast;
   pipeline.steps = {step("bad"), step("long")};
   orchestrator.blocking = {"long"};
-  orchestrator.steps["bad"] = [](const Attempt&) { return fails_with(1); };
+  orchestrator.steps["bad"] = [](const orchestrators::Attempt&) { return fails_with(1); };
   const auto summary = run({.jobs = 2});
   EXPECT_EQ(status_of("long"), StepStatus::cancelled);
   EXPECT_EQ(summary.status, RunStatus::failed);
@@ -252,33 +267,42 @@ TEST_F(RunTest, fail_fast_stops_running_steps) {
 TEST_F(RunTest, step_is_retried_as_often_as_it_says) {
   pipeline.steps = {step("flaky")};
   pipeline.steps[0].retry = {.max_retries = 2, .delay = Duration(1), .backoff = 2.0};
-  orchestrator.steps["flaky"] = [](const Attempt& attempt) { return attempt.number < 3 ? fails_with(1) : writes(attempt, "third time"); };
+  orchestrator.steps["flaky"] = [](const orchestrators::Attempt& attempt) {
+    return attempt.number < 3 ? fails_with(1) : writes(attempt, "third time");
+  };
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_EQ(orchestrator.started["flaky"], 3);
   EXPECT_EQ(artifact("run-1", "flaky"), "third time");
   std::vector<std::chrono::milliseconds> delays;
   for (const auto& event : recorder.events)
-    if (const auto* retried = std::get_if<event::StepRetried>(&event)) delays.push_back(retried->delay);
+    if (const auto* retried = std::get_if<event::StepRetried>(&event))
+      delays.push_back(retried->delay);
   EXPECT_THAT(delays, ElementsAre(std::chrono::milliseconds(1), std::chrono::milliseconds(2)));
 }
 
 TEST_F(RunTest, retries_end_with_the_last_failure) {
   pipeline.steps = {step("flaky")};
   pipeline.steps[0].retry = {.max_retries = 1};
-  orchestrator.steps["flaky"] = [](const Attempt& attempt) { return fails_with(static_cast<int>(attempt.number)); };
+  orchestrator.steps["flaky"] = [](const orchestrators::Attempt& attempt) {
+    return fails_with(static_cast<int>(attempt.number));
+  };
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_EQ(recorder.end_of("flaky").failure->message, "exited with code 2");
   EXPECT_EQ(recorder.end_of("flaky").attempts, 2u);
 }
 
-AttemptResult loses_its_node() { return {Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"}; }
+orchestrators::AttemptResult loses_its_node() {
+  return {Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"};
+}
 
 TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_do_not_use_up_its_retries) {
   pipeline.steps = {step("flaky")};
   pipeline.steps[0].retry = {.max_retries = 1};
   pipeline.steps[0].retry.max_infrastructure_retries = 1;
-  orchestrator.steps["flaky"] = [](const Attempt& attempt) {
-    return attempt.number == 1 ? fails_with(1) : attempt.number == 2 ? loses_its_node() : writes(attempt, "third time");
+  orchestrator.steps["flaky"] = [](const orchestrators::Attempt& attempt) {
+    return attempt.number == 1   ? fails_with(1)
+           : attempt.number == 2 ? loses_its_node()
+                                 : writes(attempt, "third time");
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_EQ(recorder.end_of("flaky").attempts, 3u);
@@ -287,16 +311,18 @@ TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_do_not_use_up_its_ret
 TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_have_an_end_too) {
   pipeline.steps = {step("unlucky"), step("here")};
   pipeline.steps[0].retry.max_infrastructure_retries = 1;
-  orchestrator.steps["unlucky"] = orchestrator.steps["here"] = [](const Attempt&) { return loses_its_node(); };
+  orchestrator.steps["unlucky"] =
+      orchestrator.steps["here"] = [](const orchestrators::Attempt&) { return loses_its_node(); };
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_EQ(recorder.end_of("unlucky").attempts, 2u);
-  EXPECT_EQ(recorder.end_of("here").attempts, 1u) << "nothing is repeated unasked where losing a machine means losing the run";
+  EXPECT_EQ(recorder.end_of("here").attempts, 1u)
+      << "nothing is repeated unasked where losing a machine means losing the run";
 }
 
 class RunInPlaces : public RunTest {
  protected:
   void SetUp() override {
-    places = make_places("near", [this](const std::string& name) {
+    places = orchestrators::make_routing_orchestrator("near", [this](const std::string& name) {
       auto place = std::make_unique<FakeOrchestrator>(name, name == "near");
       (name == "near" ? near : far) = place.get();
       return place;
@@ -326,8 +352,12 @@ TEST_F(RunInPlaces, steps_elsewhere_take_no_slot_of_this_machine) {
   pipeline.steps = {step("long"), step("elsewhere")};
   pipeline.steps[1].orchestrator = "far";
   recorder.on_event = [this](const Event& event) {
-    if (const auto* started = std::get_if<event::StepStarted>(&event); started && started->step == "long") near->blocking = {"long"};
-    if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && finished->step == "elsewhere") cancel.stop(StopLevel::graceful);
+    if (const auto* started = std::get_if<event::StepStarted>(&event);
+        started && started->step == "long")
+      near->blocking = {"long"};
+    if (const auto* finished = std::get_if<event::StepFinished>(&event);
+        finished && finished->step == "elsewhere")
+      cancel.stop(core::StopLevel::graceful);
   };
   run({.jobs = 1});
   EXPECT_EQ(status_of("elsewhere"), StepStatus::succeeded);
@@ -335,13 +365,15 @@ TEST_F(RunInPlaces, steps_elsewhere_take_no_slot_of_this_machine) {
 }
 
 TEST_F(RunInPlaces, an_environment_is_looked_at_again_by_the_place_that_it_is_of) {
-  pipeline.steps[0].settings.docker.parent_image = pipeline.steps[2].settings.docker.parent_image = "near-image";
+  pipeline.steps[0].settings.docker.parent_image = pipeline.steps[2].settings.docker.parent_image =
+      "near-image";
   run();
   asio::io_context loop;
   std::vector<bool> answers;
   near->changed_images = {"near-image"};
   for (const auto* recheck : {"near near-image", "far image", "far near-image", "unsigned"})
-    asio::co_spawn(loop, places->unchanged(recheck), [&](std::exception_ptr, bool same) { answers.push_back(same); });
+    asio::co_spawn(loop, places->unchanged(recheck),
+                   [&](std::exception_ptr, bool same) { answers.push_back(same); });
   loop.run();
   EXPECT_THAT(answers, ElementsAre(false, true, true, false));
 }
@@ -353,7 +385,8 @@ class ResumedRun : public RunInPlaces {
     const auto state = folder.path() / "state", left = folder.path() / "left";
     recorder.on_event = [=](const Event& event) {
       const auto* started = std::get_if<event::StepStarted>(&event);
-      if (started && started->step == step) std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+      if (started && started->step == step)
+        std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
     };
     run();
     recorder.on_event = {};
@@ -361,7 +394,7 @@ class ResumedRun : public RunInPlaces {
   }
   void take_over(const std::filesystem::path& left) {
     const auto state = folder.path() / "state";
-    remove_tree(state);
+    core::remove_tree(state);
     std::filesystem::rename(left, state);
     store::RunStore runs(state);
     auto record = *runs.find_run("run-1");
@@ -381,14 +414,16 @@ TEST_F(ResumedRun, what_was_done_stays_and_what_may_still_run_is_joined) {
   EXPECT_THAT(far->joined, ElementsAre("train.1"));
   store::RunStore runs(folder.path() / "state");
   EXPECT_EQ(runs.runs().size(), 1u);
-  for (const auto& step : runs.steps("run-1")) EXPECT_EQ(step.status, StepStatus::succeeded) << step.name;
+  for (const auto& step : runs.steps("run-1"))
+    EXPECT_EQ(step.status, StepStatus::succeeded) << step.name;
 }
 
 TEST_F(ResumedRun, a_second_driver_that_is_killed_before_it_joined_makes_no_difference) {
   kill_during("train");
   const auto state = folder.path() / "state", left = folder.path() / "left";
   recorder.on_event = [=](const Event& event) {
-    if (std::get_if<event::RunStarted>(&event)) std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+    if (std::get_if<event::RunStarted>(&event))
+      std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
   };
   run({.resume = true, .run_id = "run-1"});
   recorder.on_event = {};
@@ -401,7 +436,8 @@ TEST_F(ResumedRun, a_second_driver_that_is_killed_before_it_joined_makes_no_diff
 TEST_F(ResumedRun, what_it_made_itself_is_taken_whatever_the_cache_may_give) {
   for (auto& each : pipeline.steps) each.cache = false;
   kill_during("train");
-  EXPECT_EQ(run({.use_cache = false, .resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_EQ(run({.use_cache = false, .resume = true, .run_id = "run-1"}).status,
+            RunStatus::succeeded);
   EXPECT_THAT(near->order, ElementsAre("plot"));
 }
 
@@ -422,15 +458,20 @@ TEST_F(ResumedRun, where_nothing_outlives_the_driver_the_attempt_is_made_anew) {
   EXPECT_EQ(recorder.end_of("plot").attempts, 2u);
 }
 
-/// The driver was killed when the output had gone into the store, and the run had no record of it yet.
+/// The driver was killed when the output had gone into the store, and the run had no record of it
+/// yet.
 TEST_F(ResumedRun, what_an_attempt_made_is_found_where_the_store_has_it_already) {
   kill_during("train");
   const auto state = folder.path() / "state", attempt = state / "work/run-1/train.1";
-  write_file_atomically(folder.path() / "model", "made before");
+  core::write_file_atomically(folder.path() / "model", "made before");
   const auto stored = store::ArtifactStore(state / "artifacts").take(folder.path() / "model");
-  make_folders(attempt / "scratch");
-  write_file_atomically(attempt / "scratch/.taken-out", R"({"digest":")" + stored.digest.hex() + R"(","is_directory":false,"bytes":11})");
-  far->steps["train"] = [](const Attempt&) { return AttemptResult{std::nullopt, 0, "fake"}; };
+  core::make_folders(attempt / "scratch");
+  core::write_file_atomically(
+      attempt / "scratch/.taken-out",
+      R"({"digest":")" + stored.digest.hex() + R"(","is_directory":false,"bytes":11})");
+  far->steps["train"] = [](const orchestrators::Attempt&) {
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
   EXPECT_THAT(far->joined, ElementsAre("train.1"));
   EXPECT_EQ(recorder.end_of("train").attempts, 1u);
@@ -441,9 +482,12 @@ TEST_F(ResumedRun, what_an_attempt_made_is_found_where_the_store_has_it_already)
 TEST_F(ResumedRun, a_note_of_what_the_store_lacks_is_no_output) {
   kill_during("train");
   const auto scratch = folder.path() / "state/work/run-1/train.1/scratch";
-  make_folders(scratch);
-  write_file_atomically(scratch / ".taken-out", R"({"digest":")" + std::string(64, '0') + R"(","is_directory":false,"bytes":1})");
-  far->steps["train"] = [](const Attempt&) { return AttemptResult{std::nullopt, 0, "fake"}; };
+  core::make_folders(scratch);
+  core::write_file_atomically(scratch / ".taken-out", R"({"digest":")" + std::string(64, '0') +
+                                                          R"(","is_directory":false,"bytes":1})");
+  far->steps["train"] = [](const orchestrators::Attempt&) {
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::failed);
   EXPECT_EQ(recorder.end_of("train").failure->kind, FailureKind::missing_output);
 }
@@ -451,15 +495,18 @@ TEST_F(ResumedRun, a_note_of_what_the_store_lacks_is_no_output) {
 TEST_F(ResumedRun, retries_that_were_used_are_used) {
   pipeline.steps[1].retry = {.max_retries = 1};
   run();  // makes the places
-  far->steps["train"] = [](const Attempt& attempt) { return fails_with(static_cast<int>(attempt.number)); };
-  remove_tree(folder.path() / "state");
+  far->steps["train"] = [](const orchestrators::Attempt& attempt) {
+    return fails_with(static_cast<int>(attempt.number));
+  };
+  core::remove_tree(folder.path() / "state");
   count = 0;
   bool is_second = false;
   const auto state = folder.path() / "state", left = folder.path() / "left";
   recorder.on_event = [&](const Event& event) {
     if (std::get_if<event::StepRetried>(&event)) is_second = true;
     const auto* started = std::get_if<event::StepStarted>(&event);
-    if (started && started->step == "train" && is_second) std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+    if (started && started->step == "train" && is_second)
+      std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
   };
   run();
   recorder.on_event = {};
@@ -476,18 +523,22 @@ TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {
   auto record = *runs.find_run("run-1");
   record.driver.process = store::ProcessId::self();
   runs.resume_run(record);
-  EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), InputError);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), core::InputError);
 }
 
 TEST_F(ResumedRun, who_holds_its_lease_goes_on_with_a_run_that_is_recorded_as_running) {
   const store::LeaseId lease{"lab", "ml", "driver"};
-  const auto status = [&] { return store::RunStore(folder.path() / "state").find_run("run-1")->status; };
-  hand_over({.run_id = "run-1", .driver = {{}, lease}});
+  const auto status = [&] {
+    return store::RunStore(folder.path() / "state").find_run("run-1")->status;
+  };
+  prepare_detached({.run_id = "run-1", .driver = {{}, lease}});
   EXPECT_THAT(near->order, IsEmpty());
   EXPECT_EQ(status(), RunStatus::running);
-  EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), InputError);
-  EXPECT_THROW(run({.resume = true, .run_id = "run-1", .driver = {{}, {"lab", "ml", "other"}}}), InputError);
-  EXPECT_EQ(run({.resume = true, .run_id = "run-1", .driver = {{}, lease}}).status, RunStatus::succeeded);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), core::InputError);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1", .driver = {{}, {"lab", "ml", "other"}}}),
+               core::InputError);
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1", .driver = {{}, lease}}).status,
+            RunStatus::succeeded);
   EXPECT_THAT(near->order, ElementsAre("load", "plot"));
   store::RunStore runs(folder.path() / "state");
   EXPECT_EQ(runs.find_run("run-1")->driver.lease, lease);
@@ -497,20 +548,22 @@ TEST_F(RunTest, a_run_whose_images_cannot_be_made_is_not_handed_over) {
   pipeline.steps = {step("good"), step("bad")};
   pipeline.steps[1].settings.docker.parent_image = "broken";
   orchestrator.broken_images = {"broken"};
-  EXPECT_THROW(hand_over({.run_id = "run-1", .driver = {{}, {"lab", "ml", "driver"}}}), BuildError);
+  EXPECT_THROW(prepare_detached({.run_id = "run-1", .driver = {{}, {"lab", "ml", "driver"}}}),
+               core::BuildError);
   EXPECT_TRUE(store::RunStore(folder.path() / "state").runs().empty());
 }
 
 TEST_F(RunTest, what_a_place_knows_of_a_failure_stands_before_the_last_lines_of_the_log) {
   pipeline.steps = {step("bad")};
-  orchestrator.steps["bad"] = [](const Attempt& attempt) {
+  orchestrator.steps["bad"] = [](const orchestrators::Attempt& attempt) {
     attempt.log.write(Stream::out, "last line\n");
     auto result = fails_with(1);
     result.failure->details = {"FailedMount: no such claim"};
     return result;
   };
   run();
-  EXPECT_THAT(recorder.end_of("bad").failure->details, ElementsAre("FailedMount: no such claim", "last line"));
+  EXPECT_THAT(recorder.end_of("bad").failure->details,
+              ElementsAre("FailedMount: no such claim", "last line"));
 }
 
 TEST_F(RunTest, step_is_stopped_at_its_timeout) {
@@ -526,7 +579,7 @@ TEST_F(RunTest, interrupted_run_cancels_what_runs_and_what_waits) {
   pipeline.steps = {step("long"), step("next", {"long"}), step("waiting")};
   orchestrator.blocking = {"long", "waiting"};
   recorder.on_event = [&](const Event& event) {
-    if (std::holds_alternative<event::StepStarted>(event)) cancel.stop(StopLevel::graceful);
+    if (std::holds_alternative<event::StepStarted>(event)) cancel.stop(core::StopLevel::graceful);
   };
   const auto summary = run({.jobs = 1});
   EXPECT_EQ(summary.status, RunStatus::interrupted);
@@ -547,9 +600,9 @@ TEST_F(RunTest, failing_build_fails_its_steps_only) {
 
 TEST_F(RunTest, store_that_cannot_be_written_ends_the_run) {
   pipeline.steps = {step("a")};
-  orchestrator.steps["a"] = [&](const Attempt& attempt) {
+  orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     std::filesystem::remove_all(attempt.outputs.parent_path());  // the disk is gone under it
-    return AttemptResult{std::nullopt, 0, "fake"};
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
   };
   EXPECT_EQ(run().status, RunStatus::failed);
 }
@@ -615,7 +668,7 @@ TEST_F(RunTest, damaged_artifact_is_made_again) {
 
 TEST_F(RunTest, failed_attempt_leaves_nothing_to_reuse) {
   pipeline.steps = {step("a")};
-  orchestrator.steps["a"] = [](const Attempt& attempt) {
+  orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
     writes(attempt, "half done");
     return fails_with(1);
   };
@@ -636,7 +689,7 @@ TEST_F(RunTest, only_step_runs_what_it_needs) {
   pipeline.steps = {step("a"), step("b", {"a"}), step("c", {"b"}), step("d")};
   run({.only_step = "b"});
   EXPECT_THAT(orchestrator.order, ElementsAre("a", "b"));
-  EXPECT_THROW(run({.only_step = "bb"}), InputError);
+  EXPECT_THROW(run({.only_step = "bb"}), core::InputError);
 }
 
 TEST_F(RunTest, environment_known_only_once_it_is_made_still_gives_a_hit) {
@@ -650,7 +703,7 @@ TEST_F(RunTest, secret_reaches_the_step_and_nothing_else) {
   ::setenv("RUN_TEST_SECRET", "canary-5d1f", 1);
   pipeline.steps = {step("a")};
   pipeline.steps[0].secrets = {{"RUN_TEST_SECRET", std::nullopt}};
-  orchestrator.steps["a"] = [](const Attempt& attempt) {
+  orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
     const auto& value = attempt.secrets.at("RUN_TEST_SECRET");
     attempt.log.write(Stream::out, "token is " + value.substr(0, 4));
     attempt.log.write(Stream::out, value.substr(4) + "\n");
@@ -659,10 +712,13 @@ TEST_F(RunTest, secret_reaches_the_step_and_nothing_else) {
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_THAT(recorder.lines("a"), ElementsAre("token is ***"));
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
-    if (entry.is_regular_file()) { EXPECT_EQ(read_file(entry.path()).find("canary-5d1f"), std::string::npos) << entry.path(); }
+    if (entry.is_regular_file()) {
+      EXPECT_EQ(core::read_file(entry.path()).find("canary-5d1f"), std::string::npos)
+          << entry.path();
+    }
   }
   ::unsetenv("RUN_TEST_SECRET");
-  EXPECT_THROW(run(), EnvironmentError);
+  EXPECT_THROW(run(), core::EnvironmentError);
 }
 
 TEST_F(RunTest, changed_secret_reuses_and_changed_variable_reruns) {
@@ -682,18 +738,19 @@ TEST_F(RunTest, changed_secret_reuses_and_changed_variable_reruns) {
 
 TEST_F(RunTest, failure_over_a_file_outside_of_the_code_brings_the_line_to_add) {
   pipeline.steps = {step("a")};
-  orchestrator.steps["a"] = [](const Attempt& attempt) {
+  orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
     attempt.log.write(Stream::err, "No such file or directory: 'table.csv'\n");
     return fails_with(1);
   };
   run();
   EXPECT_THAT(recorder.end_of("a").failure->hints, ElementsAre("add table.csv to `code:`"));
-  EXPECT_THAT(recorder.end_of("a").failure->details, ElementsAre("No such file or directory: 'table.csv'"));
+  EXPECT_THAT(recorder.end_of("a").failure->details,
+              ElementsAre("No such file or directory: 'table.csv'"));
 }
 
 TEST_F(RunTest, run_store_tells_the_run_afterwards) {
   pipeline.steps = {step("a"), step("b", {"a"})};
-  orchestrator.steps["b"] = [](const Attempt& attempt) {
+  orchestrator.steps["b"] = [](const orchestrators::Attempt& attempt) {
     attempt.log.write(Stream::out, "hello\n");
     return fails_with(9);
   };
@@ -709,7 +766,7 @@ TEST_F(RunTest, run_store_tells_the_run_afterwards) {
   const auto attempts = runs.attempts(record->id, "b");
   ASSERT_EQ(attempts.size(), 1u);
   EXPECT_EQ(attempts[0].exit_code, 9);
-  EXPECT_EQ(read_file(runs.log_file(attempts[0].log)), "hello\n");
+  EXPECT_EQ(core::read_file(runs.log_file(attempts[0].log)), "hello\n");
 }
 
 class PlanTest : public RunTest {
@@ -722,7 +779,7 @@ class PlanTest : public RunTest {
     std::map<std::string, std::vector<store::TreeEntry>> files;
     const CodeProvider code{[&](const StepSpec& spec) -> const std::vector<store::TreeEntry>& {
                               for (const auto& [name, text] : sources[spec.name]) {
-                                write_file_atomically(folder.path() / name, text);
+                                core::write_file_atomically(folder.path() / name, text);
                                 files[spec.name].push_back({name, folder.path() / name});
                               }
                               return files[spec.name];
@@ -783,17 +840,20 @@ class RunWithGpus : public RunTest {
     spec.settings.resources.gpu_count = count;
     return spec;
   }
-  static std::string uuid(int index) { return "GPU-00000000-0000-4000-8000-00000000000" + std::to_string(index); }
+  static std::string uuid(int index) {
+    return "GPU-00000000-0000-4000-8000-00000000000" + std::to_string(index);
+  }
 };
 
 TEST_F(RunWithGpus, steps_hold_their_gpus_while_they_run_and_the_store_knows_which) {
   pipeline.steps = {on_gpus("a", 3), on_gpus("b", 2), step("c")};
-  std::map<std::string, std::vector<AssignedGpu>> seen;
+  std::map<std::string, std::vector<orchestrators::AssignedGpu>> seen;
   for (const auto* name : {"a", "b", "c"})
-    orchestrator.steps[name] = [&](const Attempt& attempt) {
+    orchestrator.steps[name] = [&](const orchestrators::Attempt& attempt) {
       gpu::LockFolder locks;
       auto session = locks.try_enter();
-      for (const auto& gpu : attempt.gpus) EXPECT_EQ(session->holder(gpu.uuid)->step, attempt.step.name);
+      for (const auto& gpu : attempt.gpus)
+        EXPECT_EQ(session->holder(gpu.uuid)->step, attempt.step.name);
       seen[attempt.step.name] = attempt.gpus;
       return writes(attempt, "x");
     };
@@ -816,7 +876,7 @@ TEST_F(RunWithGpus, a_retried_attempt_gets_gpus_again) {
   pipeline.steps = {on_gpus("a", 4)};
   pipeline.steps[0].retry.max_retries = 1;
   std::vector<std::size_t> held;
-  orchestrator.steps["a"] = [&](const Attempt& attempt) {
+  orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     held.push_back(attempt.gpus.size());
     return attempt.number == 1 ? fails_with(1) : writes(attempt, "x");
   };
@@ -828,19 +888,23 @@ TEST_F(RunWithGpus, what_a_container_of_a_dead_driver_uses_is_not_given_to_anyon
   pipeline.steps = {on_gpus("a", 4)};
   int asked = 0;
   orchestrator.in_use = [&] {
-    return ++asked < 4 ? std::vector<GpuHold>{{uuid(3), "dead-run", "train", "container x"}}
-                       : std::vector<GpuHold>{{uuid(0), "run-1", "a", "its own"}};
+    return ++asked < 4
+               ? std::vector<orchestrators::GpuHold>{{uuid(3), "dead-run", "train", "container x"}}
+               : std::vector<orchestrators::GpuHold>{{uuid(0), "run-1", "a", "its own"}};
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_GE(asked, 4);
-  const auto waits = std::ranges::find_if(recorder.events, [](const Event& event) { return std::holds_alternative<event::StepWaits>(event); });
+  const auto waits = std::ranges::find_if(recorder.events, [](const Event& event) {
+    return std::holds_alternative<event::StepWaits>(event);
+  });
   ASSERT_NE(waits, recorder.events.end());
-  EXPECT_EQ(std::get<event::StepWaits>(*waits).reason, "4 GPUs: GPU 3 is used by a container whose driver is dead");
+  EXPECT_EQ(std::get<event::StepWaits>(*waits).reason,
+            "4 GPUs: GPU 3 is used by a container whose driver is dead");
 }
 
 TEST_F(RunWithGpus, one_that_can_never_be_met_keeps_the_run_from_starting) {
   pipeline.steps = {step("before"), on_gpus("a", 5)};
-  EXPECT_THROW(run(), InputError);
+  EXPECT_THROW(run(), core::InputError);
   EXPECT_TRUE(orchestrator.order.empty());
   EXPECT_TRUE(recorder.events.empty());
 }
@@ -852,8 +916,10 @@ TEST_F(RunWithGpus, a_place_that_chooses_itself_takes_no_names_of_devices) {
   try {
     run();
     FAIL();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("step 'a' names its GPUs, and the orchestrator fake chooses them itself"));
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("step 'a' names its GPUs, and the orchestrator fake chooses them itself"));
     EXPECT_THAT(error.what(), HasSubstr("`gpu_count: 2`"));
   }
 }
@@ -863,7 +929,7 @@ TEST_F(RunWithGpus, those_of_another_machine_are_not_mixed_with_this_ones) {
   device.uuid = "GPU-elsewhere";
   orchestrator.gpus_elsewhere.emplace().devices.push_back(device);
   pipeline.steps = {on_gpus("a", 1)};
-  orchestrator.steps["a"] = [&](const Attempt& attempt) {
+  orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     EXPECT_EQ(attempt.gpus.at(0).uuid, "GPU-elsewhere");
     gpu::LockFolder locks;
     EXPECT_FALSE(locks.try_enter()->is_held(uuid(0)));
@@ -871,14 +937,14 @@ TEST_F(RunWithGpus, those_of_another_machine_are_not_mixed_with_this_ones) {
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
   pipeline.steps = {on_gpus("b", 2)};
-  EXPECT_THROW(run(), InputError) << "that this machine has four is no matter";
+  EXPECT_THROW(run(), core::InputError) << "that this machine has four is no matter";
 }
 
 TEST_F(RunWithGpus, they_are_given_back_as_soon_as_nothing_of_the_step_runs) {
   pipeline.steps = {on_gpus("a", 1)};
   std::vector<bool> held;
   const auto look = [&] { held.push_back(gpu::LockFolder().try_enter()->is_held(uuid(0))); };
-  orchestrator.steps["a"] = [&](const Attempt&) {
+  orchestrator.steps["a"] = [&](const orchestrators::Attempt&) {
     look();
     return fails_with(1);
   };

@@ -14,11 +14,14 @@ std::string masked(std::vector<std::string> secrets, std::vector<std::string> pi
   return shown + mask.finish();
 }
 
-TEST(SecretMask, hides_a_secret_within_a_line) { EXPECT_EQ(masked({"hunter2"}, {"the password is hunter2!"}), "the password is ***!"); }
+TEST(SecretMask, hides_a_secret_within_a_line) {
+  EXPECT_EQ(masked({"hunter2"}, {"the password is hunter2!"}), "the password is ***!");
+}
 
 TEST(SecretMask, hides_a_secret_that_is_cut_anywhere) {
   const std::string text = "a hunter2 b";
-  for (std::size_t cut = 0; cut <= text.size(); ++cut) EXPECT_EQ(masked({"hunter2"}, {text.substr(0, cut), text.substr(cut)}), "a *** b") << cut;
+  for (std::size_t cut = 0; cut <= text.size(); ++cut)
+    EXPECT_EQ(masked({"hunter2"}, {text.substr(0, cut), text.substr(cut)}), "a *** b") << cut;
 }
 
 TEST(SecretMask, prefers_the_longer_of_two_secrets_with_one_beginning) {
@@ -26,11 +29,17 @@ TEST(SecretMask, prefers_the_longer_of_two_secrets_with_one_beginning) {
   EXPECT_EQ(masked({"token", "token-extended"}, {"token-ext", "!"}), "***-ext!");
 }
 
-TEST(SecretMask, hides_a_secret_of_several_lines) { EXPECT_EQ(masked({"-----KEY\nabc\n"}, {"x-----KEY\n", "abc\ny"}), "x***y"); }
+TEST(SecretMask, hides_a_secret_of_several_lines) {
+  EXPECT_EQ(masked({"-----KEY\nabc\n"}, {"x-----KEY\n", "abc\ny"}), "x***y");
+}
 
-TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) { EXPECT_EQ(masked({"", "1"}, {"1 1 1"}), "1 1 1"); }
+TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) {
+  EXPECT_EQ(masked({"", "1"}, {"1 1 1"}), "1 1 1");
+}
 
-TEST(SecretMask, shows_the_beginning_of_a_secret_that_never_comes) { EXPECT_EQ(masked({"hunter2"}, {"hunt"}), "hunt"); }
+TEST(SecretMask, shows_the_beginning_of_a_secret_that_never_comes) {
+  EXPECT_EQ(masked({"hunter2"}, {"hunt"}), "hunt");
+}
 
 TEST(SecretMask, gives_the_same_for_every_way_of_cutting) {
   std::mt19937 random(20261121);

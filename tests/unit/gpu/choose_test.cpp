@@ -11,13 +11,16 @@ using testing::HasSubstr;
 
 constexpr Bytes gib = Bytes{1} << 30;
 
-Device device(unsigned index, std::string uuid, std::string model, Bytes memory, ComputeCapability capability) {
+Device device(unsigned index, std::string uuid, std::string model, Bytes memory,
+              settings::ComputeCapability capability) {
   Device device;
-  device.index = index, device.uuid = std::move(uuid), device.model = std::move(model), device.memory = memory, device.capability = capability;
+  device.index = index, device.uuid = std::move(uuid), device.model = std::move(model),
+  device.memory = memory, device.capability = capability;
   return device;
 }
 
-/// Two V100, an A100 that is divided, an H100 in exclusive mode, one that is lost, one in prohibited mode.
+/// Two V100, an A100 that is divided, an H100 in exclusive mode, one that is lost, one in
+/// prohibited mode.
 Inventory machine() {
   Inventory inventory{.driver = "550.54.15", .cuda = "12.4"};
   auto& devices = inventory.devices;
@@ -36,26 +39,32 @@ Inventory machine() {
   return inventory;
 }
 
-GpuRequest count(unsigned number) { return {.selection = GpuRequest::Selection::count, .count = number}; }
-GpuRequest first(unsigned number) { return {.selection = GpuRequest::Selection::first, .count = number}; }
-GpuRequest every() { return {.selection = GpuRequest::Selection::all}; }
-GpuRequest named(std::vector<std::string> names) {
-  GpuRequest request{.selection = GpuRequest::Selection::devices};
+settings::GpuRequest count(unsigned number) {
+  return {.selection = settings::GpuRequest::Selection::count, .count = number};
+}
+settings::GpuRequest first(unsigned number) {
+  return {.selection = settings::GpuRequest::Selection::first, .count = number};
+}
+settings::GpuRequest every() { return {.selection = settings::GpuRequest::Selection::all}; }
+settings::GpuRequest named(std::vector<std::string> names) {
+  settings::GpuRequest request{.selection = settings::GpuRequest::Selection::devices};
   for (const auto& name : names) {
-    auto parsed = parse_gpu_device(name);
-    request.devices.push_back(parsed ? *parsed : GpuDevice{.uuid = name});
+    auto parsed = settings::parse_gpu_device(name);
+    request.devices.push_back(parsed ? *parsed : settings::GpuDevice{.uuid = name});
   }
   return request;
 }
-GpuRequest with(GpuRequest request, std::optional<std::string> model, std::optional<Bytes> memory = {},
-                std::optional<ComputeCapability> capability = {}) {
-  request.model = std::move(model), request.min_memory = memory, request.min_capability = capability;
+settings::GpuRequest with(settings::GpuRequest request, std::optional<std::string> model,
+                          std::optional<Bytes> memory = {},
+                          std::optional<settings::ComputeCapability> capability = {}) {
+  request.model = std::move(model), request.min_memory = memory,
+  request.min_capability = capability;
   return request;
 }
 
 struct Case {
   const char* name;
-  GpuRequest request;
+  settings::GpuRequest request;
   unsigned count;
   std::vector<std::string> candidates;
 };
@@ -70,16 +79,28 @@ TEST_P(GpuChoice, is) {
 }
 INSTANTIATE_TEST_SUITE_P(
     table, GpuChoice,
-    testing::Values(Case{"none", {}, 0, {}}, Case{"any one", count(1), 1, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
-                    Case{"any three", count(3), 3, {"GPU-0aaa", "GPU-0abb", "GPU-3"}}, Case{"all", every(), 3, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
-                    Case{"the first two", first(2), 2, {"GPU-0aaa", "GPU-0abb"}}, Case{"by index", named({"1", "3"}), 2, {"GPU-0abb", "GPU-3"}},
-                    Case{"by UUID", named({"GPU-3"}), 1, {"GPU-3"}}, Case{"by the beginning of a UUID", named({"GPU-0ab"}), 1, {"GPU-0abb"}},
-                    Case{"a slice by UUID", named({"MIG-21"}), 1, {"MIG-21"}}, Case{"a slice by its place", named({"2:1"}), 1, {"MIG-21"}},
+    testing::Values(Case{"none", {}, 0, {}},
+                    Case{"any one", count(1), 1, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
+                    Case{"any three", count(3), 3, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
+                    Case{"all", every(), 3, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
+                    Case{"the first two", first(2), 2, {"GPU-0aaa", "GPU-0abb"}},
+                    Case{"by index", named({"1", "3"}), 2, {"GPU-0abb", "GPU-3"}},
+                    Case{"by UUID", named({"GPU-3"}), 1, {"GPU-3"}},
+                    Case{"by the beginning of a UUID", named({"GPU-0ab"}), 1, {"GPU-0abb"}},
+                    Case{"a slice by UUID", named({"MIG-21"}), 1, {"MIG-21"}},
+                    Case{"a slice by its place", named({"2:1"}), 1, {"MIG-21"}},
                     Case{"a model", with(count(1), "V100"), 1, {"GPU-0aaa", "GPU-0abb"}},
                     Case{"all of a model", with(every(), "V100"), 2, {"GPU-0aaa", "GPU-0abb"}},
-                    Case{"a profile", with(count(1), "3g.20gb"), 1, {"MIG-21"}}, Case{"enough memory", with(count(1), {}, 40 * gib), 1, {"GPU-3"}},
-                    Case{"a capability", with(count(1), {}, {}, ComputeCapability{7, 5}), 1, {"GPU-3"}},
-                    Case{"only slices are large enough and new enough", with(count(1), "A100", 20 * gib), 1, {"MIG-21"}}),
+                    Case{"a profile", with(count(1), "3g.20gb"), 1, {"MIG-21"}},
+                    Case{"enough memory", with(count(1), {}, 40 * gib), 1, {"GPU-3"}},
+                    Case{"a capability",
+                         with(count(1), {}, {}, settings::ComputeCapability{7, 5}),
+                         1,
+                         {"GPU-3"}},
+                    Case{"only slices are large enough and new enough",
+                         with(count(1), "A100", 20 * gib),
+                         1,
+                         {"MIG-21"}}),
     [](const auto& one) {
       std::string name = one.param.name;
       std::ranges::replace_if(
@@ -89,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 struct Wrong {
   const char* name;
-  GpuRequest request;
+  settings::GpuRequest request;
   const char* code;
   const char* message;
   const char* note;
@@ -103,29 +124,41 @@ TEST_P(GpuShortage, is_told) {
   const auto& shortage = std::get<Shortage>(result);
   EXPECT_EQ(shortage.code, GetParam().code);
   EXPECT_EQ(shortage.message, GetParam().message);
-  EXPECT_THAT(testing::PrintToString(shortage.notes) + shortage.suggestion, HasSubstr(GetParam().note));
+  EXPECT_THAT(testing::PrintToString(shortage.notes) + shortage.suggestion,
+              HasSubstr(GetParam().note));
   EXPECT_FALSE(shortage.of_machine);
 }
 INSTANTIATE_TEST_SUITE_P(
     table, GpuShortage,
     testing::Values(
-        Wrong{"too_many", count(4), "too-many-gpus", "asks for 4 GPUs, and this machine has 3", "this machine has GPU 3: NVIDIA H100"},
-        Wrong{"too_many_of_a_class", with(count(3), "V100"), "too-many-gpus", "asks for 3 GPUs of class 'V100', and this machine has 2",
-              "GPU 0: Tesla"},
-        Wrong{"first_too_many", first(7), "too-many-gpus", "asks for 7 GPUs, and this machine has 5", "GPU 4 cannot be used: GPU is lost"},
-        Wrong{"no_such_index", named({"9"}), "gpu-unknown", "this machine has no GPU 9", "this machine has GPU 0: Tesla"},
-        Wrong{"no_such_slice", named({"2:7"}), "gpu-unknown", "this machine has no MIG device 2:7 that can be used", "MIG device 2:0"},
-        Wrong{"no_such_uuid", named({"GPU-f00"}), "gpu-unknown", "this machine has no GPU with the UUID GPU-f00", "GPU-0aaa"},
-        Wrong{"lost", named({"4"}), "gpu-unknown", "this machine has no GPU 4 that can be used", "GPU is lost"},
-        Wrong{"prohibited", named({"5"}), "gpu-unknown", "this machine has no GPU 5 that can be used", "nvidia-smi -i 5 -c DEFAULT"},
-        Wrong{"divided", named({"2"}), "gpu-divided", "GPU 2 is divided by MIG and cannot be used as a whole", "name a slice, as `2:0`"},
-        Wrong{"ambiguous", named({"GPU-0a"}), "gpu-ambiguous", "more than one GPU has a UUID that begins with GPU-0a", "GPU-0aaa, GPU-0abb"},
-        Wrong{"twice", named({"0", "GPU-0aaa"}), "gpu-twice", "GPU 0 is named twice, once as GPU-0aaa", "name it once"},
-        Wrong{"class", with(count(1), "B200"), "no-matching-gpu", "asks for GPUs of class 'B200', and this machine has none",
-              "this machine has GPU 0"},
-        Wrong{"memory", with(count(1), {}, 100 * gib), "no-matching-gpu", "asks for GPUs with at least 100 GiB, and this machine has none", "H100"},
-        Wrong{"named_but_too_small", with(named({"0"}), {}, 20 * gib), "no-matching-gpu", "GPU 0 is none with at least 20 GiB",
-              "it is GPU 0: Tesla"}),
+        Wrong{"too_many", count(4), "too-many-gpus", "asks for 4 GPUs, and this machine has 3",
+              "this machine has GPU 3: NVIDIA H100"},
+        Wrong{"too_many_of_a_class", with(count(3), "V100"), "too-many-gpus",
+              "asks for 3 GPUs of class 'V100', and this machine has 2", "GPU 0: Tesla"},
+        Wrong{"first_too_many", first(7), "too-many-gpus",
+              "asks for 7 GPUs, and this machine has 5", "GPU 4 cannot be used: GPU is lost"},
+        Wrong{"no_such_index", named({"9"}), "gpu-unknown", "this machine has no GPU 9",
+              "this machine has GPU 0: Tesla"},
+        Wrong{"no_such_slice", named({"2:7"}), "gpu-unknown",
+              "this machine has no MIG device 2:7 that can be used", "MIG device 2:0"},
+        Wrong{"no_such_uuid", named({"GPU-f00"}), "gpu-unknown",
+              "this machine has no GPU with the UUID GPU-f00", "GPU-0aaa"},
+        Wrong{"lost", named({"4"}), "gpu-unknown", "this machine has no GPU 4 that can be used",
+              "GPU is lost"},
+        Wrong{"prohibited", named({"5"}), "gpu-unknown",
+              "this machine has no GPU 5 that can be used", "nvidia-smi -i 5 -c DEFAULT"},
+        Wrong{"divided", named({"2"}), "gpu-divided",
+              "GPU 2 is divided by MIG and cannot be used as a whole", "name a slice, as `2:0`"},
+        Wrong{"ambiguous", named({"GPU-0a"}), "gpu-ambiguous",
+              "more than one GPU has a UUID that begins with GPU-0a", "GPU-0aaa, GPU-0abb"},
+        Wrong{"twice", named({"0", "GPU-0aaa"}), "gpu-twice",
+              "GPU 0 is named twice, once as GPU-0aaa", "name it once"},
+        Wrong{"class", with(count(1), "B200"), "no-matching-gpu",
+              "asks for GPUs of class 'B200', and this machine has none", "this machine has GPU 0"},
+        Wrong{"memory", with(count(1), {}, 100 * gib), "no-matching-gpu",
+              "asks for GPUs with at least 100 GiB, and this machine has none", "H100"},
+        Wrong{"named_but_too_small", with(named({"0"}), {}, 20 * gib), "no-matching-gpu",
+              "GPU 0 is none with at least 20 GiB", "it is GPU 0: Tesla"}),
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST(GpuChoiceWithoutDriver, is_a_shortage_of_the_machine_that_says_why) {
@@ -134,7 +167,8 @@ TEST(GpuChoiceWithoutDriver, is_a_shortage_of_the_machine_that_says_why) {
   auto result = demand_of(count(1), inventory);
   ASSERT_TRUE(std::holds_alternative<Shortage>(result));
   EXPECT_TRUE(std::get<Shortage>(result).of_machine);
-  EXPECT_EQ(std::get<Shortage>(result).message, "asks for GPUs, and this machine has no NVIDIA driver");
+  EXPECT_EQ(std::get<Shortage>(result).message,
+            "asks for GPUs, and this machine has no NVIDIA driver");
 }
 
 TEST(GpuChoiceWithoutDriver, is_none_for_accelerator_auto) {
@@ -157,13 +191,16 @@ TEST(GpuChoiceOfSlices, counts_them_where_there_is_nothing_else) {
 TEST(GpuChoiceOfVisible, the_first_are_the_first_that_are_visible_and_a_hidden_one_is_told) {
   auto inventory = machine();
   show_only("1,3", inventory);
-  EXPECT_EQ(std::get<Demand>(demand_of(first(2), inventory)).candidates, (std::vector<std::string>{"GPU-0abb", "GPU-3"}));
+  EXPECT_EQ(std::get<Demand>(demand_of(first(2), inventory)).candidates,
+            (std::vector<std::string>{"GPU-0abb", "GPU-3"}));
   const auto hidden = std::get<Shortage>(demand_of(named({"0"}), inventory));
   EXPECT_EQ(hidden.message, "this machine has no GPU 0");
   EXPECT_EQ(hidden.notes.at(0), "CUDA_VISIBLE_DEVICES=1,3 hides 4 of this machine's 6 GPUs");
   show_only("", inventory);
   const auto none = std::get<Shortage>(demand_of(count(1), inventory));
-  EXPECT_EQ(none.message, "asks for GPUs, and CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 2 GPUs");
+  EXPECT_EQ(
+      none.message,
+      "asks for GPUs, and CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 2 GPUs");
   EXPECT_TRUE(none.of_machine);
 }
 

@@ -15,7 +15,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<Wheel> wheels(std::vector<std::string> requirements, std::map<std::string, Json> args = {}) {
+std::vector<Wheel> wheels(std::vector<std::string> requirements,
+                          std::map<std::string, Json> args = {}) {
   return wheels_of(requirements, args, true);
 }
 
@@ -23,8 +24,11 @@ std::vector<Wheel> wheels(std::vector<std::string> requirements, std::map<std::s
 std::string told(const std::vector<Wheel>& found) {
   std::string text;
   for (const Wheel& wheel : found) {
-    const char* kind = wheel.kind == Wheel::Kind::carries ? "carries " : wheel.kind == Wheel::Kind::needs ? "needs " : "cpu ";
-    text += (text.empty() ? "" : "; ") + std::string(kind) + wheel.package + (wheel.cuda ? " " + wheel.cuda->text() : "");
+    const char* kind = wheel.kind == Wheel::Kind::carries ? "carries "
+                       : wheel.kind == Wheel::Kind::needs ? "needs "
+                                                          : "cpu ";
+    text += (text.empty() ? "" : "; ") + std::string(kind) + wheel.package +
+            (wheel.cuda ? " " + wheel.cuda->text() : "");
   }
   return text;
 }
@@ -44,8 +48,12 @@ TEST(Wheels, what_requirements_bring) {
       {"torch>=2.1", "carries torch"},
       {"torch==2.0.1+cu118", "carries torch 11.8"},
       {"torch==2.1.0+cpu", "cpu torch"},
-      {"torch @ https://download.pytorch.org/whl/cu118/torch-2.0.1%2Bcu118-cp311-cp311-linux_x86_64.whl", "carries torch 11.8"},
-      {"torch @ https://download.pytorch.org/whl/cpu/torch-2.0.1%2Bcpu-cp311-cp311-linux_x86_64.whl", "cpu torch"},
+      {"torch @ "
+       "https://download.pytorch.org/whl/cu118/torch-2.0.1%2Bcu118-cp311-cp311-linux_x86_64.whl",
+       "carries torch 11.8"},
+      {"torch @ "
+       "https://download.pytorch.org/whl/cpu/torch-2.0.1%2Bcpu-cp311-cp311-linux_x86_64.whl",
+       "cpu torch"},
       {"torchvision==0.15", "carries torchvision"},
       {"pytorch_lightning", "carries pytorch-lightning"},
       {"torch==2.1.0 ; sys_platform == 'darwin'", ""},
@@ -66,14 +74,22 @@ TEST(Wheels, what_requirements_bring) {
       {"requests[security]", ""},
       {"git+https://example.org/x@cu118", ""},
   };
-  for (const auto& [requirement, expected] : rows) EXPECT_EQ(told(wheels({requirement})), expected) << requirement;
+  for (const auto& [requirement, expected] : rows)
+    EXPECT_EQ(told(wheels({requirement})), expected) << requirement;
 }
 
 TEST(Wheels, an_index_decides_which_build) {
-  EXPECT_EQ(told(wheels({"--index-url https://download.pytorch.org/whl/cu118", "torch==2.1.0"})), "carries torch 11.8");
-  EXPECT_EQ(told(wheels({"--extra-index-url=https://download.pytorch.org/whl/cpu", "torch"})), "cpu torch");
-  EXPECT_EQ(told(wheels({"torch"}, {{"index-url", "https://download.pytorch.org/whl/cu121"}})), "carries torch 12.1");
-  EXPECT_EQ(told(wheels({"torch"}, {{"extra-index-url", {"https://example.org/simple", "https://download.pytorch.org/whl/cpu"}}})), "cpu torch");
+  EXPECT_EQ(told(wheels({"--index-url https://download.pytorch.org/whl/cu118", "torch==2.1.0"})),
+            "carries torch 11.8");
+  EXPECT_EQ(told(wheels({"--extra-index-url=https://download.pytorch.org/whl/cpu", "torch"})),
+            "cpu torch");
+  EXPECT_EQ(told(wheels({"torch"}, {{"index-url", "https://download.pytorch.org/whl/cu121"}})),
+            "carries torch 12.1");
+  EXPECT_EQ(
+      told(wheels({"torch"},
+                  {{"extra-index-url",
+                    {"https://example.org/simple", "https://download.pytorch.org/whl/cpu"}}})),
+      "cpu torch");
   EXPECT_EQ(told(wheels({"torch"}, {{"torch-backend", "cu126"}})), "carries torch 12.6");
   EXPECT_EQ(told(wheels({"torch==2.1.0"}, {{"torch-backend", "auto"}})), "carries torch 12.1");
 }
@@ -82,11 +98,14 @@ TEST(Wheels, one_says_more_than_what_needs_it) {
   EXPECT_EQ(told(wheels({"torchvision", "torch==2.1.0+cpu"})), "cpu torch");
   EXPECT_EQ(told(wheels({"jax", "jaxlib==0.4.13+cuda11.cudnn86"})), "carries jaxlib 11");
   EXPECT_EQ(told(wheels({"jax==0.5", "jax-cuda12-plugin"})), "");
-  EXPECT_EQ(told(wheels_of(std::vector<std::string>{"torch==2.1.0"}, {}, false)), "carries torch") << "the index's default for ARM is not known";
+  EXPECT_EQ(told(wheels_of(std::vector<std::string>{"torch==2.1.0"}, {}, false)), "carries torch")
+      << "the index's default for ARM is not known";
 }
 
 std::string told(const ImageCuda& image) {
-  const char* has = image.has == ImageCuda::Has::yes ? "yes" : image.has == ImageCuda::Has::no ? "no" : "unknown";
+  const char* has = image.has == ImageCuda::Has::yes  ? "yes"
+                    : image.has == ImageCuda::Has::no ? "no"
+                                                      : "unknown";
   return has + (image.version ? " " + image.version->text() + " of " + image.source : "");
 }
 
@@ -106,7 +125,8 @@ TEST(Images, names_tell) {
       {"docker.io/library/debian:12", "no"},
       {"ghcr.io/me/cucumber:1.2", "unknown"},
       {"ghcr.io/me/trainer:circus12", "unknown"},
-      {"me/trainer@sha256:0123456789012345678901234567890101234567890123456789012345678901", "unknown"},
+      {"me/trainer@sha256:0123456789012345678901234567890101234567890123456789012345678901",
+       "unknown"},
   };
   for (const auto& [name, expected] : rows) EXPECT_EQ(told(image_cuda(name, {})), expected) << name;
 }
@@ -115,8 +135,12 @@ TEST(Images, configuration_tells_more) {
   const ImageConfig cuda{{{"CUDA_VERSION", "12.2.2"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2"}}, {}};
   EXPECT_EQ(told(image_cuda("me/trainer:1", cuda)), "yes 12.2.2 of CUDA_VERSION");
   EXPECT_EQ(image_cuda("me/trainer:1", cuda).require, "cuda>=12.2");
-  EXPECT_EQ(told(image_cuda("me/trainer:1", ImageConfig{{}, {{"com.nvidia.cuda.version", "11.4"}}})), "yes 11.4 of com.nvidia.cuda.version");
-  EXPECT_EQ(told(image_cuda("me/trainer:1", ImageConfig{{{"PATH", "/usr/local/cuda/bin:/bin"}}, {}})), "yes");
+  EXPECT_EQ(
+      told(image_cuda("me/trainer:1", ImageConfig{{}, {{"com.nvidia.cuda.version", "11.4"}}})),
+      "yes 11.4 of com.nvidia.cuda.version");
+  EXPECT_EQ(
+      told(image_cuda("me/trainer:1", ImageConfig{{{"PATH", "/usr/local/cuda/bin:/bin"}}, {}})),
+      "yes");
   EXPECT_EQ(told(image_cuda("me/trainer:1", ImageConfig{})), "no");
   const ImageConfig off{{{"NVIDIA_REQUIRE_CUDA", "cuda>=99"}, {"NVIDIA_DISABLE_REQUIRE", "1"}}, {}};
   EXPECT_TRUE(image_cuda("me/trainer:1", off).disable_require);
@@ -135,13 +159,17 @@ std::string verdict(std::string_view text, const DriverFacts& facts) {
 }
 
 TEST(RequireCuda, alternatives_and_conjunctions) {
-  const DriverFacts tesla{Version::parse("470.57.02"), Version::parse("11.4"), "tesla", ComputeCapability{7, 0}};
+  const DriverFacts tesla{Version::parse("470.57.02"), Version::parse("11.4"), "tesla",
+                          settings::ComputeCapability{7, 0}};
   const DriverFacts nothing;
-  const std::string real = "cuda>=12.2 brand=tesla,driver>=470,driver<471 brand=unknown,driver>=470,driver<471";
+  const std::string real =
+      "cuda>=12.2 brand=tesla,driver>=470,driver<471 brand=unknown,driver>=470,driver<471";
   EXPECT_EQ(verdict(real, tesla), "satisfied");
-  EXPECT_EQ(verdict("cuda>=12.2 brand=tesla,driver>=525,driver<526", tesla), "unsatisfied cuda>=12.2");
+  EXPECT_EQ(verdict("cuda>=12.2 brand=tesla,driver>=525,driver<526", tesla),
+            "unsatisfied cuda>=12.2");
   EXPECT_EQ(verdict(real, {tesla.driver, tesla.cuda, "geforce", {}}), "unsatisfied cuda>=12.2");
-  EXPECT_EQ(verdict(real, {tesla.driver, tesla.cuda, "", {}}), "unknown") << "a brand that is not known may be the one that is meant";
+  EXPECT_EQ(verdict(real, {tesla.driver, tesla.cuda, "", {}}), "unknown")
+      << "a brand that is not known may be the one that is meant";
   EXPECT_EQ(verdict(real, nothing), "unknown");
   EXPECT_EQ(verdict("cuda>=11.0", tesla), "satisfied");
   EXPECT_EQ(verdict("cuda=11.4,arch>=7.0", tesla), "satisfied");
@@ -156,10 +184,12 @@ TEST(RequireCuda, alternatives_and_conjunctions) {
     EXPECT_THAT(verdict(bad, tesla), HasSubstr("malformed")) << bad;
 }
 
-CudaFacts facts(const std::string& image, std::vector<std::string> requirements = {}, const std::optional<ImageConfig>& config = {}) {
-  return {image, image.empty() ? std::nullopt : std::optional(image_cuda(image, config)), wheels(std::move(requirements)), false};
+CudaFacts facts(const std::string& image, std::vector<std::string> requirements = {},
+                const std::optional<ImageConfig>& config = {}) {
+  return {image, image.empty() ? std::nullopt : std::optional(image_cuda(image, config)),
+          wheels(std::move(requirements)), false};
 }
-GpuHost host(const char* driver, std::vector<ComputeCapability> capabilities = {{8, 0}}) {
+GpuHost host(const char* driver, std::vector<settings::ComputeCapability> capabilities = {{8, 0}}) {
   return {Version::parse(driver), {}, "", std::move(capabilities)};
 }
 
@@ -167,74 +197,105 @@ GpuHost host(const char* driver, std::vector<ComputeCapability> capabilities = {
 std::string told(const CudaFacts& facts, const GpuHost& host) {
   std::string text;
   for (const Finding& finding : check_compatibility(facts, host))
-    text += (text.empty() ? "" : "\n") + std::string(finding.severity == Severity::error ? "error " : "warning ") + finding.code + ": " +
-            finding.message + " -> " + finding.advice;
+    text += (text.empty() ? "" : "\n") +
+            std::string(finding.severity == core::Severity::error ? "error " : "warning ") +
+            finding.code + ": " + finding.message + " -> " + finding.advice;
   return text;
 }
 
 TEST(Compatibility, a_driver_below_the_minimum_is_an_error_and_below_the_toolkits_own_a_warning) {
-  for (const auto& row : tables::kToolkits) {
+  for (const auto& row : tables::toolkit_table) {
     const std::string image = std::string("nvidia/cuda:") + row.cuda + "-base";
     const bool old = Version::parse(row.cuda)->major() < 11;
     EXPECT_THAT(told(facts(image), host("350.10", {})), HasSubstr("error cuda-driver")) << image;
     EXPECT_THAT(told(facts(image), host("600.10", {})), IsEmpty()) << image;
     if (!old && *Version::parse(row.minimum_driver) < *Version::parse(row.own_driver)) {
-      EXPECT_THAT(told(facts(image), host(row.minimum_driver, {})), HasSubstr("warning cuda-driver")) << image;
+      EXPECT_THAT(told(facts(image), host(row.minimum_driver, {})),
+                  HasSubstr("warning cuda-driver"))
+          << image;
     }
   }
   EXPECT_EQ(told(facts("nvidia/cuda:12.2.2-base"), host("470.57.02")),
-            "error cuda-driver: the image nvidia/cuda:12.2.2-base has CUDA 12.2.2, which needs driver 525.60.13 or newer; this machine's is "
+            "error cuda-driver: the image nvidia/cuda:12.2.2-base has CUDA 12.2.2, which needs "
+            "driver 525.60.13 or newer; this machine's is "
             "470.57.02 -> update the "
             "driver to 535.54 or newer, or take an image of CUDA 11.4 or older");
   EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base"), host("525.60.13")),
-              HasSubstr("warning cuda-driver: the image nvidia/cuda:12.2.2-base has CUDA 12.2.2, which came with driver 535.54"));
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1+cu118"}), host("440.33")),
-              HasSubstr("error cuda-driver: `torch==2.0.1+cu118` has CUDA 11.8, which needs driver 450.80.02"));
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base"), {}), IsEmpty()) << "nothing is known of the machine";
+              HasSubstr("warning cuda-driver: the image nvidia/cuda:12.2.2-base has CUDA 12.2.2, "
+                        "which came with driver 535.54"));
+  EXPECT_THAT(
+      told(facts("python:3.11", {"torch==2.0.1+cu118"}), host("440.33")),
+      HasSubstr(
+          "error cuda-driver: `torch==2.0.1+cu118` has CUDA 11.8, which needs driver 450.80.02"));
+  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base"), {}), IsEmpty())
+      << "nothing is known of the machine";
 }
 
 TEST(Compatibility, what_the_image_itself_demands_counts_more) {
-  const ImageConfig config{{{"CUDA_VERSION", "12.2.2"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2 brand=tesla,driver>=470,driver<471"}}, {}};
+  const ImageConfig config{
+      {{"CUDA_VERSION", "12.2.2"},
+       {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2 brand=tesla,driver>=470,driver<471"}},
+      {}};
   GpuHost tesla = host("470.57.02");
   tesla.brand = "tesla";
   EXPECT_THAT(told(facts("me/x:1", {}, config), tesla), IsEmpty());
   tesla.brand = "geforce";
   EXPECT_THAT(told(facts("me/x:1", {}, config), tesla),
-              HasSubstr("error cuda-driver: the image me/x:1 would not start here: its NVIDIA_REQUIRE_CUDA demands `cuda>=12.2`"));
+              HasSubstr("error cuda-driver: the image me/x:1 would not start here: its "
+                        "NVIDIA_REQUIRE_CUDA demands `cuda>=12.2`"));
 }
 
 TEST(Compatibility, what_an_image_demands_can_be_switched_off) {
-  const ImageConfig config{{{"CUDA_VERSION", "12.2.2"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2"}, {"NVIDIA_DISABLE_REQUIRE", "1"}}, {}};
+  const ImageConfig config{{{"CUDA_VERSION", "12.2.2"},
+                            {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2"},
+                            {"NVIDIA_DISABLE_REQUIRE", "1"}},
+                           {}};
   EXPECT_THAT(told(facts("me/x:1", {}, config), host("470.57.02")), IsEmpty());
 }
 
 TEST(Compatibility, gpus_need_code_for_them) {
   EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.0"}), host("600.1", {{9, 0}})),
-              HasSubstr("error cuda-gpu: `torch==2.0.0` (CUDA 11.7) has no code for the machine's GPUs of compute capability 9.0"));
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1"}), host("600.1", {{9, 0}})), HasSubstr("error cuda-gpu")) << "its default build is CUDA 11.7";
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1+cu118"}), host("600.1", {{9, 0}})), IsEmpty());
+              HasSubstr("error cuda-gpu: `torch==2.0.0` (CUDA 11.7) has no code for the machine's "
+                        "GPUs of compute capability 9.0"));
+  EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1"}), host("600.1", {{9, 0}})),
+              HasSubstr("error cuda-gpu"))
+      << "its default build is CUDA 11.7";
+  EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1+cu118"}), host("600.1", {{9, 0}})),
+              IsEmpty());
   EXPECT_THAT(told(facts("python:3.11", {"torch==2.7.0"}), host("600.1", {{10, 0}})),
-              HasSubstr("take torch 2.7 or newer with CUDA 12.8 or newer, as from https://download.pytorch.org/whl/cu128"));
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.7.0+cu128"}), host("600.1", {{12, 0}})), IsEmpty());
+              HasSubstr("take torch 2.7 or newer with CUDA 12.8 or newer, as from "
+                        "https://download.pytorch.org/whl/cu128"));
+  EXPECT_THAT(told(facts("python:3.11", {"torch==2.7.0+cu128"}), host("600.1", {{12, 0}})),
+              IsEmpty());
   EXPECT_THAT(told(facts("nvidia/cuda:11.0-base"), host("600.1", {{9, 0}})),
-              HasSubstr("warning cuda-gpu: the image nvidia/cuda:11.0-base has CUDA 11.0, which has no code for the machine's GPUs of compute "
+              HasSubstr("warning cuda-gpu: the image nvidia/cuda:11.0-base has CUDA 11.0, which "
+                        "has no code for the machine's GPUs of compute "
                         "capability 9.0 (Hopper)"));
-  EXPECT_THAT(told(facts("nvidia/cuda:13.0.0-base"), host("600.1", {{7, 0}})),
-              HasSubstr("which no longer supports the machine's GPUs of compute capability 7.0 (Volta)"));
+  EXPECT_THAT(
+      told(facts("nvidia/cuda:13.0.0-base"), host("600.1", {{7, 0}})),
+      HasSubstr("which no longer supports the machine's GPUs of compute capability 7.0 (Volta)"));
   EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base"), host("600.1", {{8, 0}, {9, 0}})), IsEmpty());
 }
 
 TEST(Compatibility, a_gpu_step_without_cuda_will_not_see_any_boost) {
   const GpuHost any = host("600.1");
-  EXPECT_EQ(told(facts("python:3.11-slim", {"numpy"}), any),
-            "warning cuda-missing: the image python:3.11-slim has no CUDA, and no requirement brings it: the step has a GPU, and will not see any "
-            "boost of it -> set "
-            "`parent_image` to one with CUDA, such as pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime or "
-            "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04, or require `torch`");
-  EXPECT_THAT(told(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any), HasSubstr("`torch==2.1.0+cpu` is without CUDA (+cpu)"));
-  EXPECT_THAT(told(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any), HasSubstr("-> require `torch==2.1.0`"));
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base", {"torch==2.1.0+cpu"}), any), HasSubstr("warning cuda-missing"));
-  EXPECT_THAT(told(facts("python:3.11-slim", {"--index-url https://download.pytorch.org/whl/cpu", "torch"}), any), HasSubstr("remove that index"));
+  EXPECT_EQ(
+      told(facts("python:3.11-slim", {"numpy"}), any),
+      "warning cuda-missing: the image python:3.11-slim has no CUDA, and no requirement brings it: "
+      "the step has a GPU, and will not see any "
+      "boost of it -> set "
+      "`parent_image` to one with CUDA, such as pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime or "
+      "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04, or require `torch`");
+  EXPECT_THAT(told(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any),
+              HasSubstr("`torch==2.1.0+cpu` is without CUDA (+cpu)"));
+  EXPECT_THAT(told(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any),
+              HasSubstr("-> require `torch==2.1.0`"));
+  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base", {"torch==2.1.0+cpu"}), any),
+              HasSubstr("warning cuda-missing"));
+  EXPECT_THAT(
+      told(facts("python:3.11-slim", {"--index-url https://download.pytorch.org/whl/cpu", "torch"}),
+           any),
+      HasSubstr("remove that index"));
   EXPECT_THAT(told(facts("python:3.11-slim", {"tensorflow==2.15.0"}), any),
               HasSubstr("needs CUDA's libraries, but the image python:3.11-slim has none"));
   EXPECT_THAT(told(facts("python:3.11-slim", {"jax"}), any), HasSubstr("require `jax[cuda12]`"));
@@ -242,12 +303,15 @@ TEST(Compatibility, a_gpu_step_without_cuda_will_not_see_any_boost) {
 
 TEST(Compatibility, no_warning_where_cuda_comes_from_somewhere) {
   const GpuHost any = host("600.1");
-  for (const char* requirement : {"torch", "torchvision", "tensorflow[and-cuda]", "jax[cuda12]", "nvidia-cuda-runtime-cu12"})
+  for (const char* requirement :
+       {"torch", "torchvision", "tensorflow[and-cuda]", "jax[cuda12]", "nvidia-cuda-runtime-cu12"})
     EXPECT_THAT(told(facts("python:3.11-slim", {requirement}), any), IsEmpty()) << requirement;
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.15.0"}), any), IsEmpty());
+  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.15.0"}), any),
+              IsEmpty());
   EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"numpy"}), any), IsEmpty());
   EXPECT_THAT(told(facts("me/own:1", {"numpy"}), any), IsEmpty()) << "nobody knows what is in it";
-  EXPECT_THAT(told(facts("", {"numpy"}), any), IsEmpty()) << "no image: the machine's own CUDA may serve";
+  EXPECT_THAT(told(facts("", {"numpy"}), any), IsEmpty())
+      << "no image: the machine's own CUDA may serve";
   CudaFacts built = facts("python:3.11-slim", {});
   built.may_bring_cuda = true;
   EXPECT_THAT(told(built, any), IsEmpty());
@@ -255,13 +319,14 @@ TEST(Compatibility, no_warning_where_cuda_comes_from_somewhere) {
 
 TEST(Compatibility, versions_that_drifted_apart) {
   const GpuHost any = host("600.1");
-  EXPECT_THAT(
-      told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.13.0"}), any),
-      HasSubstr(
-          "warning cuda-mismatch: `tensorflow==2.13.0` is built for CUDA 11.8, and the image nvidia/cuda:12.2.2-runtime-ubuntu22.04 has 12.2.2"));
+  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.13.0"}), any),
+              HasSubstr("warning cuda-mismatch: `tensorflow==2.13.0` is built for CUDA 11.8, and "
+                        "the image nvidia/cuda:12.2.2-runtime-ubuntu22.04 has 12.2.2"));
   EXPECT_THAT(told(facts("nvidia/cuda:11.8.0-devel-ubuntu22.04", {"torch==2.1.0"}), any),
               HasSubstr("extensions that the image's compiler builds will not fit"));
-  EXPECT_THAT(told(facts("nvidia/cuda:11.8.0-runtime-ubuntu22.04", {"torch==2.1.0"}), any), IsEmpty()) << "torch brings its own";
+  EXPECT_THAT(told(facts("nvidia/cuda:11.8.0-runtime-ubuntu22.04", {"torch==2.1.0"}), any),
+              IsEmpty())
+      << "torch brings its own";
 }
 
 TEST(Compatibility, which_cuda_runs_is_told_in_words) {
@@ -270,13 +335,15 @@ TEST(Compatibility, which_cuda_runs_is_told_in_words) {
   machine.cuda = Version::parse("12.2");
   machine.capabilities = {{7, 0}};
   EXPECT_EQ(runnable_cuda(machine),
-            "images and wheels up to CUDA 12.9; from above 12.2, which the driver was made for, without PTX and newer functions; code for 7.0 "
+            "images and wheels up to CUDA 12.9; from above 12.2, which the driver was made for, "
+            "without PTX and newer functions; code for 7.0 "
             "(Volta) is in "
             "CUDA 9.0 to 12");
   machine = host("580.65.06");
   machine.cuda = Version::parse("13.0");
   machine.capabilities = {{9, 0}};
-  EXPECT_EQ(runnable_cuda(machine), "images and wheels up to CUDA 13.0; code for 9.0 (Hopper) is in CUDA 11.8 and newer");
+  EXPECT_EQ(runnable_cuda(machine),
+            "images and wheels up to CUDA 13.0; code for 9.0 (Hopper) is in CUDA 11.8 and newer");
   machine = host("700.1");
   machine.cuda = Version::parse("15.1");
   machine.capabilities = {};

@@ -20,18 +20,19 @@ class GpuInventory : public testing::Test {
     ::unsetenv("PIPE_NVML_STAND_IN");
   }
   Inventory read(const std::string& json) {
-    write_file_atomically(folder_.path() / "gpus.json", json);
+    core::write_file_atomically(folder_.path() / "gpus.json", json);
     ::setenv("PIPE_NVML_STAND_IN", (folder_.path() / "gpus.json").c_str(), 1);
     return Machine().read();
   }
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
 };
 
 TEST_F(GpuInventory, tells_all_that_the_driver_knows) {
-  const auto inventory = read(R"({"driver": "550.54.15", "cuda": 12040, "gpus": [
+  const auto inventory =
+      read(R"({"driver": "550.54.15", "cuda": 12040, "gpus": [
     {"uuid": "GPU-a", "model": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "used_mib": 5, "capability": [9, 0], "mode": 3,
      "processes": [{"pid": )" +
-                              std::to_string(::getpid()) + R"(, "memory_mib": 4}, {"pid": 2, "graphics": true}]}]})");
+           std::to_string(::getpid()) + R"(, "memory_mib": 4}, {"pid": 2, "graphics": true}]}]})");
   ASSERT_FALSE(inventory.unavailable) << inventory.unavailable->reason;
   EXPECT_EQ(inventory.driver, "550.54.15");
   EXPECT_EQ(inventory.cuda, "12.4");
@@ -53,7 +54,8 @@ TEST_F(GpuInventory, tells_all_that_the_driver_knows) {
 }
 
 TEST_F(GpuInventory, tells_the_slices_of_a_divided_gpu) {
-  const auto inventory = read(R"({"gpus": [{"uuid": "GPU-a", "model": "NVIDIA A100-SXM4-40GB", "mig": [
+  const auto inventory =
+      read(R"({"gpus": [{"uuid": "GPU-a", "model": "NVIDIA A100-SXM4-40GB", "mig": [
     {"uuid": "MIG-1", "profile": "1g.5gb", "model": "NVIDIA A100-SXM4-40GB", "memory_mib": 4864},
     {"uuid": "MIG-2", "profile": "3g.20gb", "model": "NVIDIA A100-SXM4-40GB", "memory_mib": 19968}]}]})");
   ASSERT_EQ(inventory.devices.size(), 1u);
@@ -67,13 +69,18 @@ TEST_F(GpuInventory, tells_the_slices_of_a_divided_gpu) {
 
 TEST_F(GpuInventory, more_processes_than_the_first_buffer_holds_are_all_seen) {
   std::string processes;
-  for (int i = 1; i <= 40; ++i) processes += (i > 1 ? "," : "") + ("{\"pid\": " + std::to_string(i) + "}");
-  EXPECT_EQ(read(R"({"gpus": [{"uuid": "GPU-a", "processes": [)" + processes + "]}]}").devices.at(0).processes.size(), 40u);
+  for (int i = 1; i <= 40; ++i)
+    processes += (i > 1 ? "," : "") + ("{\"pid\": " + std::to_string(i) + "}");
+  EXPECT_EQ(read(R"({"gpus": [{"uuid": "GPU-a", "processes": [)" + processes + "]}]}")
+                .devices.at(0)
+                .processes.size(),
+            40u);
 }
 
 TEST_F(GpuInventory, an_old_driver_without_the_newer_symbols_is_read_as_well) {
   ::setenv("PIPE_NVML", NVML_STAND_IN_OLD, 1);
-  const auto inventory = read(R"({"driver": "418.87", "cuda": 10010, "gpus": [{"uuid": "GPU-a", "processes": [{"pid": 7}, {"pid": 8}]}]})");
+  const auto inventory = read(
+      R"({"driver": "418.87", "cuda": 10010, "gpus": [{"uuid": "GPU-a", "processes": [{"pid": 7}, {"pid": 8}]}]})");
   ASSERT_FALSE(inventory.unavailable);
   EXPECT_EQ(inventory.cuda, "10.1");
   ASSERT_EQ(inventory.devices.at(0).processes.size(), 2u);
@@ -88,11 +95,12 @@ TEST_F(GpuInventory, a_lost_gpu_is_listed_with_its_trouble) {
 }
 
 TEST_F(GpuInventory, reading_again_sees_what_has_changed) {
-  write_file_atomically(folder_.path() / "gpus.json", R"({"gpus": [{"uuid": "GPU-a", "processes": [{"pid": 1}]}]})");
+  core::write_file_atomically(folder_.path() / "gpus.json",
+                              R"({"gpus": [{"uuid": "GPU-a", "processes": [{"pid": 1}]}]})");
   ::setenv("PIPE_NVML_STAND_IN", (folder_.path() / "gpus.json").c_str(), 1);
   Machine machine;
   EXPECT_EQ(machine.read().devices.at(0).processes.size(), 1u);
-  write_file_atomically(folder_.path() / "gpus.json", R"({"gpus": [{"uuid": "GPU-a"}]})");
+  core::write_file_atomically(folder_.path() / "gpus.json", R"({"gpus": [{"uuid": "GPU-a"}]})");
   EXPECT_EQ(machine.read().devices.at(0).processes.size(), 0u);
 }
 
@@ -108,13 +116,17 @@ TEST_P(GpuTrouble, is_told_with_what_to_do) {
   ASSERT_TRUE(inventory.unavailable);
   EXPECT_TRUE(inventory.devices.empty());
   EXPECT_EQ(inventory.unavailable->reason, GetParam().reason);
-  EXPECT_NE(inventory.unavailable->advice.at(0).find(GetParam().advice), std::string::npos) << inventory.unavailable->advice[0];
+  EXPECT_NE(inventory.unavailable->advice.at(0).find(GetParam().advice), std::string::npos)
+      << inventory.unavailable->advice[0];
 }
-INSTANTIATE_TEST_SUITE_P(all, GpuTrouble,
-                         testing::Values(Trouble{9, "NVIDIA's driver does not answer: Driver Not Loaded", "modprobe nvidia"},
-                                         Trouble{18, "NVIDIA's driver does not answer: Driver/library version mismatch", "restart the machine"},
-                                         Trouble{4, "NVIDIA's driver does not answer: Insufficient Permissions", "/dev/nvidiactl"},
-                                         Trouble{999, "NVIDIA's driver does not answer: Unknown Error", "nvidia-smi"}));
+INSTANTIATE_TEST_SUITE_P(
+    all, GpuTrouble,
+    testing::Values(
+        Trouble{9, "NVIDIA's driver does not answer: Driver Not Loaded", "modprobe nvidia"},
+        Trouble{18, "NVIDIA's driver does not answer: Driver/library version mismatch",
+                "restart the machine"},
+        Trouble{4, "NVIDIA's driver does not answer: Insufficient Permissions", "/dev/nvidiactl"},
+        Trouble{999, "NVIDIA's driver does not answer: Unknown Error", "nvidia-smi"}));
 
 TEST_F(GpuInventory, a_library_that_is_not_there_is_a_value_not_a_crash) {
   ::setenv("PIPE_NVML", "/nowhere/libnvidia-ml.so.1", 1);
@@ -150,10 +162,14 @@ TEST_P(GpuVisible, is_what_cuda_shows) {
   EXPECT_EQ(shown, GetParam().second);
 }
 INSTANTIATE_TEST_SUITE_P(table, GpuVisible,
-                         testing::Values(std::pair("0,1,2,3", "0 1 2:MIG-20:MIG-21 3"), std::pair("1", "1"), std::pair("3, 1", "1 3"),
-                                         std::pair("GPU-3", "3"), std::pair("GPU-0a,GPU-1a", "0 1"), std::pair("MIG-21", "2:MIG-21"),
-                                         std::pair("2", "2:MIG-20:MIG-21"), std::pair("0,9,1", "0"), std::pair("0,-1,1", "0"), std::pair("", ""),
-                                         std::pair("-1", ""), std::pair("NoDevFiles", ""), std::pair("GPU-", ""), std::pair("GPU-9", ""),
+                         testing::Values(std::pair("0,1,2,3", "0 1 2:MIG-20:MIG-21 3"),
+                                         std::pair("1", "1"), std::pair("3, 1", "1 3"),
+                                         std::pair("GPU-3", "3"), std::pair("GPU-0a,GPU-1a", "0 1"),
+                                         std::pair("MIG-21", "2:MIG-21"),
+                                         std::pair("2", "2:MIG-20:MIG-21"), std::pair("0,9,1", "0"),
+                                         std::pair("0,-1,1", "0"), std::pair("", ""),
+                                         std::pair("-1", ""), std::pair("NoDevFiles", ""),
+                                         std::pair("GPU-", ""), std::pair("GPU-9", ""),
                                          std::pair("0,,1", "0"), std::pair("0,0", "0")));
 
 TEST_F(GpuInventory, what_the_callers_variable_hides_is_not_there) {
@@ -166,7 +182,8 @@ TEST_F(GpuInventory, what_the_callers_variable_hides_is_not_there) {
   EXPECT_EQ(two.devices[1].index, 3u) << "as nvidia-smi counts";
   EXPECT_EQ(two.narrowed, "CUDA_VISIBLE_DEVICES=1,3 hides 2 of this machine's 4 GPUs");
   EXPECT_TRUE(none.devices.empty());
-  EXPECT_EQ(none.narrowed, "CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 4 GPUs");
+  EXPECT_EQ(none.narrowed,
+            "CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 4 GPUs");
   EXPECT_EQ(Machine().read().narrowed, "");
 }
 

@@ -16,7 +16,13 @@ namespace {
 class GpuLocks : public testing::Test {
  protected:
   LockFolder open() { return LockFolder(folder_.path() / "gpus"); }
-  static Party me() { return {.pid = ::getpid(), .user = "ana", .run = "r1", .step = "train", .since = WallTime(std::chrono::milliseconds(5))}; }
+  static HolderInfo me() {
+    return {.pid = ::getpid(),
+            .user = "ana",
+            .run = "r1",
+            .step = "train",
+            .since = WallTime(std::chrono::milliseconds(5))};
+  }
   static LockFolder::Session enter(LockFolder& folder) {
     auto session = folder.try_enter();
     EXPECT_TRUE(session);
@@ -26,7 +32,7 @@ class GpuLocks : public testing::Test {
     pollfd poll{folder.watch(), POLLIN, 0};
     return ::poll(&poll, 1, milliseconds) == 1;
   }
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
 };
 
 TEST_F(GpuLocks, a_gpu_is_held_until_its_descriptor_is_closed) {
@@ -37,8 +43,8 @@ TEST_F(GpuLocks, a_gpu_is_held_until_its_descriptor_is_closed) {
   EXPECT_EQ(enter(other).holder("GPU-a")->step, "train");
   EXPECT_EQ(enter(other).holder("GPU-a")->user, "ana");
   EXPECT_FALSE(enter(other).holder("GPU-a")->gone);
-  EXPECT_THROW(enter(other).take("GPU-a", me()), EnvironmentError);
-  held = Descriptor();
+  EXPECT_THROW(enter(other).take("GPU-a", me()), core::EnvironmentError);
+  held = core::Descriptor();
   EXPECT_FALSE(enter(other).is_held("GPU-a"));
   EXPECT_FALSE(enter(other).holder("GPU-a"));
 }
@@ -114,7 +120,10 @@ TEST_F(GpuLocks, the_queue_holds_what_living_drivers_wait_for) {
     auto dead = open();
     auto living = open();
     const Entry of_dead{dead.sign_in(), {.number = 1, .demand = {2, {"GPU-a", "GPU-b"}}}, me()};
-    const Entry of_living{living.sign_in(), {.number = 7, .demand = {1, {"GPU-a"}, true}, .overtaken = 3, .paused = true}, me()};
+    const Entry of_living{
+        living.sign_in(),
+        {.number = 7, .demand = {1, {"GPU-a"}, true}, .overtaken = 3, .paused = true},
+        me()};
     EXPECT_NE(dead.sign_in(), living.sign_in());
     enter(folder).put_queue({of_living, of_dead});
     EXPECT_EQ(enter(folder).queue().size(), 2u);
@@ -127,7 +136,7 @@ TEST_F(GpuLocks, the_queue_holds_what_living_drivers_wait_for) {
     EXPECT_TRUE(left[0].waiting.paused);
     EXPECT_TRUE(left[0].waiting.demand.idle);
     EXPECT_EQ(left[0].waiting.demand.candidates, std::vector<std::string>{"GPU-a"});
-    EXPECT_EQ(left[0].party.step, "train");
+    EXPECT_EQ(left[0].holder.step, "train");
   }
   EXPECT_TRUE(enter(folder).queue().empty());
 }
@@ -156,7 +165,8 @@ TEST_F(GpuLocks, a_damaged_queue_is_an_empty_one) {
 
 TEST_F(GpuLocks, writing_the_same_queue_again_wakes_nobody) {
   auto folder = open(), other = open();
-  const std::vector<Entry> entries{{folder.sign_in(), {.number = 1, .demand = {1, {"GPU-a"}}}, me()}};
+  const std::vector<Entry> entries{
+      {folder.sign_in(), {.number = 1, .demand = {1, {"GPU-a"}}}, me()}};
   other.watch();
   enter(folder).put_queue(entries);
   EXPECT_TRUE(changed(other, 10'000));
@@ -179,15 +189,15 @@ TEST_F(GpuLocks, the_folder_and_its_files_are_everybodys) {
 
 TEST_F(GpuLocks, links_are_not_followed) {
   std::filesystem::create_symlink(folder_.path(), folder_.path() / "link");
-  EXPECT_THROW(LockFolder(folder_.path() / "link"), EnvironmentError);
+  EXPECT_THROW(LockFolder(folder_.path() / "link"), core::EnvironmentError);
   auto folder = open();
   std::ofstream(folder_.path() / "victim") << "mine";
   std::filesystem::create_symlink(folder_.path() / "victim", folder_.path() / "gpus" / "GPU-a");
-  EXPECT_THROW(enter(folder).take("GPU-a", me()), EnvironmentError);
+  EXPECT_THROW(enter(folder).take("GPU-a", me()), core::EnvironmentError);
   std::filesystem::create_hard_link(folder_.path() / "victim", folder_.path() / "gpus" / "GPU-b");
-  EXPECT_THROW(enter(folder).take("GPU-b", me()), EnvironmentError);
-  EXPECT_EQ(read_file(folder_.path() / "victim"), "mine");
-  EXPECT_THROW(enter(folder).take("../victim", me()), EnvironmentError);
+  EXPECT_THROW(enter(folder).take("GPU-b", me()), core::EnvironmentError);
+  EXPECT_EQ(core::read_file(folder_.path() / "victim"), "mine");
+  EXPECT_THROW(enter(folder).take("../victim", me()), core::EnvironmentError);
 }
 
 }  // namespace

@@ -20,69 +20,81 @@ Waiting wants(unsigned count, Texts candidates = all, unsigned overtaken = 0) {
   return {.demand = {count, std::move(candidates)}, .overtaken = overtaken};
 }
 
-std::vector<Seat> seats(const Texts& free, const Texts& occupied = {}) {
-  std::vector<Seat> result;
+std::vector<DeviceState> devices(const Texts& free, const Texts& occupied = {}) {
+  std::vector<DeviceState> result;
   for (const auto& uuid : all)
-    result.push_back({uuid, std::ranges::find(free, uuid) == free.end(), std::ranges::find(occupied, uuid) != occupied.end()});
+    result.push_back({uuid, std::ranges::find(free, uuid) == free.end(),
+                      std::ranges::find(occupied, uuid) != occupied.end()});
   return result;
 }
 
 /// Who gets what: `0:ab` for each grant.
-Texts granted(const std::vector<Waiting>& waiting, const std::vector<Seat>& seats) {
+Texts granted(const std::vector<Waiting>& waiting, const std::vector<DeviceState>& devices) {
   Texts lines;
-  for (const auto& grant : grants(waiting, seats)) {
+  for (const auto& grant : grants(waiting, devices)) {
     lines.push_back(std::to_string(grant.index) + ":");
     for (const auto& uuid : grant.uuids) lines.back() += uuid;
   }
   return lines;
 }
 
-TEST(GpuQueue, gives_in_the_order_of_arrival) { EXPECT_THAT(granted({wants(1), wants(2), wants(1)}, seats(all)), ElementsAre("0:a", "1:bc", "2:d")); }
+TEST(GpuQueue, gives_in_the_order_of_arrival) {
+  EXPECT_THAT(granted({wants(1), wants(2), wants(1)}, devices(all)),
+              ElementsAre("0:a", "1:bc", "2:d"));
+}
 
-TEST(GpuQueue, gives_all_or_nothing) { EXPECT_THAT(granted({wants(4)}, seats({"a", "b", "c"})), IsEmpty()); }
+TEST(GpuQueue, gives_all_or_nothing) {
+  EXPECT_THAT(granted({wants(4)}, devices({"a", "b", "c"})), IsEmpty());
+}
 
 TEST(GpuQueue, a_later_request_takes_what_an_earlier_one_cannot_use_yet) {
-  EXPECT_THAT(granted({wants(4), wants(1), wants(2)}, seats({"a", "b"})), ElementsAre("1:a"));
+  EXPECT_THAT(granted({wants(4), wants(1), wants(2)}, devices({"a", "b"})), ElementsAre("1:a"));
 }
 
 TEST(GpuQueue, what_is_free_is_kept_for_one_that_was_overtaken_too_often) {
-  EXPECT_THAT(granted({wants(4, all, patience), wants(1)}, seats({"a", "b"})), IsEmpty());
-  EXPECT_THAT(granted({wants(4, all, patience - 1), wants(1)}, seats({"a", "b"})), ElementsAre("1:a"));
+  EXPECT_THAT(granted({wants(4, all, max_overtakes), wants(1)}, devices({"a", "b"})), IsEmpty());
+  EXPECT_THAT(granted({wants(4, all, max_overtakes - 1), wants(1)}, devices({"a", "b"})),
+              ElementsAre("1:a"));
 }
 
 TEST(GpuQueue, only_what_it_can_use_is_kept) {
-  EXPECT_THAT(granted({wants(2, {"a", "b"}, patience), wants(1)}, seats({"a", "c"})), ElementsAre("1:c"));
+  EXPECT_THAT(granted({wants(2, {"a", "b"}, max_overtakes), wants(1)}, devices({"a", "c"})),
+              ElementsAre("1:c"));
 }
 
 TEST(GpuQueue, explicit_devices_are_these_and_no_others) {
-  EXPECT_THAT(granted({wants(2, {"b", "d"})}, seats({"a", "b", "c"})), IsEmpty());
-  EXPECT_THAT(granted({wants(2, {"b", "d"})}, seats(all)), ElementsAre("0:bd"));
+  EXPECT_THAT(granted({wants(2, {"b", "d"})}, devices({"a", "b", "c"})), IsEmpty());
+  EXPECT_THAT(granted({wants(2, {"b", "d"})}, devices(all)), ElementsAre("0:bd"));
 }
 
-TEST(GpuQueue, prefers_what_no_process_occupies) { EXPECT_THAT(granted({wants(2)}, seats(all, {"a", "c"})), ElementsAre("0:bd")); }
+TEST(GpuQueue, prefers_what_no_process_occupies) {
+  EXPECT_THAT(granted({wants(2)}, devices(all, {"a", "c"})), ElementsAre("0:bd"));
+}
 
-TEST(GpuQueue, takes_what_is_occupied_if_there_is_nothing_else) { EXPECT_THAT(granted({wants(3)}, seats(all, {"a", "c"})), ElementsAre("0:bda")); }
+TEST(GpuQueue, takes_what_is_occupied_if_there_is_nothing_else) {
+  EXPECT_THAT(granted({wants(3)}, devices(all, {"a", "c"})), ElementsAre("0:bda"));
+}
 
 TEST(GpuQueue, one_that_wants_idle_gpus_gets_no_occupied_one) {
   auto idle = wants(3);
   idle.demand.idle = true;
-  EXPECT_THAT(granted({idle, wants(4)}, seats(all, {"a", "c"})), ElementsAre("1:bdac"));
+  EXPECT_THAT(granted({idle, wants(4)}, devices(all, {"a", "c"})), ElementsAre("1:bdac"));
 }
 
 TEST(GpuQueue, an_occupied_gpu_in_exclusive_mode_is_given_to_nobody) {
-  auto state = seats(all, {"a"});
+  auto state = devices(all, {"a"});
   state[0].blocked = true;
   EXPECT_THAT(granted({wants(4), wants(3)}, state), ElementsAre("1:bcd"));
 }
 
 TEST(GpuQueue, who_has_no_job_slot_is_passed_over_and_not_counted_as_overtaken) {
-  std::vector<Waiting> waiting{wants(1, all, patience), wants(1)};
+  std::vector<Waiting> waiting{wants(1, all, max_overtakes), wants(1)};
   waiting[0].paused = true;
-  const auto given = grants(waiting, seats({"a"}));
+  const auto given = grants(waiting, devices({"a"}));
   ASSERT_EQ(given.size(), 1u);
   EXPECT_EQ(given[0].index, 1u);
   count_overtaking(waiting, given, given[0]);
-  EXPECT_EQ(waiting[0].overtaken, patience);
+  EXPECT_EQ(waiting[0].overtaken, max_overtakes);
 }
 
 TEST(GpuQueue, counts_for_those_who_could_have_used_it) {
@@ -95,9 +107,12 @@ TEST(GpuQueue, counts_for_those_who_could_have_used_it) {
   EXPECT_EQ(waiting[0].overtaken, 1u) << "it has its own";
 }
 
-/// A simulated machine: requests come and end in a random order, and at each moment everybody takes what is granted.
+/// A simulated machine: requests come and end in a random order, and at each moment everybody takes
+/// what is granted.
 class GpuQueueSimulation : public testing::TestWithParam<unsigned> {};
-TEST_P(GpuQueueSimulation, nothing_is_held_twice_nothing_idles_and_nobody_is_overtaken_more_often_than_patience_allows) {
+TEST_P(
+    GpuQueueSimulation,
+    nothing_is_held_twice_nothing_idles_and_nobody_is_overtaken_more_often_than_patience_allows) {
   std::mt19937 random(GetParam());
   const auto draw = [&](unsigned below) { return static_cast<unsigned>(random() % below); };
   struct Running {
@@ -121,9 +136,10 @@ TEST_P(GpuQueueSimulation, nothing_is_held_twice_nothing_idles_and_nobody_is_ove
     }
     std::set<std::string> held;
     for (const auto& one : running)
-      for (const auto& uuid : one.uuids) ASSERT_TRUE(held.insert(uuid).second) << uuid << " is held twice";
+      for (const auto& uuid : one.uuids)
+        ASSERT_TRUE(held.insert(uuid).second) << uuid << " is held twice";
     for (;;) {  // as drivers do: one takes, and everybody looks again
-      std::vector<Seat> state;
+      std::vector<DeviceState> state;
       for (const auto& uuid : all) state.push_back({uuid, held.contains(uuid)});
       const auto given = grants(waiting, state);
       if (given.empty()) break;
@@ -140,14 +156,16 @@ TEST_P(GpuQueueSimulation, nothing_is_held_twice_nothing_idles_and_nobody_is_ove
       if (!held.contains(uuid)) free.insert(uuid);
     bool kept = false;
     for (const auto& request : waiting) {
-      EXPECT_LE(request.overtaken, patience);
-      kept |= request.overtaken >= patience;
-      const auto usable =
-          static_cast<unsigned>(std::ranges::count_if(request.demand.candidates, [&](const auto& uuid) { return free.contains(uuid); }));
-      EXPECT_TRUE(usable < request.demand.count || kept) << "idle although a request for " << request.demand.count << " waits";
+      EXPECT_LE(request.overtaken, max_overtakes);
+      kept |= request.overtaken >= max_overtakes;
+      const auto usable = static_cast<unsigned>(std::ranges::count_if(
+          request.demand.candidates, [&](const auto& uuid) { return free.contains(uuid); }));
+      EXPECT_TRUE(usable < request.demand.count || kept)
+          << "idle although a request for " << request.demand.count << " waits";
     }
     for (auto& one : running) --one.left;
-    ended += static_cast<unsigned>(std::erase_if(running, [](const Running& one) { return one.left == 0; }));
+    ended += static_cast<unsigned>(
+        std::erase_if(running, [](const Running& one) { return one.left == 0; }));
   }
 }
 INSTANTIATE_TEST_SUITE_P(seeds, GpuQueueSimulation, testing::Range(0u, 20u));

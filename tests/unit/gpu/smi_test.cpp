@@ -7,14 +7,17 @@ namespace {
 
 TEST(Smi, reads_what_the_script_prints) {
   const auto inventory = read_smi(
-      "0, GPU-a, NVIDIA A100-SXM4-40GB, 00000000:07:00.0, 40960, 512, 550.54.15, Default, Enabled, 8.0\n"
-      "1, GPU-b, NVIDIA H100 80GB HBM3, 00000000:0F:00.0, 81559, 9000, 550.54.15, Exclusive_Process, [N/A], 9.0\n"
+      "0, GPU-a, NVIDIA A100-SXM4-40GB, 00000000:07:00.0, 40960, 512, 550.54.15, Default, Enabled, "
+      "8.0\n"
+      "1, GPU-b, NVIDIA H100 80GB HBM3, 00000000:0F:00.0, 81559, 9000, 550.54.15, "
+      "Exclusive_Process, [N/A], 9.0\n"
       "GPU-b, 4242, 9000\n"
       "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-a)\n"
       "  MIG 1g.5gb      Device  0: (UUID: MIG-1)\n"
       "  MIG 3g.20gb     Device  1: (UUID: MIG-2)\n"
       "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-b)\n"
-      "| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |\n");
+      "| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     "
+      "|\n");
   EXPECT_EQ(inventory.driver, "550.54.15");
   EXPECT_EQ(inventory.cuda, "12.4");
   ASSERT_EQ(inventory.devices.size(), 2U);
@@ -47,8 +50,11 @@ TEST(Smi, an_old_driver_has_no_compute_capability) {
 
 TEST(Smi, other_text_is_no_gpu) {
   EXPECT_TRUE(read_smi("").devices.empty());
-  EXPECT_TRUE(read_smi("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n").devices.empty());
-  EXPECT_TRUE(read_smi("GPU 0: X (UUID: GPU-a)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\n").devices.empty());
+  EXPECT_TRUE(
+      read_smi("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n")
+          .devices.empty());
+  EXPECT_TRUE(
+      read_smi("GPU 0: X (UUID: GPU-a)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\n").devices.empty());
 }
 
 }  // namespace

@@ -12,12 +12,14 @@ std::string group(const std::vector<Member>& members) {
 }
 
 TEST(GpusTogether, all_that_run_at_the_same_time_count) {
-  EXPECT_EQ(group({{"a", 1, {}}, {"b", 2, {}}, {"none", 0, {}}, {"c", 4, {}}}), "7: 'a', 'b' and 'c'");
+  EXPECT_EQ(group({{"a", 1, {}}, {"b", 2, {}}, {"none", 0, {}}, {"c", 4, {}}}),
+            "7: 'a', 'b' and 'c'");
 }
 
 TEST(GpusTogether, who_waits_for_anothers_end_does_not_run_beside_it) {
   EXPECT_EQ(group({{"a", 2, {}}, {"b", 3, {"a"}}}), "3: 'b'");
-  EXPECT_EQ(group({{"a", 2, {}}, {"between", 0, {"a"}}, {"b", 3, {"between"}}}), "3: 'b'") << "also by way of others";
+  EXPECT_EQ(group({{"a", 2, {}}, {"between", 0, {"a"}}, {"b", 3, {"between"}}}), "3: 'b'")
+      << "also by way of others";
   EXPECT_EQ(group({{"a", 2, {}}, {"b", 2, {}}, {"after", 3, {"a", "b"}}}), "4: 'a' and 'b'");
 }
 

@@ -15,19 +15,20 @@ namespace {
 class Agent : public testing::Test {
  protected:
   Agent() {
-    write_file_atomically(program, agent_program());
+    core::write_file_atomically(program, agent_program());
     chmod(program.c_str(), 0700);
   }
   /// Exit code of the agent, which copies itself there; what it says is in `said`.
   int install(const std::filesystem::path& target) {
-    FILE* output = popen(("'" + program.string() + "' install '" + target.string() + "' 2>&1").c_str(), "r");
+    FILE* output =
+        popen(("'" + program.string() + "' install '" + target.string() + "' 2>&1").c_str(), "r");
     char bytes[1000];
     said.assign(bytes, fread(bytes, 1, sizeof bytes, output));
     const int status = pclose(output);
     return WEXITSTATUS(status);
   }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   std::filesystem::path program = folder.path() / "program";
   std::string said;
 };
@@ -36,7 +37,7 @@ TEST_F(Agent, copies_itself_for_the_containers_that_come_after) {
   const auto target = folder.path() / "agent";
   for (int again = 0; again < 2; ++again) {
     EXPECT_EQ(install(target), 0) << said;
-    EXPECT_EQ(read_file(target), agent_program());
+    EXPECT_EQ(core::read_file(target), agent_program());
     struct stat status {};
     EXPECT_EQ(stat(target.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 07777, 0555u);
@@ -47,7 +48,8 @@ TEST_F(Agent, copies_itself_for_the_containers_that_come_after) {
 TEST_F(Agent, says_why_it_cannot) {
   const auto target = folder.path() / "missing" / "agent";
   EXPECT_EQ(install(target), 1);
-  EXPECT_EQ(said, "pipe-agent: cannot install itself as " + target.string() + ": No such file or directory\n");
+  EXPECT_EQ(said, "pipe-agent: cannot install itself as " + target.string() +
+                      ": No such file or directory\n");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using test::run_task;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr Patience hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
+constexpr RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
 
 std::string status(int code, const std::string& reason, const std::string& message) {
   return json{{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", message}}.dump();
@@ -27,31 +27,37 @@ std::string status(int code, const std::string& reason, const std::string& messa
 
 class TheClient : public testing::Test {
  protected:
-  Client client(Patience patience = hasty) {
+  Client client(RetryPolicy retry_policy = hasty) {
     ClusterAccess access;
     access.server = server.url();
     access.name_space = "ml";
     access.origin = "context 'test'";
     access.identity.token_file = token_file;
-    return Client(loop, access, patience);
+    return Client(loop, access, retry_policy);
   }
-  json get(Client& who, const std::string& path = "/x") { return run_task(loop, who.get("read x", path)); }
+  json get(Client& who, const std::string& path = "/x") {
+    return run_task(loop, who.get("read x", path));
+  }
 
   asio::io_context loop;
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   std::filesystem::path token_file;
   test::HttpServer::Handler handler;
   test::HttpServer server{loop, [this](HttpExchange& exchange) { return handler(exchange); }};
 };
 
 TEST_F(TheClient, refusal_is_told_with_the_servers_words_and_what_to_do) {
-  handler = [](HttpExchange& exchange) { return exchange.answer(403, status(403, "Forbidden", "jobs.batch is forbidden: User \"u\" cannot")); };
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(403,
+                           status(403, "Forbidden", "jobs.batch is forbidden: User \"u\" cannot"));
+  };
   auto who = client();
   try {
     get(who);
     FAIL();
   } catch (const ApiError& error) {
-    EXPECT_EQ(std::string(error.what()), "cannot read x: jobs.batch is forbidden: User \"u\" cannot");
+    EXPECT_EQ(std::string(error.what()),
+              "cannot read x: jobs.batch is forbidden: User \"u\" cannot");
     EXPECT_EQ(error.reason(), "Forbidden");
     EXPECT_EQ(error.status(), 403);
     EXPECT_THAT(error.advice().front(), HasSubstr("pipe kubernetes rbac"));
@@ -61,7 +67,7 @@ TEST_F(TheClient, refusal_is_told_with_the_servers_words_and_what_to_do) {
 
 TEST_F(TheClient, overload_and_broken_servers_are_tried_again_but_not_for_ever) {
   int left = 3;
-  handler = [&](HttpExchange& exchange) -> Task<> {
+  handler = [&](HttpExchange& exchange) -> async::Task<> {
     const int code = left == 0 ? 200 : left == 3 ? 503 : 429;
     std::string text = left == 0 ? "{\"ok\": true}" : status(code, "Any", "later");
     if (left-- == 2)
@@ -80,14 +86,16 @@ TEST_F(TheClient, overload_and_broken_servers_are_tried_again_but_not_for_ever) 
 TEST_F(TheClient, what_the_server_warns_of_is_shown_once) {
   handler = [](HttpExchange& exchange) {
     return exchange.answer(200, "{}",
-                           "Warning: 299 - \"would violate PodSecurity \\\"restricted:latest\\\"\"\r\nWarning: 299 - \"goes in 1.40\"\r\n");
+                           "Warning: 299 - \"would violate PodSecurity "
+                           "\\\"restricted:latest\\\"\"\r\nWarning: 299 - \"goes in 1.40\"\r\n");
   };
   auto who = client();
   testing::internal::CaptureStderr();
   get(who);
   get(who);
   const auto said = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("the cluster warns: would violate PodSecurity \"restricted:latest\"\n"));
+  EXPECT_THAT(said,
+              HasSubstr("the cluster warns: would violate PodSecurity \"restricted:latest\"\n"));
   EXPECT_THAT(said, HasSubstr("the cluster warns: goes in 1.40\n"));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
 }
@@ -95,7 +103,8 @@ TEST_F(TheClient, what_the_server_warns_of_is_shown_once) {
 TEST_F(TheClient, retry_after_is_obeyed) {
   bool first = true;
   handler = [&](HttpExchange& exchange) {
-    return std::exchange(first, false) ? exchange.answer(429, "{}", "Retry-After: 1\r\n") : exchange.answer(200, "{}");
+    return std::exchange(first, false) ? exchange.answer(429, "{}", "Retry-After: 1\r\n")
+                                       : exchange.answer(200, "{}");
   };
   auto who = client();
   const auto begin = std::chrono::steady_clock::now();
@@ -111,8 +120,11 @@ TEST_F(TheClient, nobody_there_is_told_with_what_to_look_at) {
   try {
     get(who);
     FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cannot reach the cluster of context 'test': cannot connect to http://127.0.0.1:1"));
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr(
+            "cannot reach the cluster of context 'test': cannot connect to http://127.0.0.1:1"));
     EXPECT_THAT(error.advice().front(), HasSubstr("kubectl get --raw /readyz"));
   }
 }
@@ -120,7 +132,7 @@ TEST_F(TheClient, nobody_there_is_told_with_what_to_look_at) {
 TEST_F(TheClient, expired_token_is_read_again_once) {
   token_file = folder.path() / "token";
   std::ofstream(token_file) << "old";
-  handler = [&](HttpExchange& exchange) -> Task<> {
+  handler = [&](HttpExchange& exchange) -> async::Task<> {
     const bool good = exchange.headers.find("Bearer new") != std::string::npos;
     std::ofstream(token_file) << "new";
     std::string text = good ? "{}" : status(401, "Unauthorized", "Unauthorized");
@@ -129,7 +141,9 @@ TEST_F(TheClient, expired_token_is_read_again_once) {
   auto who = client();
   get(who);
   EXPECT_EQ(server.asked.size(), 2u);
-  handler = [](HttpExchange& exchange) { return exchange.answer(401, status(401, "Unauthorized", "Unauthorized")); };
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(401, status(401, "Unauthorized", "Unauthorized"));
+  };
   EXPECT_THROW(get(who), ApiError);
   EXPECT_EQ(server.asked.size(), 4u);
 }
@@ -153,7 +167,8 @@ TEST_F(TheClient, deletion_names_the_object_that_is_meant_and_takes_it_well_when
     run_task(loop, who.remove("delete j", who.path("", "pods", "j"), "uid-1", {}));
   }
   code = 403;
-  EXPECT_THROW(run_task(loop, who.remove("delete j", who.path("", "pods", "j"), "uid-1", {})), ApiError);
+  EXPECT_THROW(run_task(loop, who.remove("delete j", who.path("", "pods", "j"), "uid-1", {})),
+               ApiError);
 }
 
 TEST_F(TheClient, old_server_is_refused_and_what_is_none_is_seen) {
@@ -163,7 +178,9 @@ TEST_F(TheClient, old_server_is_refused_and_what_is_none_is_seen) {
     auto who = client();
     try {
       run_task(loop, who.version());
-    } catch (const EnvironmentError& error) { return std::string(error.what()); }
+    } catch (const core::EnvironmentError& error) {
+      return std::string(error.what());
+    }
     return std::string("fine");
   };
   EXPECT_THAT(said(), HasSubstr("too old: it is Kubernetes v1.19.7, and 1.20 is needed"));
@@ -182,7 +199,8 @@ TEST(KubernetesUrls, hosts_have_a_port) {
 }
 
 TEST(Backoffs, grow_to_a_limit_with_some_chance) {
-  Backoff backoff(Patience{std::chrono::milliseconds(800), std::chrono::milliseconds(30'000), 5}, 1);
+  Backoff backoff(RetryPolicy{std::chrono::milliseconds(800), std::chrono::milliseconds(30'000), 5},
+                  1);
   long long limit = 800;
   for (int i = 0; i < 12; ++i, limit = std::min(limit * 2, 30'000LL)) {
     EXPECT_EQ(backoff.exhausted(), i >= 4);

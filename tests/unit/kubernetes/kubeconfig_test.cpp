@@ -31,7 +31,7 @@ class Kubeconfig : public testing::Test {
     return find(std::move(options));
   }
   ClusterAccess find(AccessOptions options = {}) {
-    Surroundings surroundings;
+    KubeconfigEnvironment surroundings;
     surroundings.variable = [this](const char* name) -> const char* {
       const auto found = variables.find(name);
       return found == variables.end() ? nullptr : found->second.c_str();
@@ -42,10 +42,12 @@ class Kubeconfig : public testing::Test {
   std::string error(const std::string& text, AccessOptions options = {}) {
     try {
       find(text, std::move(options));
-    } catch (const InputError& wrong) { return wrong.what(); }
+    } catch (const core::InputError& wrong) {
+      return wrong.what();
+    }
     return "no error";
   }
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   std::map<std::string, std::string> variables{{"HOME", folder.path().string()}};
 };
 
@@ -61,24 +63,28 @@ users:
 )";
 
 /// `plain`, its user's part replaced.
-std::string with_user(const std::string& user) { return plain.substr(0, plain.find("{token")) + user + "}\n"; }
+std::string with_user(const std::string& user) {
+  return plain.substr(0, plain.find("{token")) + user + "}\n";
+}
 
 TEST_F(Kubeconfig, without_any_file_it_says_what_was_looked_for) {
   try {
     find();
     FAIL();
-  } catch (const EnvironmentError& error) {
+  } catch (const core::EnvironmentError& error) {
     EXPECT_EQ(std::string(error.what()),
-              "there is no cluster to go to: KUBECONFIG is not set, and there is no " + folder.path().string() + "/.kube/config");
+              "there is no cluster to go to: KUBECONFIG is not set, and there is no " +
+                  folder.path().string() + "/.kube/config");
     EXPECT_FALSE(error.advice().empty());
   }
   variables["KUBECONFIG"] = "/nowhere/a:/nowhere/b";
-  EXPECT_THROW(find(), EnvironmentError);
+  EXPECT_THROW(find(), core::EnvironmentError);
 }
 
 TEST_F(Kubeconfig, errors_have_their_place_in_the_file) {
   EXPECT_THAT(error("clusters: [\n"), HasSubstr("config:"));
-  EXPECT_THAT(error("- a\n"), HasSubstr("config:1:1: error: a kubeconfig must be a map, not a list"));
+  EXPECT_THAT(error("- a\n"),
+              HasSubstr("config:1:1: error: a kubeconfig must be a map, not a list"));
   auto text = plain;
   text.replace(text.find("current-context: lab"), 20, "current-context: lap");
   EXPECT_THAT(error(text), HasSubstr("config:3:18: error: there is no context 'lap'"));
@@ -86,18 +92,26 @@ TEST_F(Kubeconfig, errors_have_their_place_in_the_file) {
   EXPECT_THAT(error(plain, {.context = "lat"}), HasSubstr("there is no context 'lat'"));
   text = plain;
   text.replace(text.find("cluster: c,"), 11, "cluster: x,");
-  EXPECT_THAT(error(text), HasSubstr("config:7:34: error: there is no cluster 'x', which context 'lab' names"));
+  EXPECT_THAT(error(text),
+              HasSubstr("config:7:34: error: there is no cluster 'x', which context 'lab' names"));
   text = plain;
   text.replace(text.find("\"https://10.0.0.1:6443/\""), 24, "10.0.0.1:6443");
   EXPECT_THAT(error(text), HasSubstr("'server' of cluster 'c' must be a URL"));
-  EXPECT_THAT(error(with_user("{token: [a]}")), HasSubstr("config:9:27: error: 'token' of user 'u' must be a text, not a list"));
-  EXPECT_THAT(error(with_user("{client-key: /nowhere/key}")), HasSubstr("'client-key' of user 'u' names a file that is not there: /nowhere/key"));
-  EXPECT_THAT(error(with_user("{client-key-data: '?'}")), HasSubstr("'client-key-data' of user 'u' is no base64"));
-  EXPECT_THAT(error(with_user("{client-key-data: aGk=}")), HasSubstr("user 'u' has a client key without a certificate"));
-  EXPECT_THAT(error(with_user("{auth-provider: {name: gcp}}")), HasSubstr("which Kubernetes has removed"));
-  EXPECT_THAT(error(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}}")),
-              HasSubstr("must be client.authentication.k8s.io/v1"));
-  EXPECT_THAT(error(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1}}")), HasSubstr("'exec' of user 'u' has no 'command'"));
+  EXPECT_THAT(error(with_user("{token: [a]}")),
+              HasSubstr("config:9:27: error: 'token' of user 'u' must be a text, not a list"));
+  EXPECT_THAT(error(with_user("{client-key: /nowhere/key}")),
+              HasSubstr("'client-key' of user 'u' names a file that is not there: /nowhere/key"));
+  EXPECT_THAT(error(with_user("{client-key-data: '?'}")),
+              HasSubstr("'client-key-data' of user 'u' is no base64"));
+  EXPECT_THAT(error(with_user("{client-key-data: aGk=}")),
+              HasSubstr("user 'u' has a client key without a certificate"));
+  EXPECT_THAT(error(with_user("{auth-provider: {name: gcp}}")),
+              HasSubstr("which Kubernetes has removed"));
+  EXPECT_THAT(
+      error(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}}")),
+      HasSubstr("must be client.authentication.k8s.io/v1"));
+  EXPECT_THAT(error(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1}}")),
+              HasSubstr("'exec' of user 'u' has no 'command'"));
 }
 
 TEST_F(Kubeconfig, without_a_chosen_context_those_that_there_are_are_listed) {
@@ -119,7 +133,9 @@ TEST_F(Kubeconfig, current_context_says_cluster_user_and_namespace) {
 }
 
 TEST_F(Kubeconfig, of_several_files_the_first_that_has_it_counts) {
-  const auto first = write("a/one", "contexts: [{name: lab, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {tokenFile: token}}]\n");
+  const auto first = write("a/one",
+                           "contexts: [{name: lab, context: {cluster: c, user: u}}]\nusers: "
+                           "[{name: u, user: {tokenFile: token}}]\n");
   const auto second = write("b/two", plain);
   variables["KUBECONFIG"] = first.string() + "::/nowhere:" + second.string();
   const auto access = find();
@@ -138,8 +154,10 @@ TEST_F(Kubeconfig, certificates_are_files_beside_it_or_data) {
   write("ca.pem", "CA");
   auto text = plain;
   text.replace(text.find("server:"), 7,
-               "certificate-authority: ca.pem, insecure-skip-tls-verify: true, tls-server-name: api.lab, proxy-url: 'socks5://p:1', server:");
-  text = text.substr(0, text.find("{token")) + "{client-certificate-data: aGVsbG8=, client-key-data: \"d29y\\n  bGQ=\"}}\n";
+               "certificate-authority: ca.pem, insecure-skip-tls-verify: true, tls-server-name: "
+               "api.lab, proxy-url: 'socks5://p:1', server:");
+  text = text.substr(0, text.find("{token")) +
+         "{client-certificate-data: aGVsbG8=, client-key-data: \"d29y\\n  bGQ=\"}}\n";
   const auto access = find(text);
   EXPECT_EQ(access.tls.ca_file, (folder.path() / "ca.pem").string());
   EXPECT_EQ(access.tls.cert, "hello");
@@ -151,7 +169,8 @@ TEST_F(Kubeconfig, certificates_are_files_beside_it_or_data) {
 
 TEST_F(Kubeconfig, plugin_is_found_as_kubectl_finds_it) {
   auto plugin =
-      find(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./get-token, args: [a, '2'], env: [{name: A, value: b}], "
+      find(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: "
+                     "./get-token, args: [a, '2'], env: [{name: A, value: b}], "
                      "installHint: install it, provideClusterInfo: true, interactiveMode: Never}}"))
           .identity.exec;
   ASSERT_TRUE(plugin);
@@ -159,13 +178,16 @@ TEST_F(Kubeconfig, plugin_is_found_as_kubectl_finds_it) {
   EXPECT_THAT(plugin->variables, ElementsAre("A=b"));
   EXPECT_EQ(plugin->install_hint, "install it");
   EXPECT_TRUE(plugin->wants_cluster);
-  plugin = find(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1, command: get-token}}")).identity.exec;
+  plugin =
+      find(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1, command: get-token}}"))
+          .identity.exec;
   EXPECT_THAT(plugin->command, ElementsAre("get-token"));
 }
 
 TEST_F(Kubeconfig, impersonation_becomes_headers) {
-  EXPECT_THAT(find(with_user("{token: t, as: boss, as-groups: [a, b]}")).identity.impersonate,
-              ElementsAre("Impersonate-User: boss", "Impersonate-Group: a", "Impersonate-Group: b"));
+  EXPECT_THAT(
+      find(with_user("{token: t, as: boss, as-groups: [a, b]}")).identity.impersonate,
+      ElementsAre("Impersonate-User: boss", "Impersonate-Group: a", "Impersonate-Group: b"));
   EXPECT_THAT(error(with_user("{token: \"a\\nInjected: x\"}")), HasSubstr("control character"));
 }
 
@@ -178,7 +200,7 @@ TEST_F(Kubeconfig, a_pod_has_its_service_account) {
   EXPECT_EQ(access.server, "https://10.96.0.1:443");
   EXPECT_EQ(access.identity.token_file, folder.path() / "pod/token");
   EXPECT_EQ(access.name_space, "team");
-  EXPECT_THROW(find(AccessOptions{.context = "lab"}), EnvironmentError);
+  EXPECT_THROW(find(AccessOptions{.context = "lab"}), core::EnvironmentError);
   variables["KUBERNETES_SERVICE_HOST"] = "fd00::1";
   EXPECT_EQ(find().server, "https://[fd00::1]:443");
 }

@@ -16,10 +16,11 @@ using test::HttpExchange;
 using test::run_task;
 using testing::ElementsAre;
 
-/// A server that keeps one Lease as a cluster does: a change for another version than the one it has is refused.
+/// A server that keeps one Lease as a cluster does: a change for another version than the one it
+/// has is refused.
 class TheLease : public testing::Test {
  protected:
-  Task<> serve(HttpExchange& exchange) {
+  async::Task<> serve(HttpExchange& exchange) {
     if (is_down) co_return exchange.cut();
     int status = 200;
     if (exchange.method == "POST") {
@@ -87,7 +88,8 @@ TEST_F(TheLease, one_that_nobody_has_is_ours_at_once) {
   run_task(loop, mine.acquire());
   EXPECT_EQ(holder(), "me");
   EXPECT_EQ(number_at(lease, "/spec/leaseDurationSeconds"), 15);
-  EXPECT_EQ(text_at(lease, "/spec/renewTime").size(), std::string("2026-11-21T08:15:00.123456Z").size());
+  EXPECT_EQ(text_at(lease, "/spec/renewTime").size(),
+            std::string("2026-11-21T08:15:00.123456Z").size());
   run_task(loop, mine.release());
   EXPECT_EQ(holder(), "");
   Lease other(client, "run", "other");
@@ -99,19 +101,22 @@ TEST_F(TheLease, one_that_nobody_has_is_ours_at_once) {
 TEST_F(TheLease, whoever_comes_second_waits_until_the_first_is_silent) {
   Lease first(client, "run", "first", brief), second(client, "run", "second", brief);
   run_task(loop, first.acquire());
-  CancelSource stop;
+  core::CancelSource stop;
   bool kept = false, second_has_it = false;
   std::vector<std::string> waited_for;
   asio::co_spawn(loop, first.keep(stop), [&](std::exception_ptr, bool result) { kept = result; });
-  asio::co_spawn(loop, second.acquire([&](const std::string& holder) { waited_for.push_back(holder); }),
+  asio::co_spawn(loop,
+                 second.acquire([&](const std::string& holder) { waited_for.push_back(holder); }),
                  [&](std::exception_ptr) { second_has_it = true; });
-  asio::steady_timer later(loop, 200ms);  // several times as long as the first has it without a renewal
+  asio::steady_timer later(loop,
+                           200ms);  // several times as long as the first has it without a renewal
   later.async_wait([&](auto) {
     EXPECT_FALSE(second_has_it);
-    stop.stop(StopLevel::graceful);
+    stop.stop(core::StopLevel::graceful);
   });
   loop.restart();
-  while (!second_has_it && loop.run_one() > 0) {}
+  while (!second_has_it && loop.run_one() > 0) {
+  }
   EXPECT_TRUE(kept);
   EXPECT_THAT(waited_for, ElementsAre("first"));
   EXPECT_EQ(holder(), "second");
@@ -130,7 +135,7 @@ TEST_F(TheLease, one_that_another_has_taken_is_lost) {
   Lease mine(client, "run", "me", brief);
   run_task(loop, mine.acquire());
   set("/spec/holderIdentity", "other");
-  CancelSource stop;
+  core::CancelSource stop;
   EXPECT_FALSE(run_task(loop, mine.keep(stop)));
   run_task(loop, mine.release());
   EXPECT_EQ(holder(), "other") << "what is another's stays his";
@@ -140,7 +145,7 @@ TEST_F(TheLease, one_that_cannot_be_renewed_is_given_up_in_time) {
   Lease mine(client, "run", "me", brief);
   run_task(loop, mine.acquire());
   is_down = true;
-  CancelSource stop;
+  core::CancelSource stop;
   EXPECT_FALSE(run_task(loop, mine.keep(stop)));
 }
 
@@ -148,9 +153,9 @@ TEST_F(TheLease, one_that_was_deleted_is_made_again) {
   Lease mine(client, "run", "me", brief);
   run_task(loop, mine.acquire());
   lease = nullptr;
-  CancelSource stop;
+  core::CancelSource stop;
   asio::steady_timer later(loop, 20ms);
-  later.async_wait([&](auto) { stop.stop(StopLevel::graceful); });
+  later.async_wait([&](auto) { stop.stop(core::StopLevel::graceful); });
   EXPECT_TRUE(run_task(loop, mine.keep(stop)));
   EXPECT_EQ(holder(), "me");
 }
@@ -158,12 +163,12 @@ TEST_F(TheLease, one_that_was_deleted_is_made_again) {
 TEST_F(TheLease, word_reaches_who_has_it_and_who_takes_it_next) {
   Lease mine(client, "run", "me", brief), next(client, "run", "next", brief);
   std::vector<std::string> mine_heard, next_heard;
-  CancelSource stop;
-  mine.on_word = [&](const std::string& word) {
+  core::CancelSource stop;
+  mine.on_signal = [&](const std::string& word) {
     mine_heard.push_back(word);
-    stop.stop(StopLevel::graceful);
+    stop.stop(core::StopLevel::graceful);
   };
-  next.on_word = [&](const std::string& word) { next_heard.push_back(word); };
+  next.on_signal = [&](const std::string& word) { next_heard.push_back(word); };
   run_task(loop, mine.acquire());
   run_task(loop, leave_word(client, "run", "graceful"));
   EXPECT_TRUE(run_task(loop, mine.keep(stop)));

@@ -21,9 +21,11 @@ class TheLogFrames : public testing::Test {
  protected:
   std::string out, err, kept;
   LogFrames fresh() {
-    return LogFrames(
-        [this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
-        [this](std::uint64_t place, std::size_t size) { return place < kept.size() ? kept.substr(place, std::min(size, at_once)) : ""; });
+    return LogFrames([this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
+                     [this](std::uint64_t place, std::size_t size) {
+                       return place < kept.size() ? kept.substr(place, std::min(size, at_once))
+                                                  : "";
+                     });
   }
   std::size_t at_once = 7;
   LogFrames frames = fresh();
@@ -31,7 +33,8 @@ class TheLogFrames : public testing::Test {
 
 /// As the agent writes it.
 std::string framed(std::size_t& place, char kind, const std::string& text) {
-  auto line = kind + std::to_string(place) + (kind == '.' ? "" : " " + std::to_string(text.size()) + " " + text) + "\n";
+  auto line = kind + std::to_string(place) +
+              (kind == '.' ? "" : " " + std::to_string(text.size()) + " " + text) + "\n";
   place += line.size();
   return line;
 }
@@ -40,14 +43,20 @@ class ALog : public TheLogFrames {
  protected:
   ALog() {
     std::size_t place = 0;
-    for (const auto& [kind, text] :
-         {std::pair('o', "one"), {'e', "wrong"}, {'O', "half a line"}, {'o', " and the rest"}, {'o', ""}, {'E', "no end"}, {'.', ""}})
+    for (const auto& [kind, text] : {std::pair('o', "one"),
+                                     {'e', "wrong"},
+                                     {'O', "half a line"},
+                                     {'o', " and the rest"},
+                                     {'o', ""},
+                                     {'E', "no end"},
+                                     {'.', ""}})
       lines.push_back(framed(place, kind, text));
   }
   /// These lines, a second each.
   std::string told(std::size_t begin, std::size_t end) const {
     std::string text;
-    for (auto i = begin; i < end; ++i) text += "2026-11-21T08:15:0" + std::to_string(i) + "Z " + lines[i];
+    for (auto i = begin; i < end; ++i)
+      text += "2026-11-21T08:15:0" + std::to_string(i) + "Z " + lines[i];
     return text;
   }
   void keep(std::size_t end) {
@@ -88,7 +97,8 @@ TEST_F(ALog, line_that_the_node_has_joined_with_a_later_one_comes_from_what_the_
     out.clear();
     err.clear();
     frames = fresh();
-    frames.feed(told(0, 2) + "2026-11-21T08:15:02Z " + lines[2].substr(0, cut) + lines[3] + told(4, 7));
+    frames.feed(told(0, 2) + "2026-11-21T08:15:02Z " + lines[2].substr(0, cut) + lines[3] +
+                told(4, 7));
     expect_all();
   }
 }
@@ -96,7 +106,8 @@ TEST_F(ALog, line_that_the_node_has_joined_with_a_later_one_comes_from_what_the_
 TEST_F(ALog, what_nobody_has_kept_is_told_to_be_missing) {
   frames.feed(told(0, 1) + told(4, 7));
   EXPECT_EQ(out, "one\n\n");
-  EXPECT_THAT(err, testing::MatchesRegex("\\[kubernetes\\] [0-9]+ B of the log are missing here: .*\nno end"));
+  EXPECT_THAT(err, testing::MatchesRegex(
+                       "\\[kubernetes\\] [0-9]+ B of the log are missing here: .*\nno end"));
 }
 
 TEST_F(ALog, end_of_a_pod_that_is_gone_comes_from_what_the_agent_has_kept) {
@@ -108,7 +119,8 @@ TEST_F(ALog, end_of_a_pod_that_is_gone_comes_from_what_the_agent_has_kept) {
 }
 
 TEST_F(TheLogFrames, what_is_no_frame_is_shown_as_an_error_and_once) {
-  const std::string text = "2026-11-21T08:15:00.1Z standard_init_linux.go: exec format error\n2026-11-21T08:15:00.2Z \n";
+  const std::string text =
+      "2026-11-21T08:15:00.1Z standard_init_linux.go: exec format error\n2026-11-21T08:15:00.2Z \n";
   frames.feed(text);
   frames.restart();
   frames.feed(text + "failed to watch file\n");
@@ -133,7 +145,8 @@ class TheAgent : public TheLogFrames {
     std::istringstream lines(answer.output);
     for (std::string line; std::getline(lines, line); ++number_) {
       EXPECT_LT(line.size(), 16'000u);
-      frames.feed("2026-11-21T08:15:00." + std::to_string(1'000'000 + number_) + "Z " + line + "\n");
+      frames.feed("2026-11-21T08:15:00." + std::to_string(1'000'000 + number_) + "Z " + line +
+                  "\n");
     }
     return answer;
   }
@@ -141,19 +154,26 @@ class TheAgent : public TheLogFrames {
   std::string log_file() const { return folder.path() / "log"; }
   int number_ = 0;  ///< Of the lines: each is later than the one before.
   asio::io_context loop;
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
 };
 
 TEST_F(TheAgent, stop_is_a_kill_where_the_file_says_so_also_when_it_comes_later) {
   const auto here = folder.path().string();
-  const std::string stubborn = "trap 'touch " + here + "/told' TERM; touch " + here + "/ready; while :; do sleep 0.02; done";
-  // The outer agent's script signals the inner one, and makes the file before, or after the step has been told.
+  const std::string stubborn =
+      "trap 'touch " + here + "/told' TERM; touch " + here + "/ready; while :; do sleep 0.02; done";
+  // The outer agent's script signals the inner one, and makes the file before, or after the step
+  // has been told.
   for (const bool later : {false, true}) {
-    for (const char* name : {"stop2", "ready", "told"}) std::filesystem::remove(folder.path() / name);
-    const std::string order = later ? "kill $p; until [ -e told ]; do sleep 0.02; done; touch stop2" : "touch stop2; kill $p";
-    run({"sh", "-c", "cd $0; ./agent stop2 sh -c \"$1\" & p=$!; until [ -e ready ]; do sleep 0.02; done; " + order + "; wait $p; echo code $?", here,
-         stubborn});
-    EXPECT_EQ(out, ".0\ncode 137\n");  // the inner one's last frame is a line of the outer one's step
+    for (const char* name : {"stop2", "ready", "told"})
+      std::filesystem::remove(folder.path() / name);
+    const std::string order = later ? "kill $p; until [ -e told ]; do sleep 0.02; done; touch stop2"
+                                    : "touch stop2; kill $p";
+    run({"sh", "-c",
+         "cd $0; ./agent stop2 sh -c \"$1\" & p=$!; until [ -e ready ]; do sleep 0.02; done; " +
+             order + "; wait $p; echo code $?",
+         here, stubborn});
+    EXPECT_EQ(out,
+              ".0\ncode 137\n");  // the inner one's last frame is a line of the outer one's step
     EXPECT_EQ(std::filesystem::exists(folder.path() / "told"), later);
     out.clear();
   }
@@ -176,8 +196,10 @@ TEST_F(TheAgent, both_streams_come_whole) {
 }
 
 TEST_F(TheAgent, what_it_keeps_tells_all_that_it_has_written) {
-  run({"sh", "-c", "for i in $(seq 1000); do echo line $i; echo wrong $i >&2; done; head -c 20000 /dev/zero | tr '\\0' x"});
-  kept = read_file(log_file());
+  run({"sh", "-c",
+       "for i in $(seq 1000); do echo line $i; echo wrong $i >&2; done; head -c 20000 /dev/zero | "
+       "tr '\\0' x"});
+  kept = core::read_file(log_file());
   const auto streams = std::pair(out, err);
   out.clear();
   err.clear();

@@ -17,19 +17,24 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 json object(const std::string& name, const std::string& uid, int version) {
-  return {{"metadata", {{"name", name}, {"uid", uid}, {"resourceVersion", std::to_string(version)}}}};
+  return {
+      {"metadata", {{"name", name}, {"uid", uid}, {"resourceVersion", std::to_string(version)}}}};
 }
-std::string event(const std::string& type, const json& what) { return json{{"type", type}, {"object", what}}.dump() + "\n"; }
+std::string event(const std::string& type, const json& what) {
+  return json{{"type", type}, {"object", what}}.dump() + "\n";
+}
 json list(int version, std::vector<json> items) {
-  return {{"metadata", {{"resourceVersion", std::to_string(version)}}}, {"items", std::move(items)}};
+  return {{"metadata", {{"resourceVersion", std::to_string(version)}}},
+          {"items", std::move(items)}};
 }
 
-/// A server whose lists and streams are scripts, each used once; after the last stream the watch is stopped.
+/// A server whose lists and streams are scripts, each used once; after the last stream the watch is
+/// stopped.
 class TheWatch : public testing::Test {
  protected:
-  using Stream = std::function<Task<>(HttpExchange&)>;
+  using Stream = std::function<async::Task<>(HttpExchange&)>;
 
-  Task<> serve(HttpExchange& exchange) {
+  async::Task<> serve(HttpExchange& exchange) {
     if (exchange.target.find("watch=true") == std::string::npos) {
       const auto page = lists.at(std::min(listed++, lists.size() - 1));
       co_await exchange.answer(page.value("code", 200), page.dump());
@@ -37,7 +42,7 @@ class TheWatch : public testing::Test {
       const auto stream = streams[streamed++];
       co_await stream(exchange);
     } else {
-      cancel.stop(StopLevel::graceful);
+      cancel.stop(core::StopLevel::graceful);
     }
   }
   /// What was told, one text a change: `added a 1`.
@@ -49,14 +54,15 @@ class TheWatch : public testing::Test {
     std::vector<std::string> told;
     Watch watch(client, "/pods", "pipe.run=1", [&](const Change& change) {
       const char* words[] = {"added", "modified", "deleted"};
-      told.push_back(std::string(words[static_cast<int>(change.kind)]) + " " + text_at(change.object, "/metadata/name") + " " +
+      told.push_back(std::string(words[static_cast<int>(change.kind)]) + " " +
+                     text_at(change.object, "/metadata/name") + " " +
                      text_at(change.object, "/metadata/uid"));
     });
     run_task(loop, watch.run(cancel, [&] { told.push_back("listed"); }));
     return told;
   }
   static Stream events(std::vector<std::string> texts) {
-    return [texts](HttpExchange& exchange) -> Task<> {
+    return [texts](HttpExchange& exchange) -> async::Task<> {
       co_await exchange.begin_stream();
       for (const auto& text : texts) co_await exchange.piece(text);
       co_await exchange.end_stream();
@@ -64,7 +70,7 @@ class TheWatch : public testing::Test {
   }
 
   asio::io_context loop;
-  CancelSource cancel;
+  core::CancelSource cancel;
   std::vector<json> lists;
   std::vector<Stream> streams;
   std::size_t listed = 0, streamed = 0;
@@ -78,7 +84,7 @@ TEST_F(TheWatch, refusal_for_good_ends_it) {
 
 TEST_F(TheWatch, server_that_never_answers_ends_it) {
   lists = {list(1, {})};
-  streams.assign(20, [](HttpExchange& exchange) -> Task<> {
+  streams.assign(20, [](HttpExchange& exchange) -> async::Task<> {
     exchange.cut();
     co_return;
   });
@@ -87,10 +93,14 @@ TEST_F(TheWatch, server_that_never_answers_ends_it) {
 
 TEST_F(TheWatch, begins_where_the_list_ended_and_goes_on_where_the_stream_did) {
   lists = {list(7, {object("a", "1", 3)})};
-  streams = {events({event("ADDED", object("b", "2", 8)) + event("MODI", object("x", "x", 1)).substr(0, 9),
-                     event("MODI", object("x", "x", 1)).substr(9) + event("MODIFIED", object("a", "1", 9))}),
-             events({event("BOOKMARK", {{"metadata", {{"resourceVersion", "40"}}}})}), events({event("DELETED", object("a", "1", 41))})};
-  EXPECT_THAT(run(), ElementsAre("added a 1", "listed", "added b 2", "modified a 1", "deleted a 1"));
+  streams = {
+      events(
+          {event("ADDED", object("b", "2", 8)) + event("MODI", object("x", "x", 1)).substr(0, 9),
+           event("MODI", object("x", "x", 1)).substr(9) + event("MODIFIED", object("a", "1", 9))}),
+      events({event("BOOKMARK", {{"metadata", {{"resourceVersion", "40"}}}})}),
+      events({event("DELETED", object("a", "1", 41))})};
+  EXPECT_THAT(run(),
+              ElementsAre("added a 1", "listed", "added b 2", "modified a 1", "deleted a 1"));
   ASSERT_EQ(server.asked.size(), 5u);
   EXPECT_THAT(server.asked[0], HasSubstr("labelSelector=pipe.run%3D1"));
   EXPECT_THAT(server.asked[1], HasSubstr("resourceVersion=7"));
@@ -100,19 +110,25 @@ TEST_F(TheWatch, begins_where_the_list_ended_and_goes_on_where_the_stream_did) {
 }
 
 TEST_F(TheWatch, what_a_lost_history_hides_is_found_by_the_next_list) {
-  lists = {list(5, {object("stays", "1", 1), object("changes", "2", 2), object("goes", "3", 3), object("replaced", "4", 4)}),
-           list(50, {object("stays", "1", 1), object("changes", "2", 20), object("replaced", "5", 30), object("comes", "6", 40)})};
-  streams = {events({event("ERROR", {{"code", 410}, {"reason", "Expired"}, {"message", "too old resource version"}})})};
-  EXPECT_THAT(run(), ElementsAre("added stays 1", "added changes 2", "added goes 3", "added replaced 4", "listed", "modified changes 2",
-                                 "deleted replaced 4", "added replaced 5", "added comes 6", "deleted goes 3"));
+  lists = {list(5, {object("stays", "1", 1), object("changes", "2", 2), object("goes", "3", 3),
+                    object("replaced", "4", 4)}),
+           list(50, {object("stays", "1", 1), object("changes", "2", 20),
+                     object("replaced", "5", 30), object("comes", "6", 40)})};
+  streams = {events({event(
+      "ERROR", {{"code", 410}, {"reason", "Expired"}, {"message", "too old resource version"}})})};
+  EXPECT_THAT(run(),
+              ElementsAre("added stays 1", "added changes 2", "added goes 3", "added replaced 4",
+                          "listed", "modified changes 2", "deleted replaced 4", "added replaced 5",
+                          "added comes 6", "deleted goes 3"));
   EXPECT_THAT(server.asked.back(), HasSubstr("resourceVersion=50"));
 }
 
 TEST_F(TheWatch, cut_within_a_line_loses_nothing) {
   lists = {list(1, {})};
-  streams = {[](HttpExchange& exchange) -> Task<> {
+  streams = {[](HttpExchange& exchange) -> async::Task<> {
                co_await exchange.begin_stream();
-               co_await exchange.piece(event("ADDED", object("a", "1", 2)) + event("ADDED", object("b", "2", 3)).substr(0, 20));
+               co_await exchange.piece(event("ADDED", object("a", "1", 2)) +
+                                       event("ADDED", object("b", "2", 3)).substr(0, 20));
                exchange.cut();
              },
              events({event("ADDED", object("b", "2", 3))})};

@@ -11,8 +11,8 @@
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/streambuf.hpp>
 
+#include "async/joinable_task.hpp"
 #include "core/file.hpp"
-#include "net/companion.hpp"
 
 namespace pipeline::net {
 namespace {
@@ -24,7 +24,8 @@ using Tcp = asio::ip::tcp;
 template <class Protocol>
 class Server {
  public:
-  explicit Server(const typename Protocol::endpoint& endpoint, int backlog = 128) : acceptor_(loop_, endpoint.protocol()) {
+  explicit Server(const typename Protocol::endpoint& endpoint, int backlog = 128)
+      : acceptor_(loop_, endpoint.protocol()) {
     acceptor_.bind(endpoint);
     acceptor_.listen(backlog);
     asio::co_spawn(loop_, accept(), asio::detached);
@@ -40,23 +41,26 @@ class Server {
  private:
   using Socket = typename Protocol::socket;
 
-  Task<> accept() {
+  async::Task<> accept() {
     while (true) {
       auto socket = co_await acceptor_.async_accept(asio::use_awaitable);
       ++connections_;
       asio::co_spawn(loop_, serve(std::move(socket)), asio::detached);
     }
   }
-  Task<> write(Socket& socket, std::string text) { co_await asio::async_write(socket, asio::buffer(text), asio::use_awaitable); }
-  Task<> pause(int milliseconds) {
+  async::Task<> write(Socket& socket, std::string text) {
+    co_await asio::async_write(socket, asio::buffer(text), asio::use_awaitable);
+  }
+  async::Task<> pause(int milliseconds) {
     asio::steady_timer timer(loop_, std::chrono::milliseconds(milliseconds));
     co_await timer.async_wait(asio::use_awaitable);
   }
   static std::string answer(const std::string& body, const std::string& status = "200 OK") {
-    return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\nX-Kind: small\r\n\r\n" + body;
+    return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\nX-Kind: small\r\n\r\n" + body;
   }
   /// The body of a chunked request, its chunks joined.
-  Task<std::string> read_chunks(Socket& socket, asio::streambuf& buffer) {
+  async::Task<std::string> read_chunks(Socket& socket, asio::streambuf& buffer) {
     std::string body;
     while (true) {
       co_await asio::async_read_until(socket, buffer, "\r\n", asio::use_awaitable);
@@ -64,14 +68,16 @@ class Server {
       std::string line;
       std::getline(stream, line);
       const auto size = std::stoul(line, nullptr, 16);
-      if (buffer.size() < size + 2) co_await asio::async_read(socket, buffer, asio::transfer_exactly(size + 2 - buffer.size()), asio::use_awaitable);
+      if (buffer.size() < size + 2)
+        co_await asio::async_read(socket, buffer, asio::transfer_exactly(size + 2 - buffer.size()),
+                                  asio::use_awaitable);
       std::string chunk(size + 2, 0);
       stream.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
       if (size == 0) co_return body;
       body.append(chunk, 0, size);
     }
   }
-  Task<> serve(Socket socket) {
+  async::Task<> serve(Socket socket) {
     asio::streambuf buffer;
     try {
       while (true) {
@@ -92,7 +98,10 @@ class Server {
         if (chunked) {
           body = co_await read_chunks(socket, buffer);
         } else if (length > 0) {
-          if (buffer.size() < length) co_await asio::async_read(socket, buffer, asio::transfer_exactly(length - buffer.size()), asio::use_awaitable);
+          if (buffer.size() < length)
+            co_await asio::async_read(socket, buffer,
+                                      asio::transfer_exactly(length - buffer.size()),
+                                      asio::use_awaitable);
           stream.read(body.data(), static_cast<std::streamsize>(length));
         }
         if (path == "/echo")
@@ -156,28 +165,32 @@ class Http : public testing::Test {
     return request;
   }
   /// Runs the coroutine to its end on the loop; its error reaches the test.
-  void run(Task<> task) {
+  void run(async::Task<> task) {
     std::exception_ptr failure;
     asio::co_spawn(loop_, std::move(task), [&](std::exception_ptr error) { failure = error; });
     loop_.restart();
     loop_.run();
     if (failure) std::rethrow_exception(failure);
   }
-  Response send(Request to_send, std::function<void(std::string_view)> on_body = {}, CancelSource* cancel = nullptr) {
+  Response send(Request to_send, std::function<void(std::string_view)> on_body = {},
+                core::CancelSource* cancel = nullptr) {
     Response response;
-    run([](HttpClient& client, Request request, std::function<void(std::string_view)> body, CancelSource* source, Response& result) -> Task<> {
+    run([](HttpClient& client, Request request, std::function<void(std::string_view)> body,
+           core::CancelSource* source, Response& result) -> async::Task<> {
       result = co_await client.send(std::move(request), std::move(body), source);
     }(client_, std::move(to_send), std::move(on_body), cancel, response));
     return response;
   }
-  std::string failure(Request to_send, CancelSource* cancel = nullptr) {
+  std::string failure(Request to_send, core::CancelSource* cancel = nullptr) {
     try {
       send(std::move(to_send), {}, cancel);
-    } catch (const TransportError& error) { return error.what(); }
+    } catch (const TransportError& error) {
+      return error.what();
+    }
     return "no error";
   }
 
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   std::string socket_ = (folder_.path() / "s").string();
   Server<Local> server_{Local::endpoint(socket_)};
   asio::io_context loop_;
@@ -187,7 +200,9 @@ class Http : public testing::Test {
 TEST_F(Http, a_cut_connection_is_an_error_wherever_it_is_cut) {
   for (const char* path : {"/cut", "/cut-headers", "/cut-body", "/nonsense"}) {
     const auto text = failure(request(path));
-    EXPECT_NE(text.find(std::string("GET http://local") + path + " on " + socket_ + ": "), std::string::npos) << path << ": " << text;
+    EXPECT_NE(text.find(std::string("GET http://local") + path + " on " + socket_ + ": "),
+              std::string::npos)
+        << path << ": " << text;
   }
 }
 
@@ -213,12 +228,13 @@ TEST_F(Http, a_server_that_never_answers_meets_the_timeout) {
 TEST_F(Http, a_header_that_would_smuggle_another_is_refused) {
   auto bad = request("/echo");
   bad.headers.push_back("X-A: 1\r\nX-B: 2");
-  EXPECT_THROW(send(bad), EnvironmentError);
+  EXPECT_THROW(send(bad), core::EnvironmentError);
 }
 
 TEST_F(Http, an_error_status_is_an_answer_with_its_body) {
   std::string streamed;
-  const auto response = send(request("/missing"), [&](std::string_view bytes) { streamed += bytes; });
+  const auto response =
+      send(request("/missing"), [&](std::string_view bytes) { streamed += bytes; });
   EXPECT_EQ(response.status, 404);
   EXPECT_EQ(response.body, R"({"message":"not here"})");
   EXPECT_EQ(streamed, "");
@@ -229,27 +245,29 @@ TEST_F(Http, what_a_callback_throws_reaches_the_waiter_and_the_client_goes_on) {
   EXPECT_THROW(send(request("/endless"), throwing), std::runtime_error);
   auto upload = request("/echo");
   upload.method = "POST";
-  upload.body_source = [](std::span<char>) -> std::size_t { throw std::runtime_error("the file is gone"); };
+  upload.body_source = [](std::span<char>) -> std::size_t {
+    throw std::runtime_error("the file is gone");
+  };
   EXPECT_THROW(send(upload), std::runtime_error);
   EXPECT_EQ(send(request("/echo")).body, "GET ");
 }
 
 TEST_F(Http, cancelling_ends_the_exchange_also_from_within_a_callback) {
-  CancelSource before, within;
-  before.stop(StopLevel::graceful);
+  core::CancelSource before, within;
+  before.stop(core::StopLevel::graceful);
   EXPECT_EQ(failure(request("/never"), &before), "GET http://local/never was cancelled");
   int pieces = 0;
   EXPECT_THROW(send(
                    request("/endless"),
                    [&](std::string_view) {
-                     if (++pieces == 3) within.stop(StopLevel::immediate);
+                     if (++pieces == 3) within.stop(core::StopLevel::immediate);
                    },
                    &within),
                TransportError);
   EXPECT_GE(pieces, 3);
-  CancelSource later;
+  core::CancelSource later;
   asio::steady_timer timer(loop_, std::chrono::milliseconds(20));
-  timer.async_wait([&](boost::system::error_code) { later.stop(StopLevel::graceful); });
+  timer.async_wait([&](boost::system::error_code) { later.stop(core::StopLevel::graceful); });
   EXPECT_EQ(failure(request("/never"), &later), "GET http://local/never was cancelled");
 }
 
@@ -266,7 +284,7 @@ TEST_F(Http, destroying_the_client_ends_what_is_in_progress) {
 }
 
 TEST(HttpEnd, a_loop_that_ends_in_the_middle_of_exchanges_leaves_nothing) {
-  const TemporaryFolder folder;
+  const core::TemporaryFolder folder;
   const auto socket = (folder.path() / "s").string();
   Server<Local> server{Local::endpoint(socket)};
   asio::io_context loop;
@@ -300,7 +318,8 @@ TEST_F(Http, a_source_is_sent_chunked_as_it_comes) {
   std::string expected = "POST ";
   upload.body_source = [&](std::span<char> buffer) -> std::size_t {
     if (left == 0) return 0;
-    const auto size = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(left-- * 7 % 4000 + 1));
+    const auto size =
+        std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(left-- * 7 % 4000 + 1));
     std::fill_n(buffer.begin(), size, static_cast<char>('a' + left % 26));
     expected.append(buffer.data(), size);
     return size;
@@ -311,9 +330,13 @@ TEST_F(Http, a_source_is_sent_chunked_as_it_comes) {
 TEST_F(Http, a_stream_comes_in_pieces_and_its_headers_first) {
   std::string streamed;
   long status_before_body = 0;
-  run([](HttpClient& client, Request request, std::string& text, long& status) -> Task<> {
-    const std::function<void(std::string_view)> on_body = [&](std::string_view bytes) { text += bytes; };
-    const std::function<void(const Response&)> on_headers = [&](const Response& response) { status = text.empty() ? response.status : -1; };
+  run([](HttpClient& client, Request request, std::string& text, long& status) -> async::Task<> {
+    const std::function<void(std::string_view)> on_body = [&](std::string_view bytes) {
+      text += bytes;
+    };
+    const std::function<void(const Response&)> on_headers = [&](const Response& response) {
+      status = text.empty() ? response.status : -1;
+    };
     const auto response = co_await client.send(std::move(request), on_body, nullptr, on_headers);
     EXPECT_EQ(response.body, "");
   }(client_, request("/stream"), streamed, status_before_body));
@@ -321,7 +344,9 @@ TEST_F(Http, a_stream_comes_in_pieces_and_its_headers_first) {
   EXPECT_EQ(status_before_body, 200);
 }
 
-TEST_F(Http, an_answer_that_ends_with_the_connection_is_whole) { EXPECT_EQ(send(request("/until-close")).body, "raw bytes"); }
+TEST_F(Http, an_answer_that_ends_with_the_connection_is_whole) {
+  EXPECT_EQ(send(request("/until-close")).body, "raw bytes");
+}
 
 TEST_F(Http, an_interim_answer_is_not_the_answer) {
   const auto response = send(request("/continue"));
@@ -361,9 +386,10 @@ TEST_F(Http, a_send_from_within_a_callback_works) {
   bool first = true;
   const auto response = send(request("/stream"), [&](std::string_view) {
     if (!std::exchange(first, false)) return;
-    asio::co_spawn(loop_, client_.send(request("/echo")), [&](std::exception_ptr error, const Response& other) {
-      if (!error) inner = other.body;
-    });
+    asio::co_spawn(loop_, client_.send(request("/echo")),
+                   [&](std::exception_ptr error, const Response& other) {
+                     if (!error) inner = other.body;
+                   });
   });
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(inner, "GET ");
@@ -378,15 +404,19 @@ TEST_F(Http, tcp_works_too) {
 }
 
 /// All at once; the number of good answers.
-int many(asio::io_context& loop, HttpClient& client, const Request& request, int count, std::string& errors) {
+int many(asio::io_context& loop, HttpClient& client, const Request& request, int count,
+         std::string& errors) {
   int good = 0;
   for (int i = 0; i < count; ++i)
-    asio::co_spawn(loop, client.send(request), [&](std::exception_ptr error, const Response& response) {
-      good += !error && response.body == "slow";
-      try {
-        if (error) std::rethrow_exception(error);
-      } catch (const std::exception& failed) { errors += std::string(failed.what()) + "\n"; }
-    });
+    asio::co_spawn(loop, client.send(request),
+                   [&](std::exception_ptr error, const Response& response) {
+                     good += !error && response.body == "slow";
+                     try {
+                       if (error) std::rethrow_exception(error);
+                     } catch (const std::exception& failed) {
+                       errors += std::string(failed.what()) + "\n";
+                     }
+                   });
   loop.restart();
   loop.run();
   return good;

@@ -1,4 +1,5 @@
-// What the author of a pipeline is told of a cluster that will not run it, word for word: tests/golden/kubernetes/NAME.expected. The cluster is a stand-in.
+// What the author of a pipeline is told of a cluster that will not run it, word for word:
+// tests/golden/kubernetes/NAME.expected. The cluster is a stand-in.
 #include "orchestrators/kubernetes/preflight.hpp"
 
 #include <deque>
@@ -10,7 +11,7 @@
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -21,8 +22,11 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-json node(const std::string& name, const json& allocatable, const json& labels, const json& taints = json::array()) {
-  return {{"metadata", {{"name", name}, {"labels", labels}}}, {"spec", {{"taints", taints}}}, {"status", {{"allocatable", allocatable}}}};
+json node(const std::string& name, const json& allocatable, const json& labels,
+          const json& taints = json::array()) {
+  return {{"metadata", {{"name", name}, {"labels", labels}}},
+          {"spec", {{"taints", taints}}},
+          {"status", {{"allocatable", allocatable}}}};
 }
 json named(const char* name) { return {{"metadata", {{"name", name}}}}; }
 
@@ -31,21 +35,27 @@ class ClusterPreflight : public testing::Test {
   ClusterPreflight() {
     nodes = {node("cpu-1", {{"cpu", "8"}, {"memory", "32Gi"}}, {{"pool", "cpu"}}),
              node("cpu-2", {{"cpu", "8"}, {"memory", "32Gi"}}, {{"pool", "cpu"}}),
-             node("gpu-1", {{"cpu", "16"}, {"memory", "64Gi"}, {"nvidia.com/gpu", "4"}}, {{"pool", "gpu"}, {"nvidia.com/gpu.product", "Tesla-T4"}},
+             node("gpu-1", {{"cpu", "16"}, {"memory", "64Gi"}, {"nvidia.com/gpu", "4"}},
+                  {{"pool", "gpu"}, {"nvidia.com/gpu.product", "Tesla-T4"}},
                   {{{"key", "nvidia.com/gpu"}, {"effect", "NoSchedule"}}})};
   }
 
-  Task<> answer(HttpExchange& exchange) {
+  async::Task<> answer(HttpExchange& exchange) {
     const auto path = exchange.target.substr(0, exchange.target.find('?'));
     if (path == "/version") return exchange.answer(200, R"({"major": "1", "minor": "29"})");
     if (path.ends_with("/selfsubjectaccessreviews"))
-      return exchange.answer(201, json{{"status", {{"allowed", exchange.body.find(forbidden) == std::string::npos}}}}.dump());
+      return exchange.answer(
+          201, json{{"status", {{"allowed", exchange.body.find(forbidden) == std::string::npos}}}}
+                   .dump());
     if (path == "/api/v1/nodes")
-      return may_list_nodes ? exchange.answer(200, json{{"items", nodes}}.dump())
-                            : exchange.answer(403, R"({"reason": "Forbidden", "message": "nodes is forbidden"})");
+      return may_list_nodes
+                 ? exchange.answer(200, json{{"items", nodes}}.dump())
+                 : exchange.answer(403,
+                                   R"({"reason": "Forbidden", "message": "nodes is forbidden"})");
     if (path.ends_with("/jobs")) {
       jobs.push_back(json::parse(exchange.body));
-      return exchange.answer(refusal.is_null() ? 201 : refusal.value("code", 422), refusal.is_null() ? exchange.body : refusal.dump());
+      return exchange.answer(refusal.is_null() ? 201 : refusal.value("code", 422),
+                             refusal.is_null() ? exchange.body : refusal.dump());
     }
     if (there.contains(path)) return exchange.answer(200, there[path].dump());
     return exchange.answer(404, R"({"reason": "NotFound", "message": "not found"})");
@@ -58,12 +68,13 @@ class ClusterPreflight : public testing::Test {
     step.command.arguments = {Template{{"true"}}};
     return step;
   }
-  std::vector<Diagnostic> check() {
+  std::vector<core::Diagnostic> check() {
     kubernetes::ClusterAccess access;
     access.server = server.url();
     access.name_space = "ml";
     access.origin = "context 'test'";
-    kubernetes::Client client(loop, access, {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
+    kubernetes::Client client(loop, access,
+                              {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
     std::vector<const StepSpec*> all;
     for (const auto& step : steps) all.push_back(&step);
     auto found = test::run_task(loop, check_steps(client, all, {.state = "/state"}));
@@ -72,15 +83,20 @@ class ClusterPreflight : public testing::Test {
   }
   /// As the terminal shows it.
   std::string told() {
-    const std::string source = "name: digits\nsteps:\n  load:\n    command: x\n  train:\n    command: x\n  test:\n    command: x\n";
+    const std::string source =
+        "name: digits\nsteps:\n  load:\n    command: x\n  train:\n    command: x\n  test:\n    "
+        "command: x\n";
     std::string text;
     for (auto diagnostic : check()) {
       diagnostic.span.column = 3;
-      text += render(diagnostic, "pipeline.yaml", source) + "\n";
+      text += core::render(diagnostic, "pipeline.yaml", source) + "\n";
     }
     return text;
   }
-  void expect(const std::string& name) { test::expect_golden(told(), std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes", name); }
+  void expect(const std::string& name) {
+    test::expect_golden(
+        told(), std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes", name);
+  }
 
   asio::io_context loop;
   json nodes, there = json::object(), refusal;
@@ -115,32 +131,37 @@ TEST_F(ClusterPreflight, golden_objects_that_are_not_there) {
   steps.back().settings.kubernetes.service_account_name = "trainer";
   steps.back().settings.kubernetes.priority_class_name = "high";
   steps.back().settings.kubernetes.queue_name = "q";
-  steps.front().secrets.push_back({.name = "OWN"});  // goes with the Job, and so is never there before
+  steps.front().secrets.push_back(
+      {.name = "OWN"});  // goes with the Job, and so is never there before
   expect("not-there");
   EXPECT_THAT(server.asked, Not(Contains(HasSubstr("pipe-load"))));
 }
 
 TEST_F(ClusterPreflight, queue_is_looked_for_in_the_version_that_the_cluster_serves) {
   const std::string queues = "/apis/kueue.x-k8s.io/v1beta2/namespaces/ml/localqueues";
-  there["/apis/kueue.x-k8s.io"] = {{"preferredVersion", {{"groupVersion", "kueue.x-k8s.io/v1beta2"}}}};
+  there["/apis/kueue.x-k8s.io"] = {
+      {"preferredVersion", {{"groupVersion", "kueue.x-k8s.io/v1beta2"}}}};
   there[queues + "/training"] = named("training");
   there[queues] = {{"items", {named("training")}}};
   auto& step = add("train", 5);
   step.settings.kubernetes.queue_name = "training";
   EXPECT_THAT(told(), IsEmpty());
   step.settings.kubernetes.queue_name = "trainin";
-  EXPECT_THAT(told(), AllOf(HasSubstr("there is no LocalQueue 'trainin'"), HasSubstr("did you mean 'training'?")));
+  EXPECT_THAT(told(), AllOf(HasSubstr("there is no LocalQueue 'trainin'"),
+                            HasSubstr("did you mean 'training'?")));
 }
 
 TEST_F(ClusterPreflight, golden_job_that_the_cluster_refuses) {
   add("train", 5).settings.kubernetes.annotations = {{"x", "y"}};
-  refusal = {{"reason", "Invalid"},
-             {"message", "Job.batch \"x\" is invalid: ..."},
-             {"details",
-              {{"causes",
-                {{{"field", "spec.template.spec.containers[0].volumeMounts[5].name"}, {"message", "Not found: \"data\""}},
-                 {{"field", "spec.template.spec.containers[0].resources.requests"},
-                  {"message", "Invalid value: \"2\": must be less than or equal to cpu limit"}}}}}}};
+  refusal = {
+      {"reason", "Invalid"},
+      {"message", "Job.batch \"x\" is invalid: ..."},
+      {"details",
+       {{"causes",
+         {{{"field", "spec.template.spec.containers[0].volumeMounts[5].name"},
+           {"message", "Not found: \"data\""}},
+          {{"field", "spec.template.spec.containers[0].resources.requests"},
+           {"message", "Invalid value: \"2\": must be less than or equal to cpu limit"}}}}}}};
   expect("refused");
 }
 
@@ -169,7 +190,8 @@ TEST_F(ClusterPreflight, steps_that_are_alike_are_tried_out_once_and_nothing_is_
   for (int i = 0; i < 100; ++i) add("step" + std::to_string(i), 3);
   EXPECT_THAT(told(), IsEmpty());
   EXPECT_EQ(jobs.size(), 1u);
-  EXPECT_THAT(server.asked, Contains("POST /apis/batch/v1/namespaces/ml/jobs?dryRun=All&fieldValidation=Strict"));
+  EXPECT_THAT(server.asked,
+              Contains("POST /apis/batch/v1/namespaces/ml/jobs?dryRun=All&fieldValidation=Strict"));
   EXPECT_THAT(server.asked, Not(Contains("POST /apis/batch/v1/namespaces/ml/jobs")));
 }
 
@@ -179,19 +201,24 @@ TEST_F(ClusterPreflight, rights_that_are_missing_come_before_all_else) {
   try {
     check();
     FAIL();
-  } catch (const EnvironmentError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("we may not run steps in the namespace ml of context 'test': not allowed are create secrets, patch secrets"));
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("we may not run steps in the namespace ml of context "
+                                        "'test': not allowed are create secrets, patch secrets"));
     EXPECT_THAT(error.advice().front(), HasSubstr("pipe kubernetes rbac"));
   }
 }
 
 TEST_F(ClusterPreflight, webhook_that_knows_no_dry_run_is_no_error) {
   add("train", 5);
-  refusal = {{"code", 400}, {"reason", "BadRequest"}, {"message", "admission webhook \"x\" does not support dry run"}};
+  refusal = {{"code", 400},
+             {"reason", "BadRequest"},
+             {"message", "admission webhook \"x\" does not support dry run"}};
   EXPECT_THAT(told(), IsEmpty());
-  refusal = {{"code", 403}, {"reason", "Forbidden"}, {"message", "admission webhook \"x\" denied the request: no team label"}};
+  refusal = {{"code", 403},
+             {"reason", "Forbidden"},
+             {"message", "admission webhook \"x\" denied the request: no team label"}};
   EXPECT_THAT(told(), HasSubstr("denied the request: no team label"));
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -6,7 +6,7 @@
 
 #include "orchestrators/docker/container_end.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -60,8 +60,12 @@ class ContainerSpec : public testing::Test {
   std::vector<AssignedGpu> gpus;
   docker::GpuAccess access{docker::EngineInfo{}, json::parse(R"({"Runtimes": {"nvidia": {}}})")};
   NoLog log;
-  CancelSource cancel;
-  ContainerPlace place{.image = "sha256:1", .root = "/project", .home = "/home/me", .user = "1000:1000", .owner = "me"};
+  core::CancelSource cancel;
+  ContainerOptions place{.image = "sha256:1",
+                         .root = "/project",
+                         .home = "/home/me",
+                         .user = "1000:1000",
+                         .owner = "me"};
 };
 
 TEST_F(ContainerSpec, the_command_replaces_the_images_own) {
@@ -72,7 +76,10 @@ TEST_F(ContainerSpec, the_command_replaces_the_images_own) {
 }
 
 TEST_F(ContainerSpec, folders_are_mounted_read_only_but_for_what_the_step_writes) {
-  EXPECT_EQ(mount("/pipe/code"), json::parse(R"({"Type": "bind", "Source": "/state/code", "Target": "/pipe/code", "ReadOnly": true})"));
+  EXPECT_EQ(
+      mount("/pipe/code"),
+      json::parse(
+          R"({"Type": "bind", "Source": "/state/code", "Target": "/pipe/code", "ReadOnly": true})"));
   EXPECT_EQ(mount("/pipe/inputs/data.csv")["Source"], "/state/artifact");
   EXPECT_EQ(mount("/pipe/inputs/data.csv")["ReadOnly"], true);
   EXPECT_EQ(mount("/pipe/outputs")["ReadOnly"], false);
@@ -81,21 +88,28 @@ TEST_F(ContainerSpec, folders_are_mounted_read_only_but_for_what_the_step_writes
 
 TEST_F(ContainerSpec, volumes_are_folders_or_named) {
   step.settings.docker.volumes = {"/data:/a:ro", "./sub:/b", "~/mine:/c:rw", "cache:/d", "~:/e"};
-  EXPECT_EQ(mount("/a"), json::parse(R"({"Type": "bind", "Source": "/data", "Target": "/a", "ReadOnly": true})"));
+  EXPECT_EQ(
+      mount("/a"),
+      json::parse(R"({"Type": "bind", "Source": "/data", "Target": "/a", "ReadOnly": true})"));
   EXPECT_EQ(mount("/b")["Source"], "/project/sub");
   EXPECT_EQ(mount("/c")["Source"], "/home/me/mine");
   EXPECT_EQ(mount("/c")["ReadOnly"], false);
-  EXPECT_EQ(mount("/d"), json::parse(R"({"Type": "volume", "Source": "cache", "Target": "/d", "ReadOnly": false})"));
+  EXPECT_EQ(
+      mount("/d"),
+      json::parse(R"({"Type": "volume", "Source": "cache", "Target": "/d", "ReadOnly": false})"));
   EXPECT_EQ(mount("/e")["Source"], "/home/me/");
 }
 
 TEST_F(ContainerSpec, a_folder_to_write_is_home_unless_said_otherwise) {
-  EXPECT_TRUE(has("HOME=/pipe/scratch") && has("TMPDIR=/pipe/scratch") && has("PYTHONDONTWRITEBYTECODE=1"));
-  EXPECT_TRUE(has("A=1") && has("TOKEN=hush") && has("PIPE_INPUT_DATA=/pipe/inputs/data.csv") && has("PIPE_ATTEMPT=2"));
+  EXPECT_TRUE(has("HOME=/pipe/scratch") && has("TMPDIR=/pipe/scratch") &&
+              has("PYTHONDONTWRITEBYTECODE=1"));
+  EXPECT_TRUE(has("A=1") && has("TOKEN=hush") && has("PIPE_INPUT_DATA=/pipe/inputs/data.csv") &&
+              has("PIPE_ATTEMPT=2"));
   step.settings.docker.environment["HOME"] = "/root";
   step.settings.docker.runtime_environment["TMPDIR"] = "/tmp";
   EXPECT_TRUE(has("TMPDIR=/tmp"));
-  for (const auto& variable : environment()) EXPECT_FALSE(variable.starts_with("HOME=")) << "the image's own is kept";
+  for (const auto& variable : environment())
+    EXPECT_FALSE(variable.starts_with("HOME=")) << "the image's own is kept";
 }
 
 TEST_F(ContainerSpec, the_user_is_the_caller_unless_the_settings_name_one) {
@@ -118,16 +132,20 @@ TEST_F(ContainerSpec, limits_are_hard_and_exact) {
 
 TEST_F(ContainerSpec, a_step_without_gpus_sees_none_whatever_is_said_elsewhere) {
   EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=void"));
-  step.settings.docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"NVIDIA_DRIVER_CAPABILITIES", "all"}};
-  EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=void") && !has("NVIDIA_VISIBLE_DEVICES=all") && has("NVIDIA_DRIVER_CAPABILITIES=all"));
-  EXPECT_FALSE(body()["HostConfig"].contains("DeviceRequests") || body()["HostConfig"].contains("Runtime"));
+  step.settings.docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"},
+                                              {"NVIDIA_DRIVER_CAPABILITIES", "all"}};
+  EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=void") && !has("NVIDIA_VISIBLE_DEVICES=all") &&
+              has("NVIDIA_DRIVER_CAPABILITIES=all"));
+  EXPECT_FALSE(body()["HostConfig"].contains("DeviceRequests") ||
+               body()["HostConfig"].contains("Runtime"));
   EXPECT_FALSE(body()["Labels"].contains("pipe.gpus"));
 }
 
 TEST_F(ContainerSpec, a_step_with_gpus_gets_those_and_its_container_says_which) {
   hold({"GPU-a", "GPU-b"});
   step.settings.docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
-  EXPECT_EQ(body()["HostConfig"]["DeviceRequests"][0]["DeviceIDs"], json::parse(R"(["GPU-a", "GPU-b"])"));
+  EXPECT_EQ(body()["HostConfig"]["DeviceRequests"][0]["DeviceIDs"],
+            json::parse(R"(["GPU-a", "GPU-b"])"));
   EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b") && !has("NVIDIA_VISIBLE_DEVICES=all"));
   EXPECT_EQ(body()["Labels"]["pipe.gpus"], "GPU-a,GPU-b");
 }
@@ -156,9 +174,10 @@ TEST_F(ContainerSpec, gpu_steps_have_shared_memory_for_data_loaders) {
 
 TEST_F(ContainerSpec, labels_name_the_attempt_and_cannot_be_overridden) {
   step.settings.docker.labels = {{"team", "vision"}, {"pipe.run", "another"}};
-  EXPECT_EQ(body()["Labels"],
-            json::parse(
-                R"({"team": "vision", "pipe.run": "r1", "pipe.step": "train", "pipe.attempt": "2", "pipe.pipeline": "digits", "pipe.state": "me"})"));
+  EXPECT_EQ(
+      body()["Labels"],
+      json::parse(
+          R"({"team": "vision", "pipe.run": "r1", "pipe.step": "train", "pipe.attempt": "2", "pipe.pipeline": "digits", "pipe.state": "me"})"));
   EXPECT_EQ(container_name(attempt()), "pipe-r1-train-2");
 }
 
@@ -173,8 +192,14 @@ TEST_F(ContainerSpec, run_args_reach_the_place_that_the_api_has_for_them) {
   const auto all = body();
   const auto host = all["HostConfig"];
   EXPECT_EQ(host["CapAdd"], json::parse(R"(["SYS_PTRACE"])"));
-  EXPECT_EQ(host["Devices"][0], json::parse(R"({"PathOnHost": "/dev/fuse", "PathInContainer": "/dev/fuse", "CgroupPermissions": "rwm"})"));
-  EXPECT_EQ(host["Devices"][1], json::parse(R"({"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": "r"})"));
+  EXPECT_EQ(
+      host["Devices"][0],
+      json::parse(
+          R"({"PathOnHost": "/dev/fuse", "PathInContainer": "/dev/fuse", "CgroupPermissions": "rwm"})"));
+  EXPECT_EQ(
+      host["Devices"][1],
+      json::parse(
+          R"({"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": "r"})"));
   EXPECT_EQ(all["Hostname"], "box");
   EXPECT_EQ(host["Init"], false);
   EXPECT_EQ(host["Ulimits"], json::parse(R"([{"Name": "nofile", "Soft": 10, "Hard": 20}])"));
@@ -186,8 +211,9 @@ TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
   step.settings.docker.labels["a"] = "b";
   EXPECT_EQ(runtime_part(step.settings.docker), before);
   for (const auto& change : std::vector<std::function<void(DockerSettings&)>>{
-           [](auto& s) { s.user = "app"; }, [](auto& s) { s.network = "none"; }, [](auto& s) { s.platform = "linux/arm64"; },
-           [](auto& s) { s.volumes = {"a:/b"}; }, [](auto& s) { s.runtime_environment["A"] = "1"; },
+           [](auto& s) { s.user = "app"; }, [](auto& s) { s.network = "none"; },
+           [](auto& s) { s.platform = "linux/arm64"; }, [](auto& s) { s.volumes = {"a:/b"}; },
+           [](auto& s) { s.runtime_environment["A"] = "1"; },
            [](auto& s) { s.run_args["privileged"] = true; }}) {
     auto changed = step.settings.docker;
     change(changed);
@@ -203,30 +229,44 @@ TEST_F(ContainerSpec, ends_are_put_into_words) {
   };
   EXPECT_EQ(end(0, false), "fine");
   EXPECT_EQ(end(0, true), "fine");
-  EXPECT_EQ(end(1, false), std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 1");
-  EXPECT_EQ(end(137, true), std::string(to_string(FailureKind::out_of_memory)) + ": was killed because it used too much memory (its limit is 1 GiB)");
-  EXPECT_EQ(end(137, false), std::string(to_string(FailureKind::signal)) + ": was killed by SIGKILL (exit code 137)");
+  EXPECT_EQ(end(1, false),
+            std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 1");
+  EXPECT_EQ(end(137, true),
+            std::string(to_string(FailureKind::out_of_memory)) +
+                ": was killed because it used too much memory (its limit is 1 GiB)");
+  EXPECT_EQ(end(137, false), std::string(to_string(FailureKind::signal)) +
+                                 ": was killed by SIGKILL (exit code 137)");
   EXPECT_EQ(failure_of({137, false, ""}, attempt(), "img")->hints.at(0),
-            "if that was for memory (its limit is 1 GiB), the engine did not notice: raise `resources.memory`");
-  EXPECT_EQ(end(1, true), std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 1");
-  EXPECT_NE(failure_of({1, true, ""}, attempt(), "img")->hints.at(0).find("killed one of its processes for memory"), std::string::npos);
-  EXPECT_EQ(end(255, false), std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 255");
+            "if that was for memory (its limit is 1 GiB), the engine did not notice: raise "
+            "`resources.memory`");
+  EXPECT_EQ(end(1, true),
+            std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 1");
+  EXPECT_NE(failure_of({1, true, ""}, attempt(), "img")
+                ->hints.at(0)
+                .find("killed one of its processes for memory"),
+            std::string::npos);
+  EXPECT_EQ(end(255, false),
+            std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 255");
   EXPECT_EQ(end(127, false, "[FATAL tini (7)] exec python failed: No such file or directory"),
-            std::string(to_string(FailureKind::not_started)) + ": could not start: there is no program 'python' in the image img");
+            std::string(to_string(FailureKind::not_started)) +
+                ": could not start: there is no program 'python' in the image img");
   EXPECT_EQ(end(127, false, "it says No such file or directory itself"),
             std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 127");
 }
 
 TEST_F(ContainerSpec, an_image_without_a_shell_is_told_so) {
   step.command = {{Template{{"echo hello"}}}, true};
-  const auto failure = failure_of({127, false, "[FATAL tini (7)] exec sh failed: No such file or directory"}, attempt(), "img");
+  const auto failure = failure_of(
+      {127, false, "[FATAL tini (7)] exec sh failed: No such file or directory"}, attempt(), "img");
   EXPECT_EQ(failure->message, "could not start: the image img has no shell (`sh`)");
   EXPECT_NE(failure->hints.at(0).find("command: [PROGRAM"), std::string::npos);
-  const auto at_start = start_failure(
-      docker::EngineError(400, "cannot start the container x: OCI runtime create failed: exec: \"sh\": executable file not found in $PATH"),
-      attempt(), "img");
+  const auto at_start =
+      start_failure(docker::EngineError(400,
+                                        "cannot start the container x: OCI runtime create failed: "
+                                        "exec: \"sh\": executable file not found in $PATH"),
+                    attempt(), "img");
   EXPECT_EQ(at_start.message, failure->message);
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -6,7 +6,7 @@
 #include "orchestrators/image_lock.hpp"
 #include "support/golden.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -18,7 +18,8 @@ DriverJob driver() {
   driver.owner = "0123456789abcdef";
   driver.service_account = "pipe";
   driver.user = "1000:100";
-  driver.image = {"registry.example/team@sha256:1234", true, {"/pipe/program/lib/ld.so", "/pipe/program/pipe"}};
+  driver.image = {
+      "registry.example/team@sha256:1234", true, {"/pipe/program/lib/ld.so", "/pipe/program/pipe"}};
   driver.arguments = {"__drive", driver.run_id, "--state", "/home/$(USER)/state"};
   driver.state = "/home/$(USER)/state";
   driver.pull_secrets = {"registry"};
@@ -29,7 +30,8 @@ DriverJob driver() {
 TEST(DriverJobGolden, golden_job) {
   const auto job = driver_manifest(driver()).dump(2) + "\n";
   EXPECT_EQ(job.find("hush"), std::string::npos);
-  test::expect_golden(job, std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes", "driver");
+  test::expect_golden(job, std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes",
+                      "driver");
 }
 
 TEST(DriverJob, through_a_claim_it_sees_no_path_of_a_node) {
@@ -37,7 +39,8 @@ TEST(DriverJob, through_a_claim_it_sees_no_path_of_a_node) {
   with_claim.claim = {"artifacts", "/mnt/lab"};
   const auto pod = driver_manifest(with_claim)["spec"]["template"]["spec"];
   EXPECT_EQ(pod.dump().find("hostPath"), std::string::npos);
-  EXPECT_EQ(pod["containers"][0]["volumeMounts"][0], json({{"name", "shared"}, {"mountPath", "/mnt/lab"}, {"readOnly", false}}));
+  EXPECT_EQ(pod["containers"][0]["volumeMounts"][0],
+            json({{"name", "shared"}, {"mountPath", "/mnt/lab"}, {"readOnly", false}}));
 }
 
 TEST(DriverJob, what_is_secret_is_in_its_secret_alone) {
@@ -53,17 +56,20 @@ TEST(DriverJob, what_is_secret_is_in_its_secret_alone) {
 TEST(ImageLock, is_read_as_it_was_written_and_has_equal_ones_once) {
   ImageLock lock;
   const LockedImage image{
-      "environment", "pipe:env-1", {"a notice"}, {"sha256:1", "r.example/x@sha256:2", true, {"/loader", "/program"}, "r.example/x@sha256:3"}};
+      "environment",
+      "pipe:env-1",
+      {"a notice"},
+      {"sha256:1", "r.example/x@sha256:2", true, {"/loader", "/program"}, "r.example/x@sha256:3"}};
   for (int i = 0; i < 100; ++i) lock.emplace("train." + std::to_string(i), image);
   lock["plot"] = {"other", "scratch", {}, {"", "debian", false, {}, ""}};
   const auto written = to_json(lock);
   EXPECT_EQ(written["images"].size(), 2u);
   EXPECT_EQ(image_lock_of(json::parse(written.dump())), lock);
-  EXPECT_THROW(image_lock_of(json::object()), EnvironmentError);
+  EXPECT_THROW(image_lock_of(json::object()), core::EnvironmentError);
   auto damaged = written;
   damaged["steps"]["plot"] = 7;
-  EXPECT_THROW(image_lock_of(damaged), EnvironmentError);
+  EXPECT_THROW(image_lock_of(damaged), core::EnvironmentError);
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -6,7 +6,7 @@
 #include "core/diagnostic.hpp"
 #include "support/golden.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -20,7 +20,8 @@ class JobManifest : public testing::Test {
  protected:
   JobManifest() {
     step.name = "train";
-    step.command.arguments = {Template{{"python"}}, Template{{"train.py"}}, Template{{"$(HOME) $$ ${x}"}}};
+    step.command.arguments = {Template{{"python"}}, Template{{"train.py"}},
+                              Template{{"$(HOME) $$ ${x}"}}};
     place.image = "pipe:env-1a2b";
     place.user = "1000:100";
     place.owner = "0123456789abcdef";
@@ -48,22 +49,27 @@ class JobManifest : public testing::Test {
   std::string refusal() {
     try {
       job();
-    } catch (const InputError& error) { return error.what(); }
+    } catch (const core::InputError& error) {
+      return error.what();
+    }
     return "no refusal";
   }
   void expect(const std::string& name) {
-    test::expect_golden(job().dump(2) + "\n", std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes", name);
+    test::expect_golden(job().dump(2) + "\n",
+                        std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes",
+                        name);
   }
 
   StepSpec step;
-  ClusterPlace place;
+  JobOptions place;
   NoLog log;
-  CancelSource cancel;
+  core::CancelSource cancel;
 };
 
 TEST_F(JobManifest, what_a_cluster_cannot_do_is_refused_with_the_reason) {
   step.settings.resources.devices = json::array({1, 3});
-  EXPECT_THAT(refusal(), HasSubstr("step 'train' names its GPUs, and a cluster gives GPUs by number"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("step 'train' names its GPUs, and a cluster gives GPUs by number"));
   EXPECT_THAT(refusal(), HasSubstr("`gpu_count: 2`"));
   step.settings.resources = {};
   step.settings.resources.gpus = "all";
@@ -80,8 +86,14 @@ TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
   place.claim = {"artifacts", "/state"};
   EXPECT_EQ(pod()["volumes"].dump().find("hostPath"), std::string::npos);
   const auto mounts = container()["volumeMounts"];
-  EXPECT_EQ(mounts[0], json({{"name", "shared"}, {"mountPath", "/pipe/code"}, {"subPath", "code"}, {"readOnly", true}}));
-  EXPECT_EQ(mounts[2], json({{"name", "shared"}, {"mountPath", "/pipe/outputs"}, {"subPath", "out"}, {"readOnly", false}}));
+  EXPECT_EQ(mounts[0], json({{"name", "shared"},
+                             {"mountPath", "/pipe/code"},
+                             {"subPath", "code"},
+                             {"readOnly", true}}));
+  EXPECT_EQ(mounts[2], json({{"name", "shared"},
+                             {"mountPath", "/pipe/outputs"},
+                             {"subPath", "out"},
+                             {"readOnly", false}}));
   EXPECT_EQ(pod()["volumes"].size(), 1u);
   place.claim.root = "/elsewhere";
   EXPECT_THAT(refusal(), HasSubstr("the claim 'artifacts' does not hold /state/code"));
@@ -90,17 +102,22 @@ TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
 TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else) {
   place.carries = true;
   place.agent_image = "pipe:agent-1";
-  const CarriedFiles carried{"get X-Amz-Signature=1", "put X-Amz-Signature=2"};
+  const StagedFiles carried{"get X-Amz-Signature=1", "put X-Amz-Signature=2"};
   const auto secret = secret_manifest(attempt(), place.owner, carried);
   ASSERT_TRUE(secret);
-  EXPECT_EQ((*secret)["stringData"], json({{"TOKEN", "hush"}, {"pipe.fetch", carried.fetch}, {"pipe.collect", carried.collect}}));
+  EXPECT_EQ(
+      (*secret)["stringData"],
+      json({{"TOKEN", "hush"}, {"pipe.fetch", carried.fetch}, {"pipe.collect", carried.collect}}));
   const auto text = job().dump();
   EXPECT_EQ(text.find("Amz"), text.npos);
   EXPECT_EQ(text.find("hostPath"), text.npos);
   EXPECT_EQ(text.find("/state"), text.npos) << "no path of this machine";
-  for (const auto& mount : container()["volumeMounts"]) EXPECT_NE(mount["name"], "fetch") << "the step does not see how it was brought its files";
   for (const auto& mount : container()["volumeMounts"])
-    if (mount["mountPath"] == "/pipe/code" || mount["mountPath"] == "/pipe/inputs") { EXPECT_EQ(mount["readOnly"], true); }
+    EXPECT_NE(mount["name"], "fetch") << "the step does not see how it was brought its files";
+  for (const auto& mount : container()["volumeMounts"])
+    if (mount["mountPath"] == "/pipe/code" || mount["mountPath"] == "/pipe/inputs") {
+      EXPECT_EQ(mount["readOnly"], true);
+    }
 }
 
 TEST_F(JobManifest, golden_files_through_a_bucket) {
@@ -119,7 +136,8 @@ TEST_F(JobManifest, golden_gpu_step) {
   resources.memory = Bytes{8} << 30;
   resources.gpu_count = 2;
   resources.instance_type = "p4d.24xlarge";
-  resources.placement_constraints = {"attribute:ecs.availability-zone == eu-1a or attribute:pool exists"};
+  resources.placement_constraints = {
+      "attribute:ecs.availability-zone == eu-1a or attribute:pool exists"};
   step.timeout = std::chrono::hours(1);
   expect("gpus");
 }
@@ -137,13 +155,20 @@ TEST_F(JobManifest, golden_agent_from_an_image) {
 TEST_F(JobManifest, golden_step_with_all_settings) {
   auto& own = step.settings.kubernetes;
   own.node_selectors = {{"pool", "gpu"}};
-  own.tolerations = json::array({"pool=gpu:NoSchedule", "spot:NoExecute", "any", {{"operator", "Exists"}, {"effect", "NoExecute"}}});
+  own.tolerations = json::array({"pool=gpu:NoSchedule",
+                                 "spot:NoExecute",
+                                 "any",
+                                 {{"operator", "Exists"}, {"effect", "NoExecute"}}});
   own.resources.requests = {{"cpu", "500m"}, {"memory", "4Gi"}};
-  own.resources.limits = {{"memory", "8Gi"}, {"ephemeral-storage", "20Gi"}, {"example.com/fpga", "1"}};
-  own.env = json::array({"HF_TOKEN=secret/hugging-face/token",
-                         "MODE=configmap/modes/mode.default",
-                         {{"name", "NODE"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}});
-  own.env_from = json::array({"secret/database", "configmap/hosts", {{"prefix", "X_"}, {"configMapRef", {{"name", "x"}}}}});
+  own.resources.limits = {
+      {"memory", "8Gi"}, {"ephemeral-storage", "20Gi"}, {"example.com/fpga", "1"}};
+  own.env = json::array(
+      {"HF_TOKEN=secret/hugging-face/token",
+       "MODE=configmap/modes/mode.default",
+       {{"name", "NODE"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}});
+  own.env_from = json::array({"secret/database",
+                              "configmap/hosts",
+                              {{"prefix", "X_"}, {"configMapRef", {{"name", "x"}}}}});
   own.volumes = json::array({"pvc/datasets:/data:ro",
                              "pvc/cache:/cache",
                              "secret/tls:/etc/tls",
@@ -164,8 +189,12 @@ TEST_F(JobManifest, golden_step_with_all_settings) {
   own.active_deadline_seconds = 7200;
   own.ttl_seconds_after_finished = 300;
   own.additional_pod_spec_args = {{"dnsPolicy", "Default"}};
-  own.job_patch = {{"metadata", json{{"annotations", {{"example.org/patched", "yes"}}}}},
-                   {"spec", json{{"template", {{"spec", {{"hostname", "gpu"}, {"containers", {{{"name", "step"}, {"tty", true}}}}}}}}}}};
+  own.job_patch = {
+      {"metadata", json{{"annotations", {{"example.org/patched", "yes"}}}}},
+      {"spec",
+       json{{"template",
+             {{"spec",
+               {{"hostname", "gpu"}, {"containers", {{{"name", "step"}, {"tty", true}}}}}}}}}}};
   expect("all-settings");
 }
 
@@ -176,21 +205,32 @@ TEST_F(JobManifest, golden_gpus_are_chosen_by_what_nodes_say_of_them) {
   resources.gpu_memory = Bytes{40} << 30;
   resources.compute_capability = "8.6";
   step.settings.kubernetes.affinity = {
-      {"nodeAffinity", json{{"requiredDuringSchedulingIgnoredDuringExecution",
-                             {{"nodeSelectorTerms", {{{"matchExpressions", {{{"key", "zone"}, {"operator", "In"}, {"values", {"a", "b"}}}}}}}}}},
-                            {"preferredDuringSchedulingIgnoredDuringExecution",
-                             {{{"weight", 1}, {"preference", {{"matchExpressions", {{{"key", "new"}, {"operator", "Exists"}}}}}}}}}}},
-      {"podAntiAffinity", json{{"requiredDuringSchedulingIgnoredDuringExecution", {{{"topologyKey", "kubernetes.io/hostname"}}}}}}};
-  place.gpu_models = {{"nvidia.com/gpu.product", {"NVIDIA-A100-SXM4-80GB", "NVIDIA-A100-PCIE-40GB", "Tesla-T4"}},
-                      {"cloud.google.com/gke-accelerator", {"nvidia-tesla-a100", "nvidia-l4"}}};
+      {"nodeAffinity",
+       json{{"requiredDuringSchedulingIgnoredDuringExecution",
+             {{"nodeSelectorTerms",
+               {{{"matchExpressions",
+                  {{{"key", "zone"}, {"operator", "In"}, {"values", {"a", "b"}}}}}}}}}},
+            {"preferredDuringSchedulingIgnoredDuringExecution",
+             {{{"weight", 1},
+               {"preference",
+                {{"matchExpressions", {{{"key", "new"}, {"operator", "Exists"}}}}}}}}}}},
+      {"podAntiAffinity", json{{"requiredDuringSchedulingIgnoredDuringExecution",
+                                {{{"topologyKey", "kubernetes.io/hostname"}}}}}}};
+  place.gpu_models = {
+      {"nvidia.com/gpu.product", {"NVIDIA-A100-SXM4-80GB", "NVIDIA-A100-PCIE-40GB", "Tesla-T4"}},
+      {"cloud.google.com/gke-accelerator", {"nvidia-tesla-a100", "nvidia-l4"}}};
   expect("gpu-models");
 }
 
 TEST_F(JobManifest, gpu_class_that_no_known_node_has_is_asked_for_by_its_own_name) {
   step.settings.resources.gpu_count = 1;
   step.settings.resources.gpu_class = "A100 80GB";
-  EXPECT_EQ(pod()["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"],
-            json::array({{{"matchExpressions", {{{"key", "nvidia.com/gpu.product"}, {"operator", "In"}, {"values", {"A100-80GB"}}}}}}}));
+  EXPECT_EQ(pod()["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                 ["nodeSelectorTerms"],
+            json::array({{{"matchExpressions",
+                           {{{"key", "nvidia.com/gpu.product"},
+                             {"operator", "In"},
+                             {"values", {"A100-80GB"}}}}}}}));
 }
 
 TEST_F(JobManifest, gpus_by_other_names_are_gpus) {
@@ -202,26 +242,31 @@ TEST_F(JobManifest, gpus_by_other_names_are_gpus) {
   step.settings.kubernetes.resources.limits = {{"nvidia.com/mig-1g.5gb", "2"}};
   EXPECT_EQ(container()["resources"]["requests"], json({{"nvidia.com/mig-1g.5gb", "2"}}));
   EXPECT_EQ(pod()["tolerations"],
-            json::array({{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}}, {{"key", "nvidia.com/mig-1g.5gb"}, {"operator", "Exists"}}}));
+            json::array({{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}},
+                         {{"key", "nvidia.com/mig-1g.5gb"}, {"operator", "Exists"}}}));
   EXPECT_THAT(container().dump(), testing::Not(HasSubstr("NVIDIA_VISIBLE_DEVICES")));
   EXPECT_THAT(pod().dump(), HasSubstr("/dev/shm"));
 }
 
 TEST_F(JobManifest, what_pipe_relies_on_is_not_patched) {
   step.settings.kubernetes.job_patch = {{"spec", json{{"backoffLimit", 3}}}};
-  EXPECT_THAT(refusal(), HasSubstr("step 'train': `kubernetes.job_patch` or `additional_pod_spec_args` changes spec.backoffLimit"));
+  EXPECT_THAT(refusal(), HasSubstr("step 'train': `kubernetes.job_patch` or "
+                                   "`additional_pod_spec_args` changes spec.backoffLimit"));
   EXPECT_THAT(refusal(), HasSubstr("`retry:`"));
   step.settings.kubernetes.job_patch = {};
-  step.settings.kubernetes.additional_pod_spec_args = {{"containers", json::array({{{"name", "step"}, {"command", json::array({"sh"})}}})}};
+  step.settings.kubernetes.additional_pod_spec_args = {
+      {"containers", json::array({{{"name", "step"}, {"command", json::array({"sh"})}}})}};
   EXPECT_THAT(refusal(), HasSubstr("changes spec.template.spec.containers.0.command"));
-  step.settings.kubernetes.additional_pod_spec_args = {{"containers", json::array({{{"name", "sidecar"}, {"image", "x"}}})}};
+  step.settings.kubernetes.additional_pod_spec_args = {
+      {"containers", json::array({{{"name", "sidecar"}, {"image", "x"}}})}};
   EXPECT_EQ(refusal(), "no refusal");
   EXPECT_EQ(pod()["containers"].size(), 2u);
 }
 
 TEST_F(JobManifest, secrets_are_in_a_secret_and_nowhere_else) {
   EXPECT_EQ(job().dump().find("hush"), std::string::npos);
-  EXPECT_EQ(job().dump().find("from the file"), std::string::npos);  // the secret goes before a variable of its name
+  EXPECT_EQ(job().dump().find("from the file"),
+            std::string::npos);  // the secret goes before a variable of its name
   const auto secret = secret_manifest(attempt(), place.owner);
   ASSERT_TRUE(secret);
   EXPECT_EQ((*secret)["stringData"]["TOKEN"], "hush");
@@ -234,7 +279,8 @@ TEST_F(JobManifest, names_are_those_that_a_cluster_takes) {
   step.name = "Train.c-0.1_" + std::string(100, 'x') + "-";
   const auto longest = job_name(attempt());
   EXPECT_LE(longest.size(), 57u);
-  EXPECT_EQ(longest.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << longest;
+  EXPECT_EQ(longest.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos)
+      << longest;
   const auto labels = job_labels(attempt(), place.owner);
   EXPECT_LE(labels.at("pipe.step").size(), 63u);
   auto other = step;
@@ -253,4 +299,4 @@ TEST_F(JobManifest, what_is_not_honoured_is_named) {
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

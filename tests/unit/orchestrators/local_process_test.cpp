@@ -16,6 +16,7 @@
 #include "support/run_task.hpp"
 
 namespace pipeline::test {
+using namespace orchestrators;
 namespace {
 
 using testing::Contains;
@@ -23,17 +24,19 @@ using testing::HasSubstr;
 
 class Local : public testing::Test {
  protected:
-  AttemptResult run(AttemptBuilder& step) { return run_task(loop, orchestrator->run(step.attempt())); }
+  AttemptResult run(AttemptBuilder& step) {
+    return run_task(loop, orchestrator->run(step.attempt()));
+  }
 
   asio::io_context loop;
-  TemporaryFolder root;
+  core::TemporaryFolder root;
   std::unique_ptr<Orchestrator> orchestrator = make_local_orchestrator(loop, {.root = root.path()});
 };
 
 /// Whether the process lives; it is given time to die.
 bool stays_alive(pid_t pid) {
   for (int i = 0; i < 500 && kill(pid, 0) == 0; ++i) {
-    auto state = read_file("/proc/" + std::to_string(pid) + "/stat");
+    auto state = core::read_file("/proc/" + std::to_string(pid) + "/stat");
     if (state.find(") Z") != state.npos) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -41,7 +44,7 @@ bool stays_alive(pid_t pid) {
 }
 
 TEST_F(Local, misspelt_program_is_told_with_what_is_there) {
-  TemporaryFolder bin;
+  core::TemporaryFolder bin;
   write(bin.path() / "frobnicate", "#!/bin/sh\n");
   fs::permissions(bin.path() / "frobnicate", fs::perms(0755));
   AttemptBuilder step(program({"frobnicat"}));
@@ -90,7 +93,7 @@ TEST_F(Local, script_without_interpreter_line_is_run_by_the_shell) {
 
 TEST_F(Local, log_that_cannot_be_written_ends_the_attempt) {
   AttemptBuilder step(shell("echo line; sleep 1000"));
-  step.log.on_write = [](const Log&) { throw EnvironmentError("the disk is full"); };
+  step.log.on_write = [](const Log&) { throw core::EnvironmentError("the disk is full"); };
   auto result = run(step);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::environment);
@@ -106,7 +109,9 @@ TEST_F(Local, code_that_cannot_be_read_is_an_error_of_the_environment) {
 }
 
 TEST_F(Local, process_that_left_the_group_ends_with_the_attempt) {
-  AttemptBuilder step(shell("setsid sh -c 'echo $$ > $PIPE_OUTPUT_PID; exec sleep 1000' & while [ ! -s $PIPE_OUTPUT_PID ]; do sleep 0.01; done"));
+  AttemptBuilder step(
+      shell("setsid sh -c 'echo $$ > $PIPE_OUTPUT_PID; exec sleep 1000' & while [ ! -s "
+            "$PIPE_OUTPUT_PID ]; do sleep 0.01; done"));
   step.output("pid", "pid");
   EXPECT_FALSE(run(step).failure);
   EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
@@ -120,7 +125,9 @@ TEST_F(Local, process_in_the_background_ends_with_the_attempt) {
 }
 
 TEST_F(Local, killed_driver_leaves_no_process) {
-  AttemptBuilder step(shell("sleep 1000 & echo $$ $! > $PIPE_OUTPUT_PIDS.new; mv $PIPE_OUTPUT_PIDS.new $PIPE_OUTPUT_PIDS; wait"));
+  AttemptBuilder step(
+      shell("sleep 1000 & echo $$ $! > $PIPE_OUTPUT_PIDS.new; mv $PIPE_OUTPUT_PIDS.new "
+            "$PIPE_OUTPUT_PIDS; wait"));
   step.output("pids", "pids");
   pid_t driver = fork();
   if (driver == 0) {
@@ -130,7 +137,8 @@ TEST_F(Local, killed_driver_leaves_no_process) {
     _exit(0);
   }
   auto pids = step.folder.path() / "outputs/pids";
-  for (int i = 0; i < 1000 && !fs::exists(pids); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 1000 && !fs::exists(pids); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ASSERT_TRUE(fs::exists(pids));
   kill(driver, SIGKILL);
   waitpid(driver, nullptr, 0);
@@ -164,7 +172,8 @@ TEST_F(Local, a_coroutine_given_up_leaves_no_process) {
   auto own = make_local_orchestrator(*own_loop, {.root = root.path()});
   auto attempt = step.attempt();
   asio::co_spawn(*own_loop, own->run(attempt), asio::detached);
-  while (step.log.out != "ready\n" && own_loop->run_one() > 0) {}
+  while (step.log.out != "ready\n" && own_loop->run_one() > 0) {
+  }
   own_loop.reset();
   EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
 }
@@ -184,7 +193,7 @@ TEST_F(Local, step_over_its_memory_limit_is_told_so) {
 }
 
 TEST_F(Local, step_within_its_limits_succeeds_and_its_group_is_removed) {
-  auto groups = local::find_control_groups();
+  auto groups = find_control_groups();
   if (groups.memory.empty()) GTEST_SKIP() << "no control groups to be had";
   AttemptBuilder step(program({"true"}));
   step.step.settings.resources.memory = 64 << 20;
@@ -194,26 +203,27 @@ TEST_F(Local, step_within_its_limits_succeeds_and_its_group_is_removed) {
 }
 
 TEST_F(Local, control_groups_are_found_where_the_parent_hands_the_controllers_down) {
-  TemporaryFolder tree;
+  core::TemporaryFolder tree;
   write(tree.path() / "cgroup", "0::/user.slice/app.slice/shell.scope\n");
   write(tree.path() / "fs/user.slice/app.slice/shell.scope/cgroup.procs", "");
   write(tree.path() / "fs/user.slice/app.slice/shell.scope/cgroup.subtree_control", "");
   write(tree.path() / "fs/user.slice/app.slice/cgroup.procs", "");
   write(tree.path() / "fs/user.slice/app.slice/cgroup.subtree_control", "memory pids");
-  auto found = local::find_control_groups(tree.path() / "cgroup", tree.path() / "fs");
+  auto found = find_control_groups(tree.path() / "cgroup", tree.path() / "fs");
   EXPECT_TRUE(found.unified);
   EXPECT_EQ(found.memory, tree.path() / "fs/user.slice/app.slice");
   EXPECT_TRUE(found.cpu.empty());
-  EXPECT_TRUE(local::find_control_groups(tree.path() / "none", tree.path() / "fs").memory.empty());
+  EXPECT_TRUE(find_control_groups(tree.path() / "none", tree.path() / "fs").memory.empty());
 }
 
 TEST_F(Local, python_is_there_where_only_python3_is) {
-  TemporaryFolder bin;
+  core::TemporaryFolder bin;
   // Not a pyenv's shim, which looks for its name's like.
-  auto python3 = local::find_program("python3", "/usr/bin:" + std::string(getenv("PATH")));
+  auto python3 = find_program("python3", "/usr/bin:" + std::string(getenv("PATH")));
   fs::create_symlink(python3, bin.path() / "python3");
   for (auto* name : {"sh", "env", "bash"})
-    if (auto found = local::find_program(name, getenv("PATH")); !found.empty()) fs::create_symlink(found, bin.path() / name);
+    if (auto found = find_program(name, getenv("PATH")); !found.empty())
+      fs::create_symlink(found, bin.path() / name);
   AttemptBuilder step(program({"python", "-c", "print(6 * 7)"}));
   step.environment = {{"PATH", bin.path().string()}};
   auto result = run(step);
@@ -243,12 +253,13 @@ TEST_F(Local, settings_that_a_process_cannot_honour_are_said) {
   step.settings.docker.apt_packages = {"git"};
   step.settings.docker.user = "nobody";
   auto notices = run_task(loop, orchestrator->environment(step)).notices;
-  for (auto* name : {"`parent_image`", "`apt_packages`", "`user`"}) EXPECT_THAT(notices, Contains(HasSubstr(name)));
+  for (auto* name : {"`parent_image`", "`apt_packages`", "`user`"})
+    EXPECT_THAT(notices, Contains(HasSubstr(name)));
   EXPECT_EQ(notices.size(), 3u);
 }
 
 TEST_F(Local, another_program_of_the_same_name_is_another_environment) {
-  TemporaryFolder one, two;
+  core::TemporaryFolder one, two;
   for (auto* bin : {&one, &two}) {
     write(bin->path() / "tool", "#!/bin/sh\n");
     fs::permissions(bin->path() / "tool", fs::perms(0755));
@@ -271,21 +282,23 @@ TEST_F(Local, another_program_of_the_same_name_is_another_environment) {
 }
 
 TEST(programs_of, words_that_the_shell_executes_are_found) {
-  using local::programs_of;
   EXPECT_EQ(programs_of(program({"python", "x.py"})), std::vector<std::string>{"python"});
   EXPECT_EQ(programs_of(program({"./run.sh"})), std::vector<std::string>{});
-  EXPECT_EQ(programs_of(shell("cd a && A=1 python x.py | tee log; exec ./b.sh")), (std::vector<std::string>{"python", "tee"}));
-  EXPECT_EQ(programs_of(shell("if grep x y; then Rscript z; fi")), (std::vector<std::string>{"grep", "Rscript"}));
-  EXPECT_EQ(programs_of(shell(hole(Template::Hole::parameter, "tool") + text(" x"))), std::vector<std::string>{});
+  EXPECT_EQ(programs_of(shell("cd a && A=1 python x.py | tee log; exec ./b.sh")),
+            (std::vector<std::string>{"python", "tee"}));
+  EXPECT_EQ(programs_of(shell("if grep x y; then Rscript z; fi")),
+            (std::vector<std::string>{"grep", "Rscript"}));
+  EXPECT_EQ(programs_of(shell(placeholder(Template::Placeholder::parameter, "tool") + text(" x"))),
+            std::vector<std::string>{});
 }
 
 TEST(python_of_image, version_is_read_from_dockers_python) {
-  EXPECT_EQ(local::python_of_image("python:3.11-slim-bookworm"), "3.11");
-  EXPECT_EQ(local::python_of_image("registry:5000/library/python:3.12.4"), "3.12");
-  EXPECT_EQ(local::python_of_image("python:latest"), std::nullopt);
-  EXPECT_EQ(local::python_of_image("python:3"), std::nullopt);
-  EXPECT_EQ(local::python_of_image("debian:bookworm-slim"), std::nullopt);
-  EXPECT_EQ(local::python_of_image("mypython:3.11"), std::nullopt);
+  EXPECT_EQ(python_of_image("python:3.11-slim-bookworm"), "3.11");
+  EXPECT_EQ(python_of_image("registry:5000/library/python:3.12.4"), "3.12");
+  EXPECT_EQ(python_of_image("python:latest"), std::nullopt);
+  EXPECT_EQ(python_of_image("python:3"), std::nullopt);
+  EXPECT_EQ(python_of_image("debian:bookworm-slim"), std::nullopt);
+  EXPECT_EQ(python_of_image("mypython:3.11"), std::nullopt);
 }
 
 }  // namespace

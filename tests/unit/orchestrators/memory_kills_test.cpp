@@ -4,15 +4,15 @@
 
 #include "core/file.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 class MemoryKillsTest : public ::testing::Test {
  protected:
-  void kernel_says(const std::string& text) { write_file_atomically(counters, text); }
+  void kernel_says(const std::string& text) { core::write_file_atomically(counters, text); }
   MemoryKills kills() { return MemoryKills(counters, taken); }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   const std::filesystem::path counters = folder.path() / "vmstat";
   MemoryKills::Account taken = 0;
 };
@@ -58,4 +58,4 @@ TEST_F(MemoryKillsTest, a_kernel_that_does_not_count_is_no_evidence) {
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

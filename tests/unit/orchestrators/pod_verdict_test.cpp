@@ -5,7 +5,7 @@
 
 #include "support/attempt_builder.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
@@ -14,16 +14,23 @@ using testing::HasSubstr;
 
 /// A pod `p` on node `n1`, whose status is this.
 json pod(const json& status) {
-  return {
-      {"metadata", {{"name", "p"}}},
-      {"spec",
-       {{"nodeName", "n1"},
-        {"containers", {{{"name", "step"}, {"resources", {{"requests", {{"cpu", "1500m"}, {"memory", "1073741824"}, {"nvidia.com/gpu", "8"}}}}}}}}}},
-      {"status", status}};
+  return {{"metadata", {{"name", "p"}}},
+          {"spec",
+           {{"nodeName", "n1"},
+            {"containers",
+             {{{"name", "step"},
+               {"resources",
+                {{"requests",
+                  {{"cpu", "1500m"}, {"memory", "1073741824"}, {"nvidia.com/gpu", "8"}}}}}}}}}},
+          {"status", status}};
 }
-json container(const json& state) { return {{"phase", "Pending"}, {"containerStatuses", {{{"name", "step"}, {"image", "x:1"}, {"state", state}}}}}; }
+json container(const json& state) {
+  return {{"phase", "Pending"},
+          {"containerStatuses", {{{"name", "step"}, {"image", "x:1"}, {"state", state}}}}};
+}
 json ended(int code, const std::string& reason, const std::string& message = {}) {
-  auto status = container({{"terminated", {{"exitCode", code}, {"reason", reason}, {"message", message}}}});
+  auto status =
+      container({{"terminated", {{"exitCode", code}, {"reason", reason}, {"message", message}}}});
   status["phase"] = code == 0 ? "Succeeded" : "Failed";
   return status;
 }
@@ -53,31 +60,69 @@ const Case cases[] = {
     {"exit_code", ended(3, "Error"), FailureKind::exit_code, "exit code 3"},
     {"signal", ended(139, "Error"), FailureKind::signal, "SIGSEGV"},
     {"kill_is_no_memory_matter_by_itself", ended(137, "Error"), FailureKind::signal, "SIGKILL"},
-    {"memory", ended(137, "OOMKilled"), FailureKind::out_of_memory, "the pod p on node n1 ran out of memory"},
-    {"no_program", ended(127, "Error", R"({"not_executed": 2})"), FailureKind::not_started, "there is no program 'train' in the image image"},
-    {"not_executable", ended(126, "Error", R"({"not_executed": 13})"), FailureKind::not_started, "'train' is not executable"},
-    {"evicted", with(ended(137, "Error"), {{"reason", "Evicted"}, {"message", "The node was low on resource: memory."}}), FailureKind::infrastructure,
+    {"memory", ended(137, "OOMKilled"), FailureKind::out_of_memory,
+     "the pod p on node n1 ran out of memory"},
+    {"no_program", ended(127, "Error", R"({"not_executed": 2})"), FailureKind::not_started,
+     "there is no program 'train' in the image image"},
+    {"not_executable", ended(126, "Error", R"({"not_executed": 13})"), FailureKind::not_started,
+     "'train' is not executable"},
+    {"evicted",
+     with(ended(137, "Error"),
+          {{"reason", "Evicted"}, {"message", "The node was low on resource: memory."}}),
+     FailureKind::infrastructure,
      "the pod p on node n1 was evicted by its node: The node was low on resource: memory."},
     {"evicted_on_a_newer_server",
      with(ended(137, "Error"), {{"reason", "Evicted"},
                                 {"message", "The node was low on resource: memory."},
-                                {"conditions", {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "TerminationByKubelet"}}}}}),
-     FailureKind::infrastructure, "the pod p on node n1 was evicted by its node: The node was low on resource: memory."},
-    {"node_removed", with(ended(137, "Error"), {{"conditions", {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByPodGC"}}}}}),
-     FailureKind::infrastructure, "was lost with its node, which the cluster does not have any more"},
+                                {"conditions",
+                                 {{{"type", "DisruptionTarget"},
+                                   {"status", "True"},
+                                   {"reason", "TerminationByKubelet"}}}}}),
+     FailureKind::infrastructure,
+     "the pod p on node n1 was evicted by its node: The node was low on resource: memory."},
+    {"node_removed",
+     with(ended(137, "Error"),
+          {{"conditions",
+            {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByPodGC"}}}}}),
+     FailureKind::infrastructure,
+     "was lost with its node, which the cluster does not have any more"},
     {"preempted",
-     with(ended(137, "Error"), {{"conditions", {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}}}}),
+     with(ended(137, "Error"), {{"conditions",
+                                 {{{"type", "DisruptionTarget"},
+                                   {"status", "True"},
+                                   {"reason", "PreemptionByScheduler"}}}}}),
      FailureKind::infrastructure, "preempted by a pod of higher priority"},
-    {"taint", with(ended(143, "Error"), {{"conditions", {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByTaintManager"}}}}}),
+    {"taint",
+     with(ended(143, "Error"), {{"conditions",
+                                 {{{"type", "DisruptionTarget"},
+                                   {"status", "True"},
+                                   {"reason", "DeletionByTaintManager"}}}}}),
      FailureKind::infrastructure, "taint that it does not tolerate"},
-    {"node_lost", {{"phase", "Unknown"}, {"reason", "NodeLost"}}, FailureKind::infrastructure, "was lost with its node"},
-    {"node_shutdown", {{"phase", "Failed"}, {"reason", "Terminated"}}, FailureKind::infrastructure, "its node's shutdown"},
-    {"no_room_after_all", {{"phase", "Failed"}, {"reason", "OutOfcpu"}}, FailureKind::infrastructure, "not taken by its node (OutOfcpu)"},
-    {"deadline", {{"phase", "Failed"}, {"reason", "DeadlineExceeded"}}, FailureKind::timed_out, "longer than its deadline"},
-    {"runtime", ended(128, "StartError", "runc: no"), FailureKind::not_started, "could not start: runc: no"},
-    {"nothing_known", {{"phase", "Failed"}}, FailureKind::infrastructure, "nothing is known of its container"},
+    {"node_lost",
+     {{"phase", "Unknown"}, {"reason", "NodeLost"}},
+     FailureKind::infrastructure,
+     "was lost with its node"},
+    {"node_shutdown",
+     {{"phase", "Failed"}, {"reason", "Terminated"}},
+     FailureKind::infrastructure,
+     "its node's shutdown"},
+    {"no_room_after_all",
+     {{"phase", "Failed"}, {"reason", "OutOfcpu"}},
+     FailureKind::infrastructure,
+     "not taken by its node (OutOfcpu)"},
+    {"deadline",
+     {{"phase", "Failed"}, {"reason", "DeadlineExceeded"}},
+     FailureKind::timed_out,
+     "longer than its deadline"},
+    {"runtime", ended(128, "StartError", "runc: no"), FailureKind::not_started,
+     "could not start: runc: no"},
+    {"nothing_known",
+     {{"phase", "Failed"}},
+     FailureKind::infrastructure,
+     "nothing is known of its container"},
 };
-INSTANTIATE_TEST_SUITE_P(Each, PodEnds, testing::ValuesIn(cases), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Each, PodEnds, testing::ValuesIn(cases),
+                         [](const auto& one) { return one.param.name; });
 
 TEST(PodVerdicts, success_is_none) {
   AttemptBuilder step(test::program({"true"}));
@@ -90,13 +135,15 @@ TEST(PodVerdicts, deletion_by_others_is_told_unless_the_step_was_through) {
   AttemptBuilder step(test::program({"true"}));
   auto gone = pod(ended(143, "Error"));
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:15:00Z";
-  EXPECT_THAT(failure_of_pod(gone, step.attempt(), "image", {})->message, HasSubstr("was deleted by somebody else"));
+  EXPECT_THAT(failure_of_pod(gone, step.attempt(), "image", {})->message,
+              HasSubstr("was deleted by somebody else"));
   gone["status"] = ended(0, "Completed");
   EXPECT_FALSE(failure_of_pod(gone, step.attempt(), "image", {}));
 }
 
 TEST(PodVerdicts, deadline_is_told_from_a_deletion_by_somebody_else) {
-  const json job{{"spec", {{"activeDeadlineSeconds", 60}}}, {"status", {{"startTime", "2026-11-21T08:15:00Z"}}}};
+  const json job{{"spec", {{"activeDeadlineSeconds", 60}}},
+                 {"status", {{"startTime", "2026-11-21T08:15:00Z"}}}};
   auto gone = pod(ended(143, "Error"));
   gone["metadata"]["deletionGracePeriodSeconds"] = 10;
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:16:09Z";  // asked for ten seconds before
@@ -105,76 +152,91 @@ TEST(PodVerdicts, deadline_is_told_from_a_deletion_by_somebody_else) {
   const auto failure = past_deadline(job, gone);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->kind, FailureKind::timed_out);
-  EXPECT_EQ(failure->message, "the pod p on node n1 was ended by the cluster: its Job has a deadline of 1m00s");
+  EXPECT_EQ(failure->message,
+            "the pod p on node n1 was ended by the cluster: its Job has a deadline of 1m00s");
   EXPECT_FALSE(past_deadline({{"spec", json::object()}}, gone));
   EXPECT_FALSE(past_deadline(job, pod(ended(143, "Error"))));
 }
 
 TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
-  auto news = news_of(pod({{"phase", "Pending"},
-                           {"conditions",
-                            {{{"type", "PodScheduled"},
-                              {"status", "False"},
-                              {"reason", "Unschedulable"},
-                              {"message", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}}}}));
-  EXPECT_EQ(news.phase, PodNews::Phase::waiting);
-  EXPECT_EQ(news.waits_for, "no node takes it: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
-  ASSERT_TRUE(news.hopeless);
-  EXPECT_THAT(news.hopeless->hints.front(), HasSubstr("the step asks for cpu 1500m, memory 1 GiB, nvidia.com/gpu 8;"));
-  EXPECT_EQ(news.patience, std::chrono::minutes(10));
+  auto state = pod_state_of(
+      pod({{"phase", "Pending"},
+           {"conditions",
+            {{{"type", "PodScheduled"},
+              {"status", "False"},
+              {"reason", "Unschedulable"},
+              {"message", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}}}}));
+  EXPECT_EQ(state.phase, PodState::Phase::waiting);
+  EXPECT_EQ(state.waits_for,
+            "no node takes it: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
+  ASSERT_TRUE(state.hopeless);
+  EXPECT_THAT(state.hopeless->hints.front(),
+              HasSubstr("the step asks for cpu 1500m, memory 1 GiB, nvidia.com/gpu 8;"));
+  EXPECT_EQ(state.retry_policy, std::chrono::minutes(10));
 
-  news = news_of(pod(container({{"waiting", {{"reason", "ImagePullBackOff"}, {"message", "Back-off pulling image"}}}})));
-  EXPECT_EQ(news.waits_for, "the image cannot be fetched (x:1, ImagePullBackOff): Back-off pulling image");
-  EXPECT_EQ(news.patience, std::chrono::minutes(3));
-  news = news_of(pod(container({{"waiting", {{"reason", "ErrImageNeverPull"}}}})));
-  ASSERT_TRUE(news.hopeless);
-  EXPECT_EQ(news.patience, std::chrono::seconds(0));
-  news = news_of(pod(container({{"waiting", {{"reason", "ContainerCreating"}}}})));
-  EXPECT_EQ(news.waits_for, "");
-  EXPECT_EQ(news.hopeless->message, "the pod p on node n1 has not started within 10m00s (ContainerCreating)");
-  news = news_of_job({{"metadata", {{"name", "j"}}}});
-  EXPECT_EQ(news.hopeless->message, "its Job j has not come to a pod within 10m00s");
-  news = news_of_job({{"metadata", {{"name", "j"}}}}, std::chrono::seconds(5));
-  EXPECT_EQ(news.patience, std::chrono::seconds(5));
-  news = news_of_job({{"spec", {{"suspend", true}}}});
-  EXPECT_FALSE(news.hopeless);
-  EXPECT_THAT(news.waits_for, HasSubstr("suspended"));
+  state = pod_state_of(pod(container(
+      {{"waiting", {{"reason", "ImagePullBackOff"}, {"message", "Back-off pulling image"}}}})));
+  EXPECT_EQ(state.waits_for,
+            "the image cannot be fetched (x:1, ImagePullBackOff): Back-off pulling image");
+  EXPECT_EQ(state.retry_policy, std::chrono::minutes(3));
+  state = pod_state_of(pod(container({{"waiting", {{"reason", "ErrImageNeverPull"}}}})));
+  ASSERT_TRUE(state.hopeless);
+  EXPECT_EQ(state.retry_policy, std::chrono::seconds(0));
+  state = pod_state_of(pod(container({{"waiting", {{"reason", "ContainerCreating"}}}})));
+  EXPECT_EQ(state.waits_for, "");
+  EXPECT_EQ(state.hopeless->message,
+            "the pod p on node n1 has not started within 10m00s (ContainerCreating)");
+  state = job_status_of({{"metadata", {{"name", "j"}}}});
+  EXPECT_EQ(state.hopeless->message, "its Job j has not come to a pod within 10m00s");
+  state = job_status_of({{"metadata", {{"name", "j"}}}}, std::chrono::seconds(5));
+  EXPECT_EQ(state.retry_policy, std::chrono::seconds(5));
+  state = job_status_of({{"spec", {{"suspend", true}}}});
+  EXPECT_FALSE(state.hopeless);
+  EXPECT_THAT(state.waits_for, HasSubstr("suspended"));
 }
 
 TEST(PodVerdicts, a_pod_whose_node_is_away_is_told_from_one_that_is_not_ready) {
   auto running = container({{"running", json::object()}});
-  auto news = news_of(pod(running));
-  EXPECT_EQ(news.phase, PodNews::Phase::running);
-  EXPECT_FALSE(news.node_is_away);
-  running["conditions"] = {{{"type", "Ready"}, {"status", "False"}, {"reason", "ContainersNotReady"}}};
-  EXPECT_FALSE(news_of(pod(running)).node_is_away);
+  auto state = pod_state_of(pod(running));
+  EXPECT_EQ(state.phase, PodState::Phase::running);
+  EXPECT_FALSE(state.node_is_away);
+  running["conditions"] = {
+      {{"type", "Ready"}, {"status", "False"}, {"reason", "ContainersNotReady"}}};
+  EXPECT_FALSE(pod_state_of(pod(running)).node_is_away);
   running["conditions"] = {{{"type", "Ready"}, {"status", "False"}}};
-  news = news_of(pod(running));
-  EXPECT_EQ(news.phase, PodNews::Phase::running);
-  EXPECT_TRUE(news.node_is_away);
-  EXPECT_THAT(news.waits_for, HasSubstr("does not hear of the node n1"));
+  state = pod_state_of(pod(running));
+  EXPECT_EQ(state.phase, PodState::Phase::running);
+  EXPECT_TRUE(state.node_is_away);
+  EXPECT_THAT(state.waits_for, HasSubstr("does not hear of the node n1"));
 }
 
-TEST(PodNews, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
+TEST(PodState, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
   auto gone = pod({{"phase", "Running"}});
   EXPECT_FALSE(is_unexplained(gone));
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z";
   EXPECT_TRUE(is_unexplained(gone));
   const auto events = [](const char* reason) {
-    return json{{"items", {{{"reason", "Started"}, {"message", "m"}}, {{"reason", reason}, {"message", "by default/high on node n1"}}}}};
+    return json{{"items",
+                 {{{"reason", "Started"}, {"message", "m"}},
+                  {{"reason", reason}, {"message", "by default/high on node n1"}}}}};
   };
   const auto failure = explained(gone, events("Preempted"));
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->kind, FailureKind::infrastructure);
-  EXPECT_EQ(failure->message, "the pod p on node n1 was preempted by a pod of higher priority: by default/high on node n1");
-  EXPECT_THAT(explained(gone, events("TaintManagerEviction"))->message, HasSubstr("had to leave its node"));
+  EXPECT_EQ(
+      failure->message,
+      "the pod p on node n1 was preempted by a pod of higher priority: by default/high on node n1");
+  EXPECT_THAT(explained(gone, events("TaintManagerEviction"))->message,
+              HasSubstr("had to leave its node"));
   EXPECT_FALSE(explained(gone, events("Killing")));
   auto lost = events("TaintManagerEviction");
   lost["items"].push_back({{"reason", "NodeNotReady"}, {"message", "Node is not ready"}});
   EXPECT_EQ(explained(gone, lost)->message,
-            "the pod p on node n1 was lost with its node, which the cluster does not hear of any more: Node is not ready");
+            "the pod p on node n1 was lost with its node, which the cluster does not hear of any "
+            "more: Node is not ready");
   auto explained_itself = gone;
-  explained_itself["status"]["conditions"] = {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
+  explained_itself["status"]["conditions"] = {
+      {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
   EXPECT_FALSE(is_unexplained(explained_itself));
   explained_itself["status"]["conditions"][0]["reason"] = "DeletionByTaintManager";
   EXPECT_TRUE(is_unexplained(explained_itself)) << "by which taint, it does not say";
@@ -184,24 +246,29 @@ TEST(PodNews, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
 TEST(PodVerdicts, trouble_with_what_brings_the_agent_is_the_pods) {
   const auto with_bringer = [](const json& state) {
     auto status = container({{"waiting", {{"reason", "PodInitializing"}}}});
-    status["initContainerStatuses"] = {{{"name", "agent"}, {"image", "sha256:00"}, {"state", state}}};
+    status["initContainerStatuses"] = {
+        {{"name", "agent"}, {"image", "sha256:00"}, {"state", state}}};
     auto all = pod(status);
     all["spec"]["initContainers"] = {{{"name", "agent"}, {"image", "host/x@sha256:01"}}};
     return all;
   };
-  const auto news = news_of(with_bringer({{"waiting", {{"reason", "ErrImagePull"}, {"message", "no"}}}}));
-  EXPECT_EQ(news.waits_for, "the image cannot be fetched (host/x@sha256:01, ErrImagePull): no");
-  EXPECT_EQ(news.unfetched, "host/x@sha256:01");
-  EXPECT_EQ(news_of(with_bringer({{"terminated", {{"exitCode", 0}}}})).stage, "container");
+  const auto state =
+      pod_state_of(with_bringer({{"waiting", {{"reason", "ErrImagePull"}, {"message", "no"}}}}));
+  EXPECT_EQ(state.waits_for, "the image cannot be fetched (host/x@sha256:01, ErrImagePull): no");
+  EXPECT_EQ(state.unfetched, "host/x@sha256:01");
+  EXPECT_EQ(pod_state_of(with_bringer({{"terminated", {{"exitCode", 0}}}})).stage, "container");
 
-  auto failed = with_bringer({{"terminated", {{"exitCode", 128}, {"message", "runc: exec format error"}}}});
+  auto failed =
+      with_bringer({{"terminated", {{"exitCode", 128}, {"message", "runc: exec format error"}}}});
   failed["status"]["phase"] = "Failed";
   AttemptBuilder step(test::program({"train"}));
   const auto failure = failure_of_pod(failed, step.attempt(), "image", {});
   ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->message, "the pod p on node n1 could not start: its init container 'agent' ended with exit code 128: runc: exec format error");
+  EXPECT_EQ(failure->message,
+            "the pod p on node n1 could not start: its init container 'agent' ended with exit code "
+            "128: runc: exec format error");
   EXPECT_THAT(failure->hints.front(), HasSubstr("kubernetes.io/arch"));
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

@@ -9,12 +9,12 @@
 #include "core/identifier.hpp"
 #include "support/attempt_builder.hpp"
 
-namespace pipeline {
+namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kList =
+const std::string list =
     "GPU 0: NVIDIA A100 (UUID: GPU-a)\n"
     "  MIG 1g.5gb      Device  0: (UUID: MIG-1)\n"
     "  MIG 2g.10gb     Device  1: (UUID: MIG-2)\n"
@@ -33,56 +33,74 @@ class Gate : public testing::Test {
     test::write(folder.path() / "nvidia-smi", "#!/bin/sh\n" + script);
     fs::permissions(folder.path() / "nvidia-smi", fs::perms(0755));
   }
-  void lists(const std::string& list) { smi("if [ \"$1\" = -L ]; then printf '" + list + "'; else echo the table; fi\n"); }
-  /// Runs it by this shell; what it prints goes through GateLog.
-  int run(const std::vector<std::string>& command, const std::vector<std::string>& uuids, const std::string& shell = "/bin/sh") {
-    std::string line = "cd " + folder.path().string() + " && PATH=" + folder.path().string() + ":/usr/bin:/bin exec";
+  void lists(const std::string& gpus) {
+    smi("if [ \"$1\" = -L ]; then printf '" + gpus + "'; else echo the table; fi\n");
+  }
+  /// Runs it by this shell; what it prints goes through PreflightLog.
+  int run(const std::vector<std::string>& command, const std::vector<std::string>& uuids,
+          const std::string& shell = "/bin/sh") {
+    std::string line = "cd " + folder.path().string() + " && PATH=" + folder.path().string() +
+                       ":/usr/bin:/bin exec";
     auto words = behind_gate(command, gpus(uuids));
     words[0] = shell;
-    for (const auto& word : words) line += " " + shell_quote(word);
+    for (const auto& word : words) line += " " + core::shell_quote(word);
     std::FILE* pipe = popen((line + " 2>err").c_str(), "re");
     char buffer[7];  // so that lines come in pieces
-    while (const auto got = std::fread(buffer, 1, sizeof buffer, pipe)) gate.write(Stream::out, {buffer, got});
+    while (const auto got = std::fread(buffer, 1, sizeof buffer, pipe))
+      gate.write(Stream::out, {buffer, got});
     gate.finish();
     const int status = pclose(pipe);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   test::Log log;
-  GateLog gate{log};
+  PreflightLog gate{log};
 };
 
 TEST_F(Gate, lets_the_command_through_as_it_is) {
   lists("GPU 0: A (UUID: GPU-a)\\nGPU 1: B (UUID: GPU-b)\\n");
-  EXPECT_EQ(run({"sh", "-c", "printf '%s|' \"$@\"; echo; exit 3", "x", "a b", "", "it's $HOME", "*"}, {"GPU-b", "GPU-a"}), 3);
+  EXPECT_EQ(
+      run({"sh", "-c", "printf '%s|' \"$@\"; echo; exit 3", "x", "a b", "", "it's $HOME", "*"},
+          {"GPU-b", "GPU-a"}),
+      3);
   EXPECT_TRUE(gate.open());
-  EXPECT_EQ(log.out, "[preflight] the table\n[preflight] GPU 0: A (UUID: GPU-a)\n[preflight] GPU 1: B (UUID: GPU-b)\na b||it's $HOME|*|\n");
-  EXPECT_FALSE(preflight_failure(gate.report(), gpus({"GPU-a", "GPU-b"}), Sight::its_own));
+  EXPECT_EQ(log.out,
+            "[preflight] the table\n[preflight] GPU 0: A (UUID: GPU-a)\n[preflight] GPU 1: B "
+            "(UUID: GPU-b)\na b||it's $HOME|*|\n");
+  EXPECT_FALSE(preflight_failure(gate.report(), gpus({"GPU-a", "GPU-b"}), GpuVisibility::its_own));
 }
 
 TEST_F(Gate, becomes_the_command) {
   lists("GPU 0: A (UUID: GPU-a)\\n");
-  EXPECT_EQ(run({"sh", "-c", "kill -TERM $$"}, {"GPU-a"}), -SIGTERM) << "no shell between that would make 143 of it";
+  EXPECT_EQ(run({"sh", "-c", "kill -TERM $$"}, {"GPU-a"}), -SIGTERM)
+      << "no shell between that would make 143 of it";
 }
 
 TEST_F(Gate, leaves_no_variable_behind) {
   lists("GPU 0: A (UUID: GPU-a)\\n");
-  for (const char* name : {"code", "list", "seen", "own", "wanted", "whole", "word", "hit"}) setenv(name, "mine", 1);
-  EXPECT_EQ(run({"sh", "-c", "echo $code $list $seen $own $wanted $whole $word $hit"}, {"GPU-a"}), 0);
-  for (const char* name : {"code", "list", "seen", "own", "wanted", "whole", "word", "hit"}) unsetenv(name);
-  EXPECT_TRUE(log.out.ends_with("]\nmine mine mine mine mine mine mine mine\n") || log.out.ends_with(")\nmine mine mine mine mine mine mine mine\n"))
+  for (const char* name : {"code", "list", "seen", "own", "wanted", "whole", "word", "hit"})
+    setenv(name, "mine", 1);
+  EXPECT_EQ(run({"sh", "-c", "echo $code $list $seen $own $wanted $whole $word $hit"}, {"GPU-a"}),
+            0);
+  for (const char* name : {"code", "list", "seen", "own", "wanted", "whole", "word", "hit"})
+    unsetenv(name);
+  EXPECT_TRUE(log.out.ends_with("]\nmine mine mine mine mine mine mine mine\n") ||
+              log.out.ends_with(")\nmine mine mine mine mine mine mine mine\n"))
       << log.out;
 }
 
 TEST_F(Gate, stays_closed_unless_exactly_the_own_gpus_are_there) {
-  lists("GPU 0: A (UUID: GPU-a)\\n  MIG 1g Device 0: (UUID: MIG-1)\\n  MIG 2g Device 1: (UUID: MIG-2)\\nGPU 1: B (UUID: GPU-b)\\n");
-  const std::vector<std::vector<std::string>> wrong{{"GPU-b"}, {"GPU-a"}, {"GPU-a", "GPU-b"}, {"MIG-1", "GPU-b"}, {"GPU-a", "MIG-1", "MIG-2"},
-                                                    {"GPU-c"}};
+  lists(
+      "GPU 0: A (UUID: GPU-a)\\n  MIG 1g Device 0: (UUID: MIG-1)\\n  MIG 2g Device 1: (UUID: "
+      "MIG-2)\\nGPU 1: B (UUID: GPU-b)\\n");
+  const std::vector<std::vector<std::string>> wrong{
+      {"GPU-b"}, {"GPU-a"}, {"GPU-a", "GPU-b"}, {"MIG-1", "GPU-b"}, {"GPU-a", "MIG-1", "MIG-2"},
+      {"GPU-c"}};
   for (const auto& own : wrong) {
     EXPECT_EQ(run({"echo", "started"}, own), gate_closed) << own[0];
     EXPECT_EQ(log.out.find("started"), std::string::npos);
-    EXPECT_TRUE(preflight_failure(gate.report(), gpus(own), Sight::its_own));
+    EXPECT_TRUE(preflight_failure(gate.report(), gpus(own), GpuVisibility::its_own));
   }
   EXPECT_FALSE(gate.open());
   EXPECT_EQ(run({"echo", "started"}, {"MIG-2", "GPU-b", "MIG-1"}), 0);
@@ -117,28 +135,35 @@ TEST_F(Gate, what_the_command_prints_may_look_like_the_gate) {
 TEST_F(Gate, works_in_other_shells) {
   lists("GPU 0: A (UUID: GPU-a)\\n");
   for (const char* shell : {"/bin/bash", "/bin/dash", "/bin/ksh", "/bin/zsh"})
-    if (fs::exists(shell)) { EXPECT_EQ(run({"true"}, {"GPU-a"}, shell), 0) << shell; }
+    if (fs::exists(shell)) {
+      EXPECT_EQ(run({"true"}, {"GPU-a"}, shell), 0) << shell;
+    }
 }
 
 TEST(Preflight, a_divided_gpu_counts_by_its_slices) {
-  EXPECT_EQ(visible_gpus(kList), (std::vector<std::string>{"MIG-1", "MIG-2", "GPU-b"}));
+  EXPECT_EQ(visible_gpus(list), (std::vector<std::string>{"MIG-1", "MIG-2", "GPU-b"}));
   EXPECT_TRUE(visible_gpus("").empty());
   EXPECT_TRUE(visible_gpus("GPU 0: (UUID: ").size() <= 1);
 }
 
 TEST(Preflight, a_process_of_this_machine_may_see_the_others) {
-  const SmiReport report{0, "", kList};
-  EXPECT_FALSE(preflight_failure(report, gpus({"GPU-b"}), Sight::all));
-  EXPECT_FALSE(preflight_failure(report, gpus({"MIG-2"}), Sight::all));
-  EXPECT_EQ(preflight_failure(report, gpus({"GPU-c"}), Sight::all)->kind, FailureKind::infrastructure);
+  const SmiReport report{0, "", list};
+  EXPECT_FALSE(preflight_failure(report, gpus({"GPU-b"}), GpuVisibility::all));
+  EXPECT_FALSE(preflight_failure(report, gpus({"MIG-2"}), GpuVisibility::all));
+  EXPECT_EQ(preflight_failure(report, gpus({"GPU-c"}), GpuVisibility::all)->kind,
+            FailureKind::infrastructure);
 }
 
 TEST(Preflight, what_may_pass_can_be_tried_again) {
-  EXPECT_EQ(preflight_failure({15, "GPU is lost", ""}, gpus({"GPU-a"}), Sight::its_own)->kind, FailureKind::infrastructure);
-  EXPECT_EQ(preflight_failure({9, "couldn't communicate with the NVIDIA driver", ""}, gpus({"GPU-a"}), Sight::its_own)->kind,
+  EXPECT_EQ(
+      preflight_failure({15, "GPU is lost", ""}, gpus({"GPU-a"}), GpuVisibility::its_own)->kind,
+      FailureKind::infrastructure);
+  EXPECT_EQ(preflight_failure({9, "couldn't communicate with the NVIDIA driver", ""},
+                              gpus({"GPU-a"}), GpuVisibility::its_own)
+                ->kind,
             FailureKind::not_started);
   EXPECT_EQ(preflight_hangs(std::chrono::seconds(120)).kind, FailureKind::infrastructure);
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::orchestrators

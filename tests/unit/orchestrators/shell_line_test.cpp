@@ -14,18 +14,22 @@
 #include "support/attempt_builder.hpp"
 
 namespace pipeline {
+using namespace orchestrators;
 namespace {
 
 /// What the machine's own shell makes of it.
 std::string output_of_shell(const std::string& line) {
-  TemporaryFolder folder;
-  auto script = "cd " + shell_quote(folder.path().string()) + " && sh -c " + shell_quote(line) + " 2>&1";
+  core::TemporaryFolder folder;
+  auto script = "cd " + core::shell_quote(folder.path().string()) + " && sh -c " +
+                core::shell_quote(line) + " 2>&1";
   std::string output;
   FILE* pipe = popen(script.c_str(), "r");
   std::array<char, 4096> buffer;
-  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), got);
+  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    output.append(buffer.data(), got);
   pclose(pipe);
-  for (auto& entry : std::filesystem::directory_iterator(folder.path())) output += " MADE " + entry.path().filename().string();
+  for (auto& entry : std::filesystem::directory_iterator(folder.path()))
+    output += " MADE " + entry.path().filename().string();
   return output;
 }
 
@@ -77,18 +81,20 @@ const std::vector<std::string>& nasty_values() {
 }
 
 TEST(shell_line, value_that_is_no_integer_is_refused_in_arithmetic) {
-  EXPECT_THROW(filled("echo $((@ + 1))", "a[$(touch made)]"), InputError);
-  EXPECT_THROW(filled("echo $((@ + 1))", ""), InputError);
+  EXPECT_THROW(filled("echo $((@ + 1))", "a[$(touch made)]"), core::InputError);
+  EXPECT_THROW(filled("echo $((@ + 1))", ""), core::InputError);
   EXPECT_EQ(output_of_shell(filled("echo $((@ + 1))", "41")), "42\n");
   EXPECT_EQ(output_of_shell(filled("echo \"$(( (2 + @) * 2 ))\" '@'", "-1")), "2 -1\n");
 }
 
 TEST(shell_line, value_that_would_end_a_quoted_here_document_is_refused) {
-  EXPECT_THROW(filled("cat <<'EOF'\n@\nEOF\n", "EOF"), InputError);
-  EXPECT_THROW(filled("cat << \"EOF\"\n@\nEOF\n", "a\nEOF\ntouch made"), InputError);
+  EXPECT_THROW(filled("cat <<'EOF'\n@\nEOF\n", "EOF"), core::InputError);
+  EXPECT_THROW(filled("cat << \"EOF\"\n@\nEOF\n", "a\nEOF\ntouch made"), core::InputError);
 }
 
-TEST(shell_line, value_cannot_be_the_end_mark) { EXPECT_THROW(filled("cat <<@\nx\n", "EOF"), InputError); }
+TEST(shell_line, value_cannot_be_the_end_mark) {
+  EXPECT_THROW(filled("cat <<@\nx\n", "EOF"), core::InputError);
+}
 
 TEST(shell_line, every_value_comes_out_as_it_is_wherever_it_stands) {
   // Each prints the value between brackets.
@@ -115,21 +121,30 @@ TEST(shell_line, every_value_comes_out_as_it_is_wherever_it_stands) {
       bool substituted = line.find("$(") != line.npos || line.find('`') != line.npos;
       // $() and `` take line ends off.
       if (substituted && value.ends_with('\n')) continue;
-      EXPECT_EQ(output_of_shell(filled(line, value)), expected) << line << " with " << value << " becomes " << filled(line, value);
+      EXPECT_EQ(output_of_shell(filled(line, value)), expected)
+          << line << " with " << value << " becomes " << filled(line, value);
     }
 }
 
 TEST(shell_line, every_value_comes_out_as_it_is_in_a_here_document) {
   for (auto& value : nasty_values()) {
-    EXPECT_EQ(output_of_shell(filled("cat <<EOF\nit's [@] \"\nEOF\nprintf '[%s]' @", value)), "it's [" + value + "] \"\n[" + value + "]") << value;
-    EXPECT_EQ(output_of_shell(filled("cat <<-  EOF | cat\n\t[@]\n\tEOF\nprintf '[%s]' @", value)), "[" + value + "]\n[" + value + "]") << value;
+    EXPECT_EQ(output_of_shell(filled("cat <<EOF\nit's [@] \"\nEOF\nprintf '[%s]' @", value)),
+              "it's [" + value + "] \"\n[" + value + "]")
+        << value;
+    EXPECT_EQ(output_of_shell(filled("cat <<-  EOF | cat\n\t[@]\n\tEOF\nprintf '[%s]' @", value)),
+              "[" + value + "]\n[" + value + "]")
+        << value;
     if (value.find("EOF") == value.npos) {
-      EXPECT_EQ(output_of_shell(filled("cat <<'EOF'\nit's [@] $x\nEOF\n", value)), "it's [" + value + "] $x\n") << value;
+      EXPECT_EQ(output_of_shell(filled("cat <<'EOF'\nit's [@] $x\nEOF\n", value)),
+                "it's [" + value + "] $x\n")
+          << value;
     }
   }
 }
 
-TEST(shell_line, safe_words_stay_readable) { EXPECT_EQ(filled("python train.py --data @", "/a/b.csv"), "python train.py --data /a/b.csv"); }
+TEST(shell_line, safe_words_stay_readable) {
+  EXPECT_EQ(filled("python train.py --data @", "/a/b.csv"), "python train.py --data /a/b.csv");
+}
 
 }  // namespace
 
@@ -140,34 +155,39 @@ const Layout layout{"/code", "/in", "/out"};
 
 TEST(command, unset_variable_of_the_caller_is_named) {
   AttemptBuilder step(program({"echo"}));
-  step.step.command.arguments.push_back(hole(Template::Hole::environment, "TOKEN"));
-  EXPECT_THROW(command_of(step.attempt(), layout), EnvironmentError);
+  step.step.command.arguments.push_back(placeholder(Template::Placeholder::environment, "TOKEN"));
+  EXPECT_THROW(command_of(step.attempt(), layout), core::EnvironmentError);
 }
 
 TEST(command, holes_are_filled_and_words_stay_words) {
   AttemptBuilder step(program({"run"}));
   auto& arguments = step.step.command.arguments;
-  arguments.push_back(text("--data=") + hole(Template::Hole::input, "data"));
-  arguments.push_back(hole(Template::Hole::output, "model"));
-  arguments.push_back(hole(Template::Hole::parameter, "c"));
-  arguments.push_back(hole(Template::Hole::run_id) + text("/") + hole(Template::Hole::step_name));
-  arguments.push_back(hole(Template::Hole::environment, "WHO"));
+  arguments.push_back(text("--data=") + placeholder(Template::Placeholder::input, "data"));
+  arguments.push_back(placeholder(Template::Placeholder::output, "model"));
+  arguments.push_back(placeholder(Template::Placeholder::parameter, "c"));
+  arguments.push_back(placeholder(Template::Placeholder::run_id) + text("/") +
+                      placeholder(Template::Placeholder::step_name));
+  arguments.push_back(placeholder(Template::Placeholder::environment, "WHO"));
   step.input("data", "table.csv", "").output("model", "model.bin");
   step.step.parameters = {{"c", "a b;c"}};
   step.environment = {{"WHO", "me"}};
   step.run_id = "r1";
-  EXPECT_EQ(command_of(step.attempt(), layout), (std::vector<std::string>{"run", "--data=/in/data.csv", "/out/model.bin", "a b;c", "r1/step", "me"}));
+  EXPECT_EQ(command_of(step.attempt(), layout),
+            (std::vector<std::string>{"run", "--data=/in/data.csv", "/out/model.bin", "a b;c",
+                                      "r1/step", "me"}));
 }
 
 TEST(command, a_line_goes_to_the_shell) {
-  AttemptBuilder step(shell(text("echo ") + hole(Template::Hole::parameter, "x")));
+  AttemptBuilder step(shell(text("echo ") + placeholder(Template::Placeholder::parameter, "x")));
   step.step.parameters = {{"x", "it's"}};
-  EXPECT_EQ(command_of(step.attempt(), layout), (std::vector<std::string>{"sh", "-c", "echo 'it'\\''s'"}));
+  EXPECT_EQ(command_of(step.attempt(), layout),
+            (std::vector<std::string>{"sh", "-c", "echo 'it'\\''s'"}));
 }
 
 TEST(command, parameters_are_written_as_short_as_json_has_them) {
   AttemptBuilder step(program({"true"}));
-  step.step.parameters = {{"text", "5"}, {"yes", true}, {"no", false}, {"count", 100000}, {"rate", 0.1}, {"whole", 1.0}, {"small", 1e-5}};
+  step.step.parameters = {{"text", "5"}, {"yes", true},  {"no", false},  {"count", 100000},
+                          {"rate", 0.1}, {"whole", 1.0}, {"small", 1e-5}};
   auto variables = variables_of(step.attempt(), layout);
   EXPECT_EQ(variables["PIPE_PARAM_TEXT"], "5");
   EXPECT_EQ(variables["PIPE_PARAM_YES"], "true");
@@ -180,7 +200,8 @@ TEST(command, parameters_are_written_as_short_as_json_has_them) {
 
 TEST(command, later_variables_win) {
   AttemptBuilder step(program({"true"}));
-  step.environment = {{"PIPE_RUN_ID", "mine"}, {"A", "environment"}, {"B", "environment"}, {"C", "environment"}};
+  step.environment = {
+      {"PIPE_RUN_ID", "mine"}, {"A", "environment"}, {"B", "environment"}, {"C", "environment"}};
   step.step.settings.docker.runtime_environment = {{"B", "runtime"}, {"C", "runtime"}};
   step.secrets = {{"C", "secret"}};
   auto variables = variables_of(step.attempt(), layout);

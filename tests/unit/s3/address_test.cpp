@@ -14,15 +14,20 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string url(const Address& address, const std::string& key = "k") { return address.origin() + address.path(key); }
+std::string url(const Address& address, const std::string& key = "k") {
+  return address.origin() + address.path(key);
+}
 
-TEST(AnAddress, is_in_virtual_host_style_with_amazon_and_in_path_style_elsewhere_unless_told_otherwise) {
+TEST(AnAddress,
+     is_in_virtual_host_style_with_amazon_and_in_path_style_elsewhere_unless_told_otherwise) {
   EXPECT_EQ(url({"", "ml", "eu-central-1", {}}), "https://ml.s3.eu-central-1.amazonaws.com/k");
   EXPECT_EQ(url({"", "ml", "cn-north-1", {}}), "https://ml.s3.cn-north-1.amazonaws.com.cn/k");
   EXPECT_EQ(url({"", "ml", "eu-central-1", true}), "https://s3.eu-central-1.amazonaws.com/ml/k");
-  EXPECT_EQ(url({"", "a.b", "eu-central-1", {}}), "https://s3.eu-central-1.amazonaws.com/a.b/k") << "no certificate has two names before s3";
+  EXPECT_EQ(url({"", "a.b", "eu-central-1", {}}), "https://s3.eu-central-1.amazonaws.com/a.b/k")
+      << "no certificate has two names before s3";
   EXPECT_EQ(url({"http://minio.lab:9000", "ml", "us-east-1", {}}), "http://minio.lab:9000/ml/k");
-  EXPECT_EQ(url({"http://minio.lab:9000/", "ml", "us-east-1", false}), "http://ml.minio.lab:9000/k");
+  EXPECT_EQ(url({"http://minio.lab:9000/", "ml", "us-east-1", false}),
+            "http://ml.minio.lab:9000/k");
   EXPECT_EQ(url({"https://lab/s3", "ml", "us-east-1", {}}, ""), "https://lab/s3/ml");
   EXPECT_EQ(url({"", "ml", "us-east-1", false}, ""), "https://ml.s3.us-east-1.amazonaws.com/");
 }
@@ -34,25 +39,27 @@ TEST(AnAddress, has_no_port_where_clients_write_none_into_the_header) {
 
 TEST(AnAddress, that_is_none_is_refused) {
   for (const char* bad : {"minio:9000", "ftp://x", "https://", "https://a b", "https://x?y"})
-    EXPECT_THROW(Address(bad, "ml", "x", {}), InputError) << bad;
+    EXPECT_THROW(Address(bad, "ml", "x", {}), core::InputError) << bad;
 }
 
 TEST(ABucket, is_read_with_its_prefix_and_kept) {
-  ArtifactStoreSettings store;
-  EXPECT_TRUE(read_bucket("s3://ml-team/a/b/", store));
+  settings::ArtifactStoreSettings store;
+  EXPECT_TRUE(settings::read_bucket("s3://ml-team/a/b/", store));
   EXPECT_EQ(store.bucket, "ml-team");
   EXPECT_EQ(store.prefix, "a/b/");
   store.path_style = false;
   store.endpoint = "https://x";
-  EXPECT_EQ(artifact_store_of(to_json(store)), store);
-  EXPECT_FALSE(artifact_store_of(to_json(ArtifactStoreSettings())).is_given());
-  for (const char* bad : {"ml", "s3://", "s3://a", "s3://team/../x", "s3://team//x", "s3://m l", "s3://team/a?b"})
-    EXPECT_FALSE(read_bucket(bad, store)) << bad;
+  EXPECT_EQ(settings::artifact_store_of(to_json(store)), store);
+  EXPECT_FALSE(settings::artifact_store_of(to_json(settings::ArtifactStoreSettings())).is_given());
+  for (const char* bad :
+       {"ml", "s3://", "s3://a", "s3://team/../x", "s3://team//x", "s3://m l", "s3://team/a?b"})
+    EXPECT_FALSE(settings::read_bucket(bad, store)) << bad;
 }
 
 TEST(Credentials, are_read_from_files_as_amazon_writes_them) {
-  const auto file =
-      parse_ini("# mine\n[default]\naws_access_key_id = A\n\n[profile lab]\nregion=eu-west-1 \ns3 =\n  addressing_style = path\n; x = y\n");
+  const auto file = parse_ini(
+      "# mine\n[default]\naws_access_key_id = A\n\n[profile lab]\nregion=eu-west-1 \ns3 =\n  "
+      "addressing_style = path\n; x = y\n");
   EXPECT_EQ(file.at("default").at("aws_access_key_id"), "A");
   EXPECT_EQ(file.at("profile lab").at("region"), "eu-west-1");
   EXPECT_FALSE(file.at("profile lab").contains("addressing_style"));
@@ -60,13 +67,17 @@ TEST(Credentials, are_read_from_files_as_amazon_writes_them) {
 
 TEST(Credentials, of_a_program_run_out) {
   const auto found = parse_process_output(
-      R"({"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "B", "SessionToken": "C", "Expiration": "2026-11-21T10:00:00Z"})", "x");
+      R"({"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "B", "SessionToken": "C", "Expiration": "2026-11-21T10:00:00Z"})",
+      "x");
   EXPECT_EQ(found.keys.session_token, "C");
-  EXPECT_EQ(found.runs_out, std::chrono::sys_days(std::chrono::year(2026) / 11 / 21) + std::chrono::hours(10));
+  EXPECT_EQ(found.runs_out,
+            std::chrono::sys_days(std::chrono::year(2026) / 11 / 21) + std::chrono::hours(10));
   try {
     parse_process_output("please log in", "vault");
     FAIL();
-  } catch (const EnvironmentError& error) { EXPECT_THAT(error.what(), HasSubstr("(vault) printed no keys")); }
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("(vault) printed no keys"));
+  }
 }
 
 }  // namespace

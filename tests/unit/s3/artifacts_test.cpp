@@ -25,25 +25,27 @@ class ArtifactsInABucket : public test::BucketTest {
     return store::tree_digest(nodes).hex();
   }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   Artifacts artifacts{loop, settings()};
 };
 
 TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
   const auto file = folder.path() / "file", tree = folder.path() / "tree";
-  write_file_atomically(file, "text");
+  core::write_file_atomically(file, "text");
   fs::permissions(file, fs::perms::owner_exec, fs::perm_options::add);
   fs::create_directories(tree / "deep");
-  write_file_atomically(tree / "deep" / "a", "one");
+  core::write_file_atomically(tree / "deep" / "a", "one");
   fs::create_symlink("deep/a", tree / "link");
-  const auto digest = sha256("text").hex(), of_tree = digest_of(tree);
+  const auto digest = core::sha256("text").hex(), of_tree = digest_of(tree);
   const auto key = run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_EQ(key, "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2));
   run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_THAT(server.asked, ElementsAre("HEAD /team/pipe/" + key, "PUT /team/pipe/" + key));
   const auto tar = run_task(loop, artifacts.send(of_tree, tree, nullptr));
-  EXPECT_EQ(run_task(loop, artifacts.receive(key, folder.path() / "file2", false, is_executable_file(file), nullptr)), digest);
-  EXPECT_EQ(read_file(folder.path() / "file2"), "text");
+  EXPECT_EQ(run_task(loop, artifacts.receive(key, folder.path() / "file2", false,
+                                             is_executable_file(file), nullptr)),
+            digest);
+  EXPECT_EQ(core::read_file(folder.path() / "file2"), "text");
   EXPECT_TRUE(is_executable_file(folder.path() / "file2"));
   run_task(loop, artifacts.receive(tar, folder.path() / "tree2", true, false, nullptr));
   EXPECT_EQ(digest_of(folder.path() / "tree2"), of_tree);
@@ -51,15 +53,15 @@ TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
 
 TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
   const auto file = folder.path() / "file";
-  write_file_atomically(file, "text");
-  const auto digest = sha256("text").hex();
+  core::write_file_atomically(file, "text");
+  const auto digest = core::sha256("text").hex();
   const auto key = Artifacts::key_of(digest, false);
   objects["/team/pipe/" + key] = "something else";
-  artifacts.distrust(key);
+  artifacts.invalidate(key);
   run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_EQ(objects["/team/pipe/" + key], "text");
   objects["/team/pipe/" + key] = "something else";
-  artifacts.distrust(key);
+  artifacts.invalidate(key);
   run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_EQ(objects["/team/pipe/" + key], "text") << "though this process has sent it before";
 }
@@ -73,7 +75,7 @@ TEST_F(ArtifactsInABucket, that_two_users_share_are_probed_once) {
 }
 
 TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
-  const auto digest = sha256("text").hex();
+  const auto digest = core::sha256("text").hex();
   asio::co_spawn(loop, artifacts.adopt("outputs/a", digest, false, 4), asio::detached);
   run_task(loop, artifacts.adopt("outputs/b", digest, false, 4));
   EXPECT_THAT(server.asked, ElementsAre("PUT /team/pipe/" + Artifacts::key_of(digest, false)));
@@ -81,9 +83,13 @@ TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
 
 TEST_F(ArtifactsInABucket, that_are_no_folders_are_of_no_use) {
   objects["/team/pipe/x.tar"] = "no tar at all, but a text " + std::string(600, 'x');
-  EXPECT_THROW(run_task(loop, artifacts.receive("x.tar", folder.path() / "x", true, false, nullptr)), UnusableObject);
+  EXPECT_THROW(
+      run_task(loop, artifacts.receive("x.tar", folder.path() / "x", true, false, nullptr)),
+      UnusableObject);
   objects["/team/pipe/x.tar"] = "";
-  EXPECT_THROW(run_task(loop, artifacts.receive("x.tar", folder.path() / "y", true, false, nullptr)), UnusableObject);
+  EXPECT_THROW(
+      run_task(loop, artifacts.receive("x.tar", folder.path() / "y", true, false, nullptr)),
+      UnusableObject);
 }
 
 }  // namespace

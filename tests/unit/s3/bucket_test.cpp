@@ -17,10 +17,11 @@ using test::run_task;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr Patience hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
+constexpr RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
 
 std::string error(const std::string& code, const std::string& message) {
-  return "<?xml version=\"1.0\"?><Error><Code>" + code + "</Code><Message>" + message + "</Message></Error>";
+  return "<?xml version=\"1.0\"?><Error><Code>" + code + "</Code><Message>" + message +
+         "</Message></Error>";
 }
 
 class ABucketOfAServer : public testing::Test {
@@ -33,9 +34,9 @@ class ABucketOfAServer : public testing::Test {
     unsetenv("AWS_ACCESS_KEY_ID");
     unsetenv("AWS_SECRET_ACCESS_KEY");
   }
-  ArtifactStoreSettings settings() {
-    ArtifactStoreSettings store;
-    read_bucket("s3://team/pipe", store);
+  settings::ArtifactStoreSettings settings() {
+    settings::ArtifactStoreSettings store;
+    settings::read_bucket("s3://team/pipe", store);
     store.endpoint = server.url();
     store.region = "lab";
     return store;
@@ -44,11 +45,15 @@ class ABucketOfAServer : public testing::Test {
     Bucket bucket(loop, settings(), hasty);
     try {
       work(bucket);
-    } catch (const S3Error& refusal) { return refusal; }
+    } catch (const S3Error& refusal) {
+      return refusal;
+    }
     ADD_FAILURE() << "no refusal";
     return {0, "", "", {}};
   }
-  std::string get(Bucket& bucket, const std::string& key) { return run_task(loop, bucket.get_text(key)); }
+  std::string get(Bucket& bucket, const std::string& key) {
+    return run_task(loop, bucket.get_text(key));
+  }
 
   asio::io_context loop;
   test::HttpServer::Handler handler;
@@ -57,7 +62,7 @@ class ABucketOfAServer : public testing::Test {
 
 TEST_F(ABucketOfAServer, is_asked_again_when_it_is_busy_broken_or_cut_but_not_for_ever) {
   int count = 0;
-  handler = [&](HttpExchange& exchange) -> Task<> {
+  handler = [&](HttpExchange& exchange) -> async::Task<> {
     ++count;
     if (count == 1)
       co_await exchange.answer(503, error("SlowDown", "slower"));
@@ -72,7 +77,9 @@ TEST_F(ABucketOfAServer, is_asked_again_when_it_is_busy_broken_or_cut_but_not_fo
   EXPECT_EQ(get(bucket, "k"), "text");
   EXPECT_THAT(server.asked.front(), "GET /team/pipe/k");
   EXPECT_EQ(server.asked.size(), 4u);
-  handler = [](HttpExchange& exchange) { return exchange.answer(503, error("SlowDown", "slower")); };
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(503, error("SlowDown", "slower"));
+  };
   EXPECT_EQ(refused([&](Bucket& other) { run_task(loop, other.has("k")); }).status(), 503);
   EXPECT_EQ(server.asked.size(), 8u);
 }
@@ -80,7 +87,7 @@ TEST_F(ABucketOfAServer, is_asked_again_when_it_is_busy_broken_or_cut_but_not_fo
 TEST_F(ABucketOfAServer, goes_on_where_an_object_was_cut_whether_the_server_knows_ranges_or_not) {
   for (const bool knows_ranges : {true, false}) {
     bool first = true;
-    handler = [&](HttpExchange& exchange) -> Task<> {
+    handler = [&](HttpExchange& exchange) -> async::Task<> {
       if (std::exchange(first, false)) {
         co_await exchange.begin_stream();
         co_await exchange.piece("0123");
@@ -89,7 +96,8 @@ TEST_F(ABucketOfAServer, goes_on_where_an_object_was_cut_whether_the_server_know
       }
       EXPECT_THAT(exchange.headers, HasSubstr("bytes=4-"));
       if (knows_ranges)
-        co_await exchange.answer(200, "456789", "Content-Range: bytes 4-9/10\r\n");  // 206 with most
+        co_await exchange.answer(200, "456789",
+                                 "Content-Range: bytes 4-9/10\r\n");  // 206 with most
       else
         co_await exchange.answer(200, "0123456789");
     };
@@ -99,9 +107,10 @@ TEST_F(ABucketOfAServer, goes_on_where_an_object_was_cut_whether_the_server_know
 }
 
 TEST_F(ABucketOfAServer, takes_what_is_small_at_once_and_compares_it) {
-  handler = [](HttpExchange& exchange) -> Task<> {
+  handler = [](HttpExchange& exchange) -> async::Task<> {
     EXPECT_EQ(exchange.body, "small");
-    EXPECT_THAT(exchange.headers, HasSubstr("x-amz-content-sha256: " + sha256("small").hex()));
+    EXPECT_THAT(exchange.headers,
+                HasSubstr("x-amz-content-sha256: " + core::sha256("small").hex()));
     EXPECT_THAT(exchange.headers, HasSubstr("Credential=A/"));
     EXPECT_THAT(exchange.headers, HasSubstr("/lab/s3/aws4_request"));
     co_await exchange.answer(200, "");
@@ -115,36 +124,45 @@ TEST_F(ABucketOfAServer, takes_what_is_large_in_parts_and_forgets_them_when_one_
   const std::string text(33u << 20, 'x');
   std::string completed;
   bool refuses = false;
-  handler = [&](HttpExchange& exchange) -> Task<> {
+  handler = [&](HttpExchange& exchange) -> async::Task<> {
     if (exchange.target.ends_with("?uploads="))
-      co_await exchange.answer(200, "<InitiateMultipartUploadResult><UploadId>u&amp;1</UploadId></InitiateMultipartUploadResult>");
+      co_await exchange.answer(200,
+                               "<InitiateMultipartUploadResult><UploadId>u&amp;1</UploadId></"
+                               "InitiateMultipartUploadResult>");
     else if (exchange.method == "POST") {
       completed = exchange.body;
       co_await exchange.answer(200, "<CompleteMultipartUploadResult/>");
     } else if (refuses && exchange.target.find("partNumber=2") != std::string::npos)
       co_await exchange.answer(403, error("AccessDenied", "no"));
     else
-      co_await exchange.answer(200, "", "ETag: \"e" + std::to_string(exchange.body.size()) + "\"\r\n");
+      co_await exchange.answer(200, "",
+                               "ETag: \"e" + std::to_string(exchange.body.size()) + "\"\r\n");
   };
   Bucket bucket(loop, settings(), hasty);
   run_task(loop, bucket.put("k", body_of(text)));
-  EXPECT_THAT(server.asked, ElementsAre("POST /team/pipe/k?uploads=", "PUT /team/pipe/k?partNumber=1&uploadId=u%261",
-                                        "PUT /team/pipe/k?partNumber=2&uploadId=u%261", "PUT /team/pipe/k?partNumber=3&uploadId=u%261",
+  EXPECT_THAT(server.asked, ElementsAre("POST /team/pipe/k?uploads=",
+                                        "PUT /team/pipe/k?partNumber=1&uploadId=u%261",
+                                        "PUT /team/pipe/k?partNumber=2&uploadId=u%261",
+                                        "PUT /team/pipe/k?partNumber=3&uploadId=u%261",
                                         "POST /team/pipe/k?uploadId=u%261"));
   EXPECT_THAT(completed, HasSubstr("<PartNumber>3</PartNumber><ETag>&quot;e1048576&quot;</ETag>"));
   server.asked.clear();
   refuses = true;
-  EXPECT_EQ(refused([&](Bucket& other) { run_task(loop, other.put("k", body_of(text))); }).code(), "AccessDenied");
+  EXPECT_EQ(refused([&](Bucket& other) { run_task(loop, other.put("k", body_of(text))); }).code(),
+            "AccessDenied");
   EXPECT_EQ(server.asked.back(), "DELETE /team/pipe/k?uploadId=u%261");
 }
 
 TEST_F(ABucketOfAServer, may_answer_well_and_say_later_that_it_failed) {
-  handler = [](HttpExchange& exchange) { return exchange.answer(200, error("AccessDenied", "no copies")); };
-  EXPECT_EQ(refused([&](Bucket& bucket) { run_task(loop, bucket.copy("a", "b")); }).code(), "AccessDenied");
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(200, error("AccessDenied", "no copies"));
+  };
+  EXPECT_EQ(refused([&](Bucket& bucket) { run_task(loop, bucket.copy("a", "b")); }).code(),
+            "AccessDenied");
 }
 
 TEST_F(ABucketOfAServer, has_completed_an_upload_whose_answer_was_lost) {
-  handler = [](HttpExchange& exchange) -> Task<> {
+  handler = [](HttpExchange& exchange) -> async::Task<> {
     if (exchange.method == "HEAD")
       co_await exchange.answer(200, "");
     else
@@ -161,23 +179,32 @@ TEST_F(ABucketOfAServer, has_nothing_under_a_name_or_is_not_there_itself) {
   EXPECT_EQ(run_task(loop, bucket.find_text("k")), std::nullopt);
   handler = [](HttpExchange& exchange) { return exchange.answer(200, "text"); };
   EXPECT_EQ(run_task(loop, bucket.find_text("k")), "text");
-  handler = [](HttpExchange& exchange) { return exchange.answer(404, error("NoSuchBucket", "none")); };
-  EXPECT_EQ(refused([&](Bucket& other) { run_task(loop, other.find_text("k")); }).code(), "NoSuchBucket");
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(404, error("NoSuchBucket", "none"));
+  };
+  EXPECT_EQ(refused([&](Bucket& other) { run_task(loop, other.find_text("k")); }).code(),
+            "NoSuchBucket");
 }
 
 TEST_F(ABucketOfAServer, says_what_to_do_about_each_refusal) {
   const auto advice = [&](int status, const std::string& code, const std::string& headers = {}) {
-    handler = [&, status, code, headers](HttpExchange& exchange) { return exchange.answer(status, error(code, "words"), headers); };
-    const auto refusal = refused([&](Bucket& bucket) { run_task(loop, bucket.put("k", body_of("x"))); });
-    EXPECT_EQ(std::string(refusal.what()), "cannot write k to s3://team at " + server.url() + ": " + code + ": words");
+    handler = [&, status, code, headers](HttpExchange& exchange) {
+      return exchange.answer(status, error(code, "words"), headers);
+    };
+    const auto refusal =
+        refused([&](Bucket& bucket) { run_task(loop, bucket.put("k", body_of("x"))); });
+    EXPECT_EQ(std::string(refusal.what()),
+              "cannot write k to s3://team at " + server.url() + ": " + code + ": words");
     return refusal.advice().empty() ? "" : refusal.advice().front();
   };
   EXPECT_THAT(advice(404, "NoSuchBucket"), HasSubstr("make it (`aws s3 mb s3://team`)"));
   EXPECT_THAT(advice(403, "AccessDenied"), HasSubstr("s3:PutObject"));
-  EXPECT_THAT(advice(403, "SignatureDoesNotMatch"), HasSubstr("from the environment (AWS_ACCESS_KEY_ID)"));
+  EXPECT_THAT(advice(403, "SignatureDoesNotMatch"),
+              HasSubstr("from the environment (AWS_ACCESS_KEY_ID)"));
   EXPECT_THAT(advice(400, "ExpiredToken"), HasSubstr("log in again"));
   EXPECT_THAT(advice(403, "RequestTimeTooSkewed"), HasSubstr("set the clock"));
-  EXPECT_THAT(advice(301, "PermanentRedirect", "x-amz-bucket-region: eu-west-1\r\n"), HasSubstr("write `region: eu-west-1`"));
+  EXPECT_THAT(advice(301, "PermanentRedirect", "x-amz-bucket-region: eu-west-1\r\n"),
+              HasSubstr("write `region: eu-west-1`"));
 }
 
 TEST_F(ABucketOfAServer, lets_pods_do_one_thing_each_under_the_address_that_they_know) {
@@ -186,7 +213,8 @@ TEST_F(ABucketOfAServer, lets_pods_do_one_thing_each_under_the_address_that_they
   store.path_style = false;
   Bucket bucket(loop, store, hasty);
   const auto url = run_task(loop, bucket.presigned("GET", "a/b"));
-  EXPECT_THAT(url, testing::StartsWith("https://team.s3.inside/pipe/a/b?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=A%2F"));
+  EXPECT_THAT(url, testing::StartsWith("https://team.s3.inside/pipe/a/"
+                                       "b?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=A%2F"));
   EXPECT_THAT(url, HasSubstr("&X-Amz-Expires=604800&"));
   const auto urls = run_task(loop, bucket.presigned_parts("k", "u/1", 12));
   EXPECT_THAT(urls.before, testing::EndsWith("&partNumber="));

@@ -1,4 +1,5 @@
-// One request for GPUs of every way to write it: PyTorch Lightning's table, docker's --gpus, ZenML's gpu_count, and what contradicts.
+// One request for GPUs of every way to write it: PyTorch Lightning's table, docker's --gpus,
+// ZenML's gpu_count, and what contradicts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -6,7 +7,7 @@
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 using nlohmann::json;
@@ -34,7 +35,8 @@ std::string outcome(const ResourceSettings& resources) {
   return text;
 }
 
-ResourceSettings with_devices(json devices, std::optional<Accelerator> accelerator = Accelerator::gpu) {
+ResourceSettings with_devices(json devices,
+                              std::optional<Accelerator> accelerator = Accelerator::gpu) {
   ResourceSettings resources;
   resources.devices = std::move(devices);
   resources.accelerator = accelerator;
@@ -64,14 +66,16 @@ TEST(Accelerator, every_row_of_lightnings_table) {
       {" 2 ", "first 2"},
       {"1,,3", "1,3"},
       {"auto", "all"},
-      {json::array({"GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"}), "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"},
+      {json::array({"GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"}),
+       "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"},
       {"GPU-8932f937", "GPU-8932f937"},
       {json::array({"0:1", "MIG-1a2b"}), "0:1,MIG-1a2b"},
   };
   for (const auto& [devices, expected] : rows) {
     EXPECT_EQ(outcome(with_devices(devices)), expected) << devices;
     EXPECT_EQ(outcome(with_devices(devices, std::nullopt)), expected) << devices;
-    EXPECT_EQ(outcome(with_devices(devices, Accelerator::automatic)), expected + " if present") << devices;
+    EXPECT_EQ(outcome(with_devices(devices, Accelerator::automatic)), expected + " if present")
+        << devices;
   }
 }
 
@@ -105,8 +109,10 @@ TEST(Accelerator, what_lightnings_parser_raises_is_an_error) {
       {"0", "'accelerator' is gpu, but 'devices' asks for no GPU"},
       {json::array(), "'accelerator' is gpu, but 'devices' asks for no GPU"},
   };
-  for (const auto& [devices, expected] : rows) EXPECT_THAT(outcome(with_devices(devices)), HasSubstr(expected)) << devices;
-  for (const auto& none : {json(0), json("0"), json::array()}) EXPECT_EQ(outcome(with_devices(none, std::nullopt)), "none") << none;
+  for (const auto& [devices, expected] : rows)
+    EXPECT_THAT(outcome(with_devices(devices)), HasSubstr(expected)) << devices;
+  for (const auto& none : {json(0), json("0"), json::array()})
+    EXPECT_EQ(outcome(with_devices(none, std::nullopt)), "none") << none;
 }
 
 TEST(Accelerator, alone_it_says_all_or_none) {
@@ -152,7 +158,7 @@ TEST(Accelerator, two_ways_at_once_are_an_error) {
   EXPECT_EQ(outcome(cpu), "error: 'gpu_count' asks for GPUs, but 'accelerator' is cpu");
   cpu.gpu_count = 0;
   EXPECT_EQ(outcome(cpu), "none");
-  EXPECT_THROW(gpu_request(both), InputError);
+  EXPECT_THROW(gpu_request(both), core::InputError);
 }
 
 TEST(GpuOption, every_form_of_dockers) {
@@ -189,7 +195,8 @@ TEST(GpuOption, every_form_of_dockers) {
 }
 
 TEST(GpuOption, driver_capabilities_and_options_are_kept) {
-  const auto request = request_of("all,driver=nvidia,\"capabilities=gpu,compute,utility\",\"options=a=b,c=d\"");
+  const auto request =
+      request_of("all,driver=nvidia,\"capabilities=gpu,compute,utility\",\"options=a=b,c=d\"");
   EXPECT_EQ(request.driver, "nvidia");
   EXPECT_THAT(request.capabilities, ElementsAre("compute", "utility"));
   EXPECT_EQ(request.options.at("a"), "b");
@@ -224,7 +231,8 @@ TEST(GpuOption, what_docker_refuses_is_an_error) {
       {"options=\"=b\"", "a quote within a field"},
       {"options==b", "has no name"},
   };
-  for (const auto& [gpus, expected] : rows) EXPECT_THAT(outcome(with_gpus(gpus)), HasSubstr(expected)) << gpus;
+  for (const auto& [gpus, expected] : rows)
+    EXPECT_THAT(outcome(with_gpus(gpus)), HasSubstr(expected)) << gpus;
 }
 
 TEST(GpuOption, likely_fixes_are_named) {
@@ -237,7 +245,8 @@ TEST(GpuOption, likely_fixes_are_named) {
   EXPECT_EQ(fix("devise=0"), "did you mean 'device'?");
   EXPECT_EQ(fix("none"), "did you mean `accelerator: cpu`?");
   EXPECT_EQ(fix("device=\"0,1\""), "did you mean `gpus: '\"device=0,1\"'`?");
-  EXPECT_EQ(fix("capabilities=compute,utility"), "did you mean `gpus: '\"capabilities=compute,utility\"'`?");
+  EXPECT_EQ(fix("capabilities=compute,utility"),
+            "did you mean `gpus: '\"capabilities=compute,utility\"'`?");
   EXPECT_EQ(fix("all,utility"), "did you mean `gpus: 'all,\"capabilities=utility\"'`?");
 }
 
@@ -280,4 +289,4 @@ TEST(Accelerator, what_each_gpu_has_to_be_is_in_the_request) {
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::settings

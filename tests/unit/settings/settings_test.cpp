@@ -6,7 +6,7 @@
 
 #include "settings/decode.hpp"
 
-namespace pipeline {
+namespace pipeline::settings {
 namespace {
 
 using nlohmann::json;
@@ -14,22 +14,24 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// A document from JSON, which settles what the author wrote without a YAML parser.
-Value value_of(const json& document) {
-  Value value;
+core::Value value_of(const json& document) {
+  core::Value value;
   if (document.is_null()) return value;
-  value.kind = document.is_object() ? Value::Kind::map : document.is_array() ? Value::Kind::list : Value::Kind::scalar;
+  value.kind = document.is_object()  ? core::Value::Kind::map
+               : document.is_array() ? core::Value::Kind::list
+                                     : core::Value::Kind::scalar;
   if (document.is_string()) {
     value.scalar = document.get<std::string>();
     value.quoted = true;
-  } else if (value.kind == Value::Kind::scalar) {
+  } else if (value.kind == core::Value::Kind::scalar) {
     value.scalar = document.dump();
   }
   if (document.is_array())
     for (const auto& item : document) value.items.push_back(value_of(item));
   if (document.is_object())
     for (const auto& [key, member] : document.items()) {
-      Value name;
-      name.kind = Value::Kind::scalar;
+      core::Value name;
+      name.kind = core::Value::Kind::scalar;
       name.scalar = key;
       value.members.push_back({std::move(name), value_of(member)});
     }
@@ -52,88 +54,100 @@ std::string first_error(const json& document) {
 json docker(const json& keys) { return {{"docker", keys}}; }
 
 TEST(Settings, every_key_survives_the_round) {
-  const json all{{"docker",
-                  {{"parent_image", "ghcr.io/a/b:1"},
-                   {"build_context_root", "."},
-                   {"parent_image_build_config", {{"dockerignore", "x"}}},
-                   {"build_config",
-                    {{"dockerignore", ".dockerignore"},
-                     {"build_options",
-                      {{"pull", true},
-                       {"rm", false},
-                       {"no_cache", true},
-                       {"shm_size", 1024},
-                       {"labels", {{"a", "b"}}},
-                       {"build_args", {{"A", "1"}}},
-                       {"cache_from", {"a:b"}},
-                       {"target", "base"},
-                       {"network", "host"},
-                       {"extra_hosts", {"a:1.2.3.4"}}}}}},
-                   {"skip_build", false},
-                   {"prevent_build_reuse", true},
-                   {"target_repository", "localhost:5000/pipe"},
-                   {"image_tag", "v1.2"},
-                   {"python_package_installer", "pip"},
-                   {"python_package_installer_args", {{"index-url", "https://example.org"}, {"no-deps", true}, {"find-links", {"a", "b"}}}},
-                   {"replicate_local_python_environment", false},
-                   {"requirements", {"numpy==1.26.4", "pkg @ git+https://example.org/x"}},
-                   {"pyproject_path", "pyproject.toml"},
-                   {"pyproject_export_command", {"uv", "export"}},
-                   {"local_project_install_command", "pip install ."},
-                   {"apt_packages", {"git", "libgomp1:amd64", "curl=7.88.1-10+deb12u5"}},
-                   {"environment", {{"A", "1"}}},
-                   {"runtime_environment", {{"B", "two\nlines"}}},
-                   {"user", "1000:1000"},
-                   {"volumes", {"/a:/b:ro", "cache:/c", "./x:/y:rw"}},
-                   {"network", "container:x"},
-                   {"platform", "linux/arm64/v8"},
-                   {"labels", {{"org.example/a-b", "x y"}}},
-                   {"run_args", {{"cap_add", {"SYS_PTRACE"}}, {"init", true}, {"pids_limit", 100}}}}},
-                 {"resources",
-                  {{"cpu_count", 1.5},
-                   {"memory", 1073741824},
-                   {"shm_size", 67108864},
-                   {"gpu_count", 2},
-                   {"accelerator", "gpu"},
-                   {"auto_select_gpus", true},
-                   {"gpu_class", "A100"},
-                   {"gpu_memory", 1073741824},
-                   {"compute_capability", "8.0"},
-                   {"instance_type", "g5.xlarge"},
-                   {"placement_constraints", {"attribute:a == b"}},
-                   {"preflight", "off"}}},
-                 {"kubernetes",
-                  {{"node_selectors", {{"example.org/pool", "gpu"}}},
-                   {"affinity", {{"nodeAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", json::array()}}}}}}},
-                   {"tolerations", {"a=b:NoSchedule", {{"operator", "Exists"}, {"tolerationSeconds", 30}}}},
-                   {"resources", {{"requests", {{"cpu", "500m"}}}, {"limits", {{"nvidia.com/mig-1g.5gb", "1"}}}}},
-                   {"gpu_resource", "amd.com/gpu"},
-                   {"env", {"A=secret/s/k", {{"name", "B"}, {"value", "x"}}}},
-                   {"env_from", {"configmap/c", {{"secretRef", {{"name", "s"}}}}}},
-                   {"volumes", {"pvc/claim:/data:ro", {{"name", "v"}, {"emptyDir", {{"sizeLimit", "1Gi"}}}}}},
-                   {"volume_mounts", {{{"name", "v"}, {"mountPath", "/v"}, {"readOnly", true}}}},
-                   {"image_pull_secrets", {"registry"}},
-                   {"service_account_name", "trainer"},
-                   {"labels", {{"team", "ml"}}},
-                   {"annotations", {{"example.org/note", "a b"}}},
-                   {"priority_class_name", "high"},
-                   {"runtime_class_name", "nvidia"},
-                   {"scheduler_name", "volcano"},
-                   {"queue_name", "q"},
-                   {"container_security_context", {{"privileged", true}, {"capabilities", {{"add", {"SYS_PTRACE"}}}}}},
-                   {"pod_security_context", {{"fsGroup", 2000}}},
-                   {"host_ipc", true},
-                   {"autoscaling", true},
-                   {"pod_startup_timeout", "1800000ms"},
-                   {"active_deadline_seconds", 3600},
-                   {"ttl_seconds_after_finished", 0},
-                   {"additional_pod_spec_args", {{"dnsPolicy", "Default"}, {"hostAliases", {{{"ip", "10.0.0.1"}}}}}},
-                   {"job_patch", {{"spec", {{"suspend", nullptr}}}}}}}};
+  const json all{
+      {"docker",
+       {{"parent_image", "ghcr.io/a/b:1"},
+        {"build_context_root", "."},
+        {"parent_image_build_config", {{"dockerignore", "x"}}},
+        {"build_config",
+         {{"dockerignore", ".dockerignore"},
+          {"build_options",
+           {{"pull", true},
+            {"rm", false},
+            {"no_cache", true},
+            {"shm_size", 1024},
+            {"labels", {{"a", "b"}}},
+            {"build_args", {{"A", "1"}}},
+            {"cache_from", {"a:b"}},
+            {"target", "base"},
+            {"network", "host"},
+            {"extra_hosts", {"a:1.2.3.4"}}}}}},
+        {"skip_build", false},
+        {"prevent_build_reuse", true},
+        {"target_repository", "localhost:5000/pipe"},
+        {"image_tag", "v1.2"},
+        {"python_package_installer", "pip"},
+        {"python_package_installer_args",
+         {{"index-url", "https://example.org"}, {"no-deps", true}, {"find-links", {"a", "b"}}}},
+        {"replicate_local_python_environment", false},
+        {"requirements", {"numpy==1.26.4", "pkg @ git+https://example.org/x"}},
+        {"pyproject_path", "pyproject.toml"},
+        {"pyproject_export_command", {"uv", "export"}},
+        {"local_project_install_command", "pip install ."},
+        {"apt_packages", {"git", "libgomp1:amd64", "curl=7.88.1-10+deb12u5"}},
+        {"environment", {{"A", "1"}}},
+        {"runtime_environment", {{"B", "two\nlines"}}},
+        {"user", "1000:1000"},
+        {"volumes", {"/a:/b:ro", "cache:/c", "./x:/y:rw"}},
+        {"network", "container:x"},
+        {"platform", "linux/arm64/v8"},
+        {"labels", {{"org.example/a-b", "x y"}}},
+        {"run_args", {{"cap_add", {"SYS_PTRACE"}}, {"init", true}, {"pids_limit", 100}}}}},
+      {"resources",
+       {{"cpu_count", 1.5},
+        {"memory", 1073741824},
+        {"shm_size", 67108864},
+        {"gpu_count", 2},
+        {"accelerator", "gpu"},
+        {"auto_select_gpus", true},
+        {"gpu_class", "A100"},
+        {"gpu_memory", 1073741824},
+        {"compute_capability", "8.0"},
+        {"instance_type", "g5.xlarge"},
+        {"placement_constraints", {"attribute:a == b"}},
+        {"preflight", "off"}}},
+      {"kubernetes",
+       {{"node_selectors", {{"example.org/pool", "gpu"}}},
+        {"affinity",
+         {{"nodeAffinity",
+           {{"requiredDuringSchedulingIgnoredDuringExecution",
+             {{"nodeSelectorTerms", json::array()}}}}}}},
+        {"tolerations", {"a=b:NoSchedule", {{"operator", "Exists"}, {"tolerationSeconds", 30}}}},
+        {"resources",
+         {{"requests", {{"cpu", "500m"}}}, {"limits", {{"nvidia.com/mig-1g.5gb", "1"}}}}},
+        {"gpu_resource", "amd.com/gpu"},
+        {"env", {"A=secret/s/k", {{"name", "B"}, {"value", "x"}}}},
+        {"env_from", {"configmap/c", {{"secretRef", {{"name", "s"}}}}}},
+        {"volumes", {"pvc/claim:/data:ro", {{"name", "v"}, {"emptyDir", {{"sizeLimit", "1Gi"}}}}}},
+        {"volume_mounts", {{{"name", "v"}, {"mountPath", "/v"}, {"readOnly", true}}}},
+        {"image_pull_secrets", {"registry"}},
+        {"service_account_name", "trainer"},
+        {"labels", {{"team", "ml"}}},
+        {"annotations", {{"example.org/note", "a b"}}},
+        {"priority_class_name", "high"},
+        {"runtime_class_name", "nvidia"},
+        {"scheduler_name", "volcano"},
+        {"queue_name", "q"},
+        {"container_security_context",
+         {{"privileged", true}, {"capabilities", {{"add", {"SYS_PTRACE"}}}}}},
+        {"pod_security_context", {{"fsGroup", 2000}}},
+        {"host_ipc", true},
+        {"autoscaling", true},
+        {"pod_startup_timeout", "1800000ms"},
+        {"active_deadline_seconds", 3600},
+        {"ttl_seconds_after_finished", 0},
+        {"additional_pod_spec_args",
+         {{"dnsPolicy", "Default"}, {"hostAliases", {{{"ip", "10.0.0.1"}}}}}},
+        {"job_patch", {{"spec", {{"suspend", nullptr}}}}}}}};
   EXPECT_EQ(decoded(all), all);
-  EXPECT_EQ(all["kubernetes"].size(), settings_schema()["properties"]["kubernetes"]["properties"].size()) << "every key";
-  EXPECT_EQ(all["docker"].size() + 1, settings_schema()["properties"]["docker"]["properties"].size())
+  EXPECT_EQ(all["kubernetes"].size(),
+            settings_schema()["properties"]["kubernetes"]["properties"].size())
+      << "every key";
+  EXPECT_EQ(all["docker"].size() + 1,
+            settings_schema()["properties"]["docker"]["properties"].size())
       << "every key but dockerfile, which excludes parent_image";
-  EXPECT_EQ(all["resources"].size() + 2, settings_schema()["properties"]["resources"]["properties"].size())
+  EXPECT_EQ(all["resources"].size() + 2,
+            settings_schema()["properties"]["resources"]["properties"].size())
       << "every key but devices and gpus, which gpu_count excludes";
 }
 
@@ -150,32 +164,39 @@ TEST(Settings, run_args_take_one_form) {
                    {"memswap_limit", -1},
                    {"ulimits", {{"nofile", 1024}, {"core", {{"soft", 0}, {"hard", -1}}}}},
                    {"tmpfs", {{"/scratch", "size=1g"}}}};
-  const json expected{{"extra_hosts", {"a:1.2.3.4"}},
-                      {"shm_size", 67108864},
-                      {"memswap_limit", -1},
-                      {"ulimits", {{"nofile", {{"soft", 1024}, {"hard", 1024}}}, {"core", {{"soft", 0}, {"hard", -1}}}}},
-                      {"tmpfs", {{"/scratch", "size=1g"}}}};
+  const json expected{
+      {"extra_hosts", {"a:1.2.3.4"}},
+      {"shm_size", 67108864},
+      {"memswap_limit", -1},
+      {"ulimits",
+       {{"nofile", {{"soft", 1024}, {"hard", 1024}}}, {"core", {{"soft", 0}, {"hard", -1}}}}},
+      {"tmpfs", {{"/scratch", "size=1g"}}}};
   EXPECT_EQ(decoded(docker({{"run_args", given}}))["docker"]["run_args"], expected);
 }
 
 TEST(Settings, a_steps_scalars_and_lists_replace_and_its_maps_are_merged_in) {
   Diagnostics diagnostics;
-  const auto settings = [&](const json& keys) { return decode_settings(value_of(keys), diagnostics); };
-  const Settings merged = merge(
-      settings({{"docker",
-                 {{"parent_image", "a"},
-                  {"requirements", {"x", "y"}},
-                  {"environment", {{"A", "1"}, {"B", "2"}}},
-                  {"build_config", {{"build_options", {{"pull", true}}}}}}},
-                {"resources", {{"memory", 5}}}}),
-      settings({{"docker",
-                 {{"requirements", json::array()}, {"environment", {{"B", "3"}}}, {"build_config", {{"build_options", {{"no_cache", true}}}}}}}}));
-  EXPECT_EQ(to_json(merged), (json{{"docker",
-                                    {{"parent_image", "a"},
-                                     {"requirements", json::array()},
-                                     {"environment", {{"A", "1"}, {"B", "3"}}},
-                                     {"build_config", {{"build_options", {{"pull", true}, {"no_cache", true}}}}}}},
-                                   {"resources", {{"memory", 5}}}}));
+  const auto settings = [&](const json& keys) {
+    return decode_settings(value_of(keys), diagnostics);
+  };
+  const Settings merged =
+      merge(settings({{"docker",
+                       {{"parent_image", "a"},
+                        {"requirements", {"x", "y"}},
+                        {"environment", {{"A", "1"}, {"B", "2"}}},
+                        {"build_config", {{"build_options", {{"pull", true}}}}}}},
+                      {"resources", {{"memory", 5}}}}),
+            settings({{"docker",
+                       {{"requirements", json::array()},
+                        {"environment", {{"B", "3"}}},
+                        {"build_config", {{"build_options", {{"no_cache", true}}}}}}}}));
+  EXPECT_EQ(to_json(merged),
+            (json{{"docker",
+                   {{"parent_image", "a"},
+                    {"requirements", json::array()},
+                    {"environment", {{"A", "1"}, {"B", "3"}}},
+                    {"build_config", {{"build_options", {{"pull", true}, {"no_cache", true}}}}}}},
+                  {"resources", {{"memory", 5}}}}));
 }
 
 TEST(Settings, a_steps_parent_replaces_the_pipelines_other_kind_of_parent) {
@@ -188,33 +209,47 @@ TEST(Settings, a_steps_parent_replaces_the_pipelines_other_kind_of_parent) {
 }
 
 TEST(Settings, what_contradicts_itself_is_refused) {
-  EXPECT_THAT(first_error(docker({{"skip_build", true}, {"requirements", {"numpy"}}})), HasSubstr("needs a build"));
+  EXPECT_THAT(first_error(docker({{"skip_build", true}, {"requirements", {"numpy"}}})),
+              HasSubstr("needs a build"));
   EXPECT_THAT(first_error(docker({{"dockerfile", "D"}, {"parent_image", "a"}})), HasSubstr("both"));
-  EXPECT_EQ(first_error(docker({{"skip_build", true}, {"requirements", json::array()}, {"parent_image", "a"}})), "");
+  EXPECT_EQ(first_error(docker(
+                {{"skip_build", true}, {"requirements", json::array()}, {"parent_image", "a"}})),
+            "");
 }
 
 TEST(Settings, kubernetes_objects_are_checked_as_far_as_their_tables_go) {
-  const auto error = [](const char* key, const json& value) { return first_error({{"kubernetes", {{key, value}}}}); };
-  EXPECT_THAT(error("tolerations", {{{"key", "a"}, {"efect", "NoExecute"}}}),
-              HasSubstr("unknown key 'efect' in a toleration ('tolerations[0]') | did you mean 'effect'?"));
-  EXPECT_THAT(error("tolerations", {{{"key", "a"}, {"effect", "NoSchedul"}}}),
-              HasSubstr("'tolerations[0].effect' must be `NoSchedule`, `PreferNoSchedule` or `NoExecute`"));
-  EXPECT_THAT(error("tolerations", "pool=gpu:NoSchedule"), HasSubstr("did you mean `tolerations: [\"pool=gpu:NoSchedule\"]`?"));
-  EXPECT_THAT(error("tolerations", {"pool=gpu:Never"}), HasSubstr("'tolerations[0]' must be a taint such as"));
+  const auto error = [](const char* key, const json& value) {
+    return first_error({{"kubernetes", {{key, value}}}});
+  };
+  EXPECT_THAT(
+      error("tolerations", {{{"key", "a"}, {"efect", "NoExecute"}}}),
+      HasSubstr("unknown key 'efect' in a toleration ('tolerations[0]') | did you mean 'effect'?"));
+  EXPECT_THAT(
+      error("tolerations", {{{"key", "a"}, {"effect", "NoSchedul"}}}),
+      HasSubstr("'tolerations[0].effect' must be `NoSchedule`, `PreferNoSchedule` or `NoExecute`"));
+  EXPECT_THAT(error("tolerations", "pool=gpu:NoSchedule"),
+              HasSubstr("did you mean `tolerations: [\"pool=gpu:NoSchedule\"]`?"));
+  EXPECT_THAT(error("tolerations", {"pool=gpu:Never"}),
+              HasSubstr("'tolerations[0]' must be a taint such as"));
   EXPECT_THAT(error("env", {"TOKEN=hush"}), HasSubstr("'env[0]' must be `NAME=secret/OBJECT/KEY`"));
-  EXPECT_THAT(error("env", {{{"name", "A"}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}}}}}}}), HasSubstr("lacks 'key'"));
+  EXPECT_THAT(error("env", {{{"name", "A"}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}}}}}}}),
+              HasSubstr("lacks 'key'"));
   EXPECT_THAT(error("env_from", {"secrets/x"}), HasSubstr("`secret/OBJECT`"));
   EXPECT_THAT(error("volumes", {"datasets:/data"}), HasSubstr("`pvc/CLAIM:TARGET[:ro|rw]`"));
   EXPECT_THAT(error("volumes", {{{"name", "v"}, {"persistentVolumeClaims", {{"claimName", "c"}}}}}),
               HasSubstr("did you mean 'persistentVolumeClaim'?"));
-  EXPECT_THAT(error("volume_mounts", {"x:/y"}), HasSubstr("'volume_mounts[0]' must be a volume mount, a map"));
-  EXPECT_THAT(error("affinity", {{"nodeAfinity", json::object()}}), HasSubstr("did you mean 'nodeAffinity'?"));
+  EXPECT_THAT(error("volume_mounts", {"x:/y"}),
+              HasSubstr("'volume_mounts[0]' must be a volume mount, a map"));
+  EXPECT_THAT(error("affinity", {{"nodeAfinity", json::object()}}),
+              HasSubstr("did you mean 'nodeAffinity'?"));
   EXPECT_THAT(error("container_security_context", {{"runAsUser", "root"}}),
               HasSubstr("'container_security_context.runAsUser' must be a whole number"));
-  EXPECT_THAT(error("resources", {{"limits", {{"memory", "8GiB"}}}}), HasSubstr("did you mean `8Gi`?"));
+  EXPECT_THAT(error("resources", {{"limits", {{"memory", "8GiB"}}}}),
+              HasSubstr("did you mean `8Gi`?"));
   EXPECT_THAT(error("service_account_name", "My_Account"), HasSubstr("did you mean `my-account`?"));
   EXPECT_THAT(error("labels", {{"pipe.run", "x"}}), HasSubstr("pipe's own"));
-  EXPECT_THAT(error("job_patch", {{"status", json::object()}}), HasSubstr("unknown key 'status' in a Job"));
+  EXPECT_THAT(error("job_patch", {{"status", json::object()}}),
+              HasSubstr("unknown key 'status' in a Job"));
   EXPECT_THAT(error("node_selector", json::object()), HasSubstr("did you mean 'node_selectors'?"));
 }
 
@@ -226,13 +261,15 @@ TEST(Settings, kubernetes_maps_are_merged_and_lists_replaced) {
   step.kubernetes.tolerations = json::array();
   step.kubernetes.pod_security_context = {{"fsGroup", 3}};
   step.kubernetes.resources.limits = {{"memory", "1Gi"}};
-  EXPECT_EQ(to_json(merge(pipeline, step))["kubernetes"], (json{{"tolerations", json::array()},
-                                                                {"pod_security_context", {{"fsGroup", 3}, {"runAsUser", 2}}},
-                                                                {"resources", {{"limits", {{"cpu", "1"}, {"memory", "1Gi"}}}}}}));
+  EXPECT_EQ(to_json(merge(pipeline, step))["kubernetes"],
+            (json{{"tolerations", json::array()},
+                  {"pod_security_context", {{"fsGroup", 3}, {"runAsUser", 2}}},
+                  {"resources", {{"limits", {{"cpu", "1"}, {"memory", "1Gi"}}}}}}));
 }
 
 TEST(Settings, unknown_keys_come_with_a_suggestion) {
-  EXPECT_THAT(first_error(docker({{"parent_imge", "x"}})), HasSubstr("did you mean 'parent_image'?"));
+  EXPECT_THAT(first_error(docker({{"parent_imge", "x"}})),
+              HasSubstr("did you mean 'parent_image'?"));
   EXPECT_THAT(first_error({{"dokcer", json::object()}}), HasSubstr("did you mean 'docker'?"));
 }
 
@@ -245,19 +282,25 @@ TEST(Settings, what_reaches_a_dockerfile_an_engine_or_a_shell_is_checked) {
   const std::string digest(64, 'a');
   const std::vector<Case> cases{
       {"parent_image",
-       {"python", "python:3.11", "a/b/c:T_1.x-y", "localhost:5000/x", "Host.example:443/a/b@sha256:" + digest, "a__b/c--d", "sha256:" + digest},
-       {"", "Python", "a:b:c", "a b", "a\nRUN x", "-x", "a//b", "a@sha256:xyz", "a:", "a..b", "$A", "http://a/b", "a/B"}},
+       {"python", "python:3.11", "a/b/c:T_1.x-y", "localhost:5000/x",
+        "Host.example:443/a/b@sha256:" + digest, "a__b/c--d", "sha256:" + digest},
+       {"", "Python", "a:b:c", "a b", "a\nRUN x", "-x", "a//b", "a@sha256:xyz", "a:", "a..b", "$A",
+        "http://a/b", "a/B"}},
       {"target_repository", {"pipe", "ghcr.io/a/b", "localhost:5000/x"}, {"pipe:tag", "Pipe", ""}},
       {"image_tag", {"v1", "_x", "1.2-3"}, {"", "-x", "a b", "a/b", std::string(129, 'a')}},
       {"platform", {"linux/amd64", "linux/arm/v7"}, {"linux", "linux/", "a/b/c/d", "linux/amd64 "}},
-      {"user", {"me", "1000", "1000:100", "a-b_c"}, {"", "a b", "a:b", "1:2:3", "-x", "a;b", "99999999999"}},
+      {"user",
+       {"me", "1000", "1000:100", "a-b_c"},
+       {"", "a b", "a:b", "1:2:3", "-x", "a;b", "99999999999"}},
       {"network", {"bridge", "my_net-1", "container:x"}, {"", "a b", "container:", "--x"}},
       {"local_project_install_command", {"pip install ."}, {"", "a\nRUN b", "a\rb"}},
       {"dockerfile", {"Dockerfile"}, {"", "a\nb"}},
   };
   for (const Case& each : cases) {
-    for (const auto& good : each.good) EXPECT_EQ(first_error(docker({{each.key, good}})), "") << each.key << " " << good;
-    for (const auto& bad : each.bad) EXPECT_NE(first_error(docker({{each.key, bad}})), "") << each.key << " " << bad;
+    for (const auto& good : each.good)
+      EXPECT_EQ(first_error(docker({{each.key, good}})), "") << each.key << " " << good;
+    for (const auto& bad : each.bad)
+      EXPECT_NE(first_error(docker({{each.key, bad}})), "") << each.key << " " << bad;
   }
 }
 
@@ -267,19 +310,29 @@ TEST(Settings, items_and_keys_are_checked) {
        {"git", "libstdc++6", "a0:arm64", "x1=1:2.3~rc1-4", "g++/bookworm-backports"},
        {"", "-x", "a b", "a;b", "Git", "a=", "a\n", "$(x)", "--allow-downgrades"}},
       {"requirements",
-       {"numpy", "numpy>=1,<2", "a[b,c]~=1.0 ; python_version < '3.9'", "x @ https://example.org/x.whl", "--pre",
-        "--extra-index-url https://example.org", "git+https://example.org/a"},
-       {"", "-e .", "-r x.txt", "--editable .", "./x", "/x", "a\nb", "x @ file:///y", " a", "-i x", "--requirement x"}},
-      {"volumes", {"/a:/b", "a:/b:ro", "./a:/b:rw", "~/x:/y", ".:/x"}, {"/a", "a:b", "/a:/b:z", "/a:/", "/a:/b/../c", ":/b", "a b:/c", "/a:/b:ro:x"}},
+       {"numpy", "numpy>=1,<2", "a[b,c]~=1.0 ; python_version < '3.9'",
+        "x @ https://example.org/x.whl", "--pre", "--extra-index-url https://example.org",
+        "git+https://example.org/a"},
+       {"", "-e .", "-r x.txt", "--editable .", "./x", "/x", "a\nb", "x @ file:///y", " a", "-i x",
+        "--requirement x"}},
+      {"volumes",
+       {"/a:/b", "a:/b:ro", "./a:/b:rw", "~/x:/y", ".:/x"},
+       {"/a", "a:b", "/a:/b:z", "/a:/", "/a:/b/../c", ":/b", "a b:/c", "/a:/b:ro:x"}},
       {"cache_from", {}, {}},
   };
   for (const Case& each : lists) {
-    for (const auto& good : each.good) EXPECT_EQ(first_error(docker({{each.key, json::array({good})}})), "") << each.key << " " << good;
-    for (const auto& bad : each.bad) EXPECT_NE(first_error(docker({{each.key, json::array({bad})}})), "") << each.key << " " << bad;
+    for (const auto& good : each.good)
+      EXPECT_EQ(first_error(docker({{each.key, json::array({good})}})), "")
+          << each.key << " " << good;
+    for (const auto& bad : each.bad)
+      EXPECT_NE(first_error(docker({{each.key, json::array({bad})}})), "")
+          << each.key << " " << bad;
   }
   for (const char* key : {"environment", "runtime_environment"})
-    for (const char* name : {"", "1A", "A-B", "A=B", "A B", "A\nB"}) EXPECT_NE(first_error(docker({{key, {{name, "x"}}}})), "") << name;
-  for (const char* name : {"", "a b", "a=b", "a\"b", "a\nb"}) EXPECT_NE(first_error(docker({{"labels", {{name, "x"}}}})), "") << name;
+    for (const char* name : {"", "1A", "A-B", "A=B", "A B", "A\nB"})
+      EXPECT_NE(first_error(docker({{key, {{name, "x"}}}})), "") << name;
+  for (const char* name : {"", "a b", "a=b", "a\"b", "a\nb"})
+    EXPECT_NE(first_error(docker({{"labels", {{name, "x"}}}})), "") << name;
   for (const char* name : {"", "--x", "-x", "x y", "X", "x=y", "x\n"})
     EXPECT_NE(first_error(docker({{"python_package_installer_args", {{name, "x"}}}})), "") << name;
   EXPECT_NE(first_error(docker({{"python_package_installer_args", {{"x", "a\nb"}}}})), "");
@@ -292,7 +345,8 @@ TEST(Settings, resources_are_checked) {
     EXPECT_NE(first_error({{"resources", {{"cpu_count", bad}}}}), "") << bad;
   for (const auto& bad : json::array({0, "8GiBs", "-1", "", nullptr, "1e400GB"}))
     EXPECT_NE(first_error({{"resources", {{"memory", bad}}}}), "") << bad;
-  for (const auto& bad : json::array({-1, 1.5, "1", true})) EXPECT_NE(first_error({{"resources", {{"gpu_count", bad}}}}), "") << bad;
+  for (const auto& bad : json::array({-1, 1.5, "1", true}))
+    EXPECT_NE(first_error({{"resources", {{"gpu_count", bad}}}}), "") << bad;
 }
 
 TEST(Settings, retry_is_decoded_and_merged) {
@@ -307,35 +361,37 @@ TEST(Settings, retry_is_decoded_and_merged) {
 }
 
 TEST(Scalars, plain_texts_mean_what_yaml_1_2_says) {
-  const std::vector<std::pair<std::string, json>> cases{{"true", true},
-                                                        {"False", false},
-                                                        {"yes", "yes"},
-                                                        {"12", 12},
-                                                        {"-0", 0},
-                                                        {"+7", 7},
-                                                        {"0x1f", 31},
-                                                        {"0o17", 15},
-                                                        {"017", 17},
-                                                        {"1.5", 1.5},
-                                                        {".5", 0.5},
-                                                        {"1.", 1.0},
-                                                        {"1e3", 1000.0},
-                                                        {"-1.5E-2", -0.015},
-                                                        {"1.2.3", "1.2.3"},
-                                                        {"e3", "e3"},
-                                                        {".", "."},
-                                                        {"-", "-"},
-                                                        {"+", "+"},
-                                                        {"0x", "0x"},
-                                                        {"1_000", "1_000"},
-                                                        {"~", nullptr},
-                                                        {"", nullptr},
-                                                        {"9223372036854775807", 9223372036854775807},
-                                                        {"18446744073709551615", 18446744073709551615u}};
+  const std::vector<std::pair<std::string, json>> cases{
+      {"true", true},
+      {"False", false},
+      {"yes", "yes"},
+      {"12", 12},
+      {"-0", 0},
+      {"+7", 7},
+      {"0x1f", 31},
+      {"0o17", 15},
+      {"017", 17},
+      {"1.5", 1.5},
+      {".5", 0.5},
+      {"1.", 1.0},
+      {"1e3", 1000.0},
+      {"-1.5E-2", -0.015},
+      {"1.2.3", "1.2.3"},
+      {"e3", "e3"},
+      {".", "."},
+      {"-", "-"},
+      {"+", "+"},
+      {"0x", "0x"},
+      {"1_000", "1_000"},
+      {"~", nullptr},
+      {"", nullptr},
+      {"9223372036854775807", 9223372036854775807},
+      {"18446744073709551615", 18446744073709551615u}};
   for (const auto& [text, expected] : cases) EXPECT_EQ(plain_to_json(text), expected) << text;
-  for (const char* text : {"18446744073709551616", "-9223372036854775809", "1e999", ".inf", "-.INF", ".nan"})
+  for (const char* text :
+       {"18446744073709551616", "-9223372036854775809", "1e999", ".inf", "-.INF", ".nan"})
     EXPECT_FALSE(plain_to_json(text)) << text;
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::settings

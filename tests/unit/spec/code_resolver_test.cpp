@@ -19,8 +19,8 @@ using testing::Optional;
 class CodeResolving : public testing::Test {
  protected:
   void write(const std::string& path, const std::string& content = "") {
-    make_folders((folder_.path() / path).parent_path());
-    write_file_atomically(folder_.path() / path, content);
+    core::make_folders((folder_.path() / path).parent_path());
+    core::write_file_atomically(folder_.path() / path, content);
   }
 
   StepSpec step(const std::string& keys) {
@@ -43,14 +43,17 @@ class CodeResolving : public testing::Test {
     return CodeResolver(pipeline_).missing_file(spec, output);
   }
 
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   PipelineSpec pipeline_;
 };
 
 TEST_F(CodeResolving, files_that_the_command_names_are_found) {
-  for (const char* path : {"a.py", "b.txt", "c.yaml", "sub/d.py", "other.py", "has space.txt"}) write(path);
-  EXPECT_THAT(of("[python, a.py, --config=c.yaml, ./sub/d.py, '@b.txt']"), ElementsAre("a.py", "b.txt", "c.yaml", "sub/d.py"));
-  EXPECT_THAT(of("python a.py < b.txt && cat 'has space.txt'"), ElementsAre("a.py", "b.txt", "has space.txt"));
+  for (const char* path : {"a.py", "b.txt", "c.yaml", "sub/d.py", "other.py", "has space.txt"})
+    write(path);
+  EXPECT_THAT(of("[python, a.py, --config=c.yaml, ./sub/d.py, '@b.txt']"),
+              ElementsAre("a.py", "b.txt", "c.yaml", "sub/d.py"));
+  EXPECT_THAT(of("python a.py < b.txt && cat 'has space.txt'"),
+              ElementsAre("a.py", "b.txt", "has space.txt"));
   EXPECT_THAT(of("[sh, -c, 'python a.py; cat b.txt']"), ElementsAre("a.py", "b.txt"));
   EXPECT_THAT(of("[echo, hello, ., .., /etc/passwd, ../x]"), IsEmpty());
 }
@@ -67,15 +70,18 @@ TEST_F(CodeResolving, imports_are_followed) {
   write("pkg/deep/mod.py", "from ..sub import y\nimport pkg.late\n");
   write("pkg/late.py");
   write("pkg/unused.py");
-  EXPECT_THAT(of("[python, train.py]"), ElementsAre("helper.py", "lazy.py", "pkg/__init__.py", "pkg/core.py", "pkg/deep/mod.py", "pkg/late.py",
-                                                    "pkg/sibling.py", "pkg/sub/__init__.py", "train.py"));
+  EXPECT_THAT(
+      of("[python, train.py]"),
+      ElementsAre("helper.py", "lazy.py", "pkg/__init__.py", "pkg/core.py", "pkg/deep/mod.py",
+                  "pkg/late.py", "pkg/sibling.py", "pkg/sub/__init__.py", "train.py"));
 }
 
 TEST_F(CodeResolving, modules_beside_the_script_and_in_the_root_are_both_seen) {
   write("scripts/train.py", "import beside\nimport common\n");
   write("scripts/beside.py");
   write("common.py");
-  EXPECT_THAT(of("[python, scripts/train.py]"), ElementsAre("common.py", "scripts/beside.py", "scripts/train.py"));
+  EXPECT_THAT(of("[python, scripts/train.py]"),
+              ElementsAre("common.py", "scripts/beside.py", "scripts/train.py"));
 }
 
 TEST_F(CodeResolving, python_m_and_c_are_understood) {
@@ -83,9 +89,11 @@ TEST_F(CodeResolving, python_m_and_c_are_understood) {
   write("pkg/__main__.py", "from pkg import a");
   write("pkg/a.py");
   write("tool.py");
-  EXPECT_THAT(of("[python, -m, pkg]"), ElementsAre("pkg/__init__.py", "pkg/__main__.py", "pkg/a.py"));
+  EXPECT_THAT(of("[python, -m, pkg]"),
+              ElementsAre("pkg/__init__.py", "pkg/__main__.py", "pkg/a.py"));
   EXPECT_THAT(of("python3 -u -m tool --x"), ElementsAre("tool.py"));
-  EXPECT_THAT(of("[python, -c, 'import tool; from pkg import a']"), ElementsAre("pkg/__init__.py", "pkg/a.py", "tool.py"));
+  EXPECT_THAT(of("[python, -c, 'import tool; from pkg import a']"),
+              ElementsAre("pkg/__init__.py", "pkg/a.py", "tool.py"));
 }
 
 TEST_F(CodeResolving, star_imports_mean_the_whole_package) {
@@ -97,7 +105,9 @@ TEST_F(CodeResolving, star_imports_mean_the_whole_package) {
 }
 
 TEST_F(CodeResolving, shell_scripts_are_followed) {
-  write("run.sh", "#!/bin/sh\n. ./env.sh\nsource \"$(dirname \"$0\")/lib.sh\"\nbash scripts/more.sh\npython train.py --data data\nmkdir -p data\n");
+  write("run.sh",
+        "#!/bin/sh\n. ./env.sh\nsource \"$(dirname \"$0\")/lib.sh\"\nbash scripts/more.sh\npython "
+        "train.py --data data\nmkdir -p data\n");
   write("env.sh", "export A=1 # not unused.sh\n");
   write("lib.sh");
   write("scripts/more.sh", "$HERE/beside.sh\n");
@@ -108,7 +118,8 @@ TEST_F(CodeResolving, shell_scripts_are_followed) {
   write("data/large.csv");
   write("tool", "#!/usr/bin/env bash\ncat table.csv\n");
   write("table.csv");
-  EXPECT_THAT(of("./run.sh"), ElementsAre("env.sh", "helper.py", "lib.sh", "run.sh", "scripts/beside.sh", "scripts/more.sh", "train.py"));
+  EXPECT_THAT(of("./run.sh"), ElementsAre("env.sh", "helper.py", "lib.sh", "run.sh",
+                                          "scripts/beside.sh", "scripts/more.sh", "train.py"));
   EXPECT_THAT(of("[./tool]"), ElementsAre("table.csv", "tool"));
 }
 
@@ -135,43 +146,50 @@ TEST_F(CodeResolving, folders_of_the_command_are_taken_whole_less_what_is_ignore
 }
 
 TEST_F(CodeResolving, listed_code_is_exact) {
-  for (const char* path : {"train.py", "src/a.py", "src/deep/b.py", "src/c.txt", "data/x.csv", ".git/config", ".pipe/db", "secret.env", "out.log"})
+  for (const char* path : {"train.py", "src/a.py", "src/deep/b.py", "src/c.txt", "data/x.csv",
+                           ".git/config", ".pipe/db", "secret.env", "out.log"})
     write(path);
   write(".dockerignore", "secret.env\n");
   write(".gitignore", "*.log\n");
   EXPECT_THAT(code("command: [python, train.py], code: [src/a.py]"), ElementsAre("src/a.py"));
-  EXPECT_THAT(code("command: [a], code: src"), ElementsAre("src/a.py", "src/c.txt", "src/deep/b.py"));
-  EXPECT_THAT(code("command: [a], code: ['src/**/*.py', data/]"), ElementsAre("data/x.csv", "src/a.py", "src/deep/b.py"));
-  EXPECT_THAT(code("command: [a], code: ['*.py', 's*']"), ElementsAre("src/a.py", "src/c.txt", "src/deep/b.py", "train.py"));
+  EXPECT_THAT(code("command: [a], code: src"),
+              ElementsAre("src/a.py", "src/c.txt", "src/deep/b.py"));
+  EXPECT_THAT(code("command: [a], code: ['src/**/*.py', data/]"),
+              ElementsAre("data/x.csv", "src/a.py", "src/deep/b.py"));
+  EXPECT_THAT(code("command: [a], code: ['*.py', 's*']"),
+              ElementsAre("src/a.py", "src/c.txt", "src/deep/b.py", "train.py"));
   EXPECT_THAT(code("command: [a], code: ."),
-              ElementsAre(".dockerignore", ".gitignore", "data/x.csv", "src/a.py", "src/c.txt", "src/deep/b.py", "train.py"));
+              ElementsAre(".dockerignore", ".gitignore", "data/x.csv", "src/a.py", "src/c.txt",
+                          "src/deep/b.py", "train.py"));
   EXPECT_THAT(code("command: [a], code: []"), IsEmpty());
   EXPECT_THAT(code("command: [a], code: secret.env"), ElementsAre("secret.env"));
 }
 
 TEST_F(CodeResolving, a_glob_that_matches_nothing_is_an_error) {
   write("a.py");
-  EXPECT_THROW(code("command: [a], code: ['*.txt']"), InputError);
+  EXPECT_THROW(code("command: [a], code: ['*.txt']"), core::InputError);
 }
 
 TEST_F(CodeResolving, links_are_followed_inside_and_refused_outside) {
-  const TemporaryFolder elsewhere;
-  write_file_atomically(elsewhere.path() / "secret", "x");
+  const core::TemporaryFolder elsewhere;
+  core::write_file_atomically(elsewhere.path() / "secret", "x");
   write("real/a.py");
   fs::create_directory_symlink("real", folder_.path() / "linked");
   fs::create_directory_symlink("..", folder_.path() / "real/loop");
   fs::create_symlink(elsewhere.path() / "secret", folder_.path() / "leak");
   EXPECT_THAT(code("command: [a], code: linked/a.py"), ElementsAre("linked/a.py"));
-  EXPECT_THROW(code("command: [cat, leak]"), InputError);
-  EXPECT_THROW(code("command: [a], code: ."), InputError);
+  EXPECT_THROW(code("command: [cat, leak]"), core::InputError);
+  EXPECT_THROW(code("command: [a], code: ."), core::InputError);
   fs::remove(folder_.path() / "leak");
   EXPECT_THAT(code("command: [a], code: real"), testing::Contains("real/a.py"));
 }
 
 TEST_F(CodeResolving, equal_steps_share_one_answer) {
   write("a.py");
-  pipeline_ = parse("name: x\nsteps: {s: {command: [python, a.py, --i, 1]}, t: {command: [python, a.py, --i, 2]}, u: {command: [echo]}}\n",
-                    folder_.path() / "pipeline.yaml");
+  pipeline_ = parse(
+      "name: x\nsteps: {s: {command: [python, a.py, --i, 1]}, t: {command: [python, a.py, --i, "
+      "2]}, u: {command: [echo]}}\n",
+      folder_.path() / "pipeline.yaml");
   CodeResolver resolver(pipeline_);
   EXPECT_EQ(&resolver.code_of(pipeline_.steps[0]), &resolver.code_of(pipeline_.steps[1]));
   EXPECT_NE(&resolver.code_of(pipeline_.steps[0]), &resolver.code_of(pipeline_.steps[2]));
@@ -181,7 +199,8 @@ TEST_F(CodeResolving, what_could_change_the_answer_is_told) {
   write("src/a.py", "import b");
   const StepSpec spec = step("command: [python, src/a.py, src/later.py]");
   CodeResolver resolver(pipeline_);
-  EXPECT_THAT(resolver.code_of(spec).looked_at, testing::IsSupersetOf({folder_.path(), folder_.path() / "src"}));
+  EXPECT_THAT(resolver.code_of(spec).looked_at,
+              testing::IsSupersetOf({folder_.path(), folder_.path() / "src"}));
 }
 
 TEST_F(CodeResolving, a_missing_file_of_the_folder_is_named_with_the_line_to_add) {
@@ -191,24 +210,40 @@ TEST_F(CodeResolving, a_missing_file_of_the_folder_is_named_with_the_line_to_add
   write("lib.sh");
   const std::string train = "command: [python, train.py]";
   const char* line =
-      "'data/table.csv' is in the pipeline's folder but is no part of the code of step 's': add `code: [train.py, data/table.csv]` to the step";
-  EXPECT_THAT(advice(train, "Traceback\nFileNotFoundError: [Errno 2] No such file or directory: 'data/table.csv'\n"), Optional(std::string(line)));
-  EXPECT_THAT(advice(train, "cat: data/table.csv: No such file or directory\n"), Optional(std::string(line)));
-  EXPECT_THAT(advice(train, "FileNotFoundError: No such file or directory: '/pipe/code/data/table.csv'"), Optional(std::string(line)));
-  EXPECT_THAT(advice(train, "sh: 1: .: cannot open lib.sh: No such file"), Optional(HasSubstr("[train.py, lib.sh]")));
+      "'data/table.csv' is in the pipeline's folder but is no part of the code of step 's': add "
+      "`code: [train.py, data/table.csv]` to the step";
+  EXPECT_THAT(
+      advice(
+          train,
+          "Traceback\nFileNotFoundError: [Errno 2] No such file or directory: 'data/table.csv'\n"),
+      Optional(std::string(line)));
+  EXPECT_THAT(advice(train, "cat: data/table.csv: No such file or directory\n"),
+              Optional(std::string(line)));
+  EXPECT_THAT(
+      advice(train, "FileNotFoundError: No such file or directory: '/pipe/code/data/table.csv'"),
+      Optional(std::string(line)));
+  EXPECT_THAT(advice(train, "sh: 1: .: cannot open lib.sh: No such file"),
+              Optional(HasSubstr("[train.py, lib.sh]")));
   EXPECT_THAT(advice(train, "sh: 1: ./lib.sh: not found"), Optional(HasSubstr("lib.sh")));
-  EXPECT_THAT(advice(train, "ModuleNotFoundError: No module named 'helper'"), Optional(HasSubstr("[train.py, helper.py]")));
-  EXPECT_THAT(advice(train, "python: can't open file '/x/helper.py': [Errno 2] No such file or directory"), Optional(HasSubstr("helper.py")));
-  EXPECT_THAT(advice("command: [a], code: [train.py]", "open data/table.csv: no such file or directory"),
-              Optional(HasSubstr("[train.py, data/table.csv]")));
+  EXPECT_THAT(advice(train, "ModuleNotFoundError: No module named 'helper'"),
+              Optional(HasSubstr("[train.py, helper.py]")));
+  EXPECT_THAT(
+      advice(train, "python: can't open file '/x/helper.py': [Errno 2] No such file or directory"),
+      Optional(HasSubstr("helper.py")));
+  EXPECT_THAT(
+      advice("command: [a], code: [train.py]", "open data/table.csv: no such file or directory"),
+      Optional(HasSubstr("[train.py, data/table.csv]")));
 }
 
 TEST_F(CodeResolving, a_file_that_is_nowhere_or_already_there_gets_no_advice) {
   write("train.py");
-  EXPECT_EQ(advice("command: [python, train.py]", "No such file or directory: 'gone.csv'"), std::nullopt);
-  EXPECT_EQ(advice("command: [python, train.py]", "can't open file 'train.py': Permission denied"), std::nullopt);
+  EXPECT_EQ(advice("command: [python, train.py]", "No such file or directory: 'gone.csv'"),
+            std::nullopt);
+  EXPECT_EQ(advice("command: [python, train.py]", "can't open file 'train.py': Permission denied"),
+            std::nullopt);
   EXPECT_EQ(advice("command: [python, train.py]", "ValueError: 'train.py'"), std::nullopt);
-  EXPECT_EQ(advice("command: [python, train.py]", "No such file or directory: '/etc/../../x'"), std::nullopt);
+  EXPECT_EQ(advice("command: [python, train.py]", "No such file or directory: '/etc/../../x'"),
+            std::nullopt);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 /// @file
-/// Broken pipeline files, profiles and task definitions, and what their author is told, word for word: tests/golden/errors/NAME.yaml or .json, NAME.expected.
+/// Broken pipeline files, profiles and task definitions, and what their author is told, word for
+/// word: tests/golden/errors/NAME.yaml or .json, NAME.expected.
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -14,31 +15,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kFolder = fs::path(PIPELINE_SOURCE_DIR) / "tests/golden/errors";
+const fs::path golden_folder = fs::path(PIPELINE_SOURCE_DIR) / "tests/golden/errors";
 
-std::vector<std::string> names() { return test::golden_names(kFolder, {".yaml", ".json"}); }
+std::vector<std::string> names() { return test::golden_names(golden_folder, {".yaml", ".json"}); }
 
 /// What the author sees, with this checkout's place left out.
 std::string printed(const std::string& name) {
-  const std::string folder = kFolder.string();
-  const std::string file = name + (fs::exists(kFolder / (name + ".json")) ? ".json" : ".yaml");
+  const std::string folder = golden_folder.string();
+  const std::string file =
+      name + (fs::exists(golden_folder / (name + ".json")) ? ".json" : ".yaml");
   std::string text;
   try {
     if (name.starts_with("profiles")) {
-      parse_profiles(read_file(kFolder / file), kFolder / file);
+      parse_profiles(core::read_file(golden_folder / file), golden_folder / file);
     } else {
-      load(kFolder / file);
+      load(golden_folder / file);
     }
-  } catch (const InputError& error) { text = error.what(); }
-  for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;) text.replace(at, folder.size(), "FOLDER");
+  } catch (const core::InputError& error) {
+    text = error.what();
+  }
+  for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;)
+    text.replace(at, folder.size(), "FOLDER");
   return text.empty() ? "no error\n" : text + (text.ends_with('\n') ? "" : "\n");
 }
 
 class BrokenFile : public testing::TestWithParam<std::string> {};
 
-TEST_P(BrokenFile, tells_its_author_what_is_wrong) { test::expect_golden(printed(GetParam()), kFolder, GetParam()); }
+TEST_P(BrokenFile, tells_its_author_what_is_wrong) {
+  test::expect_golden(printed(GetParam()), golden_folder, GetParam());
+}
 
-INSTANTIATE_TEST_SUITE_P(golden, BrokenFile, testing::ValuesIn(names()), [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(golden, BrokenFile, testing::ValuesIn(names()),
+                         [](const auto& each) { return each.param; });
 
 TEST(BrokenFiles, are_at_least_25) { EXPECT_GE(names().size(), 25u); }
 

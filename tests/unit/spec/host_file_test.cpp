@@ -14,16 +14,24 @@ std::string error_of(std::string_view text) {
   try {
     parse_host(text, "host.yaml");
     return "";
-  } catch (const InputError& error) { return error.what(); }
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
 }
 
 TEST(HostFile, names_become_the_attributes_of_ecs) {
-  const auto attributes = parse_host("instance_type: g5.xlarge\navailability_zone: eu-1a\nattributes: {rack: a1, gpus: 4}\n", "host.yaml");
-  EXPECT_EQ(attributes, (gpu::HostAttributes{{"ecs.instance-type", "g5.xlarge"}, {"ecs.availability-zone", "eu-1a"}, {"rack", "a1"}, {"gpus", "4"}}));
+  const auto attributes = parse_host(
+      "instance_type: g5.xlarge\navailability_zone: eu-1a\nattributes: {rack: a1, gpus: 4}\n",
+      "host.yaml");
+  EXPECT_EQ(attributes, (gpu::HostAttributes{{"ecs.instance-type", "g5.xlarge"},
+                                             {"ecs.availability-zone", "eu-1a"},
+                                             {"rack", "a1"},
+                                             {"gpus", "4"}}));
 }
 
 TEST(HostFile, errors_have_their_place) {
-  EXPECT_THAT(error_of("instance-type: g5.xlarge\n"), HasSubstr("host.yaml:1:1: error: unknown key 'instance-type' in the host file"));
+  EXPECT_THAT(error_of("instance-type: g5.xlarge\n"),
+              HasSubstr("host.yaml:1:1: error: unknown key 'instance-type' in the host file"));
   EXPECT_THAT(error_of("instance-type: g5.xlarge\n"), HasSubstr("did you mean 'instance_type'?"));
   EXPECT_THAT(error_of("attributes: {a b: c}\n"), HasSubstr("must be an attribute's name"));
   EXPECT_THAT(error_of("attributes: [a]\n"), HasSubstr("must be a map"));
@@ -37,7 +45,7 @@ TEST(HostFile, this_machine_knows_what_it_is) {
   EXPECT_EQ(attributes.at("ecs.os-type"), "linux");
   EXPECT_FALSE(attributes.at("ecs.cpu-architecture").empty());
   ::setenv("PIPE_HOST", "/nonexistent/host.yaml", 1);
-  EXPECT_THROW(host_attributes(), InputError);
+  EXPECT_THROW(host_attributes(), core::InputError);
   ::unsetenv("PIPE_HOST");
 }
 

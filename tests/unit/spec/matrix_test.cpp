@@ -12,12 +12,16 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-PipelineSpec parse_steps(const std::string& steps) { return parse("name: x\nsteps:\n" + steps, "/nowhere/pipeline.yaml", {}); }
+PipelineSpec parse_steps(const std::string& steps) {
+  return parse("name: x\nsteps:\n" + steps, "/nowhere/pipeline.yaml", {});
+}
 
 std::string error_of(const std::string& steps) {
   try {
     parse_steps(steps);
-  } catch (const InputError& error) { return error.what(); }
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
   return "no error";
 }
 
@@ -29,11 +33,12 @@ std::vector<std::string> names_of(const PipelineSpec& pipeline) {
 
 std::vector<std::string> sources_of(const StepSpec& step) {
   std::vector<std::string> names;
-  for (const auto& source : step.inputs.at(0).sources) names.push_back(source.step + " " + source.output);
+  for (const auto& source : step.inputs.at(0).sources)
+    names.push_back(source.step + " " + source.output);
   return names;
 }
 
-const std::string kTrain = R"(  train:
+const std::string train = R"(  train:
     matrix: {c: [0.1, 1], kernel: [rbf, linear]}
     command: [train, "${params.c}", "${params.kernel}"]
     parameters: {epochs: 5}
@@ -41,12 +46,13 @@ const std::string kTrain = R"(  train:
 )";
 
 TEST(Matrix, makes_a_step_of_every_combination) {
-  const auto pipeline = parse_steps(kTrain);
-  EXPECT_THAT(names_of(pipeline),
-              ElementsAre("train.c-0.1.kernel-rbf", "train.c-0.1.kernel-linear", "train.c-1.kernel-rbf", "train.c-1.kernel-linear"));
+  const auto pipeline = parse_steps(train);
+  EXPECT_THAT(names_of(pipeline), ElementsAre("train.c-0.1.kernel-rbf", "train.c-0.1.kernel-linear",
+                                              "train.c-1.kernel-rbf", "train.c-1.kernel-linear"));
   const auto& second = pipeline.steps[1];
   EXPECT_EQ(second.instance->of, "train");
-  EXPECT_THAT(second.instance->values, ElementsAre(std::pair("c", nlohmann::json(0.1)), std::pair("kernel", nlohmann::json("linear"))));
+  EXPECT_THAT(second.instance->values, ElementsAre(std::pair("c", nlohmann::json(0.1)),
+                                                   std::pair("kernel", nlohmann::json("linear"))));
   EXPECT_EQ(second.parameters.at("c"), 0.1);
   EXPECT_EQ(second.parameters.at("kernel"), "linear");
   EXPECT_EQ(second.parameters.at("epochs"), 5);
@@ -63,31 +69,38 @@ TEST(Matrix, leaves_out_and_adds_combinations) {
     command: [t]
 )");
   EXPECT_THAT(names_of(pipeline), ElementsAre("t.a-1.b-x", "t.a-2.b-x", "t.a-2.b-y", "t.a-9.b-z"));
-  EXPECT_THAT(names_of(parse_steps("  t: {matrix: {include: [{a: 1, b: 2}, {b: 4, a: 3}]}, command: [t]}\n")), ElementsAre("t.a-1.b-2", "t.a-3.b-4"));
+  EXPECT_THAT(names_of(parse_steps(
+                  "  t: {matrix: {include: [{a: 1, b: 2}, {b: 4, a: 3}]}, command: [t]}\n")),
+              ElementsAre("t.a-1.b-2", "t.a-3.b-4"));
 }
 
 TEST(Matrix, is_gathered_in_its_order) {
-  const auto pipeline = parse_steps(kTrain + "  choose: {command: [c], inputs: {models: \"train[*].model\"}}\n");
+  const auto pipeline =
+      parse_steps(train + "  choose: {command: [c], inputs: {models: \"train[*].model\"}}\n");
   const auto& choose = pipeline.steps.back();
   EXPECT_TRUE(choose.inputs[0].gathered);
-  EXPECT_THAT(sources_of(choose), ElementsAre("train.c-0.1.kernel-rbf model", "train.c-0.1.kernel-linear model", "train.c-1.kernel-rbf model",
-                                              "train.c-1.kernel-linear model"));
+  EXPECT_THAT(sources_of(choose),
+              ElementsAre("train.c-0.1.kernel-rbf model", "train.c-0.1.kernel-linear model",
+                          "train.c-1.kernel-rbf model", "train.c-1.kernel-linear model"));
 }
 
 TEST(Matrix, gives_one_of_its_steps_or_some) {
   const auto reads = [](const std::string& reference) {
-    return parse_steps(kTrain + "  one: {command: [c], inputs: {model: \"" + reference + "\"}}\n").steps.back();
+    return parse_steps(train + "  one: {command: [c], inputs: {model: \"" + reference + "\"}}\n")
+        .steps.back();
   };
-  EXPECT_THAT(sources_of(reads("train[c=1.0,kernel=rbf].model")), ElementsAre("train.c-1.kernel-rbf model"));
+  EXPECT_THAT(sources_of(reads("train[c=1.0,kernel=rbf].model")),
+              ElementsAre("train.c-1.kernel-rbf model"));
   EXPECT_FALSE(reads("train[c=1.0,kernel=rbf].model").inputs[0].gathered);
   EXPECT_THAT(sources_of(reads("train[3].model")), ElementsAre("train.c-1.kernel-linear model"));
   EXPECT_FALSE(reads("train[3].model").inputs[0].gathered);
-  EXPECT_THAT(sources_of(reads("train[kernel=rbf,c=*].model")), ElementsAre("train.c-0.1.kernel-rbf model", "train.c-1.kernel-rbf model"));
+  EXPECT_THAT(sources_of(reads("train[kernel=rbf,c=*].model")),
+              ElementsAre("train.c-0.1.kernel-rbf model", "train.c-1.kernel-rbf model"));
   EXPECT_TRUE(reads("train[kernel=rbf,c=*].model").inputs[0].gathered);
 }
 
 TEST(Matrix, joins_another_one_pair_by_pair) {
-  const auto pipeline = parse_steps(kTrain + R"(  test:
+  const auto pipeline = parse_steps(train + R"(  test:
     matrix: train
     command: [t]
     inputs: {model: "train[=].model"}
@@ -102,34 +115,42 @@ TEST(Matrix, joins_another_one_pair_by_pair) {
     EXPECT_THAT(sources_of(pipeline.steps[4 + i]), ElementsAre(pipeline.steps[i].name + " model"));
     EXPECT_FALSE(pipeline.steps[4 + i].inputs[0].gathered);
   }
-  EXPECT_THAT(sources_of(pipeline.steps[8]), ElementsAre("train.c-0.1.kernel-linear model", "train.c-1.kernel-linear model"));
+  EXPECT_THAT(sources_of(pipeline.steps[8]),
+              ElementsAre("train.c-0.1.kernel-linear model", "train.c-1.kernel-linear model"));
   EXPECT_THAT(pipeline.steps[8].after, ElementsAre("test.c-1.kernel-linear"));
 }
 
 TEST(Matrix, after_waits_for_all_of_it) {
-  const auto pipeline = parse_steps(kTrain + "  last: {command: [l], after: [train]}\n");
+  const auto pipeline = parse_steps(train + "  last: {command: [l], after: [train]}\n");
   EXPECT_EQ(pipeline.steps.back().after.size(), 4u);
 }
 
 TEST(Matrix, parameter_of_an_axis_has_no_option) {
   try {
-    parse("name: x\nsteps:\n" + kTrain, "/nowhere/p.yaml", {.parameters = {{"train.c", "5"}}});
+    parse("name: x\nsteps:\n" + train, "/nowhere/p.yaml", {.parameters = {{"train.c", "5"}}});
     FAIL();
-  } catch (const InputError& error) { EXPECT_THAT(error.what(), HasSubstr("'c' is an axis of the step's matrix")); }
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'c' is an axis of the step's matrix"));
+  }
 }
 
 TEST(Matrix, of_many_reading_all_of_many_is_refused_before_memory_is_gone) {
   std::string values;
   for (int i = 0; i < 2000; ++i) values += (i ? "," : "") + std::to_string(i);
-  const auto steps = "  a: {matrix: {i: [" + values + "]}, command: [a], outputs: [o]}\n  b: {matrix: a, command: [b], inputs: {all: \"a[*].o\"}}\n";
+  const auto steps = "  a: {matrix: {i: [" + values +
+                     "]}, command: [a], outputs: [o]}\n  b: {matrix: a, command: [b], inputs: "
+                     "{all: \"a[*].o\"}}\n";
   EXPECT_THAT(error_of(steps), HasSubstr("put one step in between"));
 }
 
 TEST(Matrix, of_ten_thousand_pairs_is_joined_without_comparing_each_with_each) {
   std::string rows, columns;
-  for (int i = 0; i < 100; ++i) rows += (i ? "," : "") + std::to_string(i), columns += (i ? ",k" : "k") + std::to_string(i);
-  const auto steps = "  a: {matrix: {i: [" + rows + "], j: [" + columns + "]}, command: [a, \"${params.i}\"], outputs: [o]}\n" +
-                     "  b: {matrix: a, command: [b], inputs: {one: \"a[=].o\"}, outputs: [o]}\n  c: {command: [c], inputs: {all: \"b[*].o\"}}\n";
+  for (int i = 0; i < 100; ++i)
+    rows += (i ? "," : "") + std::to_string(i), columns += (i ? ",k" : "k") + std::to_string(i);
+  const auto steps = "  a: {matrix: {i: [" + rows + "], j: [" + columns +
+                     "]}, command: [a, \"${params.i}\"], outputs: [o]}\n" +
+                     "  b: {matrix: a, command: [b], inputs: {one: \"a[=].o\"}, outputs: [o]}\n  "
+                     "c: {command: [c], inputs: {all: \"b[*].o\"}}\n";
   const auto pipeline = parse_steps(steps);
   ASSERT_EQ(pipeline.steps.size(), 20'001u);
   EXPECT_THAT(sources_of(pipeline.steps[19'999]), ElementsAre("a.i-99.j-k99 o"));

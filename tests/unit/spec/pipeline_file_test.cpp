@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr const char* kExample = R"(name: digits
+constexpr const char* example = R"(name: digits
 parameters: {test_size: 0.25, seed: 7}
 environment: [CUDA_VISIBLE_DEVICES]
 settings:
@@ -44,19 +44,25 @@ steps:
     after: [load]
 )";
 
-PipelineSpec parse_text(const std::string& text, const LoadOptions& options = {}) { return parse(text, "/nowhere/pipeline.yaml", options); }
+PipelineSpec parse_text(const std::string& text, const LoadOptions& options = {}) {
+  return parse(text, "/nowhere/pipeline.yaml", options);
+}
 
 std::string error_of(const std::string& text, const LoadOptions& options = {}) {
   try {
     parse_text(text, options);
-  } catch (const InputError& error) { return error.what(); }
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
   return "no error";
 }
 
-std::string with_command(const std::string& command) { return "name: x\nsteps: {a: {command: " + command + "}}\n"; }
+std::string with_command(const std::string& command) {
+  return "name: x\nsteps: {a: {command: " + command + "}}\n";
+}
 
 TEST(PipelineFile, all_keys_of_a_step_are_read) {
-  const auto pipeline = parse_text(kExample);
+  const auto pipeline = parse_text(example);
   EXPECT_EQ(pipeline.name, "digits");
   EXPECT_EQ(pipeline.root, "/nowhere");
   ASSERT_EQ(pipeline.steps.size(), 2u);
@@ -74,7 +80,7 @@ TEST(PipelineFile, all_keys_of_a_step_are_read) {
 }
 
 TEST(PipelineFile, a_steps_value_wins_over_the_pipelines) {
-  const auto pipeline = parse_text(kExample);
+  const auto pipeline = parse_text(example);
   const StepSpec &load = pipeline.steps[0], &train = pipeline.steps[1];
   EXPECT_EQ(load.parameters.at("seed"), 7);
   EXPECT_EQ(train.parameters.at("seed"), "8");
@@ -92,13 +98,13 @@ TEST(PipelineFile, a_steps_value_wins_over_the_pipelines) {
 }
 
 TEST(PipelineFile, templates_are_parsed_once) {
-  const auto pipeline = parse_text(kExample);
+  const auto pipeline = parse_text(example);
   const auto& parts = pipeline.steps[1].command.arguments[0].parts;
   using Reference = Template::Reference;
   ASSERT_EQ(parts.size(), 6u);
   EXPECT_EQ(std::get<std::string>(parts[0]), "python train.py --data ");
-  EXPECT_EQ(std::get<Reference>(parts[1]), (Reference{Template::Hole::input, "data"}));
-  EXPECT_EQ(std::get<Reference>(parts[3]), (Reference{Template::Hole::parameter, "c"}));
+  EXPECT_EQ(std::get<Reference>(parts[1]), (Reference{Template::Placeholder::input, "data"}));
+  EXPECT_EQ(std::get<Reference>(parts[3]), (Reference{Template::Placeholder::parameter, "c"}));
   EXPECT_EQ(std::get<std::string>(parts[4]), " $HOME ${x} > ");
 }
 
@@ -111,12 +117,16 @@ TEST(PipelineFile, dollar_signs_that_open_no_reference_stay) {
 
 TEST(PipelineFile, errors_in_a_quoted_or_folded_command_point_into_it_or_at_it) {
   EXPECT_THAT(error_of(with_command("'ab ${x.y}'")), HasSubstr(":2:26: error"));
-  EXPECT_THAT(error_of("name: x\nsteps:\n  a:\n    command: >\n      echo one\n      ${x.y}\n"), HasSubstr(":4:14: error"));
-  EXPECT_THAT(error_of("name: x\nsteps:\n  a:\n    command: |\n      echo one\n      \xc3\xa4 ${x.y}\n"), HasSubstr(":6:10: error"));
+  EXPECT_THAT(error_of("name: x\nsteps:\n  a:\n    command: >\n      echo one\n      ${x.y}\n"),
+              HasSubstr(":4:14: error"));
+  EXPECT_THAT(
+      error_of("name: x\nsteps:\n  a:\n    command: |\n      echo one\n      \xc3\xa4 ${x.y}\n"),
+      HasSubstr(":6:10: error"));
 }
 
 TEST(PipelineFile, options_set_parameters_with_the_declared_type) {
-  const auto pipeline = parse_text(kExample, {{{"test_size", "1"}, {"train.seed", "1.50"}, {"train.c", "2"}}});
+  const auto pipeline =
+      parse_text(example, {{{"test_size", "1"}, {"train.seed", "1.50"}, {"train.c", "2"}}});
   EXPECT_EQ(pipeline.parameters.at("test_size"), 1);
   EXPECT_EQ(pipeline.steps[0].parameters.at("test_size"), 1);
   EXPECT_EQ(pipeline.steps[1].parameters.at("seed"), "1.50");  // a text in the file stays a text
@@ -124,69 +134,90 @@ TEST(PipelineFile, options_set_parameters_with_the_declared_type) {
 }
 
 TEST(PipelineFile, unknown_options_are_told_with_a_suggestion) {
-  EXPECT_THAT(error_of(kExample, {{{"testsize", "1"}}}), HasSubstr("did you mean 'test_size'?"));
-  EXPECT_THAT(error_of(kExample, {{{"c", "1"}}}), HasSubstr("did you mean 'train.c'?"));
-  EXPECT_THAT(error_of(kExample, {{{"train.cc", "1"}}}), HasSubstr("did you mean 'train.c'?"));
+  EXPECT_THAT(error_of(example, {{{"testsize", "1"}}}), HasSubstr("did you mean 'test_size'?"));
+  EXPECT_THAT(error_of(example, {{{"c", "1"}}}), HasSubstr("did you mean 'train.c'?"));
+  EXPECT_THAT(error_of(example, {{{"train.cc", "1"}}}), HasSubstr("did you mean 'train.c'?"));
 }
 
 TEST(PipelineFile, plain_scalars_follow_yaml_1_2) {
   const auto pipeline = parse_text(
-      "name: x\nparameters: {a: no, b: true, c: 0o17, d: 0x1F, e: 1e3, f: -5, g: '5', h: 1.10, i: 2024-01-01, j: 1_000, k: \"\"}\nsteps: {s: "
+      "name: x\nparameters: {a: no, b: true, c: 0o17, d: 0x1F, e: 1e3, f: -5, g: '5', h: 1.10, i: "
+      "2024-01-01, j: 1_000, k: \"\"}\nsteps: {s: "
       "{command: [a]}}\n");
-  const nlohmann::json expected{{"a", "no"}, {"b", true}, {"c", 15},           {"d", 31},      {"e", 1000.0}, {"f", -5},
-                                {"g", "5"},  {"h", 1.1},  {"i", "2024-01-01"}, {"j", "1_000"}, {"k", ""}};
+  const nlohmann::json expected{{"a", "no"},         {"b", true},    {"c", 15},  {"d", 31},
+                                {"e", 1000.0},       {"f", -5},      {"g", "5"}, {"h", 1.1},
+                                {"i", "2024-01-01"}, {"j", "1_000"}, {"k", ""}};
   EXPECT_EQ(nlohmann::json(pipeline.parameters), expected);
 }
 
 TEST(PipelineFile, a_byte_order_mark_and_windows_line_ends_do_no_harm) {
-  EXPECT_EQ(parse_text("\xEF\xBB\xBFname: x\r\nsteps:\r\n  a:\r\n    command: [a]\r\n").steps[0].line, 3u);
-  EXPECT_THAT(error_of("\xEF\xBB\xBFname: x\r\nstep:\r\n"), HasSubstr(":2:1: error: unknown key 'step'"));
+  EXPECT_EQ(
+      parse_text("\xEF\xBB\xBFname: x\r\nsteps:\r\n  a:\r\n    command: [a]\r\n").steps[0].line,
+      3u);
+  EXPECT_THAT(error_of("\xEF\xBB\xBFname: x\r\nstep:\r\n"),
+              HasSubstr(":2:1: error: unknown key 'step'"));
 }
 
 TEST(PipelineFile, requirements_files_become_lists) {
-  const TemporaryFolder folder;
-  write_file_atomically(folder.path() / "requirements.txt",
-                        "numpy==1.26.4 # why\n\n# all\n-r more/dev.txt\n--extra-index-url https://example.org/simple\nscipy \\\n  >=1.10\n");
-  make_folders(folder.path() / "more");
-  write_file_atomically(folder.path() / "more/dev.txt", "-r ../requirements.txt\n-c pins.txt\npkg @ https://example.org/x.whl#sha256=1\n");
-  write_file_atomically(folder.path() / "more/pins.txt", "numpy==1.26.4\r\nattrs==23.2\r\n");
-  const auto pipeline =
-      parse("name: x\nsettings: {docker: {requirements: requirements.txt}}\nsteps: {a: {command: [a]}}\n", folder.path() / "pipeline.yaml");
-  EXPECT_THAT(pipeline.steps[0].settings.docker.requirements.items(),
-              ElementsAre("numpy==1.26.4", "attrs==23.2", "pkg @ https://example.org/x.whl#sha256=1", "--extra-index-url https://example.org/simple",
-                          "scipy >=1.10"));
-  EXPECT_THAT(pipeline.sources, testing::UnorderedElementsAre(folder.path() / "requirements.txt", folder.path() / "more/dev.txt",
-                                                              folder.path() / "more/pins.txt", folder.path() / "pipeline.yaml"));
+  const core::TemporaryFolder folder;
+  core::write_file_atomically(folder.path() / "requirements.txt",
+                              "numpy==1.26.4 # why\n\n# all\n-r more/dev.txt\n--extra-index-url "
+                              "https://example.org/simple\nscipy \\\n  >=1.10\n");
+  core::make_folders(folder.path() / "more");
+  core::write_file_atomically(
+      folder.path() / "more/dev.txt",
+      "-r ../requirements.txt\n-c pins.txt\npkg @ https://example.org/x.whl#sha256=1\n");
+  core::write_file_atomically(folder.path() / "more/pins.txt", "numpy==1.26.4\r\nattrs==23.2\r\n");
+  const auto pipeline = parse(
+      "name: x\nsettings: {docker: {requirements: requirements.txt}}\nsteps: {a: {command: [a]}}\n",
+      folder.path() / "pipeline.yaml");
+  EXPECT_THAT(
+      pipeline.steps[0].settings.docker.requirements.items(),
+      ElementsAre("numpy==1.26.4", "attrs==23.2", "pkg @ https://example.org/x.whl#sha256=1",
+                  "--extra-index-url https://example.org/simple", "scipy >=1.10"));
+  EXPECT_THAT(pipeline.sources, testing::UnorderedElementsAre(folder.path() / "requirements.txt",
+                                                              folder.path() / "more/dev.txt",
+                                                              folder.path() / "more/pins.txt",
+                                                              folder.path() / "pipeline.yaml"));
 }
 
 TEST(PipelineFile, a_folder_or_nothing_instead_of_a_file_is_told) {
-  const TemporaryFolder folder;
-  EXPECT_THROW(load(folder.path()), InputError);
-  EXPECT_THROW(load(folder.path() / "none.yaml"), InputError);
+  const core::TemporaryFolder folder;
+  EXPECT_THROW(load(folder.path()), core::InputError);
+  EXPECT_THROW(load(folder.path() / "none.yaml"), core::InputError);
 }
 
 TEST(PipelineFile, a_hundred_errors_are_enough) {
   std::string text = "name: x\nsteps:\n";
-  for (int i = 0; i < 3000; ++i) text += "  s" + std::to_string(i) + ": {command: [a], after: [t" + std::to_string(i) + "]}\n";
+  for (int i = 0; i < 3000; ++i)
+    text += "  s" + std::to_string(i) + ": {command: [a], after: [t" + std::to_string(i) + "]}\n";
   EXPECT_THAT(error_of(text), HasSubstr("and 2900 further errors"));
 }
 
 TEST(PipelineFile, order_in_the_file_does_not_matter) {
-  EXPECT_EQ(parse_text("name: x\nsteps:\n  b: {command: [b], inputs: {i: a.o}}\n  a: {command: [a], outputs: [o]}\n").steps[0].name, "b");
+  EXPECT_EQ(parse_text("name: x\nsteps:\n  b: {command: [b], inputs: {i: a.o}}\n  a: {command: "
+                       "[a], outputs: [o]}\n")
+                .steps[0]
+                .name,
+            "b");
 }
 
 TEST(Schema, every_key_has_a_description) {
-  std::function<void(const nlohmann::json&, const std::string&)> check = [&](const nlohmann::json& node, const std::string& where) {
-    if (node.is_object() && node.contains("properties")) {
-      for (const auto& [key, property] : node["properties"].items())
-        EXPECT_TRUE(property.contains("description") || key == "soft" || key == "hard") << where << "." << key;
-    }
-    for (const auto& [key, child] : node.items())
-      if (child.is_structured()) check(child, where + "." + key);
-  };
+  std::function<void(const nlohmann::json&, const std::string&)> check =
+      [&](const nlohmann::json& node, const std::string& where) {
+        if (node.is_object() && node.contains("properties")) {
+          for (const auto& [key, property] : node["properties"].items())
+            EXPECT_TRUE(property.contains("description") || key == "soft" || key == "hard")
+                << where << "." << key;
+        }
+        for (const auto& [key, child] : node.items())
+          if (child.is_structured()) check(child, where + "." + key);
+      };
   check(schema(), "");
   EXPECT_EQ(schema()["additionalProperties"], false);
-  EXPECT_TRUE(schema()["$defs"]["step"]["properties"]["settings"]["properties"]["docker"]["properties"].contains("parent_image"));
+  EXPECT_TRUE(
+      schema()["$defs"]["step"]["properties"]["settings"]["properties"]["docker"]["properties"]
+          .contains("parent_image"));
 }
 
 }  // namespace

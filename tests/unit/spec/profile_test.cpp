@@ -20,14 +20,17 @@ class ProfileTest : public testing::Test {
  protected:
   void SetUp() override { ::setenv("PIPE_PROFILES", (folder.path() / "mine.yaml").c_str(), 1); }
   void TearDown() override { ::unsetenv("PIPE_PROFILES"); }
-  void write(const char* name, const std::string& text) { write_file_atomically(folder.path() / name, text); }
-  TemporaryFolder folder;
+  void write(const char* name, const std::string& text) {
+    core::write_file_atomically(folder.path() / name, text);
+  }
+  core::TemporaryFolder folder;
 };
 
 TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
   write("mine.yaml", "lab: {orchestrator: local}\nhome: {orchestrator: docker, jobs: 3}\n");
   write("profiles.yaml",
-        "lab: {orchestrator: kubernetes, context: lab, namespace: ml, registry: r.example:5000/team, state: shared, service_account: driver}\n");
+        "lab: {orchestrator: kubernetes, context: lab, namespace: ml, registry: "
+        "r.example:5000/team, state: shared, service_account: driver}\n");
   const auto profiles = find_profiles(folder.path());
   ASSERT_EQ(profiles.size(), 2u);
   const auto& lab = profiles.at("lab");
@@ -41,11 +44,11 @@ TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
 }
 
 TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
-  write(
-      "profiles.yaml",
-      "short: {artifact_store: s3://team/pipe}\nlong:\n  artifact_store: {bucket: s3://team, endpoint: 'https://lab:9000', region: lab, path_style: "
-      "false, "
-      "certificate_authority: ca.pem, aws_profile: lab}\n");
+  write("profiles.yaml",
+        "short: {artifact_store: s3://team/pipe}\nlong:\n  artifact_store: {bucket: s3://team, "
+        "endpoint: 'https://lab:9000', region: lab, path_style: "
+        "false, "
+        "certificate_authority: ca.pem, aws_profile: lab}\n");
   const auto profiles = find_profiles(folder.path());
   EXPECT_EQ(profiles.at("short").artifact_store.prefix, "pipe/");
   const auto& store = profiles.at("long").artifact_store;
@@ -57,16 +60,18 @@ TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
 
 TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
   write("profiles.yaml",
-        "a: {artifact_store: team/pipe}\nb: {artifact_store: {endpoint: 'lab:9000', buckets: x}}\nc: {artifact_store: s3://team, claim: {name: x, "
+        "a: {artifact_store: team/pipe}\nb: {artifact_store: {endpoint: 'lab:9000', buckets: "
+        "x}}\nc: {artifact_store: s3://team, claim: {name: x, "
         "path: "
         "y}}\n");
   try {
     find_profiles(folder.path());
     FAIL();
-  } catch (const InputError& error) {
+  } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("'team/pipe' is no bucket"));
     EXPECT_THAT(error.what(), HasSubstr("write `s3://team/pipe`"));
-    EXPECT_THAT(error.what(), HasSubstr("'endpoint' must be `https://HOST[:PORT]`, not 'lab:9000'"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("'endpoint' must be `https://HOST[:PORT]`, not 'lab:9000'"));
     EXPECT_THAT(error.what(), HasSubstr("did you mean 'bucket'?"));
     EXPECT_THAT(error.what(), HasSubstr("either through a claim or through an artifact store"));
   }
@@ -77,7 +82,7 @@ TEST_F(ProfileTest, unknown_one_is_refused_with_the_likely_name) {
   try {
     find_profile("clusters", folder.path());
     FAIL();
-  } catch (const InputError& error) {
+  } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("there is no profile 'clusters'"));
     EXPECT_THAT(error.what(), HasSubstr("did you mean 'cluster'?"));
   }
@@ -87,14 +92,16 @@ TEST_F(ProfileTest, none_at_all_names_the_files_that_are_looked_for) {
   try {
     find_profile("lab", folder.path());
     FAIL();
-  } catch (const InputError& error) {
+  } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr((folder.path() / "profiles.yaml").string()));
     EXPECT_THAT(error.what(), HasSubstr((folder.path() / "mine.yaml").string()));
   }
 }
 
 TEST_F(ProfileTest, what_the_pipeline_says_wins_and_what_changes_is_told) {
-  write("profiles.yaml", "lab: {settings: {docker: {parent_image: 'cuda:12', platform: linux/arm64}, resources: {memory: 2GiB}}}\n");
+  write("profiles.yaml",
+        "lab: {settings: {docker: {parent_image: 'cuda:12', platform: linux/arm64}, resources: "
+        "{memory: 2GiB}}}\n");
   PipelineSpec pipeline;
   pipeline.steps.resize(2);
   pipeline.steps[0].name = "train";
@@ -104,7 +111,8 @@ TEST_F(ProfileTest, what_the_pipeline_says_wins_and_what_changes_is_told) {
   EXPECT_EQ(pipeline.steps[0].settings.docker.parent_image, "cuda:12");
   EXPECT_EQ(pipeline.steps[1].settings.docker.parent_image, "debian:bookworm-slim");
   EXPECT_EQ(pipeline.steps[1].settings.docker.platform, "linux/arm64");
-  EXPECT_THAT(told, ElementsAre("docker.parent_image is cuda:12 for train", "docker.platform is linux/arm64 for train, plot",
+  EXPECT_THAT(told, ElementsAre("docker.parent_image is cuda:12 for train",
+                                "docker.platform is linux/arm64 for train, plot",
                                 "resources.memory is 2147483648 for train, plot"));
 }
 

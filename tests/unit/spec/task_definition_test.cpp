@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// The example of the ECS developer guide.
-constexpr const char* kGuide = R"({
+constexpr const char* guide = R"({
   "containerDefinitions": [
     {
       "memory": 80,
@@ -33,7 +33,7 @@ constexpr const char* kGuide = R"({
 })";
 
 /// Everything that is honoured, and some that is not.
-constexpr const char* kEverything = R"({
+constexpr const char* everything = R"({
   "family": "everything",
   "cpu": "2 vCPU", "memory": "4096",
   "networkMode": "host", "ipcMode": "host", "pidMode": "task",
@@ -90,27 +90,31 @@ class TaskDefinition : public testing::Test {
   std::string error(const std::string& text) {
     try {
       read(text);
-    } catch (const InputError& wrong) { return wrong.what(); }
+    } catch (const core::InputError& wrong) {
+      return wrong.what();
+    }
     return "no error";
   }
   /// One container with these further members, of a task that has these.
   static std::string with(const std::string& container, const std::string& task = "") {
-    return R"({"family": "f", )" + task + (task.empty() ? "" : ", ") + R"("containerDefinitions": [{"name": "c", "image": "i", "command": ["true"])" +
+    return R"({"family": "f", )" + task + (task.empty() ? "" : ", ") +
+           R"("containerDefinitions": [{"name": "c", "image": "i", "command": ["true"])" +
            (container.empty() ? "" : ", ") + container + "}]}";
   }
-  TemporaryFolder folder_;
+  core::TemporaryFolder folder_;
   std::filesystem::path file_ = folder_.path() / "task.json";
   std::vector<std::string> notices_;
 };
 
 std::vector<std::string> words(const Command& command) {
   std::vector<std::string> texts;
-  for (const auto& argument : command.arguments) texts.push_back(argument.parts.empty() ? "" : std::get<std::string>(argument.parts.at(0)));
+  for (const auto& argument : command.arguments)
+    texts.push_back(argument.parts.empty() ? "" : std::get<std::string>(argument.parts.at(0)));
   return texts;
 }
 
 TEST_F(TaskDefinition, the_guides_example_is_a_step_with_two_gpus) {
-  const auto pipeline = read(kGuide);
+  const auto pipeline = read(guide);
   EXPECT_EQ(pipeline.name, "example-ecs-gpu");
   EXPECT_EQ(pipeline.execution_mode, ExecutionMode::fail_fast);
   ASSERT_EQ(pipeline.steps.size(), 1U);
@@ -123,24 +127,29 @@ TEST_F(TaskDefinition, the_guides_example_is_a_step_with_two_gpus) {
   EXPECT_EQ(step.settings.resources.gpu_count, 2U);
   EXPECT_EQ(step.settings.resources.memory, Bytes{80} << 20);
   EXPECT_EQ(step.settings.docker.run_args.at("cpu_shares"), 100);
-  EXPECT_FALSE(step.settings.resources.cpu_count) << "a container's CPU units are a share, no limit";
+  EXPECT_FALSE(step.settings.resources.cpu_count)
+      << "a container's CPU units are a share, no limit";
   EXPECT_FALSE(step.cache);
   EXPECT_TRUE(step.code && step.code.items().empty());
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("task.json:9:18: 'command' of container 'gpu' is run as it stands")));
+  EXPECT_THAT(
+      notices_,
+      ElementsAre(HasSubstr("task.json:9:18: 'command' of container 'gpu' is run as it stands")));
 }
 
 TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
-  const auto pipeline = read(kEverything);
+  const auto pipeline = read(everything);
   EXPECT_EQ(pipeline.execution_mode, ExecutionMode::continue_on_failure);
   EXPECT_THAT(pipeline.tags, ElementsAre("team=vision"));
   ASSERT_EQ(pipeline.steps.size(), 3U);
   const auto &prepare = pipeline.steps[0], &train = pipeline.steps[1], &after = pipeline.steps[2];
   EXPECT_THAT(words(prepare.command), ElementsAre("sh", "-c", "echo ${HOME} $x 'ü \"'; exit 0"));
-  EXPECT_EQ(prepare.settings.resources.memory, Bytes{4096} << 20) << "the task's, where the container has none";
+  EXPECT_EQ(prepare.settings.resources.memory, Bytes{4096} << 20)
+      << "the task's, where the container has none";
   EXPECT_EQ(prepare.settings.resources.cpu_count, 2.0);
   EXPECT_EQ(prepare.settings.docker.network, "host");
 
-  EXPECT_THAT(words(train.command), ElementsAre("sh", "-c", R"(cd -- "$0" && exec "$@")", "/srv/it's", "/run.sh", "--epochs", "3"));
+  EXPECT_THAT(words(train.command), ElementsAre("sh", "-c", R"(cd -- "$0" && exec "$@")",
+                                                "/srv/it's", "/run.sh", "--epochs", "3"));
   EXPECT_EQ(train.environment.at("A"), "yes");
   EXPECT_EQ(train.environment.at("EMPTY"), "");
   ASSERT_EQ(train.secrets.size(), 1U);
@@ -150,15 +159,20 @@ TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
   EXPECT_EQ(resources.gpu_count, 4U);
   EXPECT_EQ(resources.memory, Bytes{2048} << 20);
   EXPECT_EQ(resources.shm_size, Bytes{512} << 20);
-  EXPECT_THAT(resources.placement_constraints.items(), ElementsAre("attribute:ecs.instance-type == p2.8xlarge"));
+  EXPECT_THAT(resources.placement_constraints.items(),
+              ElementsAre("attribute:ecs.instance-type == p2.8xlarge"));
   const auto& docker = train.settings.docker;
   EXPECT_EQ(docker.network, "none") << "disableNetworking";
   EXPECT_EQ(docker.user, "1000:1000");
   EXPECT_EQ(docker.platform, "linux/amd64");
-  EXPECT_THAT(docker.volumes.items(), ElementsAre("/srv/data:/data:ro", "everything-scratch:/scratch"));
+  EXPECT_THAT(docker.volumes.items(),
+              ElementsAre("/srv/data:/data:ro", "everything-scratch:/scratch"));
   EXPECT_EQ(docker.labels.at("a"), "b");
   const json run_args = docker.run_args;
-  EXPECT_EQ(run_args, json::parse(R"({"cap_add": ["SYS_PTRACE"], "cap_drop": ["NET_RAW"], "cpu_shares": 512, "devices": ["/dev/fuse:/dev/fuse:rw"],
+  EXPECT_EQ(
+      run_args,
+      json::parse(
+          R"({"cap_add": ["SYS_PTRACE"], "cap_drop": ["NET_RAW"], "cpu_shares": 512, "devices": ["/dev/fuse:/dev/fuse:rw"],
     "dns": ["10.0.0.2"], "dns_search": ["example"], "extra_hosts": ["h:10.0.0.3"], "hostname": "worker", "init": true, "ipc_mode": "host",
     "mem_reservation": 1073741824, "mem_swappiness": 10, "memswap_limit": 3221225472, "read_only": true, "security_opt": ["no-new-privileges"],
     "sysctls": {"net.core.somaxconn": "1024"}, "tmpfs": {"/tmp": "size=64m,noexec"}, "ulimits": {"nofile": {"soft": 1024, "hard": 4096}}})"));
@@ -166,13 +180,16 @@ TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
 }
 
 TEST_F(TaskDefinition, what_is_not_honoured_is_named_with_its_place_and_nothing_else_is) {
-  read(kEverything);
+  read(everything);
   const auto notices = notices_;
-  for (const char* part : {"'executionRoleArn' of the task definition", "'pidMode' task", "distinctInstance", "docker's volume 'everything-scratch'",
-                           "'efsVolumeConfiguration' of a volume", "'efs' is not mounted in container 'train'", "your own variable TOKEN",
-                           "'logConfiguration' of container 'train'", "'healthCheck' of container 'train'", "'startTimeout' of container 'train'",
-                           "waits for the success of 'train'", "does not wait for 'prepare' to start", "'essential: false' is honoured in part",
-                           "'command' of container 'after' is run as it stands"})
+  for (const char* part :
+       {"'executionRoleArn' of the task definition", "'pidMode' task", "distinctInstance",
+        "docker's volume 'everything-scratch'", "'efsVolumeConfiguration' of a volume",
+        "'efs' is not mounted in container 'train'", "your own variable TOKEN",
+        "'logConfiguration' of container 'train'", "'healthCheck' of container 'train'",
+        "'startTimeout' of container 'train'", "waits for the success of 'train'",
+        "does not wait for 'prepare' to start", "'essential: false' is honoured in part",
+        "'command' of container 'after' is run as it stands"})
     EXPECT_THAT(notices, Contains(HasSubstr(part)));
   EXPECT_EQ(notices.size(), 14U) << testing::PrintToString(notices);
   EXPECT_THAT(notices, Contains(HasSubstr("task.json:4:56: 'pidMode'")));
@@ -193,12 +210,12 @@ void expect_equal(const PipelineSpec& one, const PipelineSpec& two) {
     EXPECT_EQ(a.cache, b.cache);
     EXPECT_EQ(a.code.items(), b.code.items());
     EXPECT_EQ(a.secrets.size(), b.secrets.size());
-    EXPECT_EQ(to_json(a.settings), to_json(b.settings));
+    EXPECT_EQ(settings::to_json(a.settings), settings::to_json(b.settings));
   }
 }
 
 TEST_F(TaskDefinition, the_imported_file_is_the_same_pipeline) {
-  for (const std::string text : {kGuide, kEverything}) {
+  for (const std::string text : {guide, everything}) {
     const auto direct = read(text);
     std::vector<std::string> notices;
     const auto yaml = import_task_definition(file_, notices);
@@ -209,18 +226,19 @@ TEST_F(TaskDefinition, the_imported_file_is_the_same_pipeline) {
 }
 
 TEST_F(TaskDefinition, what_describe_task_definition_prints_is_taken) {
-  const std::string inner = kGuide;
-  const auto described =
-      read(R"({"taskDefinition": )" + inner.substr(0, inner.rfind('}')) +
-           R"(, "taskDefinitionArn": "arn:x", "revision": 3, "status": "ACTIVE", "requiresAttributes": [{"name": "x"}], "registeredAt": 1.5e9,
+  const std::string inner = guide;
+  const auto described = read(
+      R"({"taskDefinition": )" + inner.substr(0, inner.rfind('}')) +
+      R"(, "taskDefinitionArn": "arn:x", "revision": 3, "status": "ACTIVE", "requiresAttributes": [{"name": "x"}], "registeredAt": 1.5e9,
     "registeredBy": "me", "compatibilities": ["EC2"]}, "tags": []})");
   EXPECT_EQ(notices_.size(), 1U);
-  expect_equal(described, read(kGuide));
+  expect_equal(described, read(guide));
 }
 
 TEST_F(TaskDefinition, json_that_is_no_yaml_is_read_all_the_same) {
   const auto pipeline = read(
-      "{\n\t\"family\":\t\"f\",\r\n\t\"containerDefinitions\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"\\ud83d\\ude00 \\/ \\u00e9\\t\"]}]}\n");
+      "{\n\t\"family\":\t\"f\",\r\n\t\"containerDefinitions\":[{\"name\":\"c\",\"image\":\"i\","
+      "\"command\":[\"\\ud83d\\ude00 \\/ \\u00e9\\t\"]}]}\n");
   EXPECT_THAT(words(pipeline.steps[0].command), ElementsAre("\xF0\x9F\x98\x80 / é\t"));
 }
 
@@ -228,28 +246,35 @@ TEST_F(TaskDefinition, a_pipeline_file_is_not_imported) {
   std::ofstream(file_) << "name: x\nsteps: {a: {command: x}}\n";
   std::vector<std::string> notices;
   EXPECT_THROW(
-      try { import_task_definition(file_, notices); } catch (const InputError& wrong) {
+      try { import_task_definition(file_, notices); } catch (const core::InputError& wrong) {
         EXPECT_THAT(wrong.what(), HasSubstr("no ECS task definition"));
         throw;
       },
-      InputError);
+      core::InputError);
 }
 
 TEST_F(TaskDefinition, units_and_limits_are_checked) {
-  EXPECT_EQ(read(with("", R"("cpu": ".5 vcpu", "memory": "1 GB")")).steps[0].settings.resources.cpu_count, 0.5);
-  EXPECT_EQ(read(with("", R"("cpu": 256, "memory": 512)")).steps[0].settings.resources.memory, Bytes{512} << 20);
+  EXPECT_EQ(
+      read(with("", R"("cpu": ".5 vcpu", "memory": "1 GB")")).steps[0].settings.resources.cpu_count,
+      0.5);
+  EXPECT_EQ(read(with("", R"("cpu": 256, "memory": 512)")).steps[0].settings.resources.memory,
+            Bytes{512} << 20);
   EXPECT_EQ(read(with(R"("cpu": 0)")).steps[0].settings.docker.run_args.size(), 0U);
-  EXPECT_THAT(error(with(R"("memory": 100, "memoryReservation": 200)")), HasSubstr("'memoryReservation' of container 'c' is more than its 'memory'"));
-  EXPECT_THAT(error(with(R"("memory": 2048)", R"("memory": "1 GB")")), HasSubstr("more memory than the task's 1024 MiB"));
+  EXPECT_THAT(error(with(R"("memory": 100, "memoryReservation": 200)")),
+              HasSubstr("'memoryReservation' of container 'c' is more than its 'memory'"));
+  EXPECT_THAT(error(with(R"("memory": 2048)", R"("memory": "1 GB")")),
+              HasSubstr("more memory than the task's 1024 MiB"));
   EXPECT_THAT(error(with(R"("memory": "many")")), HasSubstr("'memory' must be a whole number"));
   EXPECT_THAT(error(with("", R"("cpu": "2 CPUs")")), HasSubstr("'cpu' must be CPU units"));
-  for (const char* value : {"\"0\"", "\"-1\"", "\"two\"", "\"1.5\"", "\"\"", "[]", "\"99999999999999999999\""})
-    EXPECT_THAT(error(with(std::string(R"("resourceRequirements": [{"type": "GPU", "value": )") + value + "}]")),
+  for (const char* value :
+       {"\"0\"", "\"-1\"", "\"two\"", "\"1.5\"", "\"\"", "[]", "\"99999999999999999999\""})
+    EXPECT_THAT(error(with(std::string(R"("resourceRequirements": [{"type": "GPU", "value": )") +
+                           value + "}]")),
                 HasSubstr("'value' must be a whole number"));
 }
 
 TEST_F(TaskDefinition, one_that_is_cut_anywhere_is_told_also_behind_a_backslash) {
-  const std::string whole = kGuide;
+  const std::string whole = guide;
   for (std::size_t length = 1; length < whole.size(); length += 3)
     for (const char* end : {"", "\\", "\"\\", "\"\\ud83d", "\"\\ud83d\\ude"})
       EXPECT_NE(error(whole.substr(0, length) + end), "no error") << length << end;

@@ -53,7 +53,8 @@ class ArtifactStoreTest : public ::testing::Test {
   }
   std::size_t leftovers() const {
     std::error_code error;
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder.path() / "store/tmp", error), fs::directory_iterator()));
+    return static_cast<std::size_t>(std::distance(
+        fs::directory_iterator(folder.path() / "store/tmp", error), fs::directory_iterator()));
   }
   /// Runs in a child that is nobody in particular, for root may do everything.
   static int as_nobody(const std::function<int()>& work) {
@@ -63,7 +64,8 @@ class ArtifactStoreTest : public ::testing::Test {
       int result = 98;
       try {
         result = work();
-      } catch (const std::exception&) {}
+      } catch (const std::exception&) {
+      }
       ::_exit(result);
     }
     int status = 0;
@@ -71,7 +73,7 @@ class ArtifactStoreTest : public ::testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 97;
   }
 
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   ArtifactStore store{folder.path() / "store"};
 };
 
@@ -80,7 +82,7 @@ TEST_F(ArtifactStoreTest, file_is_kept_under_the_sha256_of_its_content) {
   EXPECT_EQ(taken.digest.hex(), "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03");
   EXPECT_FALSE(taken.is_directory);
   EXPECT_EQ(taken.bytes, 6u);
-  EXPECT_EQ(read_file(store.path(taken.digest)), "hello\n");
+  EXPECT_EQ(core::read_file(store.path(taken.digest)), "hello\n");
   EXPECT_EQ(mode(store.path(taken.digest)), 0444u);
   EXPECT_FALSE(fs::exists(folder.path() / "out"));
   EXPECT_TRUE(store.has(taken.digest));
@@ -95,7 +97,7 @@ TEST_F(ArtifactStoreTest, who_asks_knows_the_artifact_while_all_is_still_there) 
   fs::create_directory(folder.path() / "tree");
   const auto inner = write("tree/file", "hello\n");
   for (const auto& path : {source, copy, folder.path() / "tree"}) {
-    std::vector<Digest> known;
+    std::vector<core::Digest> known;
     const auto taken = store.take(path, [&](const StoredArtifact& artifact) {
       EXPECT_TRUE(fs::exists(path)) << path;
       EXPECT_EQ(artifact.bytes, 6u);
@@ -105,8 +107,11 @@ TEST_F(ArtifactStoreTest, who_asks_knows_the_artifact_while_all_is_still_there) 
     EXPECT_FALSE(fs::exists(path)) << path;
   }
   const auto kept = write("kept", "other\n");
-  EXPECT_THROW(store.take(kept, [](const StoredArtifact&) { throw EnvironmentError("the disk is full"); }), EnvironmentError);
-  EXPECT_EQ(read_file(kept), "other\n");
+  EXPECT_THROW(
+      store.take(kept,
+                 [](const StoredArtifact&) { throw core::EnvironmentError("the disk is full"); }),
+      core::EnvironmentError);
+  EXPECT_EQ(core::read_file(kept), "other\n");
 }
 
 TEST_F(ArtifactStoreTest, equal_content_is_kept_once_and_stays_executable_if_it_ever_was) {
@@ -127,8 +132,8 @@ TEST_F(ArtifactStoreTest, folder_is_kept_with_its_links_empty_folders_and_execut
   EXPECT_TRUE(taken.is_directory);
   EXPECT_EQ(taken.bytes, 14u);
   EXPECT_FALSE(fs::exists(folder.path() / "tree"));
-  EXPECT_EQ(read_file(path / "link"), "beta");
-  EXPECT_EQ(read_file(path / "sub/up"), "alpha");
+  EXPECT_EQ(core::read_file(path / "link"), "beta");
+  EXPECT_EQ(core::read_file(path / "sub/up"), "alpha");
   EXPECT_TRUE(fs::is_directory(path / "empty"));
   EXPECT_EQ(mode(path), 0555u);
   EXPECT_EQ(mode(path / "sub"), 0555u);
@@ -143,14 +148,16 @@ TEST_F(ArtifactStoreTest, folder_is_kept_with_its_links_empty_folders_and_execut
 
 TEST_F(ArtifactStoreTest, digest_of_a_folder_tells_names_bits_and_empty_folders) {
   std::set<std::string> digests;
-  const auto take_changed = [&](const std::string& name, const std::function<void(const fs::path&)>& change) {
+  const auto take_changed = [&](const std::string& name,
+                                const std::function<void(const fs::path&)>& change) {
     const auto tree = write_tree(name);
     change(tree);
     EXPECT_TRUE(digests.insert(store.take(tree).digest.hex()).second) << name;
   };
   take_changed("same", [](const fs::path&) {});
   take_changed("renamed", [](const fs::path& tree) { fs::rename(tree / "a.txt", tree / "b.txt"); });
-  take_changed("bit", [](const fs::path& tree) { fs::permissions(tree / "a.txt", fs::perms(0755)); });
+  take_changed("bit",
+               [](const fs::path& tree) { fs::permissions(tree / "a.txt", fs::perms(0755)); });
   take_changed("empty", [](const fs::path& tree) { fs::create_directory(tree / "more"); });
   take_changed("target", [](const fs::path& tree) {
     fs::remove(tree / "link");
@@ -160,7 +167,8 @@ TEST_F(ArtifactStoreTest, digest_of_a_folder_tells_names_bits_and_empty_folders)
 }
 
 TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their_way) {
-  const auto refused = [&](const std::string& name, const std::function<void(const fs::path&)>& make) {
+  const auto refused = [&](const std::string& name,
+                           const std::function<void(const fs::path&)>& make) {
     const auto tree = folder.path() / name;
     fs::create_directories(tree / "p/q");
     write(name + "/p/q/file", "x");
@@ -168,7 +176,10 @@ TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their
     try {
       store.take(tree);
       ADD_FAILURE() << name;
-    } catch (const EnvironmentError& error) { EXPECT_NE(std::string(error.what()).find("outside of the folder"), std::string::npos) << error.what(); }
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find("outside of the folder"), std::string::npos)
+          << error.what();
+    }
     EXPECT_TRUE(fs::exists(tree)) << name;
   };
   refused("absolute", [](const fs::path& t) { fs::create_symlink("/etc/passwd", t / "l"); });
@@ -189,18 +200,18 @@ TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their
 TEST_F(ArtifactStoreTest, what_is_no_file_or_folder_is_refused) {
   const auto link = folder.path() / "link";
   fs::create_symlink("/etc/passwd", link);
-  EXPECT_THROW(store.take(link), EnvironmentError);
-  EXPECT_THROW(store.take(folder.path() / "missing"), EnvironmentError);
+  EXPECT_THROW(store.take(link), core::EnvironmentError);
+  EXPECT_THROW(store.take(folder.path() / "missing"), core::EnvironmentError);
   const auto pipe = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THROW(store.take(pipe), EnvironmentError);
+  EXPECT_THROW(store.take(pipe), core::EnvironmentError);
   fs::create_directory(folder.path() / "with_pipe");
   ASSERT_EQ(::mkfifo((folder.path() / "with_pipe/p").c_str(), 0600), 0);
-  EXPECT_THROW(store.take(folder.path() / "with_pipe"), EnvironmentError);
+  EXPECT_THROW(store.take(folder.path() / "with_pipe"), core::EnvironmentError);
 }
 
 TEST_F(ArtifactStoreTest, no_file_has_the_digest_of_a_folder) {
-  Hasher hasher;
+  core::Hasher hasher;
   const auto empty_tree = store.take([&] {
     fs::create_directory(folder.path() / "empty");
     return folder.path() / "empty";
@@ -214,7 +225,7 @@ TEST_F(ArtifactStoreTest, file_under_a_second_name_is_copied_so_that_no_writer_r
   const auto taken = store.take(folder.path() / "out");
   EXPECT_FALSE(fs::exists(folder.path() / "out"));
   std::ofstream(mine) << "v2";
-  EXPECT_EQ(read_file(store.path(taken.digest)), "v1");
+  EXPECT_EQ(core::read_file(store.path(taken.digest)), "v1");
   EXPECT_TRUE(store.verify(taken.digest));
 }
 
@@ -222,12 +233,14 @@ TEST_F(ArtifactStoreTest, output_on_another_file_system_is_copied) {
   struct stat here {
   }, there{};
   ASSERT_EQ(::stat(folder.path().c_str(), &here), 0);
-  if (::stat("/dev/shm", &there) != 0 || here.st_dev == there.st_dev) GTEST_SKIP() << "/dev/shm is no file system of its own";
-  const TemporaryFolder elsewhere("/dev/shm");
+  if (::stat("/dev/shm", &there) != 0 || here.st_dev == there.st_dev)
+    GTEST_SKIP() << "/dev/shm is no file system of its own";
+  const core::TemporaryFolder elsewhere("/dev/shm");
   std::ofstream(elsewhere.path() / "file") << "content";
   fs::create_directories(elsewhere.path() / "tree/sub");
   std::ofstream(elsewhere.path() / "tree/sub/x") << "x";
-  const auto file = store.take(elsewhere.path() / "file"), tree = store.take(elsewhere.path() / "tree");
+  const auto file = store.take(elsewhere.path() / "file"),
+             tree = store.take(elsewhere.path() / "tree");
   EXPECT_TRUE(store.verify(file.digest));
   EXPECT_TRUE(store.verify(tree.digest));
   EXPECT_TRUE(fs::is_empty(elsewhere.path()));
@@ -257,8 +270,12 @@ TEST_F(ArtifactStoreTest, folder_that_cannot_be_read_is_an_error_that_names_it) 
               ArtifactStore own(mine / "store");
               try {
                 own.take(mine / "tree");
-              } catch (const EnvironmentError& error) {
-                return std::string(error.what()).find("tree/locked: Permission denied") != std::string::npos && !error.advice().empty() ? 0 : 1;
+              } catch (const core::EnvironmentError& error) {
+                return std::string(error.what()).find("tree/locked: Permission denied") !=
+                                   std::string::npos &&
+                               !error.advice().empty()
+                           ? 0
+                           : 1;
               }
               return 2;
             }),
@@ -275,8 +292,12 @@ TEST_F(ArtifactStoreTest, works_for_a_user_without_privileges) {
                 std::ofstream(mine / "tree/sub/x") << "x";
                 ::chmod((mine / "tree/sub").c_str(), 0555);
                 const auto taken = own.take(mine / "tree");
-                if (!own.looks_whole(taken.digest) || !own.verify(taken.digest) || fs::exists(mine / "tree")) return 1;
-                if (round == 1 && (own.collect([](const Digest&) { return false; }) != 1 || own.has(taken.digest))) return 2;
+                if (!own.looks_whole(taken.digest) || !own.verify(taken.digest) ||
+                    fs::exists(mine / "tree"))
+                  return 1;
+                if (round == 1 && (own.collect([](const core::Digest&) { return false; }) != 1 ||
+                                   own.has(taken.digest)))
+                  return 2;
               }
               return 0;
             }),
@@ -318,12 +339,14 @@ TEST_F(ArtifactStoreTest, any_change_inside_of_a_folder_is_noticed) {
     const auto taken = store.take(write_tree("tree"));
     const auto path = store.path(taken.digest);
     ASSERT_TRUE(store.looks_whole(taken.digest)) << name;
-    for (const auto& place : {"", "sub", "sub-more", "a.txt", "sub/b.txt"}) fs::permissions(path / place, fs::perms(0755));
+    for (const auto& place : {"", "sub", "sub-more", "a.txt", "sub/b.txt"})
+      fs::permissions(path / place, fs::perms(0755));
     change(path);
     EXPECT_FALSE(store.looks_whole(taken.digest)) << name;
     EXPECT_FALSE(store.has(taken.digest)) << name;
   }
-  EXPECT_GT(store.collect([](const Digest&) { return true; }), 0u) << "damaged ones are removed";
+  EXPECT_GT(store.collect([](const core::Digest&) { return true; }), 0u)
+      << "damaged ones are removed";
 }
 
 TEST_F(ArtifactStoreTest, lost_time_stamps_are_mended_by_reading) {
@@ -351,7 +374,8 @@ TEST_F(ArtifactStoreTest, tree_from_files_has_the_digest_of_an_equal_folder) {
   write("src/lib/b.py", "b");
   fs::permissions(folder.path() / "src/lib/b.py", fs::perms(0755));
   StatIndex index(folder.path() / "index");
-  const std::vector<TreeEntry> entries = {{"lib/b.py", folder.path() / "src/lib/b.py"}, {"a.py", folder.path() / "src/a.py"}};
+  const std::vector<TreeEntry> entries = {{"lib/b.py", folder.path() / "src/lib/b.py"},
+                                          {"a.py", folder.path() / "src/a.py"}};
   const auto put = store.put_tree(entries, index);
   EXPECT_TRUE(store.verify(put.digest));
   EXPECT_TRUE(fs::exists(folder.path() / "src/a.py")) << "put_tree copies";
@@ -363,30 +387,33 @@ TEST_F(ArtifactStoreTest, tree_from_files_has_the_digest_of_an_equal_folder) {
 TEST_F(ArtifactStoreTest, tree_from_files_refuses_places_outside) {
   const auto source = write("x", "x");
   StatIndex index(folder.path() / "index");
-  for (const std::string place : {"", "/etc/x", "../x", "a/../../x", "a//b", "./x", "a/", "..", "a/."}) {
+  for (const std::string place :
+       {"", "/etc/x", "../x", "a/../../x", "a//b", "./x", "a/", "..", "a/."}) {
     const TreeEntry entry{place, source};
-    EXPECT_THROW(store.put_tree({&entry, 1}, index), EnvironmentError) << place;
+    EXPECT_THROW(store.put_tree({&entry, 1}, index), core::EnvironmentError) << place;
   }
-  const TreeEntry twice[] = {{"a", source}, {"a", source}}, both[] = {{"a", source}, {"a/b", source}};
-  EXPECT_THROW(store.put_tree(twice, index), EnvironmentError);
-  EXPECT_THROW(store.put_tree(both, index), EnvironmentError);
+  const TreeEntry twice[] = {{"a", source}, {"a", source}},
+                  both[] = {{"a", source}, {"a/b", source}};
+  EXPECT_THROW(store.put_tree(twice, index), core::EnvironmentError);
+  EXPECT_THROW(store.put_tree(both, index), core::EnvironmentError);
 }
 
 TEST_F(ArtifactStoreTest, copying_out_gives_writable_files_and_replaces_nothing) {
   const auto tree = store.take(write_tree("tree"));
   store.copy_out(tree.digest, folder.path() / "copy");
-  EXPECT_EQ(read_file(folder.path() / "copy/link"), "beta");
+  EXPECT_EQ(core::read_file(folder.path() / "copy/link"), "beta");
   EXPECT_NE(mode(folder.path() / "copy/a.txt") & 0200, 0u);
   EXPECT_NE(mode(folder.path() / "copy/sub") & 0200, 0u);
   EXPECT_NE(mode(folder.path() / "copy/sub/b.txt") & 0100, 0u);
-  EXPECT_THROW(store.copy_out(tree.digest, folder.path() / "copy"), EnvironmentError);
+  EXPECT_THROW(store.copy_out(tree.digest, folder.path() / "copy"), core::EnvironmentError);
   const auto file = store.take(write("out", "x"));
-  EXPECT_THROW(store.copy_out(file.digest, write("there", "mine")), EnvironmentError);
-  EXPECT_EQ(read_file(folder.path() / "there"), "mine");
-  EXPECT_THROW(store.copy_out(sha256("nothing"), folder.path() / "nothing"), EnvironmentError);
+  EXPECT_THROW(store.copy_out(file.digest, write("there", "mine")), core::EnvironmentError);
+  EXPECT_EQ(core::read_file(folder.path() / "there"), "mine");
+  EXPECT_THROW(store.copy_out(core::sha256("nothing"), folder.path() / "nothing"),
+               core::EnvironmentError);
   fs::permissions(store.path(file.digest), fs::perms(0644));
   std::ofstream(store.path(file.digest)) << "y";
-  EXPECT_THROW(store.copy_out(file.digest, folder.path() / "damaged"), EnvironmentError);
+  EXPECT_THROW(store.copy_out(file.digest, folder.path() / "damaged"), core::EnvironmentError);
   EXPECT_FALSE(fs::exists(folder.path() / "damaged"));
 }
 
@@ -395,7 +422,7 @@ TEST_F(ArtifactStoreTest, collecting_removes_what_is_not_used_and_nothing_else) 
   const auto file = store.take(write("file", "12345"));
   const auto tree = store.take(write_tree("tree"));
   write("store/README", "not ours");
-  EXPECT_EQ(store.collect([&](const Digest& digest) { return digest == kept.digest; }), 19u);
+  EXPECT_EQ(store.collect([&](const core::Digest& digest) { return digest == kept.digest; }), 19u);
   EXPECT_TRUE(store.verify(kept.digest));
   EXPECT_FALSE(store.has(file.digest));
   EXPECT_FALSE(store.has(tree.digest));
@@ -418,7 +445,9 @@ TEST_F(ArtifactStoreTest, many_processes_may_take_equal_things_at_once) {
           store.take(tree);
         }
         result = 0;
-      } catch (const std::exception& error) { std::fprintf(stderr, "%s\n", error.what()); }
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+      }
       ::_exit(result);
     }
     children.push_back(child);
@@ -429,7 +458,7 @@ TEST_F(ArtifactStoreTest, many_processes_may_take_equal_things_at_once) {
     EXPECT_EQ(status, 0);
   }
   std::size_t count = 0;
-  store.collect([&](const Digest& digest) {
+  store.collect([&](const core::Digest& digest) {
     ++count;
     EXPECT_TRUE(store.verify(digest));
     return true;
@@ -450,14 +479,15 @@ TEST_F(ArtifactStoreTest, killed_process_leaves_no_half_artifact) {
           write(name + "/big", std::string(200'000, static_cast<char>('a' + i % 26)) + name);
           store.take(folder.path() / name);
         }
-      } catch (const std::exception&) {}
+      } catch (const std::exception&) {
+      }
       ::_exit(1);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(3 + round));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   }
-  store.collect([&](const Digest& digest) {
+  store.collect([&](const core::Digest& digest) {
     EXPECT_TRUE(store.looks_whole(digest));
     EXPECT_TRUE(store.verify(digest));
     return true;
@@ -467,7 +497,8 @@ TEST_F(ArtifactStoreTest, killed_process_leaves_no_half_artifact) {
 TEST_F(ArtifactStoreTest, full_disk_is_a_clear_error_and_leaves_nothing) {
   const auto disk = folder.path() / "disk";
   fs::create_directory(disk);
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);
   {
     ArtifactStore small(disk / "store");
     const auto fits = small.take(write("small", std::string(1000, 'x')));
@@ -478,15 +509,16 @@ TEST_F(ArtifactStoreTest, full_disk_is_a_clear_error_and_leaves_nothing) {
       try {
         small.take(path);
         ADD_FAILURE() << "there is no room for it";
-      } catch (const EnvironmentError& error) {
-        EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos) << error.what();
+      } catch (const core::EnvironmentError& error) {
+        EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos)
+            << error.what();
         EXPECT_FALSE(error.advice().empty());
       }
       EXPECT_TRUE(fs::exists(path)) << "what could not be taken stays";
     }
     EXPECT_TRUE(fs::is_empty(disk / "store/tmp"));
     std::size_t count = 0;
-    small.collect([&](const Digest&) { return ++count; });
+    small.collect([&](const core::Digest&) { return ++count; });
     EXPECT_EQ(count, 1u);
     EXPECT_TRUE(small.verify(fits.digest));
   }

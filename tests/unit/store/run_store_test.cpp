@@ -24,8 +24,12 @@ namespace {
 namespace fs = std::filesystem;
 
 RunRecord run_record(const std::string& id, const std::string& pipeline = "digits") {
-  RunRecord run{
-      .id = id, .pipeline = pipeline, .orchestrator = "docker", .file = "/x/pipeline.yaml", .parameters = R"({"c":1.0})", .git_commit = "abc"};
+  RunRecord run{.id = id,
+                .pipeline = pipeline,
+                .orchestrator = "docker",
+                .file = "/x/pipeline.yaml",
+                .parameters = R"({"c":1.0})",
+                .git_commit = "abc"};
   run.git_dirty = true;
   run.started = WallTime(std::chrono::milliseconds(1'700'000'000'123));
   run.driver.process = ProcessId::self();
@@ -33,7 +37,8 @@ RunRecord run_record(const std::string& id, const std::string& pipeline = "digit
   return run;
 }
 
-StepRecord step_record(const std::string& run, const std::string& name, StepStatus status = StepStatus::succeeded) {
+StepRecord step_record(const std::string& run, const std::string& name,
+                       StepStatus status = StepStatus::succeeded) {
   StepRecord step{.run = run, .name = name, .status = status, .key = "k-" + name};
   step.started = WallTime(std::chrono::milliseconds(10));
   step.ended = WallTime(std::chrono::milliseconds(35));
@@ -42,7 +47,8 @@ StepRecord step_record(const std::string& run, const std::string& name, StepStat
   step.image = "sha256:1";
   step.message = "müde";
   step.parameters = "{}";
-  step.outputs = {{"data", "data.csv", sha256(name), false, 12}, {"model", "model", sha256("m" + name), true, 34}};
+  step.outputs = {{"data", "data.csv", core::sha256(name), false, 12},
+                  {"model", "model", core::sha256("m" + name), true, 34}};
   return step;
 }
 
@@ -72,13 +78,13 @@ int wait_for(pid_t child) {
 
 class RunStoreTest : public ::testing::Test {
  protected:
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   fs::path state = folder.path() / "state";
   fs::path database = state / "pipe.db";
 };
 
 TEST_F(RunStoreTest, takes_a_run_as_another_store_has_it_and_nothing_else) {
-  TemporaryFolder elsewhere;
+  core::TemporaryFolder elsewhere;
   RunStore other(elsewhere.path()), store(state);
   for (auto* each : {&other, &store}) {
     each->add_run(run_record("r1"));
@@ -155,7 +161,7 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
   EXPECT_EQ(steps[0].message, "müde");
   EXPECT_EQ(steps[0].attempts, 2u);
   ASSERT_EQ(steps[0].outputs.size(), 2u);
-  EXPECT_EQ(steps[0].outputs[1].digest, sha256("mzeta"));
+  EXPECT_EQ(steps[0].outputs[1].digest, core::sha256("mzeta"));
   EXPECT_TRUE(steps[0].outputs[1].is_directory);
   EXPECT_EQ(steps[0].outputs[1].bytes, 34u);
   const auto attempts = store.attempts("r1", "train");
@@ -171,18 +177,24 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
 TEST_F(RunStoreTest, run_is_found_by_identifier_prefix_and_latest) {
   RunStore store(state);
   EXPECT_FALSE(store.find_run("latest"));
-  for (const auto* id : {"20261121-081500-7f3a9c", "20261121-081501-aaaaaa", "20261120-000000-000000"}) store.add_run(run_record(id));
+  for (const auto* id :
+       {"20261121-081500-7f3a9c", "20261121-081501-aaaaaa", "20261120-000000-000000"})
+    store.add_run(run_record(id));
   store.add_run(run_record("20261121-081500", "exactly a prefix"));
   EXPECT_EQ(store.find_run("20261121-081501")->id, "20261121-081501-aaaaaa");
-  EXPECT_EQ(store.find_run("20261121-081500")->pipeline, "exactly a prefix") << "the whole identifier wins over a prefix";
-  EXPECT_EQ(store.find_run("latest")->id, "20261121-081500") << "by the order of their coming, not by name";
+  EXPECT_EQ(store.find_run("20261121-081500")->pipeline, "exactly a prefix")
+      << "the whole identifier wins over a prefix";
+  EXPECT_EQ(store.find_run("latest")->id, "20261121-081500")
+      << "by the order of their coming, not by name";
   EXPECT_FALSE(store.find_run("2027"));
   EXPECT_FALSE(store.find_run("%"));
   EXPECT_FALSE(store.find_run("_0261120-000000-000000"));
   try {
     store.find_run("20261121");
     FAIL();
-  } catch (const InputError& error) { EXPECT_NE(std::string(error.what()).find("20261121-081501-aaaaaa"), std::string::npos); }
+  } catch (const core::InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("20261121-081501-aaaaaa"), std::string::npos);
+  }
   EXPECT_EQ(store.runs().size(), 4u);
   EXPECT_EQ(store.runs(1).front().id, "20261121-081500");
   EXPECT_EQ(store.runs(0, "exactly a prefix").size(), 1u);
@@ -192,15 +204,17 @@ TEST_F(RunStoreTest, cache_gives_the_entry_of_a_key_and_the_newest_parts_of_a_st
   RunStore store(state);
   EXPECT_FALSE(store.find_cached("k1"));
   EXPECT_FALSE(store.last_key_parts("digits", "train"));
-  store.add_cache_entry({"k1", "r1", "train", {{"m", "m", sha256("1"), false, 1}}}, "digits", {{"command", "a"}, {"image", "x"}});
+  store.add_cache_entry({"k1", "r1", "train", {{"m", "m", core::sha256("1"), false, 1}}}, "digits",
+                        {{"command", "a"}, {"image", "x"}});
   store.add_cache_entry({"k2", "r2", "train", {}}, "digits", {{"command", "b"}});
   store.add_cache_entry({"k3", "r3", "train", {}}, "other", {{"command", "c"}});
   EXPECT_EQ(store.find_cached("k1")->run, "r1");
-  EXPECT_EQ(store.find_cached("k1")->outputs.at(0).digest, sha256("1"));
+  EXPECT_EQ(store.find_cached("k1")->outputs.at(0).digest, core::sha256("1"));
   EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r2");
   EXPECT_EQ(store.last_key_parts("digits", "train")->second.at(0).value, "b");
   store.add_cache_entry({"k1", "r4", "train", {}}, "digits", {{"command", "a"}});
-  EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r4") << "a key that succeeded again is the newest";
+  EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r4")
+      << "a key that succeeded again is the newest";
   store.remove_cached("k1");
   EXPECT_FALSE(store.find_cached("k1"));
   EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r2");
@@ -251,7 +265,8 @@ TEST_F(RunStoreTest, removed_run_takes_its_steps_logs_and_cache_entries_along) {
     store.add_run(run_record(id));
     store.put_step(step_record(id, std::string("a") + id));
     store.put_attempt({.run = id, .step = "a"});
-    store.add_cache_entry({std::string("key") + id, id, "a", {{"o", "o", sha256(id), false, 1}}}, "digits", {});
+    store.add_cache_entry(
+        {std::string("key") + id, id, "a", {{"o", "o", core::sha256(id), false, 1}}}, "digits", {});
     fs::create_directories(state / "logs" / id);
     std::ofstream(store.log_file(std::string(id) + "/a.log")) << "text";
   }
@@ -271,7 +286,8 @@ TEST_F(RunStoreTest, removed_run_takes_its_steps_logs_and_cache_entries_along) {
 
 TEST_F(RunStoreTest, log_stays_below_its_folder) {
   RunStore store(state);
-  for (const auto* name : {"", "/etc/passwd", "../pipe.db", "a/../../pipe.db", ".."}) EXPECT_THROW(store.log_file(name), EnvironmentError) << name;
+  for (const auto* name : {"", "/etc/passwd", "../pipe.db", "a/../../pipe.db", ".."})
+    EXPECT_THROW(store.log_file(name), core::EnvironmentError) << name;
   EXPECT_EQ(store.log_file("r1/train.1.log"), state / "logs/r1/train.1.log");
 }
 
@@ -298,7 +314,7 @@ TEST_F(RunStoreTest, shared_one_has_no_write_ahead_log_and_stays_so) {
     store.add_run(run_record("before"));
     RunStore other(state);
     other.runs();
-    EXPECT_THROW(store.share(), EnvironmentError) << "the other still uses the log";
+    EXPECT_THROW(store.share(), core::EnvironmentError) << "the other still uses the log";
   }
   {
     RunStore store(state);
@@ -322,7 +338,8 @@ TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
       store.add_run(run_record("dead"));
       store.put_step(step_record("dead", "a", StepStatus::running));
       store.put_step(step_record("dead", "b", StepStatus::succeeded));
-    } catch (const std::exception&) {}
+    } catch (const std::exception&) {
+    }
     if (::write(ready[1], "x", 1) == 1) ::pause();
     ::_exit(0);
   }
@@ -378,7 +395,9 @@ TEST_F(RunStoreTest, processes_that_create_and_write_at_once_never_see_a_lock) {
           if (store.steps(id).size() != 2) throw std::runtime_error("lost");
         }
         result = 0;
-      } catch (const std::exception& error) { std::fprintf(stderr, "%s\n", error.what()); }
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+      }
       ::_exit(result);
     }
   }
@@ -399,11 +418,13 @@ TEST_F(RunStoreTest, killed_writer_loses_nothing_that_was_committed) {
           const auto id = std::to_string(round) + "-" + std::to_string(i);
           store.transaction([&] {
             store.add_run(run_record(id));
-            for (int step = 0; step < 20; ++step) store.put_step(step_record(id, "s" + std::to_string(step)));
+            for (int step = 0; step < 20; ++step)
+              store.put_step(step_record(id, "s" + std::to_string(step)));
           });
           if (::write(committed[1], &i, sizeof i) != sizeof i) break;
         }
-      } catch (const std::exception&) {}
+      } catch (const std::exception&) {
+      }
       ::_exit(1);
     }
     ::close(committed[1]);
@@ -414,8 +435,10 @@ TEST_F(RunStoreTest, killed_writer_loses_nothing_that_was_committed) {
     for (int i = 0; ::read(committed[0], &i, sizeof i) == sizeof i;) last = i;
     ::close(committed[0]);
     RunStore store(state);
-    for (int i = 0; i <= last; ++i) ASSERT_EQ(store.steps(std::to_string(round) + "-" + std::to_string(i)).size(), 20u) << round;
-    for (const auto& run : store.runs(3)) ASSERT_EQ(store.steps(run.id).size(), 20u) << "a transaction is whole";
+    for (int i = 0; i <= last; ++i)
+      ASSERT_EQ(store.steps(std::to_string(round) + "-" + std::to_string(i)).size(), 20u) << round;
+    for (const auto& run : store.runs(3))
+      ASSERT_EQ(store.steps(run.id).size(), 20u) << "a transaction is whole";
   }
   EXPECT_EQ(sql_of(database, "PRAGMA integrity_check"), "ok");
 }
@@ -429,8 +452,10 @@ std::string content_of(RunStore& store) {
       text += step.name + step.key + step.message;
       for (const auto& output : step.outputs) text += output.name + output.digest.hex();
       for (const auto& attempt : store.attempts(run.id, step.name)) text += attempt.log;
-      if (const auto entry = store.find_cached(step.key)) text += entry->run + entry->outputs.at(0).digest.hex();
-      if (const auto parts = store.last_key_parts("digits", step.name)) text += parts->second.at(0).value;
+      if (const auto entry = store.find_cached(step.key))
+        text += entry->run + entry->outputs.at(0).digest.hex();
+      if (const auto parts = store.last_key_parts("digits", step.name))
+        text += parts->second.at(0).value;
     }
   }
   return text + store.get_blob("plan", "x").value_or("none");
@@ -447,7 +472,8 @@ TEST_F(RunStoreTest, flipped_bits_are_an_error_or_change_nothing) {
         const auto name = "step" + std::to_string(s);
         store.put_step(step_record(id, name));
         store.put_attempt({.run = id, .step = name, .log = id + "/" + name});
-        store.add_cache_entry({"k-" + name, id, name, {{"o", "o", sha256(id), false, 1}}}, "digits", {{"command", id}});
+        store.add_cache_entry({"k-" + name, id, name, {{"o", "o", core::sha256(id), false, 1}}},
+                              "digits", {{"command", id}});
       }
     }
     store.put_blob("plan", "x", std::string(20'000, 'p'));
@@ -455,27 +481,31 @@ TEST_F(RunStoreTest, flipped_bits_are_an_error_or_change_nothing) {
   }
   // What is still in the log has checksums of SQLite's; here it is put into the database.
   sqlite3* handle = nullptr;
-  ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(handle, "PRAGMA wal_checkpoint(TRUNCATE)", nullptr, nullptr, nullptr), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
+            SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(handle, "PRAGMA wal_checkpoint(TRUNCATE)", nullptr, nullptr, nullptr),
+            SQLITE_OK);
   sqlite3_close(handle);
   fs::remove(database.string() + "-wal");
-  const auto good = read_file(database);
+  const auto good = core::read_file(database);
   std::mt19937 random(20261121);
   int noticed = 0;
   constexpr int rounds = 500;
   for (int round = 0; round < rounds; ++round) {
     auto damaged = good;
-    const auto bit = round < 300 ? static_cast<std::size_t>(round) * 800 / 300 : random() % (good.size() * 8);  // the header thoroughly
+    const auto bit = round < 300 ? static_cast<std::size_t>(round) * 800 / 300
+                                 : random() % (good.size() * 8);  // the header thoroughly
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
     fs::remove(database.string() + "-wal");
     fs::remove(database.string() + "-shm");
-    write_file_atomically(database, damaged);
+    core::write_file_atomically(database, damaged);
     try {
       RunStore store(state);
       EXPECT_EQ(content_of(store), expected) << "bit " << bit;
-    } catch (const EnvironmentError& error) {
+    } catch (const core::EnvironmentError& error) {
       ++noticed;
-      EXPECT_NE(std::string(error.what()).find(database.string()), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(database.string()), std::string::npos)
+          << error.what();
       EXPECT_FALSE(error.advice().empty()) << "bit " << bit << ": " << error.what();
     }
   }
@@ -489,15 +519,16 @@ TEST_F(RunStoreTest, database_that_is_cut_off_or_no_database_is_an_error_with_ad
   }
   ASSERT_FALSE(sql_of(database, "PRAGMA wal_checkpoint(TRUNCATE)").empty());
   fs::remove(database.string() + "-wal");
-  const auto good = read_file(database);
+  const auto good = core::read_file(database);
   for (const auto& content : {good.substr(0, good.size() / 2), good.substr(0, 100),
-                              std::string("no database at all, but some text that is long enough") + std::string(5000, 'x')}) {
-    write_file_atomically(database, content);
+                              std::string("no database at all, but some text that is long enough") +
+                                  std::string(5000, 'x')}) {
+    core::write_file_atomically(database, content);
     try {
       RunStore store(state);
       store.runs();
       ADD_FAILURE() << content.size();
-    } catch (const EnvironmentError& error) {
+    } catch (const core::EnvironmentError& error) {
       EXPECT_NE(std::string(error.what()).find("damaged"), std::string::npos) << error.what();
       EXPECT_FALSE(error.advice().empty());
     }
@@ -510,20 +541,22 @@ TEST_F(RunStoreTest, damaged_log_gives_an_earlier_state_and_never_a_wrong_one) {
     for (int i = 0; i < 10; ++i) store.add_run(run_record("r" + std::to_string(i)));
   }
   const auto log = database.string() + "-wal";
-  const auto good = read_file(log), main = read_file(database);
+  const auto good = core::read_file(log), main = core::read_file(database);
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
     auto damaged = good;
     const auto bit = random() % (good.size() * 8);
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
-    write_file_atomically(database, main);
-    write_file_atomically(log, damaged);
+    core::write_file_atomically(database, main);
+    core::write_file_atomically(log, damaged);
     fs::remove(database.string() + "-shm");
     try {
       RunStore store(state);
       auto runs = store.runs();
-      for (std::size_t i = 0; i < runs.size(); ++i) ASSERT_EQ(runs[runs.size() - 1 - i].id, "r" + std::to_string(i)) << "bit " << bit;
-    } catch (const EnvironmentError&) {}
+      for (std::size_t i = 0; i < runs.size(); ++i)
+        ASSERT_EQ(runs[runs.size() - 1 - i].id, "r" + std::to_string(i)) << "bit " << bit;
+    } catch (const core::EnvironmentError&) {
+    }
   }
 }
 
@@ -555,7 +588,7 @@ TEST_F(RunStoreTest, newer_and_foreign_databases_are_left_alone) {
     try {
       RunStore store(state);
       ADD_FAILURE() << text;
-    } catch (const EnvironmentError& error) {
+    } catch (const core::EnvironmentError& error) {
       EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
       EXPECT_FALSE(error.advice().empty());
     }
@@ -563,8 +596,10 @@ TEST_F(RunStoreTest, newer_and_foreign_databases_are_left_alone) {
   {
     RunStore store(state);
     sqlite3* handle = nullptr;
-    ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(handle, "PRAGMA user_version = 99", nullptr, nullptr, nullptr), SQLITE_OK);
+    ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
+              SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(handle, "PRAGMA user_version = 99", nullptr, nullptr, nullptr),
+              SQLITE_OK);
     sqlite3_close(handle);
   }
   expect("newer version");
@@ -580,8 +615,11 @@ TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_k
     store.add_run(run_record("r"));
     store.put_attempt({.run = "r", .step = "a", .log = "r/a.1.log"});
     sqlite3* handle = nullptr;
-    ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(handle, "ALTER TABLE attempts DROP COLUMN gpus; PRAGMA user_version = 1", nullptr, nullptr, nullptr), SQLITE_OK);
+    ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
+              SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(handle, "ALTER TABLE attempts DROP COLUMN gpus; PRAGMA user_version = 1",
+                           nullptr, nullptr, nullptr),
+              SQLITE_OK);
     sqlite3_close(handle);
   }
   for (int times = 0; times < 2; ++times) {
@@ -589,7 +627,10 @@ TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_k
     ASSERT_EQ(store.attempts("r", "a").size(), 1u);
     EXPECT_EQ(store.attempts("r", "a")[0].log, "r/a.1.log");
     EXPECT_TRUE(store.attempts("r", "a")[0].gpus.empty());
-    store.put_attempt({.run = "r", .step = "b", .log = "r/b.1.log", .gpus = {{"GPU-1", 1, "V100"}, {"MIG-2", 0, "A100 1g.5gb"}}});
+    store.put_attempt({.run = "r",
+                       .step = "b",
+                       .log = "r/b.1.log",
+                       .gpus = {{"GPU-1", 1, "V100"}, {"MIG-2", 0, "A100 1g.5gb"}}});
     ASSERT_EQ(store.attempts("r", "b").at(0).gpus.size(), 2u);
     EXPECT_EQ(store.attempts("r", "b")[0].gpus[0].uuid, "GPU-1");
     EXPECT_EQ(store.attempts("r", "b")[0].gpus[0].index, 1u);
@@ -604,8 +645,10 @@ TEST_F(RunStoreTest, folder_without_permission_is_an_error_with_advice) {
       RunStore store(state);
       store.add_run(run_record("r"));
       return 1;
-    } catch (const EnvironmentError& error) {
-      return error.advice().empty() ? 2 : std::string(error.what()).find("ermission denied") == std::string::npos ? 3 : 0;
+    } catch (const core::EnvironmentError& error) {
+      return error.advice().empty()                                                    ? 2
+             : std::string(error.what()).find("ermission denied") == std::string::npos ? 3
+                                                                                       : 0;
     }
   };
   const pid_t child = ::fork();
@@ -620,23 +663,26 @@ TEST_F(RunStoreTest, folder_without_permission_is_an_error_with_advice) {
     wait_for(child);
   }
   std::ofstream(folder.path() / "file") << "x";
-  EXPECT_THROW(RunStore(folder.path() / "file" / "state"), EnvironmentError);
+  EXPECT_THROW(RunStore(folder.path() / "file" / "state"), core::EnvironmentError);
 }
 
 TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
   fs::create_directory(state);
-  if (::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);
+  if (::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);
   std::size_t committed = 0;
   try {
     RunStore store(state);
     for (;; ++committed) {
       store.transaction([&] {
         store.add_run(run_record("r" + std::to_string(committed)));
-        for (int i = 0; i < 10; ++i) store.put_step(step_record("r" + std::to_string(committed), "step" + std::to_string(i)));
+        for (int i = 0; i < 10; ++i)
+          store.put_step(step_record("r" + std::to_string(committed), "step" + std::to_string(i)));
       });
     }
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos) << error.what();
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos)
+        << error.what();
     EXPECT_FALSE(error.advice().empty());
   }
   EXPECT_GT(committed, 5u);

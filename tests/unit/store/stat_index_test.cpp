@@ -16,16 +16,17 @@ namespace fs = std::filesystem;
 class StatIndexTest : public ::testing::Test {
  protected:
   void write(const std::string& text) { std::ofstream(file) << text; }
-  TemporaryFolder folder;
+  core::TemporaryFolder folder;
   fs::path file = folder.path() / "file", index = folder.path() / "index";
 };
 
 TEST_F(StatIndexTest, digest_is_that_of_the_content_after_every_change) {
   StatIndex stats(index);
   for (int i = 0; i < 200; ++i) {
-    const std::string text = "content " + std::to_string(i % 10);  // the same size, within one tick of the clock
+    const std::string text =
+        "content " + std::to_string(i % 10);  // the same size, within one tick of the clock
     write(text);
-    ASSERT_EQ(stats.digest(file), sha256(text)) << i;
+    ASSERT_EQ(stats.digest(file), core::sha256(text)) << i;
   }
 }
 
@@ -34,7 +35,9 @@ TEST_F(StatIndexTest, missing_file_is_an_error_that_names_it) {
   try {
     stats.digest(folder.path() / "missing");
     FAIL();
-  } catch (const EnvironmentError& error) { EXPECT_NE(std::string(error.what()).find("missing: No such file"), std::string::npos); }
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("missing: No such file"), std::string::npos);
+  }
 }
 
 TEST_F(StatIndexTest, young_files_are_not_kept) {
@@ -46,35 +49,37 @@ TEST_F(StatIndexTest, young_files_are_not_kept) {
 }
 
 /// The time of the last change of status cannot be set back: one waits for it, once for all.
-TEST_F(StatIndexTest, old_files_are_kept_and_not_read_again_and_damage_to_the_index_only_costs_time) {
+TEST_F(StatIndexTest,
+       old_files_are_kept_and_not_read_again_and_damage_to_the_index_only_costs_time) {
   write("x");
   ::sleep(3);
   {
     StatIndex stats(index);
-    EXPECT_EQ(stats.digest(file), sha256("x"));
+    EXPECT_EQ(stats.digest(file), core::sha256("x"));
     stats.save();
   }
   ASSERT_TRUE(fs::exists(index));
-  const auto good = read_file(index);
+  const auto good = core::read_file(index);
   // A wrong digest in it shows that it is used.
   auto forged = good.substr(0, good.size() - 32);
   forged.back() = static_cast<char>(forged.back() ^ 1);
-  const auto sum = sha256(forged);
-  write_file_atomically(index, forged + std::string(reinterpret_cast<const char*>(sum.bytes.data()), 32));
-  EXPECT_NE(StatIndex(index).digest(file), sha256("x"));
+  const auto sum = core::sha256(forged);
+  core::write_file_atomically(
+      index, forged + std::string(reinterpret_cast<const char*>(sum.bytes.data()), 32));
+  EXPECT_NE(StatIndex(index).digest(file), core::sha256("x"));
   for (std::size_t i = 0; i < good.size(); ++i) {
     auto damaged = good;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 << (i % 8)));
-    write_file_atomically(index, damaged);
-    ASSERT_EQ(StatIndex(index).digest(file), sha256("x")) << "byte " << i;
-    write_file_atomically(index, good.substr(0, i));
-    ASSERT_EQ(StatIndex(index).digest(file), sha256("x")) << "cut at " << i;
+    core::write_file_atomically(index, damaged);
+    ASSERT_EQ(StatIndex(index).digest(file), core::sha256("x")) << "byte " << i;
+    core::write_file_atomically(index, good.substr(0, i));
+    ASSERT_EQ(StatIndex(index).digest(file), core::sha256("x")) << "cut at " << i;
   }
-  write_file_atomically(index, good);
+  core::write_file_atomically(index, good);
   StatIndex stats(index);
-  EXPECT_EQ(stats.digest(file), sha256("x"));
+  EXPECT_EQ(stats.digest(file), core::sha256("x"));
   write("y");
-  EXPECT_EQ(stats.digest(file), sha256("y"));
+  EXPECT_EQ(stats.digest(file), core::sha256("y"));
 }
 
 }  // namespace

@@ -14,18 +14,22 @@ namespace {
 class RepositoryTest : public ::testing::Test {
  protected:
   void git(const std::string& arguments) {
-    const auto command = "cd '" + root.path().string() + "' && git -c user.name=t -c user.email=t@example.org -c init.defaultBranch=main " +
-                         arguments + " >/dev/null 2>&1";
+    const auto command =
+        "cd '" + root.path().string() +
+        "' && git -c user.name=t -c user.email=t@example.org -c init.defaultBranch=main " +
+        arguments + " >/dev/null 2>&1";
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   void write(const std::string& name, const std::string& text) {
     std::filesystem::create_directories((root.path() / name).parent_path());
     std::ofstream(root.path() / name) << text;
   }
-  TemporaryFolder root;
+  core::TemporaryFolder root;
 };
 
-TEST_F(RepositoryTest, folder_outside_of_a_repository_has_no_state) { EXPECT_FALSE(source_state(root.path())); }
+TEST_F(RepositoryTest, folder_outside_of_a_repository_has_no_state) {
+  EXPECT_FALSE(source_state(root.path()));
+}
 
 TEST_F(RepositoryTest, repository_without_commits_has_an_empty_commit) {
   git("init");
@@ -73,7 +77,8 @@ TEST_F(RepositoryTest, repository_of_another_user_is_no_error) {
   git("init");
   write("a", "1");
   git("add . && git -c user.name=t -c user.email=t@example.org commit -m first");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root.path())) ASSERT_EQ(::lchown(entry.path().c_str(), 12345, 12345), 0);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root.path()))
+    ASSERT_EQ(::lchown(entry.path().c_str(), 12345, 12345), 0);
   ASSERT_EQ(::chown(root.path().c_str(), 12345, 12345), 0);
   EXPECT_FALSE(source_state(root.path())) << "git itself calls its ownership dubious";
 }

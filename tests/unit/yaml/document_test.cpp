@@ -3,14 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace pipeline {
+namespace pipeline::yaml {
 namespace {
 
 using testing::HasSubstr;
 
 struct Read {
-  std::optional<Value> root;
-  Diagnostics diagnostics;
+  std::optional<core::Value> root;
+  settings::Diagnostics diagnostics;
 };
 Read read(std::string_view text) {
   Read result;
@@ -19,17 +19,22 @@ Read read(std::string_view text) {
 }
 std::string first_error(std::string_view text) {
   const auto result = read(text);
-  return result.diagnostics.empty() ? "" : result.diagnostics[0].code + ": " + result.diagnostics[0].message;
+  return result.diagnostics.empty()
+             ? ""
+             : result.diagnostics[0].code + ": " + result.diagnostics[0].message;
 }
 
-void expect_span(const Value& value, unsigned line, unsigned column, unsigned length) {
+void expect_span(const core::Value& value, unsigned line, unsigned column, unsigned length) {
   EXPECT_EQ(value.span.line, line) << value.scalar;
   EXPECT_EQ(value.span.column, column) << value.scalar;
   EXPECT_EQ(value.span.length, length) << value.scalar;
 }
 
 TEST(YamlDocument, every_scalar_knows_its_place) {
-  const auto root = *read("a: plain text # c\nb: [x, \"q\\\"r\", 'it''s']\nc: |\n  one\n  two\nd:\ne: &anchor v\nf: ~\n\xc3\xa4: \xc3\xb6\n").root;
+  const auto root = *read(
+                         "a: plain text # c\nb: [x, \"q\\\"r\", 'it''s']\nc: |\n  one\n  "
+                         "two\nd:\ne: &anchor v\nf: ~\n\xc3\xa4: \xc3\xb6\n")
+                         .root;
   expect_span(*root.find("a"), 1, 4, 10);
   expect_span(*root.find("b"), 2, 4, 1);
   expect_span(root.find("b")->items[0], 2, 5, 1);
@@ -58,7 +63,8 @@ TEST(YamlDocument, aliases_are_copies_at_their_own_place) {
 }
 
 TEST(YamlDocument, duplicate_keys_are_refused_in_small_and_large_maps) {
-  EXPECT_THAT(first_error("a: 1\nb: 2\na: 3\n"), HasSubstr("duplicate-key: the key 'a' is given twice"));
+  EXPECT_THAT(first_error("a: 1\nb: 2\na: 3\n"),
+              HasSubstr("duplicate-key: the key 'a' is given twice"));
   std::string large;
   for (int i = 0; i < 100; ++i) large += "k" + std::to_string(i) + ": 1\n";
   EXPECT_EQ(first_error(large), "");
@@ -77,14 +83,14 @@ TEST(YamlDocument, an_alias_bomb_is_refused_by_its_size) {
 }
 
 TEST(YamlDocument, nesting_without_end_is_refused) {
-  constexpr int kDeep = 100'000;
+  constexpr int deep = 100'000;
   const auto repeated = [](std::string_view part, int times) {
     std::string text;
     for (int i = 0; i < times; ++i) text += part;
     return text;
   };
   for (const char* part : {"[", "{", "- ", "? ", "{a: ", "[[[[\n", "&a [", "!x {"})
-    EXPECT_THAT(first_error(repeated(part, kDeep)), HasSubstr("too-deep")) << part;
+    EXPECT_THAT(first_error(repeated(part, deep)), HasSubstr("too-deep")) << part;
   std::string block;
   for (int i = 0; i < 1000; ++i) block += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   EXPECT_THAT(first_error(block), HasSubstr("too-deep"));
@@ -93,15 +99,18 @@ TEST(YamlDocument, nesting_without_end_is_refused) {
 
 TEST(YamlDocument, aliases_do_not_deepen_it_past_the_limit) {
   std::string text = "a0: &a0 [x]\n";
-  for (int i = 1; i < 150; ++i) text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) + "]\n";
+  for (int i = 1; i < 150; ++i)
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) +
+            "]\n";
   EXPECT_THAT(first_error(text), HasSubstr("too-deep"));
 }
 
 TEST(YamlDocument, large_texts_are_refused) {
-  Diagnostics diagnostics;
+  settings::Diagnostics diagnostics;
   EXPECT_FALSE(parse_yaml("a: 12345678", diagnostics, {.bytes = 10}));
   EXPECT_EQ(diagnostics[0].code, "too-large");
-  EXPECT_THAT(first_error("a: [" + std::string((1u << 20) + 10, ' ') + "]"), HasSubstr("longer than 1 MiB"));
+  EXPECT_THAT(first_error("a: [" + std::string((1u << 20) + 10, ' ') + "]"),
+              HasSubstr("longer than 1 MiB"));
 }
 
 TEST(YamlDocument, bytes_that_end_a_text_early_are_refused) {
@@ -116,7 +125,8 @@ TEST(YamlDocument, bytes_that_end_a_text_early_are_refused) {
 }
 
 TEST(YamlDocument, a_quote_that_is_never_closed_is_found_where_it_opens) {
-  for (const char* text : {"a: \"b\nc: d\n", "a: 'b\n\nc: d\n", "\"a: 1\n"}) EXPECT_THAT(first_error(text), HasSubstr("never closed")) << text;
+  for (const char* text : {"a: \"b\nc: d\n", "a: 'b\n\nc: d\n", "\"a: 1\n"})
+    EXPECT_THAT(first_error(text), HasSubstr("never closed")) << text;
   EXPECT_EQ(first_error("a: \"b\n  c\"\nd: 'e\n  ''f'\n"), "");
 }
 
@@ -134,4 +144,4 @@ TEST(YamlDocument, lists_and_maps_that_follow_each_other_are_no_second_document)
 }
 
 }  // namespace
-}  // namespace pipeline
+}  // namespace pipeline::yaml

@@ -1,0 +1,46 @@
+/// @file
+/// A time limit on what can be cancelled.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <pipeline/settings.hpp>
+
+#include "async/task.hpp"
+#include "core/cancel.hpp"
+
+namespace pipeline::async {
+
+/// Passes the stops of `outer` on to what heeds source(), and stops that itself when the time is
+/// up.
+class Deadline {
+ public:
+  /// @param time nothing: there is no limit
+  Deadline(const asio::any_io_executor& executor, core::CancelSource& outer,
+           std::optional<Duration> time, core::StopLevel how)
+      : timer_(executor),
+        from_outer_(outer, [this](core::StopLevel level) { source_.stop(level); }) {
+    if (!time) return;
+    timer_.expires_after(*time);
+    timer_.async_wait(
+        [this, how, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
+          if (stopped || alive.expired()) return;
+          expired_ = source_.level() == core::StopLevel::none;
+          source_.stop(how);
+        });
+  }
+  core::CancelSource& source() { return source_; }
+  /// The time was up before anybody else stopped it.
+  bool expired() const { return expired_; }
+
+ private:
+  core::CancelSource source_;
+  bool expired_ = false;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which
+                                                          // may run after this object is gone
+  asio::steady_timer timer_;
+  core::CancelSource::Listener from_outer_;
+};
+
+}  // namespace pipeline::async

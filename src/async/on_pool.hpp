@@ -1,0 +1,19 @@
+/// @file
+/// Blocking work beside the event loop.
+#pragma once
+
+#include <type_traits>
+
+#include "async/task.hpp"
+
+namespace pipeline::async {
+
+/// Runs blocking work on a thread of the pool and resumes the coroutine on its own executor.
+template <class Work>
+Task<std::invoke_result_t<Work>> on_pool(asio::thread_pool& pool, Work work) {
+  co_return co_await asio::co_spawn(
+      pool, [&work]() -> Task<std::invoke_result_t<Work>> { co_return work(); },
+      asio::use_awaitable);
+}
+
+}  // namespace pipeline::async

@@ -1,0 +1,82 @@
+/// @file
+/// Work that many ask for and one does.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "async/gate.hpp"
+#include "async/task.hpp"
+#include "core/cancel.hpp"
+#include "core/error.hpp"
+
+namespace pipeline::async {
+
+/// Makes something once for all who ask for it. A failure that will come again (BuildError) is
+/// kept, one that may not is forgotten, and so is one that comes from the first asker's own
+/// cancellation: the next asker tries again.
+template <class Result>
+class SingleFlight {
+ public:
+  explicit SingleFlight(asio::io_context& loop) : loop_(loop) {}
+
+  /// `make` by reference, and named by the caller: g++ 12 destroys a temporary in a co_await
+  /// expression twice.
+  Task<Result> get(const std::string& key, const std::function<Task<Result>()>& make,
+                   core::CancelSource* cancel) {
+    while (true) {
+      if (auto found = jobs_.find(key); found != jobs_.end()) {
+        auto job = found->second;  // The map may forget it while we wait.
+        co_await job->done.wait();
+        if (job->result) co_return *job->result;
+        if (job->cancelled && !(cancel && cancel->level() != core::StopLevel::none)) continue;
+        std::rethrow_exception(job->error);
+      }
+      auto job = std::make_shared<Job>(loop_.get_executor());
+      jobs_[key] = job;
+      bool keep = true;
+      try {
+        job->result = co_await make();
+      } catch (const core::BuildError&) {
+        job->error = std::current_exception();
+      } catch (...) {
+        job->error = std::current_exception();
+        keep = false;
+      }
+      job->cancelled = !job->result && cancel && cancel->level() != core::StopLevel::none;
+      if (!keep || job->cancelled) jobs_.erase(key);
+      job->done.open();
+      if (job->error) std::rethrow_exception(job->error);
+      co_return *job->result;
+    }
+  }
+  /// What was made; nothing while it is being made, or before.
+  const Result* find(const std::string& key) const {
+    const auto found = jobs_.find(key);
+    return found == jobs_.end() || !found->second->result ? nullptr : &*found->second->result;
+  }
+  void set(const std::string& key, Result result) {
+    auto job = std::make_shared<Job>(loop_.get_executor());
+    job->result = std::move(result);
+    job->done.open();
+    jobs_[key] = std::move(job);
+  }
+  /// It is made again for the next who asks.
+  void forget(const std::string& key) { jobs_.erase(key); }
+
+ private:
+  struct Job {
+    explicit Job(const asio::any_io_executor& executor) : done(executor) {}
+    Gate done;
+    std::optional<Result> result;
+    std::exception_ptr error;
+    bool cancelled = false;
+  };
+  asio::io_context& loop_;
+  std::map<std::string, std::shared_ptr<Job>> jobs_;
+};
+
+}  // namespace pipeline::async

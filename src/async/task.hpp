@@ -1,0 +1,33 @@
+/// @file
+/// The parts of Boost.Asio that the project uses; precompiled in the rooms that run on the event
+/// loop.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+namespace pipeline {
+namespace asio = boost::asio;
+}
+
+namespace pipeline::async {
+
+/// A coroutine on the event loop.
+template <class T = void>
+using Task = asio::awaitable<T>;
+}  // namespace pipeline::async

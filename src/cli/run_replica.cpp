@@ -1,0 +1,243 @@
+#include "cli/run_replica.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/terminal.hpp"
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "store/tree.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using store::brought_kind, store::saved_kind;
+
+constexpr int record_format = 1;
+constexpr const char *head_name = "head.json", *store_name = "pipe.db";
+constexpr std::uint64_t most_at_once = 16u
+                                       << 20;  // of logs; what is more comes with the next object
+
+std::string new_writer() {
+  std::random_device random;
+  return core::sha256(std::to_string(random()) + "-" + std::to_string(random()))
+      .hex()
+      .substr(0, 12);
+}
+
+core::EnvironmentError no_sense(const std::string& key) {
+  return core::EnvironmentError("the object " + key + " of the artifact store is none of ours");
+}
+
+/// A piece of a file; shorter where the file is.
+std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t size) {
+  std::ifstream open(file, std::ios::binary);
+  if (!open) throw core::system_error("cannot read " + file.string(), errno);
+  std::string bytes(size, '\0');
+  open.seekg(static_cast<std::streamoff>(offset))
+      .read(bytes.data(), static_cast<std::streamsize>(size));
+  bytes.resize(static_cast<std::size_t>(open.gcount()));
+  return bytes;
+}
+
+void write_piece(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
+  core::make_folders(file.parent_path());
+  const core::Descriptor open(
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const bool is_there = open && ::lseek(open.get(), static_cast<off_t>(offset), SEEK_SET) >= 0;
+  if (const int error = is_there ? write_all(open.get(), bytes) : errno)
+    throw core::system_error("cannot write " + file.string(), error);
+}
+
+}  // namespace
+
+async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
+  std::optional<Head> head;
+  const auto text = co_await artifacts_.bucket().find_text(key(head_name));
+  if (!text) co_return head;
+  const auto told = json::parse(*text, nullptr, false);
+  try {
+    Head found;
+    if (told.at("format").get<int>() != record_format)
+      throw core::EnvironmentError("run " + run_ + " is driven by another version of pipe",
+                                   {"use that one here, too"});
+    found.saved = told.at("saved").get<std::uint64_t>();
+    found.files = told.at("files").get<std::string>();
+    for (const auto& [writer, count] :
+         told.at("logs").get<std::vector<std::pair<std::string, std::size_t>>>())
+      found.writers.emplace_back(writer, count);
+    head = std::move(found);
+  } catch (const json::exception&) {
+    throw no_sense(key(head_name));
+  }
+  co_return head;
+}
+
+async::Task<> RunReplica::put_head() {
+  json told;
+  told["format"] = record_format;
+  told["saved"] = head_.saved;
+  told["files"] = head_.files;
+  told["logs"] = head_.writers;
+  auto body = s3::body_of(told.dump() + "\n");
+  co_await artifacts_.bucket().put(key(head_name), std::move(body));
+}
+
+async::Task<bool> RunReplica::fetch_store(const fs::path& folder) {
+  try {
+    co_await artifacts_.receive(key(store_name), folder / "pipe.db", false, false, nullptr);
+  } catch (const s3::S3Error& error) {
+    if (error.status() != 404) throw;
+    co_return false;
+  }
+  co_return true;
+}
+
+/// After the head: who finds the run to have ended finds all of its logs.
+async::Task<> RunReplica::put_store(store::RunStore& runs) {
+  const core::TemporaryFolder folder;
+  {
+    store::RunStore copy(folder.path());
+    copy.share();  // all of it is in the one file
+    copy.take_run(runs, run_);
+    copy.remove_blob(saved_kind, run_);
+  }
+  auto bytes = core::read_file(folder.path() / "pipe.db");
+  auto digest = core::sha256(bytes).hex();
+  if (digest == last_store_) co_return;
+  {
+    store::RunStore copy(folder.path());
+    copy.put_blob(saved_kind, run_, std::to_string(++head_.saved));
+  }
+  co_await put_head();
+  bytes = core::read_file(folder.path() / "pipe.db");
+  auto body = s3::body_of(std::move(bytes));
+  co_await artifacts_.bucket().put(key(store_name), std::move(body));
+  last_store_ = std::move(digest);
+}
+
+async::Task<> RunReplica::upload_all(store::RunStore& runs, fs::path folder) {
+  auto nodes = store::scan_tree(folder);
+  store::hash_tree(folder, nodes);
+  auto digest = store::tree_digest(nodes).hex();
+  head_.files = co_await artifacts_.send(std::move(digest), std::move(folder), nullptr);
+  co_await put_store(runs);
+}
+
+async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) {
+  auto head = co_await find_head();
+  if (!head) co_return false;
+  const core::TemporaryFolder fetched;
+  const bool is_there = co_await fetch_store(fetched.path());
+  if (!is_there) co_return false;
+  runs.take_run(store::RunStore(fetched.path()), run_);
+  head_ = std::move(*head);
+  head_.writers.emplace_back(new_writer(), 0);
+  if (!fs::exists(folder))
+    co_await artifacts_.receive(head_.files, std::move(folder), true, false, nullptr);
+  co_return true;
+}
+
+async::Task<> RunReplica::save(store::RunStore& runs) {
+  co_await save_logs(runs);
+  co_await put_store(runs);
+}
+
+/// One object for all: a line that says whose bytes follow, and where in them they belong.
+async::Task<> RunReplica::save_logs(const store::RunStore& runs) {
+  const auto folder = runs.log_file(run_);
+  json parts = json::array();
+  std::string bytes;
+  bool is_all = true;
+  std::error_code error;
+  std::vector<std::pair<std::string, std::uint64_t>> grown;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (bytes.size() >= most_at_once) {
+      is_all = false;
+      break;
+    }
+    const auto name = entry.path().filename().string();
+    const auto [known, is_new] = sent_.try_emplace(name, 0);
+    const auto size = entry.file_size(error), before = known->second;
+    if (error || (!is_new && size <= before))
+      continue;  // an empty one is news, too: somebody may wait for what it gets
+    const auto piece =
+        read_piece(entry.path(), before, std::min(size - before, most_at_once - bytes.size()));
+    is_all &= before + piece.size() >= size;
+    parts.push_back({name, before, piece.size()});
+    bytes += piece;
+    grown.emplace_back(name, before + piece.size());
+  }
+  if (parts.empty()) co_return;
+  auto& [writer, count] = head_.writers.back();
+  auto body =
+      s3::body_of(parts.dump(-1, ' ', false, json::error_handler_t::replace) + "\n" + bytes);
+  co_await artifacts_.bucket().put(key(log_name(writer, count)), std::move(body));
+  ++count;
+  for (auto& [name, size] : grown) sent_[name] = size;
+  last_store_.clear();  // the head has news
+  if (!is_all) co_await save_logs(runs);
+}
+
+async::Task<> RunReplica::bring_logs(const store::RunStore& runs, const Head& head) {
+  for (const auto& [writer, count] : head.writers)
+    for (auto& next = brought_[writer]; next < count; ++next) {
+      const auto object = key(log_name(writer, next));
+      const auto text = co_await artifacts_.bucket().get_text(object);
+      const auto end = text.find('\n');
+      const auto parts = json::parse(text.substr(0, end), nullptr, false);
+      std::string_view rest =
+          end == text.npos ? std::string_view() : std::string_view(text).substr(end + 1);
+      try {
+        for (const auto& part : parts) {
+          const auto name = part.at(0).get<std::string>();
+          const auto size = part.at(2).get<std::uint64_t>();
+          if (name.find('/') != name.npos || size > rest.size()) throw no_sense(object);
+          write_piece(runs.log_file(run_ + "/" + name), part.at(1).get<std::uint64_t>(),
+                      rest.substr(0, size));
+          rest.remove_prefix(size);
+        }
+      } catch (const json::exception&) {
+        throw no_sense(object);
+      }
+    }
+}
+
+async::Task<> RunReplica::bring(store::RunStore& runs) {
+  const auto known = runs.get_blob(saved_kind, run_).value_or("");
+  const auto before = co_await find_head();
+  if (!before || std::to_string(before->saved) == known) co_return;
+  const core::TemporaryFolder fetched;
+  const bool is_there = co_await fetch_store(fetched.path());
+  const auto head = co_await find_head();  // not older than the store
+  if (!is_there || !head) co_return;
+  if (const auto text = runs.get_blob(brought_kind, run_); text && brought_.empty())
+    brought_ = json::parse(*text, nullptr, false).get<std::map<std::string, std::size_t>>();
+  co_await bring_logs(runs, *head);
+  store::RunStore found(fetched.path());
+  runs.put_blob(brought_kind, run_, json(brought_).dump());
+  runs.take_run(found, run_);
+  runs.put_blob(saved_kind, run_, found.get_blob(saved_kind, run_).value_or(""));
+}
+
+async::Task<> RunReplica::remove() {
+  auto& bucket = artifacts_.bucket();
+  const auto head = co_await find_head();
+  if (!head) co_return;
+  for (const auto& [writer, count] : head->writers)
+    for (std::size_t i = 0; i < count; ++i) co_await bucket.remove(key(log_name(writer, i)));
+  co_await bucket.remove(key(store_name));
+  co_await bucket.remove(key(head_name));
+}
+
+}  // namespace pipeline::cli

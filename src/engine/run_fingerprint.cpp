@@ -1,0 +1,150 @@
+#include "engine/run_fingerprint.hpp"
+
+#include <sys/stat.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <set>
+
+#include "core/digest.hpp"
+#include "engine/clock.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+constexpr auto kind = "memo";
+constexpr std::string_view header = "pipe memo 1";
+/// A file that changed this shortly before it was looked at could change once more within the same
+/// tick of the file system's clock.
+constexpr std::int64_t racy_nanoseconds = 50'000'000;
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+/// What of a path must stay the same; `-` where nothing is.
+std::string stamp_of(const char* path, std::int64_t* changed = nullptr) {
+  struct stat status;
+  if (::stat(path, &status) != 0) return "-";
+  if (changed) *changed = std::max(nanoseconds(status.st_mtim), nanoseconds(status.st_ctim));
+  std::string stamp;
+  const auto add = [&](auto number) {
+    char text[24];
+    const auto end = std::to_chars(text, text + sizeof text, number).ptr;
+    stamp.append(text, end).push_back('.');
+  };
+  add(status.st_ino);
+  add(status.st_dev);
+  add(nanoseconds(status.st_mtim));
+  if (!S_ISDIR(status.st_mode)) {
+    add(nanoseconds(status.st_ctim));
+    add(status.st_size);
+  }
+  return stamp;
+}
+
+std::string value_stamp(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? core::sha256(value).hex() : "-";
+}
+
+std::string_view next_line(std::string_view& text) {
+  const auto end = text.find('\n');
+  const auto line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+}  // namespace
+
+void RunFingerprint::looked_at(const std::filesystem::path& path) {
+  std::int64_t changed = 0;
+  auto stamp = stamp_of(path.c_str(), &changed);
+  const auto now =
+      std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  if (changed > now - racy_nanoseconds || path.native().find('\n') != std::string::npos)
+    invalidate();
+  files_.push_back({path.string(), std::move(stamp)});
+}
+
+void RunFingerprint::took_variable(const std::string& name) {
+  variables_.push_back({name, value_stamp(name.c_str())});
+}
+
+void RunFingerprint::ran_in(const std::string& recheck) {
+  if (recheck.empty() || recheck.find('\n') != std::string::npos) invalidate();
+  rechecks_.push_back(recheck);
+}
+
+void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::size_t steps) const {
+  const auto key = core::sha256(identity_).hex();
+  if (spoiled_) return runs.remove_blob(kind, key);
+  std::string text(header);
+  text.append("\n").append(run).append("\n").append(std::to_string(steps)).append("\n");
+  for (const auto& [path, stamp] : files_)
+    text.append("f").append(stamp).append(" ").append(path).append("\n");
+  for (const auto& [name, stamp] : variables_)
+    text.append("v").append(stamp).append(" ").append(name).append("\n");
+  for (const auto& recheck : rechecks_) text.append("e").append(recheck).append("\n");
+  for (const auto& artifact : artifacts_) text.append("a").append(artifact.hex()).append("\n");
+  text.append("end\n");
+  runs.put_blob(kind, key, text);
+}
+
+async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
+    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
+    store::ArtifactStore& artifacts, EventSink& events, RunOptions options, bool each_step) {
+  const auto began = Clock::now();
+  const auto started = wall_now();
+  const auto blob = runs.get_blob(kind, core::sha256(identity).hex());
+  if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
+  std::string_view text = *blob;
+  if (next_line(text) != header) co_return std::nullopt;
+  const std::string earlier(next_line(text));
+  const auto steps =
+      static_cast<std::size_t>(std::strtoull(std::string(next_line(text)).c_str(), nullptr, 10));
+  for (auto line = next_line(text); line != "end"; line = next_line(text)) {
+    const char what = line.empty() ? '?' : line[0];
+    line.remove_prefix(line.empty() ? 0 : 1);
+    const auto space = line.find(' ');
+    bool same = false;
+    if (what == 'a') {
+      same = artifacts.looks_whole(core::Digest::from_hex(line));
+    } else if (what == 'e') {
+      same = co_await orchestrator.unchanged(std::string(line));
+    } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {
+      const std::string name(line.substr(space + 1));
+      same = line.substr(0, space) ==
+             (what == 'f' ? stamp_of(name.c_str()) : value_stamp(name.c_str()));
+    }
+    if (!same) co_return std::nullopt;
+  }
+  const auto model = runs.find_run(earlier);
+  if (!model || model->id != earlier) co_return std::nullopt;
+
+  store::RunRecord record = *model;
+  record.id = options.run_id;
+  record.git_commit = options.git_commit;
+  record.git_dirty = options.git_dirty;
+  record.driver = {store::ProcessId::self(), {}};
+  record.same_as = earlier;
+  record.status = RunStatus::succeeded;
+  record.started = started;
+  record.cached = steps;
+  record.failed = 0;
+  record.took = since(began);
+  record.ended = wall_now();
+  runs.transaction([&] {
+    runs.add_run(record);
+    runs.finish_run(record);
+  });
+  events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, steps});
+  if (each_step)
+    for (const auto& step : runs.steps(record.id))
+      events.emit(event::StepFinished{
+          step.name, StepStatus::cached, 0, {}, std::nullopt, step.reused_from});
+  events.emit(event::RunFinished{record.id, RunStatus::succeeded, record.took});
+  co_return RunSummary{.run = record.id, .status = RunStatus::succeeded, .cached = steps};
+}
+
+}  // namespace pipeline::engine

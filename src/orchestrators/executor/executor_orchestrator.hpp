@@ -1,0 +1,17 @@
+/// @file
+/// A user's Executor behind the orchestrator port.
+#pragma once
+
+#include <memory>
+
+#include <pipeline/run.hpp>
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::orchestrators {
+
+/// Refers to the place.
+std::unique_ptr<Orchestrator> make_executor_orchestrator(asio::io_context& loop,
+                                                         Executor& executor);
+
+}  // namespace pipeline::orchestrators

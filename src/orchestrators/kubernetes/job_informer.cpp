@@ -1,0 +1,107 @@
+#include "orchestrators/kubernetes/job_informer.hpp"
+
+#include "kubernetes/json.hpp"
+#include "kubernetes/watch.hpp"
+
+namespace pipeline::orchestrators {
+
+using kubernetes::Change;
+using kubernetes::text_at;
+
+struct JobInformer::State {
+  State(kubernetes::Client& cluster, std::string of)
+      : client(cluster), selector(std::move(of)), listed(cluster.loop().get_executor()) {}
+
+  void take_job(const Change& change) {
+    const auto found = entries.find(text_at(change.object, "/metadata/name"));
+    if (found == entries.end()) return;
+    auto& entry = found->second;
+    if (change.kind == Change::Kind::deleted)
+      entry.job_gone = true;
+    else
+      entry.job = std::move(change.object);
+    if (entry.on_change) entry.on_change();
+  }
+  void take_pod(const Change& change) {
+    const auto name = text_at(change.object, "/metadata/name"),
+               uid = text_at(change.object, "/metadata/uid");
+    if (change.kind == Change::Kind::added)
+      jobs_of_pods[name] = text_at(change.object, "/metadata/labels/job-name");
+    const auto job = jobs_of_pods.find(name);
+    if (job == jobs_of_pods.end()) return;
+    const auto found = entries.find(job->second);
+    if (change.kind == Change::Kind::deleted) jobs_of_pods.erase(job);
+    if (found == entries.end()) return;
+    auto& entry = found->second;
+    if (!entry.pod.is_null() && text_at(entry.pod, "/metadata/uid") != uid) return;
+    if (change.kind == Change::Kind::deleted) {
+      entry.pod_gone = true;
+      if (change.object.contains("status")) entry.pod = std::move(change.object);  // its last words
+    } else {
+      entry.pod = std::move(change.object);
+    }
+    if (entry.on_change) entry.on_change();
+  }
+  void failed(std::exception_ptr why) {
+    if (!error) error = std::move(why);
+    listed.open();
+    for (auto& [name, entry] : entries)
+      if (entry.on_change) entry.on_change();
+  }
+  void one_listed() {
+    if (++lists == 2) listed.open();
+  }
+
+  kubernetes::Client& client;
+  const std::string selector;
+  core::CancelSource stop;
+  async::Gate listed;
+  int lists = 0;
+  bool begun = false;
+  std::exception_ptr error;
+  std::map<std::string, Entry> entries;             ///< By the Job's name.
+  std::map<std::string, std::string> jobs_of_pods;  ///< By the pod's name.
+};
+
+namespace {
+
+template <class State>
+async::Task<> keep_watching(std::shared_ptr<State> state, std::string path,
+                            void (State::*take)(const Change&)) {
+  kubernetes::Watch watch(
+      state->client, std::move(path), state->selector,
+      [self = state.get(), take](const Change& change) { (self->*take)(change); });
+  const std::function<void()> on_listed = [self = state.get()] { self->one_listed(); };
+  try {
+    co_await watch.run(state->stop, on_listed);
+  } catch (...) {
+    state->failed(std::current_exception());
+  }
+}
+
+}  // namespace
+
+JobInformer::JobInformer(kubernetes::Client& client, std::string selector)
+    : state_(std::make_shared<State>(client, std::move(selector))) {}
+
+JobInformer::~JobInformer() { state_->stop.stop(core::StopLevel::immediate); }
+
+async::Task<> JobInformer::ready() {
+  const auto state = state_;
+  if (!std::exchange(state->begun, true)) {
+    const auto executor = co_await asio::this_coro::executor;
+    asio::co_spawn(executor,
+                   keep_watching(state, state->client.path("batch/v1", "jobs"), &State::take_job),
+                   asio::detached);
+    asio::co_spawn(executor, keep_watching(state, state->client.path("", "pods"), &State::take_pod),
+                   asio::detached);
+  }
+  co_await state->listed.wait();
+  if (state->error) std::rethrow_exception(state->error);
+}
+
+JobInformer::Entry& JobInformer::entry(const std::string& job) { return state_->entries[job]; }
+void JobInformer::forget(const std::string& job) { state_->entries.erase(job); }
+std::exception_ptr JobInformer::error() const { return state_->error; }
+
+}  // namespace pipeline::orchestrators

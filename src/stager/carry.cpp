@@ -1,0 +1,180 @@
+#include "stager/carry.hpp"
+
+#include <algorithm>
+#include <fstream>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/digest.hpp"
+#include "core/file.hpp"
+#include "docker/unpack.hpp"
+#include "store/content.hpp"
+
+namespace pipeline::stager {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t smallest_part = 16u << 20, mebibyte = 1u << 20;
+constexpr std::uint64_t largest_at_once = std::uint64_t{5} << 30;  // that servers take
+
+void check(const std::string& what, const core::Digest& got, const std::string& wanted) {
+  if (got.hex() != wanted)
+    throw TransferError(what + " came damaged: its SHA-256 is " + got.hex() + ", not " + wanted,
+                        true);
+}
+
+void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
+  core::make_folders(to.parent_path());
+  const unsigned mode = item.value("executable", false) ? 0555 : 0444;
+  const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!file) throw core::system_error("cannot write " + to.string(), errno);
+  core::Hasher hasher;
+  transfer.receive(to.string(), item.at("url"), [&](std::string_view bytes) {
+    hasher.update(bytes);
+    while (!bytes.empty()) {
+      const auto count = ::write(file.get(), bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw core::system_error("cannot write " + to.string(), errno);
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+  });
+  check(to.string(), hasher.finish(), item.at("digest"));
+}
+
+void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
+  core::make_folders(to);
+  docker::Unpacker unpacker(to);
+  transfer.receive(to.string(), item.at("url"),
+                   [&](std::string_view bytes) { unpacker.feed(bytes); });
+  unpacker.finish();
+  auto nodes = store::scan_tree(to);
+  store::hash_tree(to, nodes);
+  check(to.string(), store::tree_digest(nodes), item.at("digest"));
+}
+
+/// The content's SHA-256; its parts, of one size, are sent under `urls`, whose tags go to `tags`.
+core::Digest send_parts(const std::string& what, const store::Content& content,
+                        const std::vector<std::string>& urls, std::uint64_t part,
+                        Transfer& transfer, json& tags) {
+  core::Hasher hasher;
+  std::size_t number = 0;
+  std::uint64_t begin = 0;
+  do {
+    const auto size = std::min(part, content.size() - begin);
+    std::uint64_t hashed = 0;  // the bytes are read more than once, in order
+    tags.push_back(transfer.send(
+        what, urls.at(number++), size, [&](std::uint64_t offset, std::span<char> into) {
+          const auto count = content.read(
+              begin + offset, into.first(std::min<std::uint64_t>(into.size(), size - offset)));
+          if (offset == hashed) {
+            hasher.update({into.data(), count});
+            hashed += count;
+          }
+          return count;
+        }));
+    begin += part;
+  } while (begin < content.size());
+  return hasher.finish();
+}
+
+/// Sends it, at once where it is small, else in parts; what the report says of it.
+json send_output(const json& output, Transfer& transfer) {
+  const fs::path path = output.at("path").get<std::string>();
+  const auto what = "the output '" + output.at("name").get<std::string>() + "'";
+  json told{
+      {"name", output.at("name")}, {"key", output.at("key")}, {"upload", output.at("upload")}};
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) {
+    told["kind"] = "none";
+    return told;
+  }
+  std::vector<store::TreeNode> nodes;
+  const bool is_tree = S_ISDIR(status.st_mode);
+  if (is_tree)
+    nodes = store::scan_tree(path);
+  else if (!S_ISREG(status.st_mode))
+    throw core::EnvironmentError(
+        "cannot keep " + what + ": it is " +
+        (S_ISLNK(status.st_mode) ? "a symbolic link" : "a socket, a pipe or a device"));
+  const auto content = is_tree ? store::Content(path, nodes) : store::Content(path);
+  const std::vector<std::string> whole{output.at("whole").get<std::string>()};
+  std::vector<std::string> urls;
+  for (const auto& signature : output.at("signatures"))
+    urls.push_back(output.at("before").get<std::string>() + std::to_string(urls.size() + 1) +
+                   output.at("after").get<std::string>() + signature.get<std::string>());
+  const auto fair = (content.size() + urls.size() - 1) / urls.size();
+  const auto part = std::max(smallest_part, (fair + mebibyte - 1) / mebibyte * mebibyte);
+  bool at_once = content.size() <= smallest_part;
+  core::Digest digest;
+  json tags = json::array();
+  if (!at_once) try {
+      digest = send_parts(what, content, urls, part, transfer, tags);
+    } catch (const TransferError& error) {
+      // A server that was started anew may have forgotten what was begun.
+      at_once = error.code() == "NoSuchUpload" && content.size() <= largest_at_once;
+      if (!at_once) throw;
+    }
+  if (at_once) {
+    tags = json::array();
+    digest = send_parts(what, content, whole, largest_at_once, transfer, tags);
+  }
+  told["kind"] = is_tree ? "tree" : "file";
+  told["bytes"] = content.size();
+  told["digest"] = digest.hex();
+  told["executable"] = !is_tree && (status.st_mode & S_IXUSR);
+  told["at_once"] = at_once;
+  told["tags"] = std::move(tags);
+  return told;
+}
+
+/// What the step has written of its failure, if that is a plain file and short.
+std::string failure_text(const fs::path& file) {
+  constexpr std::size_t most = 64 * 1024;
+  struct stat status {};
+  if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size > static_cast<off_t>(most))
+    return {};
+  return core::read_file(file);
+}
+
+}  // namespace
+
+void fetch(const json& document, Transfer& transfer) {
+  for (const auto& item : document.at("items")) {
+    const fs::path to = item.at("to").get<std::string>();
+    const std::string kind = item.at("kind");
+    if (kind == "tree") {
+      fetch_tree(item, to, transfer);
+    } else if (kind == "text") {
+      core::make_folders(to.parent_path());
+      core::write_file_atomically(to, item.at("text").get<std::string>());
+    } else {
+      fetch_file(item, to, transfer);
+    }
+  }
+}
+
+void collect(const json& document, int exit_code, Transfer& transfer) {
+  json report{{"exit_code", exit_code}, {"outputs", json::array()}};
+  for (const auto& output : document.at("outputs")) {
+    if (exit_code == 0)
+      report["outputs"].push_back(send_output(output, transfer));
+    else
+      report["outputs"].push_back({{"name", output.at("name")},
+                                   {"key", output.at("key")},
+                                   {"upload", output.at("upload")},
+                                   {"kind", "none"}});
+  }
+  if (exit_code != 0) report["failure"] = failure_text(document.at("failure").get<std::string>());
+  const auto text = report.dump(-1, ' ', false, json::error_handler_t::replace);
+  transfer.send("the report", document.at("report"), text.size(),
+                [&](std::uint64_t offset, std::span<char> into) {
+                  return text.copy(into.data(), into.size(), offset);
+                });
+}
+
+}  // namespace pipeline::stager

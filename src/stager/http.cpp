@@ -1,0 +1,329 @@
+#include "stager/http.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <nss.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include "core/file.hpp"
+#include "core/text.hpp"
+
+namespace pipeline::stager {
+namespace {
+
+constexpr int connect_seconds = 10, silence_seconds = 60;
+
+struct Target {
+  bool tls;
+  std::string host, port, header, path;  ///< header: as the server is called in the request
+};
+
+Target target_of(const std::string& url) {
+  Target target;
+  const auto separator = url.find("://");
+  target.tls = url.starts_with("https://");
+  const auto rest = separator == url.npos ? url : url.substr(separator + 3);
+  target.header = rest.substr(0, rest.find('/'));
+  target.path = rest.substr(target.header.size());
+  if (target.path.empty()) target.path = "/";
+  const auto bracket = target.header.find(']');
+  const auto colon = target.header.find(':', bracket == std::string::npos ? 0 : bracket);
+  target.host = target.header.substr(0, colon);
+  target.port =
+      colon == std::string::npos ? (target.tls ? "443" : "80") : target.header.substr(colon + 1);
+  if (target.host.starts_with('[')) target.host = target.host.substr(1, target.host.size() - 2);
+  return target;
+}
+
+std::string tls_words() {
+  std::array<char, 256> text{};
+  const auto error = ERR_peek_last_error();
+  if (!error) return "the connection was cut";
+  ERR_error_string_n(error, text.data(), text.size());
+  const std::string words = text.data();
+  return words.substr(words.rfind(':') + 1);
+}
+
+bool is_address(const std::string& host) {
+  return host.find(':') != host.npos || host.find_first_not_of("0123456789.") == host.npos;
+}
+
+}  // namespace
+
+class Http::Connection {
+ public:
+  Connection(const Target& target, const std::string& authorities)
+      : place_(target.header), tls_(target.tls) {
+    open_socket(target);
+    if (tls_) begin_tls(target, authorities);
+  }
+  ~Connection() {
+    SSL_free(ssl_);
+    SSL_CTX_free(context_);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  bool leads_to(const Target& target) const {
+    return place_ == target.header && tls_ == target.tls;
+  }
+  const std::string& place() const { return place_; }
+
+  /// False when the other end takes no more; it may have said why.
+  bool write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      ssize_t count = 0;
+      if (ssl_) {
+        ERR_clear_error();
+        count = SSL_write(ssl_, bytes.data(),
+                          static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 20)));
+      } else {
+        count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (count < 0 && errno == EINTR) continue;
+      }
+      if (count <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+
+  /// Empty at the end.
+  std::string_view read() {
+    ssize_t count = 0;
+    do {
+      if (ssl_) {
+        ERR_clear_error();
+        count = SSL_read(ssl_, buffer_.data(), static_cast<int>(buffer_.size()));
+        if (count <= 0) {
+          const int why = SSL_get_error(ssl_, static_cast<int>(count));
+          if (why == SSL_ERROR_ZERO_RETURN) return {};
+          if (why == SSL_ERROR_SYSCALL && errno == EINTR) continue;
+          throw NoAnswer("the connection to " + place_ + " was cut: " +
+                             (errno == EAGAIN ? "it was silent for a minute" : tls_words()),
+                         true);
+        }
+      } else {
+        count = ::recv(socket_.get(), buffer_.data(), buffer_.size(), 0);
+      }
+    } while (count < 0 && errno == EINTR);
+    if (count < 0)
+      throw NoAnswer("the connection to " + place_ + " was cut: " +
+                         (errno == EAGAIN ? "it was silent for a minute" : std::strerror(errno)),
+                     true);
+    received_ += static_cast<std::uint64_t>(count);
+    return {buffer_.data(), static_cast<std::size_t>(count)};
+  }
+  /// Since the last time that this was asked.
+  std::uint64_t received() { return std::exchange(received_, 0); }
+
+ private:
+  void open_socket(const Target& target) {
+    // The image may name sources of names that a static program cannot load.
+    __nss_configure_lookup("hosts", "files dns");
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    if (const int error = getaddrinfo(target.host.c_str(), target.port.c_str(), &hints, &found);
+        error != 0)
+      throw NoAnswer("cannot find the host " + target.host + ": " + gai_strerror(error), true);
+    int error = 0;
+    for (const addrinfo* each = found; each && !socket_; each = each->ai_next) {
+      core::Descriptor socket(
+          ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      if (!socket) continue;
+      error = ::connect(socket.get(), each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
+      if (error == EINPROGRESS) {
+        pollfd ready{socket.get(), POLLOUT, 0};
+        socklen_t size = sizeof error;
+        if (::poll(&ready, 1, connect_seconds * 1000) <= 0)
+          error = ETIMEDOUT;
+        else
+          getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+      }
+      if (error == 0) socket_ = std::move(socket);
+    }
+    freeaddrinfo(found);
+    if (!socket_) throw NoAnswer("cannot connect to " + place_ + ": " + std::strerror(error), true);
+    const int one = 1;
+    const timeval silence{silence_seconds, 0};
+    fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
+    setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence);
+    setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof silence);
+  }
+
+  void begin_tls(const Target& target, const std::string& authorities) {
+    context_ = SSL_CTX_new(TLS_client_method());
+    if (!context_) throw NoAnswer("there is no TLS: " + tls_words(), false);
+    SSL_CTX_set_min_proto_version(context_, TLS1_2_VERSION);
+    SSL_CTX_set_verify(context_, SSL_VERIFY_PEER, nullptr);
+    BIO* text = BIO_new_mem_buf(authorities.data(), static_cast<int>(authorities.size()));
+    while (X509* authority = PEM_read_bio_X509(text, nullptr, nullptr, nullptr)) {
+      X509_STORE_add_cert(SSL_CTX_get_cert_store(context_), authority);
+      X509_free(authority);
+    }
+    BIO_free(text);
+    ERR_clear_error();
+    ssl_ = SSL_new(context_);
+    if (is_address(target.host)) {
+      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), target.host.c_str());
+    } else {
+      SSL_set_tlsext_host_name(ssl_, target.host.c_str());
+      SSL_set1_host(ssl_, target.host.c_str());
+    }
+    SSL_set_fd(ssl_, socket_.get());
+    if (SSL_connect(ssl_) == 1) return;
+    const auto verdict = SSL_get_verify_result(ssl_);
+    const bool distrusted = verdict != X509_V_OK;
+    throw NoAnswer("there is no TLS connection to " + place_ + ": " +
+                       (distrusted ? X509_verify_cert_error_string(verdict) : tls_words()),
+                   !distrusted);
+  }
+
+  std::string place_;
+  bool tls_;
+  core::Descriptor socket_;
+  SSL_CTX* context_ = nullptr;
+  SSL* ssl_ = nullptr;
+  std::array<char, 64 << 10> buffer_;
+  std::uint64_t received_ = 0;
+};
+
+Http::Http(std::string authorities) : authorities_(std::move(authorities)) {}
+Http::~Http() = default;
+
+Reply Http::send(const Call& call) {
+  const auto target = target_of(call.url);
+  for (;;) {
+    auto connection = kept_ && kept_->leads_to(target) ? std::move(kept_) : nullptr;
+    kept_.reset();
+    const bool is_old = connection != nullptr;
+    if (!connection) connection = std::make_unique<Connection>(target, authorities_);
+    connection->received();
+    try {
+      auto reply = exchange(*connection, call, target.header, target.path);
+      const auto header = reply.headers.find("connection");
+      const bool bounded = reply.headers.contains("content-length") ||
+                           reply.headers.contains("transfer-encoding") || reply.status == 204;
+      if (bounded && (header == reply.headers.end() || core::lower(header->second) != "close"))
+        kept_ = std::move(connection);
+      return reply;
+    } catch (const NoAnswer& error) {
+      // Its server was tired of waiting, and has sent nothing of an answer.
+      if (!is_old || !error.passes() || connection->received() > 0) throw;
+    }
+  }
+}
+
+Reply Http::exchange(Connection& connection, const Call& call, const std::string& host,
+                     const std::string& target) {
+  std::string head =
+      call.method + " " + target + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: pipe-stager\r\n";
+  for (const auto& header : call.headers) head += header + "\r\n";
+  if (call.method != "GET" && call.method != "HEAD")
+    head += "Content-Length: " + std::to_string(call.size) + "\r\n";
+  bool taken = connection.write(head + "\r\n");
+  std::array<char, 64 << 10> piece;
+  for (std::uint64_t sent = 0; taken && sent < call.size;) {
+    const auto count = call.read(
+        sent, std::span(piece).first(std::min<std::uint64_t>(piece.size(), call.size - sent)));
+    if (count == 0) throw core::EnvironmentError("a file became shorter while it was sent");
+    taken = connection.write({piece.data(), count});
+    sent += count;
+  }
+  Reply reply;
+  std::string lines;
+  const auto more = [&] {
+    const auto bytes = connection.read();
+    if (bytes.empty()) throw NoAnswer("the connection to " + connection.place() + " was cut", true);
+    return bytes;
+  };
+  const auto line = [&] {
+    for (;;) {
+      if (const auto end = lines.find('\n'); end != lines.npos) {
+        auto text = lines.substr(0, end);
+        lines.erase(0, end + 1);
+        if (text.ends_with('\r')) text.pop_back();
+        return text;
+      }
+      if (lines.size() > (64 << 10))
+        throw NoAnswer("what answers at " + connection.place() + " speaks no HTTP", false);
+      lines += more();
+    }
+  };
+  do {
+    const auto first = line();
+    reply = {};
+    if (!first.starts_with("HTTP/1.") || first.size() < 12)
+      throw NoAnswer("what answers at " + connection.place() + " speaks no HTTP", false);
+    std::from_chars(first.data() + 9, first.data() + 12, reply.status);
+    for (auto header = line(); !header.empty(); header = line()) {
+      const auto colon = std::min(header.find(':'), header.size() - 1);
+      const auto value = header.find_first_not_of(' ', colon + 1);
+      reply.headers[core::lower(std::string_view(header).substr(0, colon))] =
+          value == header.npos ? "" : header.substr(value);
+    }
+  } while (reply.status < 200);
+  const auto take = [&](std::string_view bytes) {
+    if (bytes.empty()) return;
+    if (call.on_bytes && reply.status < 300)
+      call.on_bytes(reply.headers.contains("content-range"), bytes);
+    else if (reply.body.size() < (1 << 20))
+      reply.body += bytes;
+  };
+  /// So many bytes of the body, from what was read already and from what comes.
+  const auto pass = [&](std::uint64_t size) {
+    while (size > 0) {
+      if (lines.empty()) lines = more();
+      const auto count = std::min<std::uint64_t>(size, lines.size());
+      take(std::string_view(lines).substr(0, count));
+      lines.erase(0, count);
+      size -= count;
+    }
+  };
+  if (call.method == "HEAD" || reply.status == 204 || reply.status == 304) return reply;
+  const auto encoding = reply.headers.find("transfer-encoding"),
+             length = reply.headers.find("content-length");
+  if (encoding != reply.headers.end() && core::lower(encoding->second) == "chunked") {
+    for (;;) {
+      const auto text = line();
+      std::uint64_t size = 0;
+      if (std::from_chars(text.data(), text.data() + text.size(), size, 16).ec != std::errc())
+        throw NoAnswer("what answers at " + connection.place() + " speaks no HTTP", false);
+      if (size == 0) break;
+      pass(size);
+      line();
+    }
+    while (!line().empty()) {
+    }
+  } else if (length != reply.headers.end()) {
+    std::uint64_t size = 0;
+    std::from_chars(length->second.data(), length->second.data() + length->second.size(), size);
+    pass(size);
+  } else {
+    take(std::exchange(lines, {}));
+    for (auto bytes = connection.read(); !bytes.empty(); bytes = connection.read()) take(bytes);
+  }
+  if (!taken && reply.status < 300)
+    throw NoAnswer("the connection to " + connection.place() + " was cut", true);
+  return reply;
+}
+
+}  // namespace pipeline::stager

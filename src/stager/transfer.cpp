@@ -1,0 +1,116 @@
+#include "stager/transfer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include <openssl/evp.h>
+
+#include "core/base64.hpp"
+#include "s3/answer.hpp"
+
+namespace pipeline::stager {
+namespace {
+
+/// Throws NoAnswer for what may pass, TransferError for what will not.
+[[noreturn]] void refuse(const std::string& what, const Reply& reply) {
+  const auto code = s3::xml_text(reply.body, "Code"), words = s3::xml_text(reply.body, "Message");
+  auto message = "cannot " + what + ": " +
+                 (code.empty() ? "status " + std::to_string(reply.status) : code + ": " + words);
+  if (s3::is_retryable(reply.status, code)) throw NoAnswer(message, true);
+  if (code == "AccessDenied" && words.find("expired") != words.npos)
+    message +=
+        "; what the driver had permitted was good for 7 days, or for as long as its keys were";
+  throw TransferError(message, false, code);
+}
+
+/// As the header Content-MD5 has it.
+std::string md5(std::uint64_t size,
+                const std::function<std::size_t(std::uint64_t, std::span<char>)>& read) {
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                        &EVP_MD_CTX_free);
+  EVP_DigestInit_ex(context.get(), EVP_md5(), nullptr);
+  std::array<char, 64 << 10> piece;
+  for (std::uint64_t done = 0; done < size;) {
+    const auto count =
+        read(done, std::span(piece).first(std::min<std::uint64_t>(piece.size(), size - done)));
+    if (count == 0) throw core::EnvironmentError("a file became shorter while it was read");
+    EVP_DigestUpdate(context.get(), piece.data(), count);
+    done += count;
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
+  unsigned length = 0;
+  EVP_DigestFinal_ex(context.get(), sum.data(), &length);
+  return core::encode_base64({reinterpret_cast<const char*>(sum.data()), length});
+}
+
+}  // namespace
+
+void Transfer::pause(unsigned tries, const NoAnswer& why) {
+  if (!why.passes() || tries + 1 >= retry_policy_.most_tries)
+    throw TransferError(why.what(), why.passes());
+  static std::minstd_rand random{std::random_device{}()};
+  const auto longest =
+      std::min<std::chrono::milliseconds>(retry_policy_.first_pause * (1LL << std::min(tries, 20u)),
+                                          retry_policy_.longest_pause)
+          .count();
+  std::this_thread::sleep_for(std::chrono::milliseconds(
+      std::uniform_int_distribution<long long>(longest / 2, longest)(random)));
+}
+
+void Transfer::receive(const std::string& what, const std::string& url,
+                       const std::function<void(std::string_view)>& on_bytes) {
+  std::uint64_t received = 0;
+  for (unsigned tries = 0;; ++tries) {
+    const auto before = received;
+    try {
+      std::uint64_t place = received;
+      bool first = true;
+      Call call;
+      call.url = url;
+      if (received > 0) call.headers.push_back("Range: bytes=" + std::to_string(received) + "-");
+      call.on_bytes = [&](bool is_range, std::string_view bytes) {
+        if (std::exchange(first, false) && !is_range)
+          place = 0;  // it knows no ranges, and sends it all again
+        const auto known = std::min<std::uint64_t>(received - place, bytes.size());
+        place += known;
+        bytes.remove_prefix(known);
+        if (bytes.empty()) return;
+        on_bytes(bytes);
+        place += bytes.size();
+        received = place;
+      };
+      const auto reply = http_.send(call);
+      if (reply.status < 300 || (reply.status == 416 && received > 0)) return;
+      refuse("read " + what, reply);
+    } catch (const NoAnswer& error) {
+      if (received > before) tries = 0;
+      pause(tries, error);
+    }
+  }
+}
+
+std::string Transfer::send(const std::string& what, const std::string& url, std::uint64_t size,
+                           const std::function<std::size_t(std::uint64_t, std::span<char>)>& read) {
+  Call call;
+  call.method = "PUT";
+  call.url = url;
+  call.size = size;
+  call.read = read;
+  call.headers = {"Content-Type: application/octet-stream", "Content-MD5: " + md5(size, read)};
+  for (unsigned tries = 0;; ++tries) {
+    try {
+      const auto reply = http_.send(call);
+      if (reply.status >= 300) refuse("write " + what, reply);
+      const auto tag = reply.headers.find("etag");
+      return tag == reply.headers.end() ? "" : tag->second;
+    } catch (const NoAnswer& error) {
+      pause(tries, error);
+    }
+  }
+}
+
+}  // namespace pipeline::stager

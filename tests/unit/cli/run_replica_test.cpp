@@ -1,0 +1,214 @@
+#include "cli/run_replica.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.hpp"
+#include "support/bucket.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using store::RunStore;
+using test::run_task;
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+constexpr auto id = "7f3a";
+
+/// `home` is the state of who began the run, `there` that of a driver.
+class ARunInABucket : public test::BucketTest {
+ protected:
+  ARunInABucket() {
+    store::RunRecord run{.id = id,
+                         .pipeline = "digits",
+                         .orchestrator = "kubernetes",
+                         .file = "/home/ann/pipeline.yaml",
+                         .parameters = "{}"};
+    run.driver.lease = {"lab", "ml", "pipe-driver"};
+    run.steps = 2;
+    home.add_run(run);
+    for (const auto* step : {"load", "train"})
+      home.put_step({.run = id, .name = step, .parameters = "{}"});
+    home.put_blob(store::invocation_kind, id, "{}");
+    home.put_blob(store::invocation_kind, "another run", "{}");
+    core::write_file_atomically(files / "pipeline.yaml", "name: digits\n");
+    core::make_folders(files / "src");
+    core::write_file_atomically(files / "src/train.py", "print()\n");
+    run_task(loop, RunReplica(artifacts, id).upload_all(home, files));
+  }
+  bool take_over(RunReplica& bucket, RunStore& runs) {
+    return run_task(loop, bucket.take_over(runs, runs.kept_folder(id)));
+  }
+  void log(RunStore& runs, const std::string& name, const std::string& text) {
+    core::make_folders(runs.log_file(id));
+    core::write_file_atomically(runs.log_file(std::string(id) + "/" + name), text);
+  }
+  std::string log_at_home(const std::string& name) {
+    return core::read_file(home.log_file(std::string(id) + "/" + name));
+  }
+  void end(RunStore& runs) {
+    auto run = *runs.find_run(id);
+    run.status = RunStatus::succeeded;
+    runs.finish_run(run);
+  }
+
+  core::TemporaryFolder folder;
+  const fs::path files = [this] {
+    core::make_folders(folder.path() / "files");
+    return folder.path() / "files";
+  }();
+  s3::Artifacts artifacts{
+      loop, settings(),
+      s3::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
+  RunStore home{folder.path() / "home"}, there{folder.path() / "there"};
+  RunReplica driver{artifacts, id}, asker{artifacts, id};
+};
+
+TEST_F(ARunInABucket, that_nobody_has_left_there_is_not_taken_over) {
+  RunReplica other(artifacts, "ffff");
+  EXPECT_FALSE(run_task(loop, other.take_over(there, folder.path() / "nothing")));
+  EXPECT_THAT(there.runs(), IsEmpty());
+  run_task(loop, other.bring(home));
+  run_task(loop, other.remove());
+}
+
+TEST_F(ARunInABucket, is_found_by_its_driver_with_its_files_and_without_other_runs) {
+  ASSERT_TRUE(take_over(driver, there));
+  EXPECT_EQ(there.find_run(id)->driver.lease.name, "pipe-driver");
+  EXPECT_THAT(there.steps(id), SizeIs(2));
+  EXPECT_EQ(there.get_blob(store::invocation_kind, id), "{}");
+  EXPECT_EQ(there.get_blob(store::invocation_kind, "another run"), std::nullopt);
+  EXPECT_EQ(core::read_file(there.kept_folder(id) / "src/train.py"), "print()\n");
+}
+
+TEST_F(ARunInABucket, is_known_at_home_as_far_as_it_has_been_saved) {
+  ASSERT_TRUE(take_over(driver, there));
+  there.put_step({.run = id,
+                  .name = "load",
+                  .status = StepStatus::succeeded,
+                  .key = "k",
+                  .attempts = 1,
+                  .parameters = "{}"});
+  there.put_attempt({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
+  log(there, "load.1.log", "one\ntwo\n");
+  run_task(loop, asker.bring(home));
+  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::pending);
+  run_task(loop, driver.save(there));
+  run_task(loop, asker.bring(home));
+  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(home.steps(id).at(1).status, StepStatus::pending);
+  EXPECT_EQ(home.attempts(id, "load").at(0).exit_code, 0);
+  EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
+  EXPECT_EQ(home.find_run(id)->file, "/home/ann/pipeline.yaml");
+  EXPECT_EQ(home.get_blob(store::invocation_kind, "another run"), "{}");
+}
+
+TEST_F(ARunInABucket, costs_one_request_where_nothing_is_new) {
+  ASSERT_TRUE(take_over(driver, there));
+  run_task(loop, driver.save(there));
+  run_task(loop, asker.bring(home));
+  server.asked.clear();
+  run_task(loop, asker.bring(home));
+  EXPECT_THAT(server.asked, ElementsAre("GET /team/pipe/drivers/7f3a/head.json"));
+  server.asked.clear();
+  run_task(loop, RunReplica(artifacts, id).bring(home));  // another process
+  EXPECT_THAT(server.asked, SizeIs(1));
+  server.asked.clear();
+  run_task(loop, driver.save(there));
+  EXPECT_THAT(server.asked, IsEmpty());
+}
+
+TEST_F(ARunInABucket, brings_of_a_log_what_it_has_gained) {
+  ASSERT_TRUE(take_over(driver, there));
+  log(there, "load.1.log", "");
+  run_task(loop, driver.save(there));
+  run_task(loop, asker.bring(home));
+  EXPECT_EQ(log_at_home("load.1.log"), "") << "but it is there";
+  log(there, "load.1.log", "one\n");
+  run_task(loop, driver.save(there));
+  run_task(loop, asker.bring(home));
+  EXPECT_EQ(log_at_home("load.1.log"), "one\n");
+  log(there, "load.1.log", "one\ntwo\n");
+  log(there, "train.1.log", "begun\n");
+  run_task(loop, driver.save(there));
+  server.asked.clear();
+  run_task(loop, RunReplica(artifacts, id).bring(home));
+  EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
+  EXPECT_EQ(log_at_home("train.1.log"), "begun\n");
+  EXPECT_THAT(server.asked, SizeIs(4)) << "the head, twice; the store; one object for both logs";
+}
+
+TEST_F(ARunInABucket, goes_on_by_another_driver_where_the_last_one_had_saved_it) {
+  ASSERT_TRUE(take_over(driver, there));
+  log(there, "load.1.log", "one\ntwo\n");
+  log(there, "train.1.log", "be");
+  there.put_step({.run = id,
+                  .name = "load",
+                  .status = StepStatus::succeeded,
+                  .key = "k",
+                  .attempts = 1,
+                  .parameters = "{}"});
+  run_task(loop, driver.save(there));
+  RunStore next(folder.path() / "next");
+  RunReplica second(artifacts, id);
+  ASSERT_TRUE(take_over(second, next));
+  EXPECT_EQ(next.steps(id).at(0).status, StepStatus::succeeded);
+  log(next, "train.1.log", "begun\n");  // read once more from its beginning
+  end(next);
+  run_task(loop, second.save(next));
+  run_task(loop, asker.bring(home));
+  EXPECT_EQ(home.find_run(id)->status, RunStatus::succeeded);
+  EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
+  EXPECT_EQ(log_at_home("train.1.log"), "begun\n");
+}
+
+TEST_F(ARunInABucket, leaves_nothing_there_once_it_is_removed) {
+  ASSERT_TRUE(take_over(driver, there));
+  log(there, "load.1.log", "one\n");
+  run_task(loop, driver.save(there));
+  run_task(loop, asker.remove());
+  std::vector<std::string> names;
+  for (const auto& [name, content] : objects) names.push_back(name);
+  EXPECT_THAT(names, AllOf(SizeIs(1), Each(StartsWith("/team/pipe/artifacts/"))))
+      << "the run's files may be those of others, too";
+  EXPECT_FALSE(take_over(driver, there));
+}
+
+TEST_F(ARunInABucket, is_not_taken_from_what_makes_no_sense) {
+  for (const auto* text :
+       {"", "[]", R"({"format": 1})", R"({"format": 1, "saved": "x", "files": "", "logs": []})"}) {
+    objects["/team/pipe/drivers/7f3a/head.json"] = text;
+    EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError) << text;
+  }
+  objects["/team/pipe/drivers/7f3a/head.json"] = R"({"format": 2})";
+  try {
+    run_task(loop, asker.bring(home));
+    FAIL() << "of another version";
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("another version of pipe"));
+  }
+}
+
+TEST_F(ARunInABucket, has_logs_that_stay_in_their_folder) {
+  ASSERT_TRUE(take_over(driver, there));
+  log(there, "load.1.log", "one\n");
+  run_task(loop, driver.save(there));
+  for (auto& [name, content] : objects)
+    if (name.find("/logs/") != name.npos)
+      content = R"([["../../x", 0, 4]])"
+                "\none\n";
+  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  EXPECT_FALSE(fs::exists(folder.path() / "home/x"));
+}
+
+}  // namespace
+}  // namespace pipeline::cli

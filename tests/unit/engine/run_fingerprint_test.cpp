@@ -1,0 +1,158 @@
+#include "engine/run_fingerprint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "unit/engine/fake_orchestrator.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+class Silent final : public EventSink {
+ public:
+  void emit(const Event& event) override {
+    steps += std::holds_alternative<event::StepFinished>(event);
+  }
+  int steps = 0;
+};
+
+class MemoTest : public ::testing::Test {
+ protected:
+  MemoTest() : runs(folder.path() / "state"), artifacts(folder.path() / "state" / "artifacts") {
+    core::write_file_atomically(file, "name: x");
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(60));  // a file that has just changed is not trusted
+    runs.add_run({.id = "run-1",
+                  .pipeline = "x",
+                  .orchestrator = "fake",
+                  .status = RunStatus::succeeded,
+                  .steps = 1});
+    const auto output = folder.path() / "output";
+    core::write_file_atomically(output, "made");
+    artifact = artifacts.take(output).digest;
+    store::StepRecord step{.run = "run-1", .name = "a", .status = StepStatus::succeeded};
+    step.outputs = {{"out", "out", artifact, false, 4}};
+    runs.put_step(step);
+  }
+
+  void remember(RunFingerprint fingerprint = RunFingerprint("asked")) {
+    fingerprint.looked_at(file);
+    fingerprint.looked_at(folder.path() / "nothing here");
+    fingerprint.took_variable("MEMO_TEST_VARIABLE");
+    fingerprint.ran_in("image");
+    fingerprint.made(artifact);
+    fingerprint.save(runs, "run-1", 1);
+  }
+
+  bool holds(const std::string& identity = "asked") {
+    asio::io_context loop;
+    std::optional<RunSummary> summary;
+    asio::co_spawn(loop,
+                   reuse_by_fingerprint(identity, orchestrator, runs, artifacts, events,
+                                        {.run_id = "again-" + std::to_string(++count)}, true),
+                   [&](std::exception_ptr error, std::optional<RunSummary> result) {
+                     if (error) std::rethrow_exception(error);
+                     summary = std::move(result);
+                   });
+    loop.run();
+    if (summary) {
+      EXPECT_EQ(summary->cached, 1u);
+    }
+    return summary.has_value();
+  }
+
+  core::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "pipeline.yaml";
+  store::RunStore runs;
+  store::ArtifactStore artifacts;
+  FakeOrchestrator orchestrator;
+  Silent events;
+  core::Digest artifact;
+  int count = 0;
+};
+
+TEST_F(MemoTest, no_memo_no_shortcut) { EXPECT_FALSE(holds()); }
+
+TEST_F(MemoTest, memo_of_another_question_does_not_hold) {
+  remember();
+  EXPECT_FALSE(holds("something else"));
+}
+
+TEST_F(MemoTest, unchanged_world_is_told_by_the_earlier_run) {
+  remember();
+  ASSERT_TRUE(holds());
+  EXPECT_EQ(events.steps, 1);
+  const auto record = runs.find_run("latest");
+  EXPECT_EQ(record->status, RunStatus::succeeded);
+  const auto steps = runs.steps(record->id);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].status, StepStatus::cached);
+  EXPECT_EQ(steps[0].reused_from, "run-1");
+  EXPECT_EQ(steps[0].outputs.at(0).digest, artifact);
+}
+
+TEST_F(MemoTest, changed_file_ends_it) {
+  remember();
+  core::write_file_atomically(file, "name: y");
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MemoTest, file_that_appears_ends_it) {
+  remember();
+  core::write_file_atomically(folder.path() / "nothing here", "");
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MemoTest, changed_variable_ends_it) {
+  remember();
+  ::setenv("MEMO_TEST_VARIABLE", "1", 1);
+  EXPECT_FALSE(holds());
+  ::unsetenv("MEMO_TEST_VARIABLE");
+  EXPECT_TRUE(holds());
+}
+
+TEST_F(MemoTest, changed_image_ends_it) {
+  remember();
+  orchestrator.changed_images = {"image"};
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MemoTest, missing_artifact_ends_it) {
+  remember();
+  artifacts.collect([](const core::Digest&) { return false; });
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MemoTest, removed_run_ends_it) {
+  remember();
+  runs.remove_run("run-1", true);
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MemoTest, damaged_memo_does_not_hold) {
+  remember();
+  const auto key = core::sha256("asked").hex();
+  const auto text = runs.get_blob("memo", key).value();
+  for (std::size_t cut = 0; cut < text.size(); cut += 7) {
+    runs.put_blob("memo", key, text.substr(0, cut));
+    EXPECT_FALSE(holds()) << cut;
+  }
+}
+
+TEST_F(MemoTest, file_that_has_just_changed_leaves_no_memo) {
+  core::write_file_atomically(file, "name: z");
+  remember();
+  EXPECT_FALSE(holds());
+}
+
+TEST_F(MemoTest, spoiled_run_leaves_no_memo) {
+  remember();
+  RunFingerprint fingerprint("asked");
+  fingerprint.invalidate();
+  remember(std::move(fingerprint));
+  EXPECT_FALSE(holds());
+}
+
+}  // namespace
+}  // namespace pipeline::engine

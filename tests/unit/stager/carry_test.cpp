@@ -1,0 +1,212 @@
+// The stager against a server that keeps what it is sent, and has troubles when the test wants it.
+#include "stager/carry.hpp"
+
+#include <map>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/digest.hpp"
+#include "core/file.hpp"
+#include "store/content.hpp"
+#include "support/http_server.hpp"
+
+namespace pipeline::stager {
+namespace {
+
+using nlohmann::json;
+using test::HttpExchange;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
+
+class Carrier : public testing::Test {
+ protected:
+  Carrier() : thread([this] { loop.run(); }) {}
+  ~Carrier() override {
+    loop.stop();
+    thread.join();
+  }
+  async::Task<> serve(HttpExchange& exchange) {
+    if (troubles > 0) {
+      --troubles;
+      if (troubles % 2)
+        exchange.cut();
+      else
+        co_await exchange.answer(503,
+                                 "<Error><Code>SlowDown</Code><Message>slower</Message></Error>");
+      co_return;
+    }
+    const auto key = exchange.target;
+    if (forgets && key.starts_with("/part")) {
+      co_await exchange.answer(404,
+                               "<Error><Code>NoSuchUpload</Code><Message>gone</Message></Error>");
+    } else if (exchange.method == "PUT") {
+      objects[key] = exchange.body;
+      co_await exchange.answer(200, "",
+                               "ETag: \"" + std::to_string(exchange.body.size()) + "\"\r\n");
+    } else if (!objects.contains(key)) {
+      co_await exchange.answer(404,
+                               "<Error><Code>NoSuchKey</Code><Message>not there</Message></Error>");
+    } else if (const auto range = exchange.headers.find("bytes="); range != std::string::npos) {
+      co_await exchange.answer(206,
+                               objects[key].substr(static_cast<std::size_t>(
+                                   std::atoi(exchange.headers.c_str() + range + 6))),
+                               "Content-Range: bytes\r\n");
+    } else if (cuts > 0) {
+      --cuts;
+      co_await exchange.begin_stream();
+      co_await exchange.piece(objects[key].substr(0, objects[key].size() / 2));
+      exchange.cut();
+    } else {
+      co_await exchange.begin_stream();
+      co_await exchange.piece(objects[key]);
+      co_await exchange.end_stream();
+    }
+  }
+  static std::string tar_of(const fs::path& path) {
+    const store::Content content(path, store::scan_tree(path));
+    std::string text(content.size(), '\0');
+    content.read(0, text);
+    return text;
+  }
+  static std::string digest_of(const fs::path& path) {
+    auto nodes = store::scan_tree(path);
+    store::hash_tree(path, nodes);
+    return store::tree_digest(nodes).hex();
+  }
+  json output(const fs::path& path) {
+    return {{"name", "o"},    {"path", path.string()},
+            {"key", "k"},     {"whole", server.url() + "/whole"},
+            {"upload", "u"},  {"before", server.url() + "/part?n="},
+            {"after", "&s="}, {"signatures", {"a", "b", "c"}}};
+  }
+  json collected(const fs::path& path, int code = 0) {
+    const json document{{"outputs", json::array({output(path)})},
+                        {"report", server.url() + "/report"},
+                        {"failure", (folder.path() / "failure").string()}};
+    Transfer transfer("", hasty);
+    collect(document, code, transfer);
+    return json::parse(objects.at("/report"));
+  }
+
+  core::TemporaryFolder folder;
+  asio::io_context loop;
+  std::map<std::string, std::string> objects;
+  int troubles = 0, cuts = 0;
+  bool forgets = false;
+  test::HttpServer server{loop, [this](HttpExchange& exchange) { return serve(exchange); }};
+  std::thread thread;
+};
+
+TEST_F(Carrier, brings_files_folders_and_texts_through_all_troubles) {
+  const auto tree = folder.path() / "tree";
+  fs::create_directories(tree / "deep");
+  core::write_file_atomically(tree / "deep/f", std::string(100'000, 'f'));
+  fs::create_symlink("deep/f", tree / "link");
+  const std::string text(300'000, 'x');
+  objects["/file"] = text;
+  objects["/tree"] = tar_of(tree);
+  troubles = 3;
+  cuts = 2;
+  const auto to = folder.path() / "to";
+  const json document{
+      {"items",
+       {{{"kind", "file"},
+         {"to", (to / "a.txt").string()},
+         {"url", server.url() + "/file"},
+         {"digest", core::sha256(text).hex()},
+         {"executable", true}},
+        {{"kind", "tree"},
+         {"to", (to / "t").string()},
+         {"url", server.url() + "/tree"},
+         {"digest", digest_of(tree)}},
+        {{"kind", "text"}, {"to", (to / "g/index.json").string()}, {"text", "[]"}}}}};
+  Transfer transfer("", hasty);
+  fetch(document, transfer);
+  EXPECT_EQ(core::read_file(to / "a.txt"), text);
+  EXPECT_EQ(fs::status(to / "a.txt").permissions() & fs::perms::owner_exec, fs::perms::owner_exec);
+  EXPECT_EQ(digest_of(to / "t"), digest_of(tree));
+  EXPECT_EQ(core::read_file(to / "g/index.json"), "[]");
+  EXPECT_EQ(troubles + cuts, 0);
+}
+
+TEST_F(Carrier, refuses_what_is_not_what_its_digest_says) {
+  objects["/file"] = "other";
+  const json document{{"items", json::array({{{"kind", "file"},
+                                              {"to", (folder.path() / "a").string()},
+                                              {"url", server.url() + "/file"},
+                                              {"digest", core::sha256("x").hex()}}})}};
+  Transfer transfer("", hasty);
+  try {
+    fetch(document, transfer);
+    FAIL();
+  } catch (const TransferError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("came damaged"));
+  }
+}
+
+TEST_F(Carrier, says_what_the_server_said_and_never_the_permission) {
+  Transfer transfer("", hasty);
+  const auto url = server.url() + "/none?X-Amz-Signature=secret";
+  try {
+    transfer.receive("x", url, [](std::string_view) {});
+    FAIL();
+  } catch (const TransferError& error) {
+    EXPECT_EQ(std::string(error.what()), "cannot read x: NoSuchKey: not there");
+    EXPECT_FALSE(error.passes());
+  }
+  troubles = 1000;
+  try {
+    transfer.receive("x", url, [](std::string_view) {});
+    FAIL();
+  } catch (const TransferError& error) {
+    EXPECT_TRUE(error.passes());
+    EXPECT_THAT(error.what(), testing::Not(HasSubstr("secret")));
+  }
+}
+
+TEST_F(Carrier, takes_outputs_away_in_parts_of_one_size_and_reports_last) {
+  const auto file = folder.path() / "out";
+  std::string text;
+  for (std::size_t i = 0; text.size() < (35u << 20); ++i) text += std::to_string(i);
+  core::write_file_atomically(file, text);
+  troubles = 2;
+  const auto report = collected(file);
+  const auto& told = report["outputs"][0];
+  EXPECT_EQ(told["kind"], "file");
+  EXPECT_EQ(told["bytes"], text.size());
+  EXPECT_EQ(told["digest"], core::sha256(text).hex()) << "although parts were read again";
+  EXPECT_EQ(told["tags"].size(), 3u);
+  EXPECT_EQ(objects["/part?n=1&s=a"] + objects["/part?n=2&s=b"] + objects["/part?n=3&s=c"], text);
+  EXPECT_EQ(objects["/part?n=1&s=a"].size(), 16u << 20);
+}
+
+TEST_F(Carrier, sends_at_once_what_is_small_or_whose_upload_the_server_has_forgotten) {
+  core::write_file_atomically(folder.path() / "out", "x");
+  EXPECT_EQ(collected(folder.path() / "out")["outputs"][0]["at_once"], true);
+  EXPECT_EQ(objects["/whole"], "x");
+  const std::string text(17u << 20, 'y');
+  core::write_file_atomically(folder.path() / "out", text);
+  forgets = true;
+  const auto report = collected(folder.path() / "out");
+  EXPECT_EQ(report["outputs"][0]["at_once"], true);
+  EXPECT_EQ(report["outputs"][0]["digest"], core::sha256(text).hex());
+  EXPECT_EQ(objects["/whole"], text);
+}
+
+TEST_F(Carrier, reports_what_is_missing_and_why_a_step_failed) {
+  EXPECT_EQ(collected(folder.path() / "none")["outputs"][0]["kind"], "none");
+  core::write_file_atomically(folder.path() / "failure", "{\"type\": \"Oops\"}");
+  core::write_file_atomically(folder.path() / "out", "x");
+  const auto report = collected(folder.path() / "out", 3);
+  EXPECT_EQ(report["failure"], "{\"type\": \"Oops\"}");
+  EXPECT_EQ(report["outputs"][0]["kind"], "none") << "a step that failed has no outputs";
+  fs::create_symlink("/etc/passwd", folder.path() / "bad");
+  EXPECT_THROW(collected(folder.path() / "bad"), core::EnvironmentError);
+}
+
+}  // namespace
+}  // namespace pipeline::stager
