@@ -159,19 +159,4 @@ asio::io_context& Context::loop() {
   return *loop_;
 }
 
-void Context::run_loop() {
-  loop().restart();
-  loop().run();
-}
-
-void Context::await(async::Task<> task) {
-  std::exception_ptr error;
-  asio::co_spawn(loop(), std::move(task), [&](std::exception_ptr failed) {
-    error = failed;
-    loop().stop();
-  });
-  run_loop();
-  if (error) std::rethrow_exception(error);
-}
-
 }  // namespace pipeline::cli

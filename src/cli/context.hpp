@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <pipeline/spec.hpp>
 
-#include "async/task.hpp"
+#include "async/await.hpp"
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "cli/text.hpp"
@@ -62,22 +62,10 @@ class Context {
   /// Runs the loop until the task has ended; returns its result or throws what it threw.
   template <class T>
   T await(async::Task<T> task) {
-    std::exception_ptr error;
-    std::optional<T> result;
-    asio::co_spawn(loop(), std::move(task), [&](std::exception_ptr failed, T value) {
-      error = failed;
-      if (!failed) result.emplace(std::move(value));
-      loop().stop();
-    });
-    run_loop();
-    if (error) std::rethrow_exception(error);
-    return std::move(result.value());
+    return async::await(loop(), std::move(task));
   }
-  void await(async::Task<> task);
 
  private:
-  void run_loop();
-
   Options options_;
   Terminal out_;
   Paint paint_;

@@ -9,7 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/driver_bucket.hpp"
-#include "cli/gpu_checks.hpp"
+#include "cli/gpu_warnings.hpp"
 #include "cli/invocation.hpp"
 #include "cli/run_replica.hpp"
 #include "cli/snapshot.hpp"

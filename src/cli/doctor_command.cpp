@@ -7,7 +7,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/gpu_checks.hpp"
 #include "cli/version.hpp"
 #include "core/quantity.hpp"
 #include "docker/config.hpp"
@@ -17,6 +16,7 @@
 #include "gpu/choose.hpp"
 #include "gpu/compatibility.hpp"
 #include "gpu/lock_folder.hpp"
+#include "gpu/step_checks.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -185,7 +185,7 @@ class Doctor {
     add("GPUs", mend.empty() ? Level::ok : Level::warn, std::move(found), std::move(mend));
     settings::GpuRequest all;
     all.selection = settings::GpuRequest::Selection::all;
-    if (auto cuda = gpu::runnable_cuda(host_for(all, inventory)); !cuda.empty())
+    if (auto cuda = gpu::runnable_cuda(gpu::host_for(all, inventory)); !cuda.empty())
       add("CUDA", Level::ok, std::move(cuda));
     try {
       gpu::LockFolder::existing();

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
-#include "cli/gpu_checks.hpp"
+#include "cli/gpu_warnings.hpp"
 #include "cli/render_manifests.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
@@ -11,6 +11,7 @@
 #include "docker/image_builder.hpp"
 #include "dsl/document.hpp"
 #include "engine/decision.hpp"
+#include "gpu/step_checks.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/yaml_writer.hpp"
 
@@ -115,7 +116,7 @@ core::ExitCode validate_command(Context& context) {
   }
   // Where the steps will run is open here: only what holds everywhere is said.
   const auto warnings =
-      check_gpus(pipeline, check_gpu_steps(steps, {}), [&](std::string_view text) {
+      check_gpus(pipeline, gpu::check_steps(steps, {}), [&](std::string_view text) {
         if (!context.options().json) context.note(std::string(text) + "\n");
       });
   if (context.options().json) {

@@ -7,15 +7,16 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/drivers.hpp"
+#include "cli/invocation.hpp"
 #include "cli/origin.hpp"
 #include "cli/progress.hpp"
 #include "cli/recorded_steps.hpp"
-#include "cli/run_outputs.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "remote_cache/run_outputs.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -45,7 +46,14 @@ json run_json(const store::RunRecord& run) {
   return entry;
 }
 
-json output_json(Context& context, const RunOutputs& outputs, const std::string& step,
+remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& runs,
+                                    const store::RunRecord& run) {
+  const auto options = invocation_of(runs, run.id, {});
+  return {context.loop(), context.artifacts(), runs.folder(),
+          options ? options->artifact_store : settings::ArtifactStoreSettings{}};
+}
+
+json output_json(Context& context, const remote_cache::RunOutputs& outputs, const std::string& step,
                  const store::OutputRecord& output) {
   json entry{{"output", step + "." + output.name},
              {"file_name", output.file_name},
@@ -55,7 +63,7 @@ json output_json(Context& context, const RunOutputs& outputs, const std::string&
   if (outputs.is_here(output))
     entry["path"] = context.artifacts().path(output.digest).string();
   else
-    entry["url"] = outputs.place(output);
+    entry["url"] = outputs.location(output);
   return entry;
 }
 
@@ -73,7 +81,7 @@ json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attem
   return entry;
 }
 
-json step_json(Context& context, store::RunStore& runs, const RunOutputs& outputs,
+json step_json(Context& context, store::RunStore& runs, const remote_cache::RunOutputs& outputs,
                const store::StepRecord& step) {
   json entry{{"step", step.name},
              {"status", to_string(step.status)},
@@ -246,7 +254,7 @@ core::ExitCode show_command(Context& context) {
   }
   auto entry = run_json(run);
   entry["steps"] = json::array();
-  const RunOutputs outputs(context, runs, run);
+  const auto outputs = outputs_of(context, runs, run);
   for (const auto& step : runs.steps(run.id))
     entry["steps"].push_back(step_json(context, runs, outputs, step));
   context.print_json(entry);
@@ -290,7 +298,7 @@ core::ExitCode artifacts_command(Context& context) {
     throw core::InputError("run " + run.id + " has no step or output '" + options.step + "'",
                            core::did_you_mean(options.step, known));
 
-  RunOutputs outputs(context, runs, run);
+  auto outputs = outputs_of(context, runs, run);
   if (!options.copy_to.empty()) {
     if (found.empty())
       throw core::InputError(options.step.empty()
@@ -304,7 +312,7 @@ core::ExitCode artifacts_command(Context& context) {
             options.json
                 ? "leave out `--output json`"
                 : "name a file: STEP.OUTPUT; folders and several files need a folder's name");
-      outputs.bring(*step, *output);
+      outputs.fetch(*step, *output);
       print_content(context, context.artifacts().path(output->digest));
       return core::ExitCode::ok;
     }
@@ -324,7 +332,7 @@ core::ExitCode artifacts_command(Context& context) {
           found.size() > 1 ? name + std::filesystem::path(output->file_name).extension().string()
                            : output->file_name;
       const auto destination = into_folder ? target / file_name : target;
-      outputs.bring(*step, *output);
+      outputs.fetch(*step, *output);
       context.artifacts().copy_out(output->digest, destination);
       copied.push_back({{"output", name}, {"copied_to", destination.string()}});
       if (!options.json) context.print(name + " -> " + shown_path(destination) + "\n");
@@ -339,7 +347,9 @@ core::ExitCode artifacts_command(Context& context) {
   for (const auto& [name, step, output] : found) {
     list.push_back(output_json(context, outputs, step->name, *output));
     table.add({name, output->file_name + (output->is_directory ? "/" : ""),
-               core::format_bytes(output->bytes), outputs.place(*output)});
+               core::format_bytes(output->bytes),
+               outputs.is_here(*output) ? shown_path(outputs.location(*output))
+                                        : outputs.location(*output)});
   }
   if (options.json) {
     context.print_json({{"run", run.id}, {"artifacts", list}});

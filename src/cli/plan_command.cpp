@@ -2,7 +2,7 @@
 #include <tuple>
 
 #include "cli/commands.hpp"
-#include "cli/gpu_checks.hpp"
+#include "cli/gpu_warnings.hpp"
 #include "cli/origin.hpp"
 #include "cli/session.hpp"
 #include "core/instance.hpp"

@@ -5,7 +5,7 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/drivers.hpp"
-#include "cli/gpu_checks.hpp"
+#include "cli/gpu_warnings.hpp"
 #include "cli/held_lease.hpp"
 #include "cli/invocation.hpp"
 #include "cli/session.hpp"

@@ -8,7 +8,6 @@
 #include <sstream>
 #include <tuple>
 
-#include "cli/bucket_cache.hpp"
 #include "cli/invocation.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
@@ -19,6 +18,7 @@
 #include "engine/decision.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
+#include "remote_cache/bucket_cache.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -50,7 +50,7 @@ Session::Session(Context& c, std::string id, Detached* detached)
       bucket(c.options().artifact_store.is_given()
                  ? std::make_unique<s3::Artifacts>(c.loop(), c.options().artifact_store)
                  : nullptr),
-      remote_cache(bucket ? make_bucket_cache(*bucket, c.artifacts()) : nullptr),
+      remote_cache(bucket ? remote_cache::make_bucket_cache(*bucket, c.artifacts()) : nullptr),
       orchestrator(orchestrators::make_routing_orchestrator(
           c.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(context, name,

@@ -14,6 +14,7 @@
 #include "docker/host_config.hpp"
 #include "docker/requirements.hpp"
 #include "docker/templates.hpp"
+#include "settings/settings.hpp"
 
 namespace pipeline::docker {
 
@@ -140,7 +141,7 @@ ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
   auto& settings = step.settings.docker;
   ImagePlan plan;
   plan.platform = settings.platform.value_or("");
-  plan.parent_image = settings.parent_image.value_or(std::string(default_parent_image));
+  plan.parent_image = settings.parent_image.value_or(std::string(settings::default_parent_image));
   if (!is_image_reference(plan.parent_image))
     throw core::InputError("parent_image '" + plan.parent_image + "' is not an image reference",
                            "write NAME:TAG or REGISTRY/NAME:TAG");

@@ -15,9 +15,6 @@
 
 namespace pipeline::docker {
 
-/// Of steps that name no parent.
-inline constexpr std::string_view default_parent_image = "python:3.11-slim-bookworm";
-
 /// A file of the build context: its path there, and its content or where that is.
 struct ContextFile {
   enum class Kind { file, directory, symlink };

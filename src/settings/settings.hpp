@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,6 +17,9 @@
 #include "core/value.hpp"
 
 namespace pipeline::settings {
+
+/// Parent image of steps that name none.
+inline constexpr std::string_view default_parent_image = "python:3.11-slim-bookworm";
 
 using Diagnostics = std::vector<core::Diagnostic>;
 

@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "docker/reference.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "settings/settings.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -21,7 +22,7 @@ bool images_decide(const DockerSettings& settings) {
 /// Here, and not taken from a registry.
 bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
   return status.reference !=
-         step.settings.docker.parent_image.value_or(std::string(docker::default_parent_image));
+         step.settings.docker.parent_image.value_or(std::string(settings::default_parent_image));
 }
 
 /// The program is a part of the key by itself; here it only says what has to be made, and where the

@@ -6,11 +6,11 @@
 #include <set>
 #include <utility>
 
+#include "core/findings.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/permissions.hpp"
 #include "net/url.hpp"
-#include "orchestrators/findings.hpp"
 #include "orchestrators/kubernetes/node_fit.hpp"
 #include "orchestrators/kubernetes/references.hpp"
 #include "orchestrators/kubernetes/refused_fields.hpp"
@@ -101,7 +101,7 @@ class ClusterPreflight {
 
   Client& client_;
   ExampleJobOptions place_;
-  Findings found_;
+  core::Findings found_;
   std::set<std::string> group_versions_;   ///< That a reference's `group` may be a view of.
   std::vector<core::Diagnostic> refused_;  ///< With the steps' names in their messages.
 };

@@ -1,4 +1,4 @@
-#include "cli/bucket_cache.hpp"
+#include "remote_cache/bucket_cache.hpp"
 
 #include <stdexcept>
 
@@ -6,7 +6,7 @@
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::remote_cache {
 namespace {
 
 using engine::DamagedCacheEntry;
@@ -122,4 +122,4 @@ std::unique_ptr<engine::RemoteCache> make_bucket_cache(s3::Artifacts& bucket,
   return std::make_unique<BucketCache>(bucket, artifacts);
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::remote_cache

@@ -1,10 +1,10 @@
-#include "orchestrators/findings.hpp"
+#include "core/findings.hpp"
 
 #include <algorithm>
 #include <string>
 #include <tuple>
 
-namespace pipeline::orchestrators {
+namespace pipeline::core {
 namespace {
 
 /// `step 'a'`, `steps 'a', 'b' and 3 others`.
@@ -17,8 +17,8 @@ std::string names_of(const std::vector<const StepSpec*>& steps) {
   return text;
 }
 
-bool same(const core::Diagnostic& a, const core::Diagnostic& b) {
-  const auto parts = [](const core::Diagnostic& d) {
+bool same(const Diagnostic& a, const Diagnostic& b) {
+  const auto parts = [](const Diagnostic& d) {
     return std::tie(d.code, d.message, d.notes, d.suggestion, d.severity);
   };
   return parts(a) == parts(b);
@@ -26,7 +26,7 @@ bool same(const core::Diagnostic& a, const core::Diagnostic& b) {
 
 }  // namespace
 
-void Findings::add(std::span<const StepSpec* const> steps, core::Diagnostic finding) {
+void Findings::add(std::span<const StepSpec* const> steps, Diagnostic finding) {
   auto known = std::find_if(found_.begin(), found_.end(),
                             [&](const auto& each) { return same(each.first, finding); });
   if (known == found_.end()) known = found_.insert(found_.end(), {std::move(finding), {}});
@@ -35,14 +35,14 @@ void Findings::add(std::span<const StepSpec* const> steps, core::Diagnostic find
       of.push_back(step);
 }
 
-std::vector<core::Diagnostic> Findings::all() const {
-  std::vector<core::Diagnostic> all;
+std::vector<Diagnostic> Findings::all() const {
+  std::vector<Diagnostic> all;
   for (const auto& [finding, steps] : found_) {
     all.push_back(finding);
     all.back().message = names_of(steps) + ": " + finding.message;
-    all.back().span = core::Span{steps.front()->line, 0, 1};
+    all.back().span = Span{steps.front()->line, 0, 1};
   }
   return all;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::core

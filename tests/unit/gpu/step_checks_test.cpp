@@ -1,11 +1,11 @@
-#include "cli/gpu_checks.hpp"
+#include "gpu/step_checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "spec/pipeline_file.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::gpu {
 namespace {
 
 using testing::ElementsAre;
@@ -13,21 +13,21 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// `warning step 'a': ...` each, for a file with these steps.
-std::vector<std::string> told(const std::string& steps, const GpuCheckContext& gpu_check_context) {
+std::vector<std::string> told(const std::string& steps, const StepCheckContext& context) {
   const auto pipeline =
       spec::parse("name: x\nsettings: {docker: {parent_image: python:3.11-slim}}\nsteps:\n" + steps,
                   "pipeline.yaml");
   std::vector<const StepSpec*> all;
   for (const auto& step : pipeline.steps) all.push_back(&step);
   std::vector<std::string> texts;
-  for (const auto& each : check_gpu_steps(all, gpu_check_context))
+  for (const auto& each : check_steps(all, context))
     texts.push_back((each.severity == core::Severity::error ? "error " : "warning ") +
                     each.message);
   return texts;
 }
 const std::string gpu_step = ": {command: a, settings: {resources: {gpu_count: 1}}}\n";
 
-TEST(GpuChecks, steps_that_share_a_warning_are_told_together) {
+TEST(StepChecks, steps_that_share_a_warning_are_told_together) {
   EXPECT_THAT(
       told("  a" + gpu_step + "  b" + gpu_step + "  c: {command: a}\n", {}),
       ElementsAre(HasSubstr("warning steps 'a', 'b': the image python:3.11-slim has no CUDA")));
@@ -37,31 +37,31 @@ TEST(GpuChecks, steps_that_share_a_warning_are_told_together) {
               ElementsAre(HasSubstr("steps 's0', 's1', 's2', 's3', 's4' and 3 others: ")));
 }
 
-TEST(GpuChecks, steps_without_gpus_are_left_alone) {
+TEST(StepChecks, steps_without_gpus_are_left_alone) {
   EXPECT_THAT(told("  a: {command: a}\n", {}), IsEmpty());
 }
 
-TEST(GpuChecks, a_process_has_no_image) {
-  GpuCheckContext local;
+TEST(StepChecks, a_process_has_no_image) {
+  StepCheckContext local;
   local.in_images = false;
   EXPECT_THAT(told("  a" + gpu_step, local), IsEmpty());
 }
 
-TEST(GpuChecks, what_the_engine_has_of_the_image_counts) {
-  GpuCheckContext engine;
+TEST(StepChecks, what_the_engine_has_of_the_image_counts) {
+  StepCheckContext engine;
   engine.image_config = [](const std::string&) {
-    return gpu::ImageConfig{{{"CUDA_VERSION", "12.2.2"}}, {}};
+    return ImageConfig{{{"CUDA_VERSION", "12.2.2"}}, {}};
   };
   EXPECT_THAT(told("  a" + gpu_step, engine), IsEmpty());
   engine.gpus = [](const settings::GpuRequest&) {
-    return gpu::GpuHost{gpu::Version::parse("470.57.02"), {}, "", {{8, 0}}};
+    return GpuHost{Version::parse("470.57.02"), {}, "", {{8, 0}}};
   };
   EXPECT_THAT(told("  a" + gpu_step, engine),
               ElementsAre(HasSubstr("error step 'a': the image python:3.11-slim has CUDA 12.2.2, "
                                     "which needs driver 525.60.13")));
 }
 
-TEST(GpuChecks, an_instance_type_tells_the_gpus) {
+TEST(StepChecks, an_instance_type_tells_the_gpus) {
   const std::string step =
       "  a: {command: a, settings: {docker: {requirements: [torch==2.0.0]}, resources: {gpu_count: "
       "1, instance_type: p5.48xlarge}}}\n";
@@ -70,9 +70,9 @@ TEST(GpuChecks, an_instance_type_tells_the_gpus) {
                                     "the machine's GPUs of compute capability 9.0")));
 }
 
-TEST(GpuChecks, a_host_that_does_not_satisfy_is_refused) {
-  GpuCheckContext here;
-  here.attributes = gpu::HostAttributes{{"ecs.instance-type", "g5.xlarge"}};
+TEST(StepChecks, a_host_that_does_not_satisfy_is_refused) {
+  StepCheckContext here;
+  here.attributes = HostAttributes{{"ecs.instance-type", "g5.xlarge"}};
   EXPECT_THAT(told("  a: {command: a, settings: {resources: {placement_constraints: "
                    "[\"attribute:ecs.instance-type == p2.xlarge\"]}}}\n",
                    here),
@@ -90,22 +90,22 @@ TEST(GpuChecks, a_host_that_does_not_satisfy_is_refused) {
       << "no host is chosen yet";
 }
 
-TEST(GpuChecks, auto_without_gpus_needs_no_cuda) {
-  GpuCheckContext none;
-  none.gpus = [](const settings::GpuRequest&) { return gpu::GpuHost{}; };
+TEST(StepChecks, auto_without_gpus_needs_no_cuda) {
+  StepCheckContext none;
+  none.gpus = [](const settings::GpuRequest&) { return GpuHost{}; };
   EXPECT_THAT(
       told("  a: {command: a, settings: {resources: {accelerator: auto, devices: 1}}}\n", none),
       IsEmpty());
 }
 
-TEST(GpuChecks, only_the_gpus_that_a_step_may_get_count) {
-  gpu::Inventory inventory;
+TEST(StepChecks, only_the_gpus_that_a_step_may_get_count) {
+  Inventory inventory;
   inventory.driver = "535.183.01";
   inventory.cuda = "12.2";
   for (const auto& [model, capability] :
        {std::pair{"Tesla V100-SXM2-16GB", settings::ComputeCapability{7, 0}},
         std::pair{"NVIDIA H100 80GB HBM3", settings::ComputeCapability{9, 0}}}) {
-    gpu::Device device;
+    Device device;
     device.index = static_cast<unsigned>(inventory.devices.size());
     device.uuid = "GPU-" + std::to_string(device.index);
     device.model = model;
@@ -132,4 +132,4 @@ TEST(GpuChecks, only_the_gpus_that_a_step_may_get_count) {
 }
 
 }  // namespace
-}  // namespace pipeline::cli
+}  // namespace pipeline::gpu

@@ -9,11 +9,11 @@
 #include "s3/artifacts.hpp"
 #include "store/artifact_store.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::remote_cache {
 
 /// Refers to both; asks for nothing by itself.
 /// @param artifacts of this machine
 std::unique_ptr<engine::RemoteCache> make_bucket_cache(s3::Artifacts& bucket,
                                                        const store::ArtifactStore& artifacts);
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::remote_cache

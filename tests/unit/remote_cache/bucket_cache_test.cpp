@@ -1,4 +1,4 @@
-#include "cli/bucket_cache.hpp"
+#include "remote_cache/bucket_cache.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::remote_cache {
 namespace {
 
 using test::run_task;
@@ -97,4 +97,4 @@ TEST_F(ResultsInABucket, are_of_no_use_when_their_content_is_gone) {
 }
 
 }  // namespace
-}  // namespace pipeline::cli
+}  // namespace pipeline::remote_cache

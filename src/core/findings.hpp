@@ -11,17 +11,17 @@
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::core {
 
 class Findings {
  public:
   /// @param finding its message without the steps' names; its place is where the first of them
   /// begins
-  void add(std::span<const StepSpec* const> steps, core::Diagnostic finding);
-  std::vector<core::Diagnostic> all() const;
+  void add(std::span<const StepSpec* const> steps, Diagnostic finding);
+  std::vector<Diagnostic> all() const;
 
  private:
-  std::vector<std::pair<core::Diagnostic, std::vector<const StepSpec*>>> found_;
+  std::vector<std::pair<Diagnostic, std::vector<const StepSpec*>>> found_;
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::core

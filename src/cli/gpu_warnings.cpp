@@ -1,0 +1,143 @@
+#include "cli/gpu_warnings.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "cli/context.hpp"
+#include "cli/progress.hpp"
+#include "cli/session.hpp"
+#include "core/file.hpp"
+#include "docker/engine_api.hpp"
+#include "gpu/step_checks.hpp"
+#include "settings/accelerator.hpp"
+#include "settings/settings.hpp"
+#include "spec/host_file.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+/// Of the engine's answer about an image.
+gpu::ImageConfig config_of(const nlohmann::json& image) {
+  gpu::ImageConfig config;
+  const auto found = image.find("Config");
+  if (found == image.end() || !found->is_object()) return config;
+  if (const auto variables = found->find("Env"); variables != found->end() && variables->is_array())
+    for (const auto& variable : *variables)
+      if (variable.is_string()) {
+        const auto& text = variable.get_ref<const std::string&>();
+        const auto equals = std::min(text.find('='), text.size());
+        config.environment.insert_or_assign(text.substr(0, equals),
+                                            text.substr(std::min(equals + 1, text.size())));
+      }
+  if (const auto labels = found->find("Labels"); labels != found->end() && labels->is_object())
+    for (const auto& [name, value] : labels->items())
+      if (value.is_string()) config.labels.insert_or_assign(name, value.get<std::string>());
+  return config;
+}
+
+}  // namespace
+
+std::vector<core::Diagnostic> check_gpus(const PipelineSpec& pipeline,
+                                         std::vector<core::Diagnostic> diagnostics,
+                                         const Say& say) {
+  if (diagnostics.empty()) return diagnostics;
+  std::string source;
+  try {
+    if (!pipeline.file.empty()) source = core::read_file(pipeline.file);
+  } catch (const core::EnvironmentError&) {
+    source.clear();
+  }
+  const auto lines = lines_of(source);
+  for (core::Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.span.line == 0 || diagnostic.span.line > lines.size()) continue;
+    const auto line = lines[diagnostic.span.line - 1];
+    const auto begin = std::min(line.find_first_not_of(' '), line.size()),
+               end = std::min(line.find(':', begin), line.size());
+    diagnostic.span.column = static_cast<unsigned>(begin + 1);
+    diagnostic.span.length = static_cast<unsigned>(std::max<std::size_t>(end - begin, 1));
+  }
+  const auto is_error = [](const core::Diagnostic& each) {
+    return each.severity == core::Severity::error;
+  };
+  if (std::any_of(diagnostics.begin(), diagnostics.end(), is_error))
+    throw core::InputError(std::move(diagnostics), pipeline.file.string(), source);
+  for (const core::Diagnostic& diagnostic : diagnostics)
+    say(core::render(diagnostic, shown_path(pipeline.file), source));
+  return diagnostics;
+}
+
+namespace {
+
+std::vector<core::Diagnostic> check_gpus_in(Session& session,
+                                            const orchestrators::Capabilities& place,
+                                            const std::vector<const StepSpec*>& steps) {
+  Context& context = session.context;
+  gpu::StepCheckContext checks;
+  checks.host_file = spec::host_file().string();
+  checks.in_images = place.name != "local";
+  if (place.name != "kubernetes")
+    checks.attributes = spec::host_attributes();  // a cluster chooses among its own
+  std::optional<gpu::Inventory> inventory;
+  if (place.gpus_of_this_machine &&
+      std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) {
+        return settings::gpu_request(step->settings.resources).wanted();
+      }))
+    inventory = session.machine().read();
+  if (inventory && !inventory->unavailable)
+    checks.gpus = [&](const settings::GpuRequest& request) {
+      return gpu::host_for(request, *inventory);
+    };
+  std::optional<docker::EngineApi> engine;
+  std::map<std::string, std::optional<gpu::ImageConfig>> configs;
+  if (place.name == "docker")
+    checks.image_config = [&](const std::string& reference) -> std::optional<gpu::ImageConfig> {
+      const auto [known, is_new] = configs.try_emplace(reference);
+      if (!is_new) return known->second;
+      try {
+        if (!engine) engine.emplace(context.loop(), docker::find_endpoint());
+        if (const auto image = context.await(engine->inspect_image(reference)))
+          known->second = config_of(*image);
+      } catch (const core::EnvironmentError&) {  // told by whoever cannot do without the engine
+      }
+      return known->second;
+    };
+  return gpu::check_steps(steps, checks);
+}
+
+}  // namespace
+
+std::vector<core::Diagnostic> check_gpus(Session& session, const Say& say) {
+  std::map<const orchestrators::Capabilities*, std::vector<const StepSpec*>> places;
+  for (const auto* step : session.selected_steps()) {
+    const ResourceSettings& resources = step->settings.resources;
+    if (resources.instance_type || !resources.placement_constraints.items().empty() ||
+        settings::gpu_request(resources).wanted())
+      places[&session.orchestrator->capabilities_of(*step)].push_back(step);
+  }
+  std::vector<core::Diagnostic> found;
+  for (const auto& [place, steps] : places)
+    for (auto& diagnostic : check_gpus_in(session, *place, steps))
+      found.push_back(std::move(diagnostic));
+  return check_gpus(session.pipeline(), std::move(found), say);
+}
+
+nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const core::Diagnostic& each : warnings)
+    list.push_back({{"code", each.code},
+                    {"message", each.message},
+                    {"line", each.span.line},
+                    {"suggestion", each.suggestion}});
+  return list;
+}
+
+void report_gpu_warnings(Session& session, Progress& progress) {
+  const auto& context = session.context;
+  for (const auto& warning :
+       warnings_json(check_gpus(session, [&](std::string_view text) { progress.say(text); })))
+    if (context.options().json)
+      context.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
+}
+
+}  // namespace pipeline::cli

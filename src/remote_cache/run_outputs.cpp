@@ -1,0 +1,49 @@
+#include "remote_cache/run_outputs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "async/await.hpp"
+#include "core/file.hpp"
+#include "engine/cache_exchange.hpp"
+#include "remote_cache/bucket_cache.hpp"
+
+namespace pipeline::remote_cache {
+
+RunOutputs::RunOutputs(asio::io_context& loop, store::ArtifactStore& artifacts,
+                       std::filesystem::path state, const settings::ArtifactStoreSettings& bucket)
+    : loop_(loop), artifacts_(artifacts), state_(std::move(state)) {
+  if (!bucket.is_given()) return;
+  bucket_.emplace(loop, bucket);
+  cache_ = make_bucket_cache(*bucket_, artifacts);
+}
+
+bool RunOutputs::is_here(const store::OutputRecord& output) const {
+  return !bucket_ || artifacts_.looks_whole(output.digest);
+}
+
+std::string RunOutputs::location(const store::OutputRecord& output) const {
+  if (is_here(output)) return artifacts_.path(output.digest).string();
+  return settings::url_of(bucket_->settings()) + "/" +
+         s3::Artifacts::key_of(output.digest.hex(), output.is_directory);
+}
+
+void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord& output) {
+  if (is_here(output)) return;
+  const core::EnvironmentError lost("the output '" + step.name + "." + output.name +
+                                    "' is not on this machine, and " + cache_->name() +
+                                    " no longer has it");
+  const auto result = async::await(loop_, cache_->find(step.key, nullptr));
+  if (!result) throw lost;
+  const auto found = std::ranges::find_if(result->outputs, [&](const engine::RemoteOutput& each) {
+    return each.record.digest == output.digest;
+  });
+  if (found == result->outputs.end()) throw lost;
+  const core::TemporaryFolder folder(state_);
+  asio::thread_pool pool(1);
+  core::CancelSource never;
+  async::await(loop_, engine::bring(*cache_, *found, artifacts_, folder.path() / output.file_name,
+                                    pool, never));
+}
+
+}  // namespace pipeline::remote_cache

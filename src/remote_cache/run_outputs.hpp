@@ -1,0 +1,41 @@
+/// @file
+/// The outputs of a run: on this machine, or in the bucket that machines share.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/remote_cache.hpp"
+#include "s3/artifacts.hpp"
+#include "settings/artifact_store.hpp"
+#include "store/artifact_store.hpp"
+
+namespace pipeline::remote_cache {
+
+class RunOutputs {
+ public:
+  /// Refers to the loop and the store.
+  /// @param state the folder of the store, for temporary files
+  /// @param bucket of the run; not given: its outputs are on this machine only
+  RunOutputs(asio::io_context& loop, store::ArtifactStore& artifacts, std::filesystem::path state,
+             const settings::ArtifactStoreSettings& bucket);
+
+  /// False for an output that is known to be in the bucket only.
+  bool is_here(const store::OutputRecord& output) const;
+  /// The output's path on this machine, or the URL of its object in the bucket.
+  std::string location(const store::OutputRecord& output) const;
+  /// Fetches the output from the bucket unless this machine has it. Throws EnvironmentError if the
+  /// bucket no longer has it.
+  void fetch(const store::StepRecord& step, const store::OutputRecord& output);
+
+ private:
+  asio::io_context& loop_;
+  store::ArtifactStore& artifacts_;
+  const std::filesystem::path state_;
+  std::optional<s3::Artifacts> bucket_;
+  std::unique_ptr<engine::RemoteCache> cache_;
+};
+
+}  // namespace pipeline::remote_cache
