@@ -6,6 +6,7 @@
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
 #include "cli/session.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -72,7 +73,7 @@ core::ExitCode build_command(Context& context) {
       if (code == core::ExitCode::ok || report.code == core::ExitCode::build_failed)
         code = report.code;
       if (context.options().json) context.print(error_json(error).dump() + "\n");
-      write_all(STDERR_FILENO, report.text);
+      core::write_all(STDERR_FILENO, report.text);
     }
   }
   if (context.options().json) {

@@ -7,12 +7,12 @@ extern "C" {  // glibc 2.36 forgot to say so itself
 #include <csignal>
 
 #include "cli/commands.hpp"
-#include "cli/drivers.hpp"
-#include "cli/held_lease.hpp"
-#include "cli/invocation.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "detached/drivers.hpp"
+#include "detached/held_lease.hpp"
+#include "detached/invocation.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 
 namespace pipeline::cli {
@@ -33,7 +33,7 @@ void send(const core::Descriptor& process, int signal, const store::RunRecord& r
 
 void announce_stop(Context& context, const store::RunRecord& run) {
   context.note("run " + run.id + " is stopping" +
-               (context.options().now ? "" : "; `--now` kills its steps at once"));
+               (context.options().inspect.now ? "" : "; `--now` kills its steps at once"));
 }
 
 /// @return whether there was a process to stop
@@ -43,7 +43,7 @@ bool stop_process(Context& context, const store::RunRecord& run) {
   const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
   if (!process || !run.driver.process.alive()) return false;
   send(process, SIGINT, run);
-  if (context.options().now)
+  if (context.options().inspect.now)
     send(process, SIGTERM, run);  // Another signal: two of the same might arrive as one.
   announce_stop(context, run);
   pollfd ended{process.get(), POLLIN, 0};
@@ -54,15 +54,17 @@ bool stop_process(Context& context, const store::RunRecord& run) {
 
 /// Leaves word at the Lease, where also a driver finds it that takes the place of a lost one.
 /// @return whether a driver has stopped the run
-bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, store::RunRecord run) {
+bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& drivers,
+                 store::RunRecord run) {
   const auto lease = run.driver.lease;
   kubernetes::Client client(
       context.loop(),
       kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
   if (context.await(orchestrators::driver_continues(client, lease.name))) {
     auto owners = context.await(orchestrators::owned_by_driver(client, lease.name));
-    context.await(kubernetes::leave_word(
-        client, lease.name, context.options().now ? "immediate" : "graceful", std::move(owners)));
+    context.await(kubernetes::leave_word(client, lease.name,
+                                         context.options().inspect.now ? "immediate" : "graceful",
+                                         std::move(owners)));
     announce_stop(context, run);
   }
   std::string heard;
@@ -82,9 +84,10 @@ bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, stor
   }
   context.await(orchestrators::remove_driver(
       client, lease.name));  // its pod, if there is one, lets go of the Lease
-  auto options = invocation_of(runs, run.id, context.options()).value_or(context.options());
+  auto options = recorded_options(runs, run.id, context.options()).value_or(context.options());
   Context with_cluster(std::move(options));
-  HeldLease held(with_cluster, lease);
+  detached::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
+                           lease.name);
   held.is_done();
   drivers.bring_home(run);
   const auto now = runs.find_run(run.id);
@@ -97,8 +100,8 @@ bool stop_driver(Context& context, store::RunStore& runs, Drivers& drivers, stor
 
 core::ExitCode cancel_command(Context& context) {
   auto& runs = context.existing_runs();
-  Drivers drivers(context, runs);
-  auto run = drivers.find_run();
+  detached::Drivers drivers(context.driver_context(), runs);
+  auto run = find_run(context, drivers, runs);
   if (run.status != RunStatus::running)
     throw core::InputError("run " + run.id +
                            " has already ended: " + std::string(to_string(run.status)));

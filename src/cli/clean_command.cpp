@@ -2,11 +2,11 @@
 #include <set>
 
 #include "cli/commands.hpp"
-#include "cli/drivers.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
+#include "detached/drivers.hpp"
 #include "docker/engine_api.hpp"
 #include "engine/attempt.hpp"
 
@@ -32,11 +32,12 @@ Bytes size_of(const fs::path& folder) {
 
 class Cleaner {
  public:
-  explicit Cleaner(Context& context) : context_(context), dry_run_(context.options().dry_run) {
+  explicit Cleaner(Context& context)
+      : context_(context), dry_run_(context.options().clean.dry_run) {
     const auto state = context.existing_state();
     if (!state) return;
     runs_ = &context.runs(*state);
-    drivers_.emplace(context, *runs_);
+    drivers_.emplace(context.driver_context(), *runs_);
   }
 
   void containers();
@@ -68,7 +69,7 @@ class Cleaner {
   Context& context_;
   const bool dry_run_;
   store::RunStore* runs_ = nullptr;
-  std::optional<Drivers> drivers_;  ///< Of them.
+  std::optional<detached::Drivers> drivers_;  ///< Of them.
   std::unique_ptr<docker::EngineApi> engine_;
   json items_ = json::array(), kept_ = json::array();
   Bytes freed_ = 0;
@@ -123,7 +124,7 @@ void Cleaner::runs() {
   if (!runs_) return;
   if (!dry_run_) reap_stale_runs(context_, *runs_);
   const auto all = runs_->runs();
-  const std::size_t keep = std::min<std::size_t>(context_.options().keep, all.size());
+  const std::size_t keep = std::min<std::size_t>(context_.options().clean.keep, all.size());
   std::set<std::string> needed;  // Runs whose results those that stay have reused: they go, their
                                  // results stay reusable.
   std::set<core::Digest> used;
@@ -183,16 +184,16 @@ void Cleaner::report() const {
 
 core::ExitCode clean_command(Context& context) {
   const auto& options = context.options();
-  const bool runs = options.runs || options.keep > 0 || options.all;
-  if (!runs && !options.containers && !options.images)
+  const bool runs = options.clean.runs || options.clean.keep > 0 || options.clean.all;
+  if (!runs && !options.clean.containers && !options.clean.images)
     throw core::InputError(
         "nothing was named that is to be removed",
         "name --containers, --images, --runs or --all; with --dry-run nothing is removed yet");
   if (!options.state.empty()) context.required_state();
   Cleaner cleaner(context);
-  if (options.containers || options.all) cleaner.containers();
+  if (options.clean.containers || options.clean.all) cleaner.containers();
   if (runs) cleaner.runs();
-  if (options.images || options.all) cleaner.images();
+  if (options.clean.images || options.clean.all) cleaner.images();
   cleaner.report();
   return core::ExitCode::ok;
 }

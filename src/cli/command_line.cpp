@@ -8,6 +8,7 @@
 #include "cli/context.hpp"
 #include "cli/profiles.hpp"
 #include "cli/report_error.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -30,7 +31,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
   try {
     auto invocation = parse_arguments(arguments, start);
     if (!invocation.command)
-      return write_all(STDOUT_FILENO, invocation.text) == 0
+      return core::write_all(STDOUT_FILENO, invocation.text) == 0
                  ? 0
                  : static_cast<int>(core::ExitCode::environment);
     use_profile(invocation.options);
@@ -40,11 +41,11 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
     const auto error = std::current_exception();
     const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
     if (asks_for_json(arguments)) {
-      write_all(
+      core::write_all(
           STDOUT_FILENO,
           error_json(error).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     }
-    write_all(STDERR_FILENO, report.text);
+    core::write_all(STDERR_FILENO, report.text);
     return static_cast<int>(report.code);
   }
 }

@@ -11,7 +11,7 @@
 namespace pipeline::cli {
 namespace {
 
-constexpr const char* version = PIPELINE_VERSION;
+constexpr const char* program_version = PIPELINE_VERSION;
 
 struct Command {
   const char* name;
@@ -101,7 +101,7 @@ void add_template_dir(CLI::App& app, Options& options) {
 }
 
 void add_run(CLI::App& app, Options& options, bool required = false) {
-  auto* option = app.add_option("RUN", options.run,
+  auto* option = app.add_option("RUN", options.inspect.run,
                                 "A run: its identifier, a unique prefix of it, or 'latest'")
                      ->type_name("");
   required ? option->required() : option->capture_default_str();
@@ -196,8 +196,9 @@ const Command commands[] = {
      build_command},
     {"runs", "List runs, the newest first", "Example:\n  pipe runs --pipeline digits -n 5",
      [](CLI::App& app, Options& o) {
-       app.add_option("--pipeline", o.pipeline, "Only runs of this pipeline")->type_name("NAME");
-       app.add_option("-n,--limit", o.limit, "At most this many; 0: all")
+       app.add_option("--pipeline", o.inspect.pipeline, "Only runs of this pipeline")
+           ->type_name("NAME");
+       app.add_option("-n,--limit", o.inspect.limit, "At most this many; 0: all")
            ->type_name("N")
            ->capture_default_str();
        add_state(app, o);
@@ -216,8 +217,8 @@ const Command commands[] = {
      [](CLI::App& app, Options& o) {
        add_run(app, o, true);
        app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
-       app.add_flag("-f,--follow", o.follow, "Go on until the step ends");
-       app.add_option("--attempt", o.attempt, "Which attempt (default: the last one)")
+       app.add_flag("-f,--follow", o.inspect.follow, "Go on until the step ends");
+       app.add_option("--attempt", o.inspect.attempt, "Which attempt (default: the last one)")
            ->type_name("N")
            ->check(CLI::Range(1u, 1'000'000u).description(""));
        add_state(app, o);
@@ -232,7 +233,7 @@ const Command commands[] = {
        add_run(app, o);
        app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it")
            ->type_name("");
-       app.add_option("--copy", o.copy_to,
+       app.add_option("--copy", o.inspect.copy_to,
                       "Copy to this file or folder; what exists is not overwritten; `-`: one file "
                       "to standard output")
            ->type_name("DEST");
@@ -243,7 +244,7 @@ const Command commands[] = {
      "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
      [](CLI::App& app, Options& o) {
        add_run(app, o, true);
-       app.add_flag("--now", o.now, "Kill its steps at once instead of asking them to end");
+       app.add_flag("--now", o.inspect.now, "Kill its steps at once instead of asking them to end");
        add_state(app, o);
      },
      cancel_command},
@@ -267,7 +268,7 @@ const Command commands[] = {
      [](CLI::App& app, Options& o) {
        app.add_option("FILE", o.file, "The task definition, in JSON")->type_name("")->required();
        app.add_option(
-              "--out", o.copy_to,
+              "--out", o.inspect.copy_to,
               "Where to write it; nothing that exists is overwritten (default: standard output)")
            ->type_name("FILE");
      },
@@ -299,16 +300,16 @@ const Command commands[] = {
      "  pipe clean --images             images that pipe has built\n\n"
      "What a run that goes on uses stays.",
      [](CLI::App& app, Options& o) {
-       app.add_flag("--containers", o.containers, "Containers of runs that have died");
-       app.add_flag("--images", o.images, "Images that pipe has built");
+       app.add_flag("--containers", o.clean.containers, "Containers of runs that have died");
+       app.add_flag("--images", o.clean.images, "Images that pipe has built");
        app.add_flag(
-           "--runs", o.runs,
+           "--runs", o.clean.runs,
            "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
-       app.add_option("--keep", o.keep, "With --runs: keep the newest N")
+       app.add_option("--keep", o.clean.keep, "With --runs: keep the newest N")
            ->type_name("N")
            ->capture_default_str();
-       app.add_flag("--all", o.all, "All of these");
-       app.add_flag("-n,--dry-run", o.dry_run, "Remove nothing, only say what would be");
+       app.add_flag("--all", o.clean.all, "All of these");
+       app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only say what would be");
        add_state(app, o);
      },
      clean_command},
@@ -317,21 +318,22 @@ const Command commands[] = {
      "  pipe instances --gpus 4 --memory 100GiB\n"
      "  pipe instances --class A100 --gpu-memory 80GiB --output json",
      [](CLI::App& app, Options& o) {
-       app.add_option("--gpus", o.gpus, "At least so many GPUs (default: 1)")
+       app.add_option("--gpus", o.instances.gpus, "At least so many GPUs (default: 1)")
            ->check(CLI::Range(1u, 1000u))
            ->type_name("N");
-       app.add_option("--class", o.gpu_class, "Model of the GPUs, such as A100")->type_name("NAME");
-       app.add_option("--gpu-memory", o.gpu_memory, "Memory of each GPU, such as 24GB")
+       app.add_option("--class", o.instances.gpu_class, "Model of the GPUs, such as A100")
+           ->type_name("NAME");
+       app.add_option("--gpu-memory", o.instances.gpu_memory, "Memory of each GPU, such as 24GB")
            ->type_name("SIZE");
-       app.add_option("--compute-capability", o.compute_capability,
+       app.add_option("--compute-capability", o.instances.compute_capability,
                       "At least this compute capability, such as 8.0")
            ->type_name("N.N");
-       app.add_option("--memory", o.memory, "Memory of the machine, such as 100GiB")
+       app.add_option("--memory", o.instances.memory, "Memory of the machine, such as 100GiB")
            ->type_name("SIZE");
-       app.add_option("--cpus", o.cpus, "At least so many vCPUs")
+       app.add_option("--cpus", o.instances.cpus, "At least so many vCPUs")
            ->check(CLI::PositiveNumber)
            ->type_name("N");
-       app.add_option("--arch", o.architecture, "Processor")
+       app.add_option("--arch", o.instances.architecture, "Processor")
            ->check(CLI::IsMember({"x86_64", "arm64"}))
            ->type_name("ARCH");
        add_output(app, o);
@@ -388,13 +390,13 @@ const Command commands[] = {
     {"__complete", nullptr, "",
      [](CLI::App& app, Options& o) {
        app.add_option("WHAT", o.words)->required();
-       app.add_option("RUN", o.run);
+       app.add_option("RUN", o.inspect.run);
        app.add_option("--state", o.state);
      },
      complete_command},
     {"__drive", nullptr, "",
      [](CLI::App& app, Options& o) {
-       app.add_option("RUN", o.run)->required();
+       app.add_option("RUN", o.inspect.run)->required();
        app.add_option("--state", o.state)->required();
      },
      drive_command},
@@ -484,7 +486,7 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, const Opti
   if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help")
     return {.options = {}, .text = overview(start)};
   if (arguments[0] == "--version" || arguments[0] == "-V")
-    return {.options = {}, .text = std::string("pipe ") + version + "\n"};
+    return {.options = {}, .text = std::string("pipe ") + program_version + "\n"};
   const bool wants_help = arguments[0] == "help";
   if (wants_help && arguments.size() == 1) return {.options = {}, .text = overview(start)};
   const std::string& name = arguments[wants_help ? 1 : 0];

@@ -32,7 +32,7 @@ core::ExitCode complete_command(Context& context) {
       context.print(names);
       return core::ExitCode::ok;
     }
-    const auto run = runs.find_run(options.run);
+    const auto run = runs.find_run(options.inspect.run);
     if (!run) return core::ExitCode::ok;
     for (const auto& step : runs.steps(run->id)) {
       context.print(step.name + "\n");

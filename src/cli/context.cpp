@@ -52,7 +52,7 @@ Context::Context(Options options)
 Context::~Context() = default;
 
 void Context::print(std::string_view text) const {
-  if (const int error = write_all(STDOUT_FILENO, text))
+  if (const int error = core::write_all(STDOUT_FILENO, text))
     throw core::system_error("cannot write the output", error);
 }
 
@@ -61,7 +61,7 @@ void Context::print_json(const nlohmann::json& document) const {
 }
 
 void Context::note(std::string_view text) const {
-  write_all(STDERR_FILENO, std::string(text) + "\n");
+  core::write_all(STDERR_FILENO, std::string(text) + "\n");
 }
 
 fs::path Context::pipeline_file() const {
@@ -146,17 +146,21 @@ store::StatIndex& Context::stats() {
 }
 
 store::RunRecord Context::find_run(store::RunStore& runs) const {
-  if (auto run = runs.find_run(options_.run)) return *run;
+  if (auto run = runs.find_run(options_.inspect.run)) return *run;
   throw core::InputError(
-      options_.run == "latest"
+      options_.inspect.run == "latest"
           ? "there is no run yet in " + shown_path(runs.folder())
-          : "there is no run '" + options_.run + "' in " + shown_path(runs.folder()),
+          : "there is no run '" + options_.inspect.run + "' in " + shown_path(runs.folder()),
       "`pipe runs` lists them");
 }
 
 asio::io_context& Context::loop() {
   if (!loop_) loop_ = std::make_unique<asio::io_context>(1);
   return *loop_;
+}
+
+detached::DriverContext Context::driver_context() {
+  return {loop(), [this](std::string_view text) { note(text); }, options_.name};
 }
 
 }  // namespace pipeline::cli

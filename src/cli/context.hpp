@@ -13,6 +13,7 @@
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "cli/text.hpp"
+#include "detached/driver_context.hpp"
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 
@@ -64,6 +65,9 @@ class Context {
   T await(async::Task<T> task) {
     return async::await(loop(), std::move(task));
   }
+
+  /// What code that drives runs needs of this object, which outlives it.
+  detached::DriverContext driver_context();
 
  private:
   Options options_;

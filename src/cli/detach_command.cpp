@@ -8,20 +8,21 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/driver_bucket.hpp"
 #include "cli/gpu_warnings.hpp"
-#include "cli/invocation.hpp"
-#include "cli/run_replica.hpp"
-#include "cli/snapshot.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/user_environment.hpp"
+#include "detached/driver_bucket.hpp"
+#include "detached/invocation.hpp"
+#include "detached/run_replica.hpp"
+#include "detached/snapshot.hpp"
 #include "engine/cache_key.hpp"
 #include "engine/refusal.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/owner.hpp"
+#include "spec/profile_file.hpp"
 #include "vcs/repository.hpp"
 
 namespace pipeline::cli {
@@ -70,7 +71,8 @@ StringMap variables_of(Session& session) {
                                  "cluster has one of each",
                              "give one of them another name, or run without --detach");
   };
-  if (session.bucket) all = variables_of_bucket(session.context, *session.bucket);
+  if (session.bucket)
+    all = detached::variables_of_bucket(session.context.driver_context(), *session.bucket);
   for (const auto* step : session.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
@@ -96,7 +98,7 @@ std::string repository_of(Session& session) {
 }
 
 /// The state as the pod will see it: the same path, without links on its way; or its own.
-orchestrators::DriverJob driver_of(Session& session, const Detached& detached,
+orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRecord& detached,
                                    orchestrators::DriverImage image) {
   const auto& options = session.context.options();
   orchestrators::DriverJob driver;
@@ -107,8 +109,8 @@ orchestrators::DriverJob driver_of(Session& session, const Detached& detached,
   driver.user = core::user_and_group();
   driver.image = std::move(image);
   driver.has_own_state = session.bucket != nullptr;
-  driver.state =
-      driver.has_own_state ? state_of_driver : fs::weakly_canonical(session.runs.folder());
+  driver.state = driver.has_own_state ? detached::state_of_driver
+                                      : fs::weakly_canonical(session.runs.folder());
   if (!options.claim.empty())
     driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
@@ -117,14 +119,33 @@ orchestrators::DriverJob driver_of(Session& session, const Detached& detached,
   return driver;
 }
 
-void keep(Session& session, const fs::path& file, const Detached& detached) {
-  auto options = session.context.options();
+/// Copies what the pipeline was read from, the profile, and the steps' code into a new folder.
+/// Returns the pipeline's file in there.
+fs::path keep_files(Session& session, const fs::path& folder) {
+  const auto& profile = session.context.options().profile;
+  const auto file = session.file.lexically_normal();
+  std::set<fs::path> files;
+  for (const auto& source : session.sources()) files.insert(source.lexically_normal());
+  for (const auto& each : spec::profile_files(file.parent_path()))
+    files.erase(each.lexically_normal());
+  for (const auto* step : session.selected_steps())
+    for (const auto& each : session.resolver().code_of(*step).files)
+      files.insert(each.source.lexically_normal());
+  const detached::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
+  if (!profile.empty())
+    snapshot.add(spec::find_profile(profile, file.parent_path()).file,
+                 snapshot.placed(file.parent_path()) / "profiles.yaml");
+  return snapshot.placed(file);
+}
+
+void keep(Session& session, const fs::path& file, const detached::DetachedRecord& detached) {
+  detached::Invocation options = session.context.options();
   options.file = file;
-  if (options.program) options.root = file.parent_path();
+  if (session.context.options().program) options.root = file.parent_path();
   options.template_dir.clear();
   if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
-  keep_invocation(session.runs, session.run_id, options);
-  keep_detached(session.runs, session.run_id, detached);
+  detached::keep_invocation(session.runs, session.run_id, options);
+  detached::keep_detached(session.runs, session.run_id, detached);
 }
 
 /// For a driver that sees no file of ours.
@@ -132,14 +153,14 @@ async::Task<> put_in_bucket(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore runs(folder.path());
   runs.take_run(session.runs, session.run_id);
-  auto options = *invocation_of(runs, session.run_id, {});
+  auto options = *detached::invocation_of(runs, session.run_id);
   const auto kept = fs::weakly_canonical(session.runs.kept_folder(session.run_id));
-  options.file =
-      fs::path(state_of_driver) / "detached" / session.run_id / file.lexically_relative(kept);
+  options.file = fs::path(detached::state_of_driver) / "detached" / session.run_id /
+                 file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
-  options.artifact_store = bucket_of_driver(*session.bucket);
-  keep_invocation(runs, session.run_id, options);
-  RunReplica bucket(*session.bucket, session.run_id);
+  options.artifact_store = detached::bucket_of_driver(*session.bucket);
+  detached::keep_invocation(runs, session.run_id, options);
+  detached::RunReplica bucket(*session.bucket, session.run_id);
   co_await bucket.upload_all(runs, kept);
 }
 
@@ -171,8 +192,8 @@ void await_driver(kubernetes::Client& client, Session& session, Display& display
   auto& context = session.context;
   status = context.await(begun(client, session, display));
   if (session.bucket)
-    context.await(
-        RunReplica(*session.bucket, session.run_id).bring(session.runs));  // it may be over
+    context.await(detached::RunReplica(*session.bucket, session.run_id)
+                      .bring(session.runs));  // it may be over
   const auto run = session.runs.find_run(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;
@@ -220,7 +241,7 @@ void tell(Session& session, const orchestrators::DriverStatus& status) {
 }
 
 core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
-  Detached detached;
+  detached::DetachedRecord detached;
   Session session(context, {}, &detached);
   detached.owner = orchestrators::owner_of(session.runs.folder());
   reap_stale_runs(context, session.runs);

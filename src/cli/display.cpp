@@ -1,4 +1,5 @@
 #include "cli/display.hpp"
+#include "core/file.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 
 std::unique_ptr<Progress> make_progress(const Context& context) {
-  ProgressIo io{.write = [](std::string_view text) { write_all(STDOUT_FILENO, text); },
+  ProgressIo io{.write = [](std::string_view text) { core::write_all(STDOUT_FILENO, text); },
                 .paint = context.paint()};
   io.size = [] { return terminal_size(STDOUT_FILENO); };
   if (context.options().json) return json_progress(std::move(io));

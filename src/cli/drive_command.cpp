@@ -5,13 +5,13 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/driver_bucket.hpp"
-#include "cli/held_lease.hpp"
-#include "cli/invocation.hpp"
-#include "cli/run_uploader.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
+#include "detached/driver_bucket.hpp"
+#include "detached/held_lease.hpp"
+#include "detached/invocation.hpp"
+#include "detached/run_uploader.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 
 namespace pipeline::cli {
@@ -40,8 +40,9 @@ PipelineSpec pipeline_of(Session& session) {
   return pipeline;
 }
 
-void run_to_its_end(Context& context, const store::RunRecord& run, Detached& detached,
-                    core::CancelSource& cancel, RunUploader* uploader) {
+void run_to_its_end(Context& context, const store::RunRecord& run,
+                    detached::DetachedRecord& detached, core::CancelSource& cancel,
+                    detached::RunUploader* uploader) {
   Session session(context, run.id, &detached);
   Display display(context, false);
   const core::CancelSource::Listener stop(
@@ -61,7 +62,7 @@ void run_to_its_end(Context& context, const store::RunRecord& run, Detached& det
 
 /// The run as it is in its bucket.
 /// @return false if it is there no more
-bool take_over(Context& context, RunReplica& bucket, store::RunStore& runs,
+bool take_over(Context& context, detached::RunReplica& bucket, store::RunStore& runs,
                const std::string& run) {
   return context.await(bucket.take_over(runs, runs.kept_folder(run)));
 }
@@ -89,17 +90,17 @@ core::ExitCode leave(const std::string& name_space, const std::string& name) {
 }  // namespace
 
 core::ExitCode drive_command(Context& outside) {
-  const auto told = bucket_from_environment(outside.options().state);
+  const auto told = detached::bucket_from_environment(outside.options().state);
   auto& runs = told ? outside.runs(outside.options().state) : outside.existing_runs();
   if (told) {
     s3::Artifacts artifacts(outside.loop(), *told);
-    RunReplica bucket(artifacts, outside.options().run);
-    if (!take_over(outside, bucket, runs, outside.options().run))
-      return leave({}, orchestrators::driver_name(outside.options().run));
+    detached::RunReplica bucket(artifacts, outside.options().inspect.run);
+    if (!take_over(outside, bucket, runs, outside.options().inspect.run))
+      return leave({}, orchestrators::driver_name(outside.options().inspect.run));
   }
   auto run = outside.find_run(runs);
-  auto options = invocation_of(runs, run.id, outside.options());
-  auto detached = detached_of(runs, run.id);
+  auto options = recorded_options(runs, run.id, outside.options());
+  auto detached = detached::detached_of(runs, run.id);
   if (!options || !detached || !run.driver.is_elsewhere())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
   options->context.clear();  // that of the one who began it
@@ -109,10 +110,10 @@ core::ExitCode drive_command(Context& outside) {
   const auto name = run.driver.lease;
   auto owners = owners_of(context, name);
   if (owners.is_null()) return core::ExitCode::ok;
-  HeldLease* held = nullptr;
+  detached::HeldLease* held = nullptr;
   std::optional<s3::Artifacts> artifacts;
-  std::optional<RunReplica> bucket;
-  std::optional<RunUploader> uploader;
+  std::optional<detached::RunReplica> bucket;
+  std::optional<detached::RunUploader> uploader;
   asio::signal_set signals(context.loop(), SIGTERM, SIGINT,
                            SIGHUP);  // of a pod that has to go: another one comes
   signals.async_wait([&](boost::system::error_code error, int) {
@@ -122,8 +123,8 @@ core::ExitCode drive_command(Context& outside) {
     asio::co_spawn(context.loop(), uploader->keep(), [&](std::exception_ptr) { held->hand_on(); });
   });
   {
-    HeldLease lease(
-        context, name,
+    detached::HeldLease lease(
+        context.driver_context(), cluster_of(context.options()), name.name,
         [&](const std::string& word) {
           core::log::info("stop: " + word);
           cancel.stop(word == "immediate" ? core::StopLevel::immediate : core::StopLevel::graceful);

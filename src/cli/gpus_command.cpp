@@ -41,7 +41,7 @@ Reservations look(const std::vector<gpu::Unit>& units) {
 json holder_json(const gpu::HolderInfo& holder) {
   return {{"run", holder.run},          {"step", holder.step},
           {"pid", holder.pid},          {"user", holder.user},
-          {"driver_died", holder.gone}, {"since", format_time(holder.since)}};
+          {"driver_died", holder.gone}, {"since", core::format_time(holder.since)}};
 }
 
 json processes_json(const std::vector<gpu::Process>& processes) {
@@ -158,7 +158,7 @@ std::string inventory_text(const gpu::Inventory& inventory, const Reservations& 
     queue.add({who(waiter),
                std::to_string(waiting.demand.count) + " of " +
                    std::to_string(waiting.demand.candidates.size()),
-               format_time(waiter.since), std::to_string(waiting.overtaken),
+               core::format_time(waiter.since), std::to_string(waiting.overtaken),
                waiting.paused ? "waits for a job slot (--jobs)" : ""});
   return text + "\n" + queue.render(paint);
 }

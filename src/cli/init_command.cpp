@@ -133,7 +133,7 @@ std::string pipeline_name(const fs::path& folder) {
 void write_new(const fs::path& path, std::string_view text) {
   const core::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) throw core::system_error("cannot write " + path.string(), errno);
-  if (const int error = write_all(file.get(), text))
+  if (const int error = core::write_all(file.get(), text))
     throw core::system_error("cannot write " + path.string(), error);
 }
 

@@ -6,16 +6,17 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/drivers.hpp"
-#include "cli/invocation.hpp"
 #include "cli/origin.hpp"
 #include "cli/progress.hpp"
 #include "cli/recorded_steps.hpp"
+#include "cli/session.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "detached/drivers.hpp"
+#include "detached/invocation.hpp"
 #include "remote_cache/run_outputs.hpp"
 
 namespace pipeline::cli {
@@ -23,7 +24,9 @@ namespace {
 
 using nlohmann::json;
 
-json time_json(WallTime time) { return time == WallTime{} ? json() : json(format_time(time)); }
+json time_json(WallTime time) {
+  return time == WallTime{} ? json() : json(core::format_time(time));
+}
 
 json run_json(const store::RunRecord& run) {
   json entry{{"id", run.id},
@@ -48,7 +51,7 @@ json run_json(const store::RunRecord& run) {
 
 remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& runs,
                                     const store::RunRecord& run) {
-  const auto options = invocation_of(runs, run.id, {});
+  const auto options = detached::invocation_of(runs, run.id);
   return {context.loop(), context.artifacts(), runs.folder(),
           options ? options->artifact_store : settings::ArtifactStoreSettings{}};
 }
@@ -103,20 +106,20 @@ json step_json(Context& context, store::RunStore& runs, const remote_cache::RunO
 }
 
 /// What the record says, unless who drove the run is gone without a word.
-std::string status_of(Drivers& drivers, store::RunRecord& run) {
+std::string status_of(detached::Drivers& drivers, store::RunRecord& run) {
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
   const auto life = drivers.liveness_of(run);
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
-  return life == Drivers::Liveness::gone      ? "died"
-         : life == Drivers::Liveness::unknown ? "unknown"
-                                              : "running";
+  return life == detached::Drivers::Liveness::gone      ? "died"
+         : life == detached::Drivers::Liveness::unknown ? "unknown"
+                                                        : "running";
 }
 
 std::string duration_of(const store::RunRecord& run) {
   return run.status == RunStatus::running ? "" : core::format_duration(run.took);
 }
 
-std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord run,
+std::string show_text(detached::Drivers& drivers, store::RunStore& runs, store::RunRecord run,
                       const Paint& paint) {
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
                      paint(colour_of(run.status), status_of(drivers, run));
@@ -129,7 +132,7 @@ std::string show_text(Drivers& drivers, store::RunStore& runs, store::RunRecord 
   line("orchestrator: ", run.orchestrator);
   if (run.driver.is_elsewhere() && run.status == RunStatus::running)
     line("driver:       ", drivers.described(run));
-  line("started:      ", format_time(run.started));
+  line("started:      ", core::format_time(run.started));
   if (run.parameters != "{}") line("parameters:   ", run.parameters);
   if (!run.git_commit.empty())
     line("git commit:   ",
@@ -215,11 +218,11 @@ core::ExitCode runs_command(Context& context) {
   const auto state = context.existing_state();
   if (!state && !options.state.empty()) context.required_state();
   std::vector<store::RunRecord> list;
-  std::optional<Drivers> drivers;
+  std::optional<detached::Drivers> drivers;
   if (state) {
     auto& runs = context.runs(*state);
-    list = runs.runs(options.limit, options.pipeline);
-    drivers.emplace(context, runs);
+    list = runs.runs(options.inspect.limit, options.inspect.pipeline);
+    drivers.emplace(context.driver_context(), runs);
     for (auto& run : list) drivers->update(run);
   }
   if (options.json) {
@@ -235,7 +238,7 @@ core::ExitCode runs_command(Context& context) {
     table.add({run.id,
                run.pipeline,
                {status_of(*drivers, run), colour_of(run.status)},
-               format_time(run.started),
+               core::format_time(run.started),
                duration_of(run),
                std::to_string(run.steps),
                std::to_string(run.cached),
@@ -246,8 +249,8 @@ core::ExitCode runs_command(Context& context) {
 
 core::ExitCode show_command(Context& context) {
   auto& runs = context.existing_runs();
-  Drivers drivers(context, runs);
-  const auto run = drivers.find_run();
+  detached::Drivers drivers(context.driver_context(), runs);
+  const auto run = find_run(context, drivers, runs);
   if (!context.options().json) {
     context.print(show_text(drivers, runs, run, context.paint()));
     return core::ExitCode::ok;
@@ -263,7 +266,8 @@ core::ExitCode show_command(Context& context) {
 
 core::ExitCode artifacts_command(Context& context) {
   auto& runs = context.existing_runs();
-  const auto run = Drivers(context, runs).find_run();
+  detached::Drivers drivers(context.driver_context(), runs);
+  const auto run = find_run(context, drivers, runs);
   const auto& options = context.options();
   struct Found {
     std::string name;
@@ -299,12 +303,12 @@ core::ExitCode artifacts_command(Context& context) {
                            core::did_you_mean(options.step, known));
 
   auto outputs = outputs_of(context, runs, run);
-  if (!options.copy_to.empty()) {
+  if (!options.inspect.copy_to.empty()) {
     if (found.empty())
       throw core::InputError(options.step.empty()
                                  ? "run " + run.id + " has no artifacts"
                                  : "'" + options.step + "' has no artifacts in run " + run.id);
-    if (options.copy_to == "-") {
+    if (options.inspect.copy_to == "-") {
       const auto& [name, step, output] = found[0];
       if (found.size() > 1 || output->is_directory || options.json)
         throw core::InputError(
@@ -316,9 +320,9 @@ core::ExitCode artifacts_command(Context& context) {
       print_content(context, context.artifacts().path(output->digest));
       return core::ExitCode::ok;
     }
-    const auto target = std::filesystem::absolute(options.copy_to);
+    const auto target = std::filesystem::absolute(options.inspect.copy_to);
     std::error_code error;
-    const bool into_folder = found.size() > 1 || options.copy_to.string().ends_with('/') ||
+    const bool into_folder = found.size() > 1 || options.inspect.copy_to.string().ends_with('/') ||
                              std::filesystem::is_directory(target, error);
     if (into_folder) {
       std::filesystem::create_directories(target, error);

@@ -20,17 +20,17 @@ Bytes size_of(const char* option, const std::string& text) {
 
 gpu::InstanceNeeds needs_of(const Options& options) {
   gpu::InstanceNeeds needs;
-  needs.gpus = std::max(options.gpus, 1u);
-  needs.gpu_class = options.gpu_class;
-  needs.gpu_memory = size_of("--gpu-memory", options.gpu_memory);
-  needs.memory = size_of("--memory", options.memory);
-  needs.cpus = options.cpus;
-  needs.architecture = options.architecture;
-  if (options.compute_capability.empty()) return needs;
-  const auto capability = settings::parse_compute_capability(options.compute_capability);
+  needs.gpus = std::max(options.instances.gpus, 1u);
+  needs.gpu_class = options.instances.gpu_class;
+  needs.gpu_memory = size_of("--gpu-memory", options.instances.gpu_memory);
+  needs.memory = size_of("--memory", options.instances.memory);
+  needs.cpus = options.instances.cpus;
+  needs.architecture = options.instances.architecture;
+  if (options.instances.compute_capability.empty()) return needs;
+  const auto capability = settings::parse_compute_capability(options.instances.compute_capability);
   if (!capability)
     throw core::InputError("--compute-capability must be of the form 8.0, not '" +
-                           options.compute_capability + "'");
+                           options.instances.compute_capability + "'");
   needs.capability = *capability;
   return needs;
 }

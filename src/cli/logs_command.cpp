@@ -8,14 +8,15 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/drivers.hpp"
 #include "cli/origin.hpp"
 #include "cli/recorded_steps.hpp"
+#include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/lines.hpp"
 #include "core/structured_line.hpp"
+#include "detached/drivers.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -92,7 +93,7 @@ class GrowingFile {
   core::Descriptor file_, changes_;
 };
 
-bool goes_on(Drivers& drivers, store::RunStore& runs, const std::string& run_id) {
+bool goes_on(detached::Drivers& drivers, store::RunStore& runs, const std::string& run_id) {
   auto run = runs.find_run(run_id);
   return run && drivers.goes_on(*run);
 }
@@ -102,7 +103,7 @@ bool has_ended(const store::StepRecord& step) {
 }
 
 /// Prints the log of an attempt, to the attempt's end if `follow`.
-void print_attempt(const Context& context, Drivers& drivers, store::RunStore& runs,
+void print_attempt(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
                    const store::AttemptRecord& attempt, bool follow) {
   const auto path = runs.log_file(attempt.log);
   std::error_code error;
@@ -125,8 +126,8 @@ void print_attempt(const Context& context, Drivers& drivers, store::RunStore& ru
 }
 
 /// One attempt after the other as they come, until the step has ended.
-void follow(const Context& context, Drivers& drivers, store::RunStore& runs, const std::string& run,
-            const std::string& name, unsigned number) {
+void follow(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
+            const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
     const bool over =
         !goes_on(drivers, runs, run) || has_ended(recorded_step(runs, *runs.find_run(run), name));
@@ -147,8 +148,8 @@ void follow(const Context& context, Drivers& drivers, store::RunStore& runs, con
 core::ExitCode logs_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
-  Drivers drivers(context, runs);
-  const auto run = drivers.find_run();
+  detached::Drivers drivers(context.driver_context(), runs);
+  const auto run = find_run(context, drivers, runs);
   auto step = recorded_step(runs, run, options.step);
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {
@@ -158,7 +159,7 @@ core::ExitCode logs_command(Context& context) {
                              ": what it printed is on the machine that ran it");
     context.note("note: '" + step.name + "' was reused; this is what it printed in run " + origin);
   }
-  if (options.follow && step.status != StepStatus::cached && options.attempt == 0) {
+  if (options.inspect.follow && step.status != StepStatus::cached && options.inspect.attempt == 0) {
     const auto attempts = runs.attempts(origin, step.name);
     follow(context, drivers, runs, origin, step.name,
            attempts.empty() ? 1 : attempts.back().number);
@@ -173,13 +174,14 @@ core::ExitCode logs_command(Context& context) {
                  (step.message.empty() ? "" : ": " + step.message));
     return core::ExitCode::ok;
   }
-  const auto wanted =
-      options.attempt ? std::ranges::find(attempts, options.attempt, &store::AttemptRecord::number)
-                      : attempts.end() - 1;
+  const auto wanted = options.inspect.attempt ? std::ranges::find(attempts, options.inspect.attempt,
+                                                                  &store::AttemptRecord::number)
+                                              : attempts.end() - 1;
   if (wanted == attempts.end())
-    throw core::InputError("'" + step.name + "' has no attempt " + std::to_string(options.attempt) +
-                           " in run " + origin + ", only " + counted(attempts.size(), "attempt"));
-  print_attempt(context, drivers, runs, *wanted, options.follow);
+    throw core::InputError("'" + step.name + "' has no attempt " +
+                           std::to_string(options.inspect.attempt) + " in run " + origin +
+                           ", only " + counted(attempts.size(), "attempt"));
+  print_attempt(context, drivers, runs, *wanted, options.inspect.follow);
   return core::ExitCode::ok;
 }
 

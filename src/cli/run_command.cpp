@@ -4,14 +4,14 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/drivers.hpp"
 #include "cli/gpu_warnings.hpp"
-#include "cli/held_lease.hpp"
-#include "cli/invocation.hpp"
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "detached/drivers.hpp"
+#include "detached/held_lease.hpp"
+#include "detached/invocation.hpp"
 #include "dsl/builder.hpp"
 #include "engine/run_fingerprint.hpp"
 #include "vcs/repository.hpp"
@@ -112,7 +112,8 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display,
 /// @param resumed the run that is to go on; empty: one begins
 /// @param detached of a run that has been driven elsewhere, where it is known to have no driver any
 /// more
-core::ExitCode drive(Context& context, const std::string& resumed, Detached* detached = nullptr) {
+core::ExitCode drive(Context& context, const std::string& resumed,
+                     detached::DetachedRecord* detached = nullptr) {
   // The state of the source takes libgit2 some milliseconds: asked for beside the rest.
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] {
     return vcs::source_state(folder);
@@ -137,7 +138,7 @@ core::ExitCode drive(Context& context, const std::string& resumed, Detached* det
     }
     options.is_task = session.is_task();
     options.machine = session.machine_in_use();
-    if (!detached) keep_invocation(session.runs, session.run_id, context.options());
+    if (!detached) detached::keep_invocation(session.runs, session.run_id, context.options());
     outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs,
                                         context.artifacts(), context.stats(), session.code(),
                                         display.progress(), display.cancel(), options));
@@ -163,16 +164,16 @@ core::ExitCode run_command(Context& context) {
 
 core::ExitCode resume_command(Context& context) {
   auto& runs = context.existing_runs();
-  Drivers drivers(context, runs);
-  auto run = drivers.find_run();
+  detached::Drivers drivers(context.driver_context(), runs);
+  auto run = find_run(context, drivers, runs);
   const std::string follow =
       "`" + context.options().name + " logs " + run.id + " STEP -f` follows it";
   if (drivers.goes_on(run)) {
-    if (drivers.liveness_of(run) == Drivers::Liveness::unknown)
+    if (drivers.liveness_of(run) == detached::Drivers::Liveness::unknown)
       throw core::EnvironmentError("it cannot be told whether run " + run.id + " goes on, which " +
-                                   name_of(run.driver) + " drives: " + drivers.silence());
-    throw core::InputError("run " + run.id + " goes on: " + name_of(run.driver) + " drives it",
-                           follow);
+                                   detached::name_of(run.driver) + " drives: " + drivers.silence());
+    throw core::InputError(
+        "run " + run.id + " goes on: " + detached::name_of(run.driver) + " drives it", follow);
   }
   const auto refuse_ended = [&] {
     if (run.status != RunStatus::running && run.status != RunStatus::interrupted)
@@ -181,15 +182,16 @@ core::ExitCode resume_command(Context& context) {
           "`" + context.options().name + " run` runs what did not succeed, and what has changed");
   };
   refuse_ended();
-  auto options = invocation_of(runs, run.id, context.options());
+  auto options = recorded_options(runs, run.id, context.options());
   if (!options)
     throw core::InputError("it was not kept how run " + run.id + " was begun",
                            "`" + context.options().name + " run` reuses what it has made");
   Context again(std::move(*options));
-  auto detached = detached_of(runs, run.id);
+  auto detached = detached::detached_of(runs, run.id);
   if (!detached || !run.driver.is_elsewhere())
     return drive(again, run.id, detached ? &*detached : nullptr);
-  HeldLease lease(again, run.driver.lease);
+  detached::HeldLease lease(again.driver_context(), cluster_of(again.options()),
+                            run.driver.lease.name);
   drivers.bring_home(run);
   refuse_ended();
   const auto code = drive(again, run.id, &*detached);

@@ -8,11 +8,11 @@
 #include <sstream>
 #include <tuple>
 
-#include "cli/invocation.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "detached/invocation.hpp"
 #include "docker/engine_api.hpp"
 #include "engine/attempt.hpp"
 #include "engine/decision.hpp"
@@ -42,7 +42,7 @@ bool has_listener(const std::string& path) {
 
 }  // namespace
 
-Session::Session(Context& c, std::string id, Detached* detached)
+Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
     : context(c),
       file(c.pipeline_file()),
       run_id(id.empty() ? new_run_id() : std::move(id)),
@@ -185,9 +185,10 @@ std::vector<store::RunRecord> reap_stale_runs(Context& context, store::RunStore&
   // Orchestrator, its cluster's context and namespace, and whose Jobs there.
   std::set<std::tuple<std::string, std::string, std::string, std::string>> places;
   for (const auto& run : dead) {
-    const auto options = invocation_of(runs, run.id, context.options()).value_or(context.options());
+    const auto options =
+        recorded_options(runs, run.id, context.options()).value_or(context.options());
     std::istringstream names(run.orchestrator);  // `local, kubernetes`
-    const auto detached = detached_of(runs, run.id);
+    const auto detached = detached::detached_of(runs, run.id);
     for (std::string name; std::getline(names >> std::ws, name, ',');)
       places.emplace(name, options.context, options.name_space, detached ? detached->owner : "");
     std::error_code ignored;
@@ -210,6 +211,27 @@ std::vector<store::RunRecord> reap_stale_runs(Context& context, store::RunStore&
     }
   }
   return dead;
+}
+
+std::optional<Options> recorded_options(store::RunStore& runs, const std::string& run,
+                                        Options caller) {
+  auto recorded = detached::invocation_of(runs, run);
+  if (!recorded) return std::nullopt;
+  if (caller.jobs > 0) recorded->jobs = caller.jobs;
+  static_cast<detached::Invocation&>(caller) = std::move(*recorded);
+  caller.state = runs.folder();
+  return caller;
+}
+
+kubernetes::AccessOptions cluster_of(const Options& options) {
+  return {.context = options.context, .name_space = options.name_space};
+}
+
+store::RunRecord find_run(const Context& context, detached::Drivers& drivers,
+                          store::RunStore& runs) {
+  auto run = context.find_run(runs);
+  drivers.update(run);
+  return run;
 }
 
 }  // namespace pipeline::cli

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "cli/context.hpp"
-#include "cli/detached.hpp"
+#include "detached/detached_record.hpp"
+#include "detached/drivers.hpp"
 #include "engine/remote_cache.hpp"
 #include "engine/run.hpp"
+#include "kubernetes/kubeconfig.hpp"
 #include "orchestrators/factory.hpp"
 #include "s3/artifacts.hpp"
 #include "spec/pipeline_file.hpp"
@@ -27,7 +29,8 @@ class Session {
   /// @param run_id of a run that goes on; empty: of one that begins
   /// @param detached of a run that is or was to be driven elsewhere: its images are filled in, or
   /// taken from there; outlives this object
-  explicit Session(Context& context, std::string run_id = {}, Detached* detached = nullptr);
+  explicit Session(Context& context, std::string run_id = {},
+                   detached::DetachedRecord* detached = nullptr);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -82,5 +85,18 @@ void require_engine(Session& session);
 std::vector<store::RunRecord> reap_stale_runs(Context& context, store::RunStore& runs,
                                               const std::string& resumed = {},
                                               const std::string& gone = {});
+
+/// The caller's options, with those of the recorded run in their place. Nothing if none are
+/// recorded.
+std::optional<Options> recorded_options(store::RunStore& runs, const std::string& run,
+                                        Options caller);
+
+/// The cluster that the options name.
+kubernetes::AccessOptions cluster_of(const Options& options);
+
+/// The run that the options name, with what its driver has saved elsewhere by now. Throws
+/// InputError if there is none.
+store::RunRecord find_run(const Context& context, detached::Drivers& drivers,
+                          store::RunStore& runs);
 
 }  // namespace pipeline::cli

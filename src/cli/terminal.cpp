@@ -32,19 +32,4 @@ TerminalSize terminal_size(int descriptor) {
   return {size.ws_col, size.ws_row};
 }
 
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(descriptor, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // Someone else has set the shared terminal to non-blocking.
-      pollfd waiting{descriptor, POLLOUT, 0};
-      ::poll(&waiting, 1, -1);
-    } else if (errno != EINTR) {
-      return errno == EPIPE ? 0 : errno;
-    }
-  }
-  return 0;
-}
-
 }  // namespace pipeline::cli

@@ -19,8 +19,4 @@ struct TerminalSize {
 /// As of now: a window may be resized at any time.
 TerminalSize terminal_size(int descriptor);
 
-/// Writes all of it; returns 0 or the error number. A reader that has gone away (`| head`) is no
-/// error: what is written for it goes nowhere.
-int write_all(int descriptor, std::string_view text);
-
 }  // namespace pipeline::cli

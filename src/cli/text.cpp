@@ -170,15 +170,6 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string format_time(WallTime time) {
-  if (time == WallTime{}) return {};
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &parts));
-}
-
 std::string Paint::operator()(Colour colour, std::string_view text) const {
   if (!on || colour == Colour::none || text.empty()) return std::string(text);
   const char* code = "";

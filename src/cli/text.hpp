@@ -29,9 +29,6 @@ std::string counted(std::size_t count, std::string_view noun);
 /// Lines without their ends; a last line without an end counts.
 std::vector<std::string_view> lines_of(std::string_view text);
 
-/// `2026-11-21 08:15:00` in UTC with a `Z`, or empty for the zero time.
-std::string format_time(WallTime time);
-
 enum class Colour { none, bold, dim, red, green, yellow, blue, cyan };
 
 /// Colours text, or leaves it as it is.

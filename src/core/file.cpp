@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -173,6 +174,21 @@ fs::path TemporaryFolder::release() {
   auto path = std::move(path_);
   path_.clear();
   return path;
+}
+
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(descriptor, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {  // Someone else has set the shared terminal to non-blocking.
+      pollfd waiting{descriptor, POLLOUT, 0};
+      ::poll(&waiting, 1, -1);
+    } else if (errno != EINTR) {
+      return errno == EPIPE ? 0 : errno;
+    }
+  }
+  return 0;
 }
 
 }  // namespace pipeline::core

@@ -61,4 +61,8 @@ class Descriptor {
   int value_;
 };
 
+/// Writes all of it; returns 0 or the error number. A reader that has gone away (`| head`) is no
+/// error: what is written for it goes nowhere.
+int write_all(int descriptor, std::string_view text);
+
 }  // namespace pipeline::core

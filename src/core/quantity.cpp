@@ -204,4 +204,13 @@ std::string format_duration(Duration duration) {
   return print("%llud%02lluh", minutes / (24 * 60), minutes / 60 % 24);
 }
 
+std::string format_time(WallTime time) {
+  if (time == WallTime{}) return {};
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &parts));
+}
+
 }  // namespace pipeline::core

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <pipeline/events.hpp>
 #include <pipeline/settings.hpp>
 
 namespace pipeline::core {
@@ -24,5 +25,8 @@ std::optional<double> parse_quantity(std::string_view text);
 /// or negative.
 std::optional<Duration> parse_duration(std::string_view text);
 std::string format_duration(Duration duration);  ///< `1h02m`, `3.2s`, `250ms`
+
+/// `2026-11-21 08:15:00` in UTC with a `Z`, or empty for the zero time.
+std::string format_time(WallTime time);
 
 }  // namespace pipeline::core

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/version.hpp"
+#include "core/quantity.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -89,9 +90,9 @@ TEST(Text, tables_align_their_columns_and_end_no_line_in_spaces) {
 }
 
 TEST(Text, times_are_utc) {
-  EXPECT_EQ(format_time(WallTime{std::chrono::milliseconds(1'795'248'900'000)}),
+  EXPECT_EQ(core::format_time(WallTime{std::chrono::milliseconds(1'795'248'900'000)}),
             "2026-11-21 08:15:00Z");
-  EXPECT_EQ(format_time(WallTime{}), "");
+  EXPECT_EQ(core::format_time(WallTime{}), "");
 }
 
 TEST(Version, is_compared_by_its_numbers) {

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "async/joinable_task.hpp"
-#include "cli/context.hpp"
+#include "detached/driver_context.hpp"
 #include "kubernetes/lease.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 
 /// Taken at construction, which waits for whoever has it, and renewed while the context's loop
 /// runs. When it is lost the process ends at once: another may drive the run by then, whose steps
@@ -18,8 +18,9 @@ namespace pipeline::cli {
 class HeldLease {
  public:
   /// @param on_signal,owners see kubernetes::Lease
-  HeldLease(Context& context, const store::LeaseId& lease,
-            std::function<void(const std::string&)> on_signal = {}, nlohmann::json owners = {});
+  HeldLease(DriverContext context, const kubernetes::AccessOptions& cluster,
+            const std::string& lease, std::function<void(const std::string&)> on_signal = {},
+            nlohmann::json owners = {});
   /// Lets go of it for the next one; or removes it, if there need be none.
   ~HeldLease();
   HeldLease(const HeldLease&) = delete;
@@ -35,7 +36,7 @@ class HeldLease {
   async::Task<> keep();
   async::Task<> finish();
 
-  Context& context_;
+  DriverContext context_;
   const std::string name_, holder_;
   kubernetes::Client client_;
   kubernetes::Lease lease_;
@@ -44,4 +45,4 @@ class HeldLease {
   bool done_ = false;
 };
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

@@ -1,4 +1,4 @@
-#include "cli/run_replica.hpp"
+#include "detached/run_replica.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,13 +10,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/terminal.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "store/tree.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,7 +54,7 @@ void write_piece(const fs::path& file, std::uint64_t offset, std::string_view by
   const core::Descriptor open(
       ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   const bool is_there = open && ::lseek(open.get(), static_cast<off_t>(offset), SEEK_SET) >= 0;
-  if (const int error = is_there ? write_all(open.get(), bytes) : errno)
+  if (const int error = is_there ? core::write_all(open.get(), bytes) : errno)
     throw core::system_error("cannot write " + file.string(), error);
 }
 
@@ -240,4 +239,4 @@ async::Task<> RunReplica::remove() {
   co_await bucket.remove(key(head_name));
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

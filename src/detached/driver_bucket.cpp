@@ -1,9 +1,10 @@
-#include "cli/driver_bucket.hpp"
+#include "detached/driver_bucket.hpp"
 
 #include "core/file.hpp"
+#include "core/quantity.hpp"
 #include "core/user_environment.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 namespace {
 
 constexpr const char *settings_variable = "PIPE_DRIVER_ARTIFACT_STORE",
@@ -21,9 +22,9 @@ settings::ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here) {
   return settings;
 }
 
-StringMap variables_of_bucket(Context& context, s3::Artifacts& here) {
+StringMap variables_of_bucket(DriverContext context, s3::Artifacts& here) {
   StringMap all;
-  all[settings_variable] = to_json(bucket_of_driver(here)).dump();
+  all[settings_variable] = settings::to_json(bucket_of_driver(here)).dump();
   if (const auto& file = here.settings().certificate_authority; !file.empty())
     all[authorities_variable] = core::read_file(file);
   const auto found = context.await(here.bucket().keys());
@@ -31,10 +32,10 @@ StringMap variables_of_bucket(Context& context, s3::Artifacts& here) {
   all["AWS_SECRET_ACCESS_KEY"] = found.keys.secret;
   if (!found.keys.session_token.empty()) all["AWS_SESSION_TOKEN"] = found.keys.session_token;
   if (found.runs_out)
-    context.note("note: the keys of the artifact store, from " + found.origin +
-                 ", are good until " +
-                 format_time(std::chrono::time_point_cast<WallTime::duration>(*found.runs_out)) +
-                 ": the driver gets no others");
+    context.note(
+        "note: the keys of the artifact store, from " + found.origin + ", are good until " +
+        core::format_time(std::chrono::time_point_cast<WallTime::duration>(*found.runs_out)) +
+        ": the driver gets no others");
   return all;
 }
 
@@ -48,4 +49,4 @@ std::optional<settings::ArtifactStoreSettings> bucket_from_environment(
   return settings;
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

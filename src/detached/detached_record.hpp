@@ -9,15 +9,15 @@
 #include "orchestrators/image_lock.hpp"
 #include "store/run_store.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 
-struct Detached {
+struct DetachedRecord {
   std::string owner;  ///< Whose Jobs its steps are, as this machine's owner_of() has it.
   orchestrators::ImageLock images;
 };
 
-void keep_detached(store::RunStore& runs, const std::string& run, const Detached& detached);
+void keep_detached(store::RunStore& runs, const std::string& run, const DetachedRecord& detached);
 /// Nothing for a run that never was.
-std::optional<Detached> detached_of(store::RunStore& runs, const std::string& run);
+std::optional<DetachedRecord> detached_of(store::RunStore& runs, const std::string& run);
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

@@ -1,4 +1,4 @@
-#include "cli/run_replica.hpp"
+#include "detached/run_replica.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 namespace {
 
 namespace fs = std::filesystem;
@@ -211,4 +211,4 @@ TEST_F(ARunInABucket, has_logs_that_stay_in_their_folder) {
 }
 
 }  // namespace
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

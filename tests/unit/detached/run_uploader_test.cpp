@@ -1,4 +1,4 @@
-#include "cli/run_uploader.hpp"
+#include "detached/run_uploader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 namespace {
 
 using store::RunStore;
@@ -78,4 +78,4 @@ TEST_F(SavingTest, a_bucket_that_refuses_holds_up_nobody_and_is_told_at_the_end)
 }
 
 }  // namespace
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

@@ -1,12 +1,12 @@
-#include "cli/drivers.hpp"
+#include "detached/drivers.hpp"
 
-#include "cli/invocation.hpp"
-#include "cli/run_replica.hpp"
 #include "core/diagnostic.hpp"
+#include "detached/invocation.hpp"
+#include "detached/run_replica.hpp"
 #include "kubernetes/client.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 namespace {
 
 constexpr std::chrono::seconds good_for{3}, news_good_for{1};
@@ -29,26 +29,21 @@ struct Drivers::Elsewhere {
   bool is_told = false;  ///< That it does not answer.
 };
 
-Drivers::Drivers(Context& context, store::RunStore& runs) : context_(context), runs_(runs) {}
+Drivers::Drivers(DriverContext context, store::RunStore& runs)
+    : context_(std::move(context)), runs_(runs) {}
 Drivers::~Drivers() = default;
 
 Drivers::Elsewhere& Drivers::elsewhere_of(const store::RunRecord& run) {
   auto& place = elsewhere_[run.id];
   if (place) return *place;
   place = std::make_unique<Elsewhere>();
-  const auto options = invocation_of(runs_, run.id, {});
+  const auto options = invocation_of(runs_, run.id);
   if (run.driver.is_elsewhere() && options && options->artifact_store.is_given()) {
-    auto& artifacts = place->artifacts.emplace(context_.loop(), options->artifact_store,
+    auto& artifacts = place->artifacts.emplace(context_.loop, options->artifact_store,
                                                s3::RetryPolicy{.most_tries = 2});
     place->bucket.emplace(artifacts, run.id);
   }
   return *place;
-}
-
-store::RunRecord Drivers::find_run() {
-  auto run = context_.find_run(runs_);
-  update(run);
-  return run;
 }
 
 void Drivers::update(store::RunRecord& run) {
@@ -106,7 +101,7 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   auto life = Liveness::unknown;
   try {
     kubernetes::Client client(
-        context_.loop(),
+        context_.loop,
         kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}),
         hasty);
     life = context_.await(orchestrators::driver_continues(client, lease.name)) ? Liveness::alive
@@ -127,12 +122,12 @@ std::string Drivers::described(store::RunRecord& run) {
   if (liveness_of(run) == Liveness::unknown) return text + ": " + silence_;
   try {
     kubernetes::Client client(
-        context_.loop(),
+        context_.loop,
         kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}),
         hasty);
     const auto news = context_.await(orchestrators::driver_status_of(client, lease.name));
     if (!news.goes_on)
-      text += ", which is gone; `" + context_.options().name + " resume " + run.id +
+      text += ", which is gone; `" + context_.program + " resume " + run.id +
               "` goes on with the run from here";
     else if (!news.holder.empty())
       text += ", its pod " + news.holder;
@@ -146,4 +141,4 @@ std::string Drivers::described(store::RunRecord& run) {
   return text;
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

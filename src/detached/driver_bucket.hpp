@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/context.hpp"
+#include <pipeline/settings.hpp>
+
+#include "detached/driver_context.hpp"
 #include "s3/artifacts.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 
 /// Where the driver's pod keeps its state.
 inline constexpr const char* state_of_driver = "/var/lib/pipe";
@@ -18,10 +20,10 @@ inline constexpr const char* state_of_driver = "/var/lib/pipe";
 settings::ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here);
 /// What says so to the driver, keys included: never to be shown. Notes on what the user should know
 /// are told.
-StringMap variables_of_bucket(Context& context, s3::Artifacts& here);
+StringMap variables_of_bucket(DriverContext context, s3::Artifacts& here);
 /// In the driver: what it was told. Nothing if its state is shared. Makes the file that it names in
 /// `state`.
 std::optional<settings::ArtifactStoreSettings> bucket_from_environment(
     const std::filesystem::path& state);
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

@@ -6,9 +6,9 @@
 
 #include "async/gate.hpp"
 #include "async/joinable_task.hpp"
-#include "cli/run_replica.hpp"
+#include "detached/run_replica.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 
 /// From its construction until end(), which is to be waited for.
 class RunUploader {
@@ -40,4 +40,4 @@ class RunUploader {
   async::JoinableTask going_;                    ///< Last: it uses all of them.
 };
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

@@ -1,4 +1,4 @@
-#include "cli/run_uploader.hpp"
+#include "detached/run_uploader.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -6,7 +6,7 @@
 
 #include "core/log.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 namespace {
 
 using namespace std::chrono_literals;
@@ -56,4 +56,4 @@ async::Task<> RunUploader::end() {
   co_await bucket_.save(runs_);
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

@@ -9,17 +9,16 @@
 #include <string>
 #include <utility>
 
-#include "cli/context.hpp"
+#include "detached/driver_context.hpp"
+#include "store/run_store.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 
 class Drivers {
  public:
-  Drivers(Context& context, store::RunStore& runs);
+  Drivers(DriverContext context, store::RunStore& runs);
   ~Drivers();
 
-  /// The run that the options name, as far as it is by now. Throws InputError if there is none.
-  store::RunRecord find_run();
   /// The run as far as it is by now. Costs nothing where its driver shares the state folder with
   /// us.
   void update(store::RunRecord& run);
@@ -55,7 +54,7 @@ class Drivers {
   void bring_news(store::RunRecord& run, bool is_gone);
   void bring(store::RunRecord& run, Elsewhere& elsewhere);
 
-  Context& context_;
+  DriverContext context_;
   store::RunStore& runs_;
   std::map<std::string, std::unique_ptr<Elsewhere>> elsewhere_;  ///< By run.
   std::map<std::string, Answer> answers_;                        ///< By run.
@@ -67,4 +66,4 @@ class Drivers {
 /// `process 1234`, `the Job x in the namespace y`
 std::string name_of(const store::Driver& driver);
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

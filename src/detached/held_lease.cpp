@@ -1,4 +1,4 @@
-#include "cli/held_lease.hpp"
+#include "detached/held_lease.hpp"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 namespace {
 
 /// In a cluster a host is called as its pod is.
@@ -19,21 +19,20 @@ std::string own_name() {
 
 }  // namespace
 
-HeldLease::HeldLease(Context& context, const store::LeaseId& lease,
-                     std::function<void(const std::string&)> on_signal, nlohmann::json owners)
-    : context_(context),
-      name_(lease.name),
+HeldLease::HeldLease(DriverContext context, const kubernetes::AccessOptions& cluster,
+                     const std::string& lease, std::function<void(const std::string&)> on_signal,
+                     nlohmann::json owners)
+    : context_(std::move(context)),
+      name_(lease),
       holder_(own_name()),
-      client_(context.loop(),
-              kubernetes::find_cluster({.context = context.options().context,
-                                        .name_space = context.options().name_space})),
+      client_(context_.loop, kubernetes::find_cluster(cluster)),
       lease_(client_, name_, holder_) {
   lease_.on_signal = std::move(on_signal);
   lease_.owners = std::move(owners);
   context_.await(lease_.acquire([&](const std::string& other) {
     context_.note("the run's Lease " + name_ + " is held by " + other + "; waiting");
   }));
-  keeping_.emplace(context_.loop().get_executor(), keep());
+  keeping_.emplace(context_.loop.get_executor(), keep());
 }
 
 HeldLease::~HeldLease() {
@@ -80,4 +79,4 @@ void HeldLease::hand_on() {
   ::_exit(static_cast<int>(core::ExitCode::interrupted));
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

@@ -18,7 +18,7 @@
 #include "s3/artifacts.hpp"
 #include "store/run_store.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::detached {
 
 /// All throw EnvironmentError where the bucket cannot be asked.
 class RunReplica {
@@ -71,4 +71,4 @@ class RunReplica {
   std::map<std::string, std::size_t> brought_;  ///< Objects of logs, by writer.
 };
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::detached

@@ -1,0 +1,21 @@
+#include "detached/detached_record.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::detached {
+
+void keep_detached(store::RunStore& runs, const std::string& run, const DetachedRecord& detached) {
+  const nlohmann::json kept{{"owner", detached.owner},
+                            {"images", orchestrators::to_json(detached.images)}};
+  runs.put_blob(store::detached_kind, run, kept.dump());
+}
+
+std::optional<DetachedRecord> detached_of(store::RunStore& runs, const std::string& run) {
+  const auto text = runs.get_blob(store::detached_kind, run);
+  const auto kept = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  if (!kept.is_object()) return std::nullopt;
+  return DetachedRecord{kept.value("owner", std::string()),
+                        orchestrators::image_lock_of(kept.value("images", nlohmann::json()))};
+}
+
+}  // namespace pipeline::detached
