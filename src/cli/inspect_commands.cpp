@@ -11,8 +11,10 @@
 #include "cli/recorded_steps.hpp"
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "core/identifier.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
 #include "detached/drivers.hpp"
@@ -40,7 +42,7 @@ json run_json(const store::RunRecord& run) {
              {"steps", run.steps},
              {"reused", run.cached},
              {"failed", run.failed},
-             {"parameters", json::parse(run.parameters, nullptr, false)}};
+             {"parameters", core::parse_json(run.parameters)}};
   if (const auto& lease = run.driver.lease; run.driver.is_elsewhere())
     entry["driver"] = {
         {"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}};
@@ -93,7 +95,7 @@ json step_json(Context& context, store::RunStore& runs, const remote_cache::RunO
              {"took_ms", step.took.count()},
              {"attempts", json::array()},
              {"outputs", json::array()},
-             {"parameters", json::parse(step.parameters, nullptr, false)}};
+             {"parameters", core::parse_json(step.parameters)}};
   if (!step.key.empty()) entry["key"] = step.key;
   if (!step.image.empty()) entry["image"] = step.image;
   if (!step.message.empty()) entry["message"] = step.message;
@@ -335,6 +337,10 @@ core::ExitCode artifacts_command(Context& context) {
       const auto file_name =
           found.size() > 1 ? name + std::filesystem::path(output->file_name).extension().string()
                            : output->file_name;
+      if (!core::is_name(file_name))
+        throw core::EnvironmentError("the record of " + run.id +
+                                     " has a file name that is none: '" +
+                                     core::printable(file_name) + "'");
       const auto destination = into_folder ? target / file_name : target;
       outputs.fetch(*step, *output);
       context.artifacts().copy_out(output->digest, destination);

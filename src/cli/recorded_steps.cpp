@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/text.hpp"
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/instance.hpp"
 
@@ -17,8 +18,7 @@ std::vector<std::size_t> called(const std::vector<store::StepRecord>& steps,
   return core::pick(name, steps.size(), [&](std::size_t i) {
     return core::Candidate{steps[i].name, [&, i](const std::string& axis) -> const nlohmann::json* {
                              if (parameters[i].is_null())
-                               parameters[i] =
-                                   nlohmann::json::parse(steps[i].parameters, nullptr, false);
+                               parameters[i] = core::parse_json(steps[i].parameters);
                              const auto value = parameters[i].find(axis);
                              return value == parameters[i].end() ? nullptr : &*value;
                            }};

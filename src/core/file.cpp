@@ -94,6 +94,35 @@ std::string read_file(const fs::path& path) {
   return content;
 }
 
+std::optional<std::string> read_untrusted_file(const fs::path& path, std::size_t most) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size > static_cast<off_t>(most))
+    return std::nullopt;
+  std::string content(most + 1, '\0');
+  std::size_t length = 0;
+  while (length < content.size()) {
+    const ssize_t count = ::read(file.get(), content.data() + length, content.size() - length);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::nullopt;
+    if (count == 0) break;
+    length += static_cast<std::size_t>(count);
+  }
+  if (length > most) return std::nullopt;
+  content.resize(length);
+  return content;
+}
+
+void write_fully(int descriptor, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw system_error("cannot write " + path.string(), errno);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
 void write_file_atomically(const fs::path& path, std::string_view content, Durability durability) {
   // Beside its target, for a rename crosses no file system. O_EXCL keeps two writers apart, and
   // passes over what a killed one has left.

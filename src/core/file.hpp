@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,14 @@ namespace pipeline::core {
 
 /// The whole content.
 std::string read_file(const std::filesystem::path& path);
+
+/// The content of a file that a step or another user may have put there, or nothing: if it is not
+/// there, is no plain file (no link is followed, and a pipe is not waited for), or is longer than
+/// `most` bytes, however it grows meanwhile.
+std::optional<std::string> read_untrusted_file(const std::filesystem::path& path, std::size_t most);
+
+/// Writes all bytes to the open file. @param path for the message of the EnvironmentError
+void write_fully(int descriptor, std::string_view bytes, const std::filesystem::path& path);
 
 /// Whether a file must survive a power failure, or only a crash of the program.
 enum class Durability { process, power };

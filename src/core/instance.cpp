@@ -1,4 +1,5 @@
 #include "core/instance.hpp"
+#include "core/bounded_json.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -86,7 +87,7 @@ std::optional<Selector> parse_selector(std::string_view text) {
 
 bool stands_for(std::string_view written, const nlohmann::json& value) {
   if (written == "*" || axis_text(value) == written) return true;
-  return !value.is_string() && nlohmann::json::parse(written, nullptr, false) == value;
+  return !value.is_string() && parse_json(written) == value;
 }
 
 std::vector<std::size_t> pick(std::string_view text, std::size_t count,

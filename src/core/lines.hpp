@@ -2,6 +2,7 @@
 /// A text that comes in pieces, line by line.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,22 +11,30 @@ namespace pipeline::core {
 
 class Lines {
  public:
+  /// @param longest a line of more bytes is visited in pieces of so many, so that memory stays
+  /// bounded
+  explicit Lines(std::size_t longest = std::size_t{16} << 20) : longest_(longest) {}
+
   /// Calls `visit` with each line that is whole now, without its end.
   template <class Visit>
   void feed(std::string_view bytes, Visit&& visit) {
-    rest_ += bytes;
-    std::size_t begin = 0;
-    for (auto end = rest_.find('\n'); end != rest_.npos; end = rest_.find('\n', begin)) {
-      visit(std::string_view(rest_).substr(begin, end - begin));
-      begin = end + 1;
+    while (!bytes.empty()) {
+      const auto end = bytes.find('\n');
+      const auto piece = bytes.substr(0, std::min(end, longest_ - rest_.size()));
+      rest_ += piece;
+      const bool is_whole = piece.size() == end;
+      bytes.remove_prefix(piece.size() + (is_whole ? 1 : 0));
+      if (!is_whole && rest_.size() < longest_) return;
+      const auto line = std::exchange(rest_, {});
+      visit(std::string_view(line));
     }
-    rest_.erase(0, begin);
   }
   /// What has come of a line that has not ended.
   const std::string& rest() const { return rest_; }
   void clear() { rest_.clear(); }
 
  private:
+  std::size_t longest_;
   std::string rest_;
 };
 

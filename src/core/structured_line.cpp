@@ -1,4 +1,5 @@
 #include "core/structured_line.hpp"
+#include "core/bounded_json.hpp"
 
 #include <cmath>
 
@@ -18,7 +19,7 @@ std::string text_of(const json& value) {
 
 std::optional<json> parse_structured(std::string_view line) {
   if (!line.starts_with(structured_prefix)) return std::nullopt;
-  auto object = json::parse(line.substr(structured_prefix.size() - 1), nullptr, false);
+  auto object = parse_json(line.substr(structured_prefix.size() - 1));
   if (!object.is_object()) return std::nullopt;
   return object;
 }

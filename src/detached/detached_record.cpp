@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
+
 namespace pipeline::detached {
 
 void keep_detached(store::RunStore& runs, const std::string& run, const DetachedRecord& detached) {
@@ -12,7 +14,7 @@ void keep_detached(store::RunStore& runs, const std::string& run, const Detached
 
 std::optional<DetachedRecord> detached_of(store::RunStore& runs, const std::string& run) {
   const auto text = runs.get_blob(store::detached_kind, run);
-  const auto kept = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  const auto kept = core::parse_json(text.value_or(""));
   if (!kept.is_object()) return std::nullopt;
   return DetachedRecord{kept.value("owner", std::string()),
                         orchestrators::image_lock_of(kept.value("images", nlohmann::json()))};

@@ -1,5 +1,6 @@
 #include "detached/driver_bucket.hpp"
 
+#include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
 #include "core/user_environment.hpp"
@@ -41,8 +42,7 @@ StringMap variables_of_bucket(DriverContext context, s3::Artifacts& here) {
 
 std::optional<settings::ArtifactStoreSettings> bucket_from_environment(
     const std::filesystem::path& state) {
-  auto settings = settings::artifact_store_of(
-      nlohmann::json::parse(core::variable(settings_variable), nullptr, false));
+  auto settings = settings::artifact_store_of(core::parse_json(core::variable(settings_variable)));
   if (!settings.is_given()) return std::nullopt;
   if (const auto authorities = core::variable(authorities_variable); !authorities.empty())
     core::write_file_atomically(state / authorities_file, authorities);

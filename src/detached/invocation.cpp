@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
+
 namespace pipeline::detached {
 namespace {
 
@@ -38,7 +40,7 @@ void keep_invocation(store::RunStore& runs, const std::string& run, const Invoca
 
 std::optional<Invocation> invocation_of(store::RunStore& runs, const std::string& run) {
   const auto text = runs.get_blob(store::invocation_kind, run);
-  const auto record = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  const auto record = core::parse_json(text.value_or(""));
   if (!record.is_object() || record.value("version", invocation_version) > invocation_version)
     return std::nullopt;
   const auto text_of = [&](const char* key) { return record.value(key, std::string()); };

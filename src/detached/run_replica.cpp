@@ -6,14 +6,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <limits>
 #include <random>
 
 #include <nlohmann/json.hpp>
 
+#include "archive/tree.hpp"
+#include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "store/tree.hpp"
 
 namespace pipeline::detached {
 namespace {
@@ -26,6 +28,8 @@ constexpr int record_format = 1;
 constexpr const char *head_name = "head.json", *store_name = "pipe.db";
 constexpr std::uint64_t most_at_once = 16u
                                        << 20;  // of logs; what is more comes with the next object
+constexpr std::uint64_t largest_store = std::uint64_t{4} << 30;
+constexpr std::size_t most_log_objects = 10'000'000;
 
 std::string new_writer() {
   std::random_device random;
@@ -49,13 +53,18 @@ std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t
   return bytes;
 }
 
-void write_piece(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
+/// False for a place beyond the end: a log grows without gaps.
+bool write_piece(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
   core::make_folders(file.parent_path());
   const core::Descriptor open(
       ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
-  const bool is_there = open && ::lseek(open.get(), static_cast<off_t>(offset), SEEK_SET) >= 0;
-  if (const int error = is_there ? core::write_all(open.get(), bytes) : errno)
-    throw core::system_error("cannot write " + file.string(), error);
+  const auto size = open ? ::lseek(open.get(), 0, SEEK_END) : -1;
+  if (size < 0) throw core::system_error("cannot write " + file.string(), errno);
+  if (offset > static_cast<std::uint64_t>(size)) return false;
+  if (::lseek(open.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+    throw core::system_error("cannot write " + file.string(), errno);
+  core::write_fully(open.get(), bytes, file);
+  return true;
 }
 
 }  // namespace
@@ -64,7 +73,7 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
   std::optional<Head> head;
   const auto text = co_await artifacts_.bucket().find_text(key(head_name));
   if (!text) co_return head;
-  const auto told = json::parse(*text, nullptr, false);
+  const auto told = core::parse_json(*text);
   try {
     Head found;
     if (told.at("format").get<int>() != record_format)
@@ -73,8 +82,10 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
     found.saved = told.at("saved").get<std::uint64_t>();
     found.files = told.at("files").get<std::string>();
     for (const auto& [writer, count] :
-         told.at("logs").get<std::vector<std::pair<std::string, std::size_t>>>())
+         told.at("logs").get<std::vector<std::pair<std::string, std::size_t>>>()) {
+      if (count > most_log_objects) throw no_sense(key(head_name));
       found.writers.emplace_back(writer, count);
+    }
     head = std::move(found);
   } catch (const json::exception&) {
     throw no_sense(key(head_name));
@@ -94,7 +105,8 @@ async::Task<> RunReplica::put_head() {
 
 async::Task<bool> RunReplica::fetch_store(const fs::path& folder) {
   try {
-    co_await artifacts_.receive(key(store_name), folder / "pipe.db", false, false, nullptr);
+    co_await artifacts_.receive(key(store_name), folder / store_name, false, false, largest_store,
+                                nullptr);
   } catch (const s3::S3Error& error) {
     if (error.status() != 404) throw;
     co_return false;
@@ -126,9 +138,9 @@ async::Task<> RunReplica::put_store(store::RunStore& runs) {
 }
 
 async::Task<> RunReplica::upload_all(store::RunStore& runs, fs::path folder) {
-  auto nodes = store::scan_tree(folder);
-  store::hash_tree(folder, nodes);
-  auto digest = store::tree_digest(nodes).hex();
+  auto nodes = archive::scan_tree(folder);
+  archive::hash_tree(folder, nodes);
+  auto digest = archive::tree_digest(nodes).hex();
   head_.files = co_await artifacts_.send(std::move(digest), std::move(folder), nullptr);
   co_await put_store(runs);
 }
@@ -142,9 +154,22 @@ async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) 
   runs.take_run(store::RunStore(fetched.path()), run_);
   head_ = std::move(*head);
   head_.writers.emplace_back(new_writer(), 0);
-  if (!fs::exists(folder))
-    co_await artifacts_.receive(head_.files, std::move(folder), true, false, nullptr);
+  if (!fs::exists(folder)) co_await fetch_files(std::move(folder));
   co_return true;
+}
+
+/// What is run here is what was handed over: the object's name has the digest of its content.
+async::Task<> RunReplica::fetch_files(fs::path folder) {
+  core::make_folders(folder.parent_path());
+  const core::TemporaryFolder fetched(folder.parent_path());
+  const auto files = fetched.path() / "files";
+  constexpr auto most_bytes = std::numeric_limits<std::uint64_t>::max();
+  co_await artifacts_.receive(head_.files, files, true, false, most_bytes, nullptr);
+  auto nodes = archive::scan_tree(files);
+  archive::hash_tree(files, nodes);
+  if (s3::Artifacts::key_of(archive::tree_digest(nodes).hex(), true) != head_.files)
+    throw no_sense(head_.files);
+  fs::rename(files, folder);
 }
 
 async::Task<> RunReplica::save(store::RunStore& runs) {
@@ -194,7 +219,7 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& runs, const Head& he
       const auto object = key(log_name(writer, next));
       const auto text = co_await artifacts_.bucket().get_text(object);
       const auto end = text.find('\n');
-      const auto parts = json::parse(text.substr(0, end), nullptr, false);
+      const auto parts = core::parse_json(text.substr(0, end));
       std::string_view rest =
           end == text.npos ? std::string_view() : std::string_view(text).substr(end + 1);
       try {
@@ -202,8 +227,9 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& runs, const Head& he
           const auto name = part.at(0).get<std::string>();
           const auto size = part.at(2).get<std::uint64_t>();
           if (name.find('/') != name.npos || size > rest.size()) throw no_sense(object);
-          write_piece(runs.log_file(run_ + "/" + name), part.at(1).get<std::uint64_t>(),
-                      rest.substr(0, size));
+          if (!write_piece(runs.log_file(run_ + "/" + name), part.at(1).get<std::uint64_t>(),
+                           rest.substr(0, size)))
+            throw no_sense(object);
           rest.remove_prefix(size);
         }
       } catch (const json::exception&) {
@@ -221,7 +247,7 @@ async::Task<> RunReplica::bring(store::RunStore& runs) {
   const auto head = co_await find_head();  // not older than the store
   if (!is_there || !head) co_return;
   if (const auto text = runs.get_blob(brought_kind, run_); text && brought_.empty())
-    brought_ = json::parse(*text, nullptr, false).get<std::map<std::string, std::size_t>>();
+    brought_ = core::parse_json(*text).get<std::map<std::string, std::size_t>>();
   co_await bring_logs(runs, *head);
   store::RunStore found(fetched.path());
   runs.put_blob(brought_kind, run_, json(brought_).dump());

@@ -58,6 +58,7 @@ class RunReplica {
   }
   async::Task<std::optional<Head>> find_head();
   async::Task<> put_head();
+  async::Task<> fetch_files(std::filesystem::path folder);
   async::Task<bool> fetch_store(const std::filesystem::path& folder);
   async::Task<> put_store(store::RunStore& runs);
   async::Task<> save_logs(const store::RunStore& runs);

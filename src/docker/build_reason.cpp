@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
+
 namespace pipeline::docker {
 
 namespace {
@@ -17,7 +19,7 @@ PlanParts parts_of(const nlohmann::json& image) {
   auto labels = image.find("Labels");
   if (labels == image.end() || !labels->is_object() || !labels->contains("pipe.parts"))
     return parts;
-  auto json = nlohmann::json::parse((*labels)["pipe.parts"].get<std::string>(), nullptr, false);
+  auto json = core::parse_json((*labels)["pipe.parts"].get<std::string>());
   if (!json.is_object()) return parts;
   for (auto& [name, items] : json.items())
     for (auto& item : items)

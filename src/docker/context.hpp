@@ -1,16 +1,17 @@
 /// @file
-/// Build contexts: which files of a folder belong to one, and the tar of them, made while it is
-/// sent.
+/// Build contexts: which files of a folder belong to one.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "docker/image_plan.hpp"
-#include "net/http.hpp"
+#include "archive/tar_stream.hpp"
 
 namespace pipeline::docker {
+
+using archive::ContextFile;
 
 /// The files, symlinks and folders below `root` that docker's ignore rules leave, sorted by path.
 /// Symlinks are not followed. `always` (relative paths) is taken whatever the rules say.
@@ -23,11 +24,6 @@ std::vector<ContextFile> folder_context(const std::filesystem::path& root,
 /// path.
 std::vector<ContextFile> project_files(const std::filesystem::path& root,
                                        const std::vector<std::string>& patterns);
-
-/// A tar (GNU format) of the files, reproducible: owner root, times 0. Files are read when their
-/// turn comes; one that has become shorter meanwhile is filled up with zeros, one that cannot be
-/// read throws EnvironmentError.
-net::BodySource tar_stream(std::vector<ContextFile> files);
 
 /// Total size in bytes.
 std::uint64_t size_of(const std::vector<ContextFile>& files);

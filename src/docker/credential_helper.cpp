@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/identifier.hpp"
 #include "net/program.hpp"
 
@@ -31,7 +32,7 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
     if (said.output.find("credentials not found") == std::string::npos)
       answer.failure = program + " failed: " + first_line(said.output);
   } else {
-    const auto json = nlohmann::json::parse(said.output, nullptr, false);
+    const auto json = core::parse_json(said.output);
     if (json.is_object() && json.contains("Username") && json["Username"].is_string() &&
         json.contains("Secret") && json["Secret"].is_string()) {
       answer.username = json["Username"].get<std::string>();

@@ -3,6 +3,7 @@
 #include <optional>
 #include <sstream>
 
+#include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/user_environment.hpp"
@@ -63,7 +64,7 @@ Endpoint from_context(const std::string& name, const std::string& named_by) {
         "the docker context '" + name + "', named by " + named_by +
             ", does not exist: there is no " + file.string(),
         {"`docker context ls` lists those that do, `docker context use NAME` chooses one"});
-  const auto meta = nlohmann::json::parse(core::read_file(file), nullptr, false);
+  const auto meta = core::parse_json(core::read_file(file));
   const auto host = nlohmann::json::json_pointer("/Endpoints/docker/Host");
   if (meta.is_discarded() || !meta.contains(host) || !meta[host].is_string())
     throw core::EnvironmentError("the docker context '" + name + "' names no endpoint: " +
@@ -90,7 +91,7 @@ nlohmann::json config_file() {
   const auto file = config_folder() / "config.json";
   std::error_code error;
   if (!fs::exists(file, error)) return nlohmann::json::object();
-  auto config = nlohmann::json::parse(core::read_file(file), nullptr, false);
+  auto config = core::parse_json(core::read_file(file));
   if (!config.is_object())
     throw core::EnvironmentError(file.string() + " is not a JSON object",
                                  {"mend it, or move it away and run `docker login` again"});

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "docker/engine_errors.hpp"
 #include "docker/json_text.hpp"
@@ -51,7 +52,7 @@ bool has_buildkit(const EngineInfo& info, const std::string& preferred) {
 }  // namespace
 
 std::string message_of(std::string_view body) {
-  const auto json = nlohmann::json::parse(body, nullptr, false);
+  const auto json = core::parse_json(body);
   if (json.is_object())
     if (auto message = text_at(json, "message"); !message.empty()) return message;
   std::string text(body.substr(0, 500));
@@ -127,7 +128,7 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
   } catch (const net::TransportError& error) {
     throw unreachable(endpoint_, error.what());
   }
-  const auto version = nlohmann::json::parse(answer.body, nullptr, false);
+  const auto version = core::parse_json(answer.body);
   if (answer.status != 200 || !version.is_object() || !version.contains("ApiVersion"))
     throw unreachable(endpoint_,
                       "what answers is no Docker Engine: GET /version came back with status " +
@@ -209,7 +210,7 @@ async::Task<nlohmann::json> EngineConnection::send_json(EngineCall call) {
   const auto what = call.what;
   const auto response = co_await send(std::move(call));
   if (response.body.empty()) co_return nullptr;
-  auto json = nlohmann::json::parse(response.body, nullptr, false);
+  auto json = core::parse_json(response.body);
   if (json.is_discarded())
     throw core::EnvironmentError(
         "cannot " + what + ": the engine's answer is no JSON: " + response.body.substr(0, 200));

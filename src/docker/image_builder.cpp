@@ -435,7 +435,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   std::optional<EngineError> refused;
   std::exception_ptr broken;
   const auto request = query(plan, status, info->buildkit);
-  const auto context = tar_stream(std::move(files));
+  const auto context = archive::tar_stream(std::move(files));
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
     log.message(message);
   };

@@ -13,11 +13,11 @@
 
 #include <pipeline/spec.hpp>
 
+#include "archive/tar_stream.hpp"
+
 namespace pipeline::docker {
 
-/// A file of the build context: its path there, and its content or where that is.
-struct ContextFile {
-  enum class Kind { file, directory, symlink };
+using archive::ContextFile;
   std::string path;  ///< Relative, with `/`.
   std::optional<std::string>
       content;  ///< Generated, or a symlink's target; else read from `source`.

@@ -8,6 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
+#include "core/lines.hpp"
+
 namespace pipeline::docker {
 
 class JsonLines {
@@ -15,27 +18,21 @@ class JsonLines {
   explicit JsonLines(std::function<void(const nlohmann::json&)> on_value)
       : on_value_(std::move(on_value)) {}
   void feed(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const auto end = bytes.find('\n');
-      if (end == bytes.npos) {
-        line_ += bytes;
-        return;
-      }
-      line_ += bytes.substr(0, end);
-      bytes.remove_prefix(end + 1);
-      finish();
-    }
+    lines_.feed(bytes, [this](std::string_view line) { take(line); });
   }
   /// The last line may lack its end. What is no JSON is left out.
   void finish() {
-    auto value = nlohmann::json::parse(line_, nullptr, false);
-    line_.clear();
-    if (!value.is_discarded()) on_value_(value);
+    take(lines_.rest());
+    lines_.clear();
   }
 
  private:
+  void take(std::string_view line) {
+    const auto value = core::parse_json(line);
+    if (!value.is_discarded()) on_value_(value);
+  }
   std::function<void(const nlohmann::json&)> on_value_;
-  std::string line_;
+  core::Lines lines_;
 };
 
 }  // namespace pipeline::docker

@@ -246,15 +246,15 @@ void ArrayMemory::save(const std::string& path) const {
     if (errno == EEXIST) fail("cannot write " + path, EEXIST);
   }
   const auto file = create(path);
-  write_fully(file.get(), start_, length_, path);
+  core::write_fully(file.get(), start_, length_, path);
 }
 
 void write_array(const std::string& path, const std::string& descr,
                  const std::vector<std::size_t>& shape, const void* data, std::size_t bytes) {
   const auto file = create(path);
   const auto header = header_of(descr, shape);
-  write_fully(file.get(), header.data(), header.size(), path);
-  write_fully(file.get(), data, bytes, path);
+  core::write_fully(file.get(), header.data(), header.size(), path);
+  core::write_fully(file.get(), data, bytes, path);
 }
 
 void read_array(const std::string& path, const std::string& descr, std::size_t element_size,

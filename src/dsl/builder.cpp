@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/running_program.hpp"
@@ -72,7 +73,7 @@ void check_parameters(const StepSpec& spec, const Declaration& step, unsigned nu
     try {
       auto decoded = value;
       if (!argument.is_text && value.is_string())
-        decoded = nlohmann::json::parse(value.get<std::string>(), nullptr, false);
+        decoded = core::parse_json(value.get<std::string>());
       if (decoded.is_discarded()) throw JsonError("expected one, found " + value.dump());
       argument.check(decoded);
       continue;

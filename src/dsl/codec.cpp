@@ -2,9 +2,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/file.hpp"
 
 namespace pipeline::detail {
@@ -15,8 +18,13 @@ Json read_json(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in || fs::is_directory(file))
     throw CodecError("cannot read " + file + ": expected a JSON file");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  constexpr core::JsonLimits limits{.bytes = std::numeric_limits<std::size_t>::max()};
+  if (!core::is_within(text, limits))
+    throw CodecError("cannot read " + file + ": it is nested deeper than " +
+                     std::to_string(limits.depth) + " levels");
   try {
-    return json::parse(in);
+    return json::parse(text);
   } catch (const json::parse_error& error) {
     throw CodecError("cannot read " + file + ": it is no JSON: byte " + std::to_string(error.byte) +
                      " does not belong there");

@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
@@ -65,7 +66,7 @@ class Run final : public detail::StepRun {
     const auto text =
         required(core::variable_name("PIPE_PARAM_", declaration_.arguments.at(i).name));
     if (is_text) return text;
-    auto value = json::parse(text, nullptr, false);
+    auto value = core::parse_json(text);
     return value.is_discarded() ? Json(text) : Json(value);
   }
 

@@ -2,6 +2,7 @@
 
 #include "async/deadline.hpp"
 #include "async/on_pool.hpp"
+#include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
@@ -56,11 +57,7 @@ Failure missing_output(const StepSpec& step, const OutputSpec& output) {
 /// From a folder that the step writes to; discarded if there is nothing of the kind.
 nlohmann::json untrusted_json(const fs::path& file) {
   constexpr std::size_t most = 64 * 1024;
-  std::error_code error;
-  if (fs::symlink_status(file, error).type() != fs::file_type::regular ||
-      fs::file_size(file, error) > most)
-    return nlohmann::json(nlohmann::json::value_t::discarded);
-  return nlohmann::json::parse(core::read_file(file), nullptr, false);
+  return core::parse_json(core::read_untrusted_file(file, most).value_or(""));
 }
 
 /// What the step itself has written of its failure: more than its exit code says. Untrusted, and it

@@ -49,11 +49,18 @@ async::Task<> bring(RemoteCache& from, const RemoteOutput& output, store::Artifa
                     std::filesystem::path path, asio::thread_pool& pool,
                     core::CancelSource& cancel) {
   co_await from.fetch(output, path, cancel);
-  const auto stored = co_await async::on_pool(pool, [&] { return artifacts.take(path); });
-  if (stored.digest == output.record.digest) co_return;
-  from.invalidate(output);
-  throw DamagedCacheEntry("the output '" + output.record.name + "' in " + from.name() +
-                          " is damaged: its SHA-256 is not the one of its record");
+  const DamagedCacheEntry damaged("the output '" + output.record.name + "' in " + from.name() +
+                                  " is damaged: its SHA-256 is not the one of its record");
+  const auto compare = [&](const store::StoredArtifact& found) {
+    if (found.digest != output.record.digest) throw damaged;
+  };
+  try {
+    co_await async::on_pool(pool, [&] { return artifacts.take(path, compare); });
+  } catch (const DamagedCacheEntry&) {
+    core::remove_tree(path);
+    from.invalidate(output);
+    throw;
+  }
 }
 
 async::Task<> inquire(RemoteCache& from, std::vector<CacheLookup>& inquiries) {

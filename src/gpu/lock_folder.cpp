@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/error.hpp"
 
 namespace pipeline::gpu {
@@ -215,7 +216,7 @@ std::vector<Entry> LockFolder::Session::queue() const {
   const auto file = folder_->open_file("queue", O_RDONLY);
   // What cannot be read (its writer was killed while it wrote) is as good as empty: each driver
   // puts its own entries back.
-  const auto list = json::parse(read_all(file.get()), nullptr, false);
+  const auto list = core::parse_json(read_all(file.get()));
   std::vector<Entry> entries;
   std::map<std::string, bool> alive;
   if (!list.is_array()) return entries;
@@ -251,7 +252,7 @@ std::optional<HolderInfo> LockFolder::Session::holder(const std::string& uuid) c
   if (!file || !is_locked(file.get())) return std::nullopt;
   HolderInfo holder;
   try {
-    const auto object = json::parse(read_all(file.get()));
+    const auto object = core::parse_json(read_all(file.get()));
     holder = holder_of(object);
     holder.gone = !folder_->is_alive(object.at("driver"));
   } catch (const json::exception&) {  // known to be held is enough

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "net/trust.hpp"
@@ -170,7 +171,7 @@ async::Task<net::Response> Client::send(Call call) {
   if (response.status == 401 && credentials_.refused()) response = co_await try_once(call);
   show_warnings(response);
   if (response.status < 300) co_return response;
-  const auto status = json::parse(response.body, nullptr, false);
+  const auto status = core::parse_json(response.body);
   const auto reason = text_at(status, "/reason");
   const auto message = message_of(response, status);
   std::vector<Cause> causes;
@@ -191,7 +192,7 @@ async::Task<json> Client::call(Call call) {
     std::chrono::milliseconds pause{0};
     try {
       const auto response = co_await send(call);
-      auto answer = response.body.empty() ? json() : json::parse(response.body, nullptr, false);
+      auto answer = response.body.empty() ? json() : core::parse_json(response.body);
       if (answer.is_discarded())
         throw core::EnvironmentError(
             "cannot " + call.what + ": what answers at " + access_.server +

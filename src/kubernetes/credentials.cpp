@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base64.hpp"
+#include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
@@ -58,7 +59,7 @@ PluginAnswer parse_plugin_answer(const ExecPlugin& plugin, const std::string& ou
                                       "', which the kubeconfig names for credentials, " + why,
                                   advice_for(plugin));
   };
-  const auto said = json::parse(output, nullptr, false);
+  const auto said = core::parse_json(output);
   if (!said.is_object() || text_at(said, "/kind") != "ExecCredential")
     throw refuse("gave an answer that is no ExecCredential");
   if (text_at(said, "/apiVersion") != plugin.api_version)

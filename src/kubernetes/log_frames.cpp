@@ -87,7 +87,9 @@ void LogFrames::fetch_until(std::uint64_t place) {
   for (auto from = reported_; kept_ && from < place;) {
     const auto bytes = kept_(
         from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, fetched_at_once)));
-    if (bytes.empty()) break;
+    // Nothing, or something that the agent has not written: a step can put a file of any size and
+    // content there.
+    if (bytes.empty() || from - reported_ > fetched_at_once) break;
     from += bytes.size();
     lines.feed(bytes, [this](std::string_view line) {
       const auto frame = begins_as_frame(line) ? frame_of(line) : std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "net/url.hpp"
@@ -85,6 +86,7 @@ async::Task<> Watch::list(core::CancelSource& cancel) {
 
 void Watch::take_line(std::string_view line) {
   if (line.empty() || error_) return;
+  if (!core::is_within(line, {})) return;
   auto event = json::parse(line, leave_out, false);
   const auto type = text_at(event, "/type");
   if (!event.is_object() || !event.contains("object"))

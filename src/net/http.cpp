@@ -33,6 +33,9 @@ struct HttpClient::Implementation {
 
 namespace {
 
+/// Of what is collected; what is larger is for a callback.
+constexpr std::size_t largest_answer = std::size_t{64} << 20, largest_error = std::size_t{1} << 20;
+
 /// One exchange, in the frame of the coroutine that waits for it.
 class Exchange {
  public:
@@ -95,6 +98,7 @@ class Exchange {
     }
   }
   void take_header(std::string_view line);
+  void collect(std::string_view bytes);
   std::string failure() const;
 
   static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr*);
@@ -243,6 +247,17 @@ void Exchange::take_header(std::string_view line) {
   }
 }
 
+/// Of an error's text its beginning is enough.
+void Exchange::collect(std::string_view bytes) {
+  const bool is_error = response_.status >= 400;
+  const auto most = is_error ? largest_error : largest_answer;
+  if (!is_error && response_.body.size() + bytes.size() > most)
+    throw core::EnvironmentError(request_.method + " " + request_.url +
+                                 ": the answer is larger than " + std::to_string(most >> 20) +
+                                 " MiB");
+  response_.body += bytes.substr(0, most - response_.body.size());
+}
+
 curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr* address) {
   auto& exchange = *static_cast<Exchange*>(self);
   curl_socket_t socket = CURL_SOCKET_BAD;
@@ -263,7 +278,7 @@ std::size_t Exchange::on_write(char* bytes, std::size_t size, std::size_t count,
     if (exchange.on_body_ && exchange.response_.status < 400)
       exchange.on_body_(piece);
     else
-      exchange.response_.body += piece;
+      exchange.collect(piece);
   });
   return ok ? piece.size() : CURL_WRITEFUNC_ERROR;
 }

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view mark = "pipe-preflight ";
 constexpr int missing = 127;
+constexpr std::size_t longest_line = 64 * 1024;
 
 /// $1: the UUIDs that are to be seen; then the command. In a subshell, so that none of its
 /// variables can be one of the command's. A GPU divided by MIG has its slices listed behind it, and
@@ -183,7 +184,7 @@ void write_preflight(LogSink& log, std::string_view text) {
 
 void PreflightLog::take_line(std::string_view line) {
   if (!line.starts_with(mark)) {
-    (said_ += line) += '\n';
+    if (said_.size() < longest_line) (said_ += line) += '\n';
     return;
   }
   line.remove_prefix(mark.size());
@@ -208,7 +209,7 @@ void PreflightLog::write(Stream stream, std::string_view bytes) {
     const auto end = bytes.find('\n');
     rest_ += bytes.substr(0, end);
     bytes.remove_prefix(end == bytes.npos ? bytes.size() : end + 1);
-    if (end != bytes.npos) take_line(std::exchange(rest_, {}));
+    if (end != bytes.npos || rest_.size() > longest_line) take_line(std::exchange(rest_, {}));
   }
   if (!bytes.empty()) log_.write(stream, bytes);
 }

@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
 
 namespace pipeline::remote_cache {
 namespace {
@@ -26,6 +28,8 @@ RemoteOutput output_of(const json& told) {
   output.record.is_directory = told.at("kind").get<std::string>() == "tree";
   output.record.bytes = told.at("bytes").get<std::uint64_t>();
   output.is_executable = told.value("executable", false);
+  for (const auto& name : {output.record.name, output.record.file_name})  // they become paths
+    if (!core::is_name(name)) throw std::invalid_argument("no name");
   return output;
 }
 
@@ -43,7 +47,7 @@ class BucketCache final : public engine::RemoteCache {
     std::optional<RemoteResult> result;
     const auto text = co_await bucket_.bucket().find_text(key_of(key), cancel);
     if (!text) co_return result;
-    const auto record = json::parse(*text, nullptr, false);
+    const auto record = core::parse_json(*text);
     try {
       // A later version of ours says something else of itself: for this one there is nothing.
       if (record.at("format").get<int>() != entry_format) co_return result;
@@ -64,7 +68,7 @@ class BucketCache final : public engine::RemoteCache {
     std::string trouble;
     try {
       co_await bucket_.receive(object_of(output), std::move(to), output.record.is_directory,
-                               output.is_executable, &cancel);
+                               output.is_executable, output.record.bytes, &cancel);
     } catch (const s3::S3Error& error) {
       if (error.status() != 404 || error.code() == "NoSuchBucket") throw;
       trouble = error.what();

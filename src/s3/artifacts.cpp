@@ -1,17 +1,17 @@
 #include "s3/artifacts.hpp"
 
 #include <cerrno>
-#include <fstream>
 #include <memory>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include "archive/content.hpp"
+#include "archive/unpack.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
-#include "docker/unpack.hpp"
-#include "store/content.hpp"
 
 namespace pipeline::s3 {
 
@@ -22,8 +22,9 @@ namespace {
 constexpr std::uint64_t largest_copy = std::uint64_t{5} << 30;  // that a server makes in one piece
 
 Body body_of(const fs::path& path) {
-  auto content = std::make_shared<const store::Content>(  // shared: a Body is copied
-      fs::is_directory(path) ? store::Content(path, store::scan_tree(path)) : store::Content(path));
+  auto content = std::make_shared<const archive::Content>(  // shared: a Body is copied
+      fs::is_directory(path) ? archive::Content(path, archive::scan_tree(path))
+                             : archive::Content(path));
   Body body;
   body.size = content->size();
   body.read = [content](std::uint64_t offset, std::span<char> into) {
@@ -87,11 +88,12 @@ async::Task<> Artifacts::adopt(std::string object, std::string digest, bool is_t
 }
 
 async::Task<std::string> Artifacts::receive(std::string object, fs::path to, bool is_tree,
-                                            bool is_executable, core::CancelSource* cancel) {
+                                            bool is_executable, std::uint64_t most_bytes,
+                                            core::CancelSource* cancel) {
   core::Hasher hasher;
   if (is_tree) {
     core::make_folders(to);
-    docker::Unpacker unpacker(to);
+    archive::Unpacker unpacker(to, {.bytes = most_bytes});
     const auto unpack = [&object](const auto& step) {
       try {
         step();
@@ -106,16 +108,19 @@ async::Task<std::string> Artifacts::receive(std::string object, fs::path to, boo
     co_await bucket().get(object, on_bytes, cancel);
     unpack([&] { unpacker.finish(); });
   } else {
-    std::ofstream file(to, std::ios::binary);
+    const core::Descriptor file(
+        ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_executable ? 0755 : 0644));
+    if (!file) throw core::system_error("cannot write " + to.string(), errno);
+    std::uint64_t left = most_bytes;
     const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
+      if (bytes.size() > left)
+        throw UnusableObject("cannot use " + object + ": it has more than the " +
+                             std::to_string(most_bytes) + " bytes that were announced");
+      left -= bytes.size();
       hasher.update(bytes);
-      if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())))
-        throw core::system_error("cannot write " + to.string(), errno);
+      core::write_fully(file.get(), bytes, to);
     };
     co_await bucket().get(object, on_bytes, cancel);
-    file.close();
-    if (!file) throw core::system_error("cannot write " + to.string(), errno);
-    if (is_executable) ::chmod(to.c_str(), 0755);
   }
   co_return hasher.finish().hex();
 }

@@ -4,6 +4,7 @@
 /// once.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -44,12 +45,15 @@ class Artifacts {
   /// Another object becomes the artifact, on the server; not where that cannot be done: then it is
   /// sent by whoever needs it.
   async::Task<> adopt(std::string object, std::string digest, bool is_tree, std::uint64_t bytes);
-  /// An object becomes a file or a folder here. What is in it is the caller's to compare. Throws
-  /// UnusableObject for a folder that is none.
+  /// An object becomes a file or a folder here. What is in it is the caller's to compare, and what
+  /// is there after a failure the caller's to remove. Throws UnusableObject for a folder that is
+  /// none, and for what is larger than it should be.
   /// @param to a path where nothing is
+  /// @param most_bytes of the file, or of all files of the folder
   /// @return the SHA-256 of the bytes as they came
   async::Task<std::string> receive(std::string object, std::filesystem::path to, bool is_tree,
-                                   bool is_executable, core::CancelSource* cancel);
+                                   bool is_executable, std::uint64_t most_bytes,
+                                   core::CancelSource* cancel);
   /// What the bucket has under this key is not what it should be: it is sent again.
   void invalidate(const std::string& key) {
     distrusted_.insert(key);

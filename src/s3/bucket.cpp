@@ -9,6 +9,7 @@
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/quantity.hpp"
 #include "core/user_environment.hpp"
 #include "net/trust.hpp"
 #include "net/url.hpp"
@@ -20,7 +21,8 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB: what is smaller is sent at once
 constexpr std::uint64_t most_parts = 10'000;    // of an upload
-constexpr unsigned few_tries = 4;               // of what is dispensable, or has never worked
+constexpr std::uint64_t largest_text = std::uint64_t{64} << 20;  // that is held in memory
+constexpr unsigned few_tries = 4;  // of what is dispensable, or has never worked
 constexpr std::chrono::seconds pod_lifetime =
     std::chrono::days(7);  // the longest that servers accept
 
@@ -341,7 +343,14 @@ async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)>
 
 async::Task<std::string> Bucket::get_text(std::string key) {
   std::string text;
-  co_await get(std::move(key), [&text](std::string_view bytes) { text += bytes; });
+  const auto name = key;
+  const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
+    if (text.size() + bytes.size() > largest_text)
+      throw core::EnvironmentError("cannot read " + name + " from s3://" + settings_.bucket +
+                                   ": it is larger than " + core::format_bytes(largest_text));
+    text += bytes;
+  };
+  co_await get(std::move(key), on_bytes);
   co_return text;
 }
 

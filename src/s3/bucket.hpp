@@ -61,6 +61,7 @@ class Bucket {
   /// All bytes, each once and in order, whatever is cut on the way.
   async::Task<> get(std::string key, std::function<void(std::string_view)> on_bytes,
                     core::CancelSource* cancel = nullptr);
+  /// Of at most 64 MiB; throws EnvironmentError for more.
   async::Task<std::string> get_text(std::string key);
   /// Of a small object that may not be there, for those who can do without: asked for with less
   /// patience.

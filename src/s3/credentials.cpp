@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
@@ -98,7 +99,7 @@ IniFile parse_ini(std::string_view text) {
 }
 
 FoundKeys parse_process_output(std::string_view text, const std::string& program) {
-  const auto answer = json::parse(text, nullptr, false);
+  const auto answer = core::parse_json(text);
   const auto value = [&](const char* key) {
     const auto found = answer.find(key);
     return found != answer.end() && found->is_string() ? found->get<std::string>() : std::string();

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/content.hpp"
+#include "archive/unpack.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
-#include "docker/unpack.hpp"
-#include "store/content.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -35,29 +35,24 @@ void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
   core::Hasher hasher;
   transfer.receive(to.string(), item.at("url"), [&](std::string_view bytes) {
     hasher.update(bytes);
-    while (!bytes.empty()) {
-      const auto count = ::write(file.get(), bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw core::system_error("cannot write " + to.string(), errno);
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
+    core::write_fully(file.get(), bytes, to);
   });
   check(to.string(), hasher.finish(), item.at("digest"));
 }
 
 void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to);
-  docker::Unpacker unpacker(to);
+  archive::Unpacker unpacker(to);
   transfer.receive(to.string(), item.at("url"),
                    [&](std::string_view bytes) { unpacker.feed(bytes); });
   unpacker.finish();
-  auto nodes = store::scan_tree(to);
-  store::hash_tree(to, nodes);
-  check(to.string(), store::tree_digest(nodes), item.at("digest"));
+  auto nodes = archive::scan_tree(to);
+  archive::hash_tree(to, nodes);
+  check(to.string(), archive::tree_digest(nodes), item.at("digest"));
 }
 
 /// The content's SHA-256; its parts, of one size, are sent under `urls`, whose tags go to `tags`.
-core::Digest send_parts(const std::string& what, const store::Content& content,
+core::Digest send_parts(const std::string& what, const archive::Content& content,
                         const std::vector<std::string>& urls, std::uint64_t part,
                         Transfer& transfer, json& tags) {
   core::Hasher hasher;
@@ -92,15 +87,15 @@ json send_output(const json& output, Transfer& transfer) {
     told["kind"] = "none";
     return told;
   }
-  std::vector<store::TreeNode> nodes;
+  std::vector<archive::TreeNode> nodes;
   const bool is_tree = S_ISDIR(status.st_mode);
   if (is_tree)
-    nodes = store::scan_tree(path);
+    nodes = archive::scan_tree(path);
   else if (!S_ISREG(status.st_mode))
     throw core::EnvironmentError(
         "cannot keep " + what + ": it is " +
         (S_ISLNK(status.st_mode) ? "a symbolic link" : "a socket, a pipe or a device"));
-  const auto content = is_tree ? store::Content(path, nodes) : store::Content(path);
+  const auto content = is_tree ? archive::Content(path, nodes) : archive::Content(path);
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};
   std::vector<std::string> urls;
   for (const auto& signature : output.at("signatures"))
@@ -134,11 +129,7 @@ json send_output(const json& output, Transfer& transfer) {
 /// What the step has written of its failure, if that is a plain file and short.
 std::string failure_text(const fs::path& file) {
   constexpr std::size_t most = 64 * 1024;
-  struct stat status {};
-  if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_size > static_cast<off_t>(most))
-    return {};
-  return core::read_file(file);
+  return core::read_untrusted_file(file, most).value_or("");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "stager/carry.hpp"
 
@@ -48,7 +49,7 @@ int main(int count, char** arguments) {
   const char* what = is_fetch ? "not_fetched" : "not_collected";
   try {
     const auto here = fs::read_symlink("/proc/self/exe").parent_path();
-    const auto document = json::parse(core::read_file(arguments[2]));
+    const auto document = core::parse_json(core::read_file(arguments[2]));
     auto authorities = document.value("authorities", std::string());
     if (authorities.empty() && fs::exists(here / "ca.pem"))
       authorities = core::read_file(here / "ca.pem");

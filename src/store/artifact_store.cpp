@@ -14,13 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/tree.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "store/tree.hpp"
 
 namespace pipeline::store {
 
 namespace fs = std::filesystem;
+using archive::copy_file, archive::copy_tree, archive::hash_tree, archive::scan_tree,
+    archive::tree_digest, archive::TreeNode;
 
 namespace {
 
@@ -229,6 +231,7 @@ StoredArtifact ArtifactStore::take(
 StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status,
                                         const OnKnown& on_known) {
   StoredArtifact artifact{{}, false, static_cast<std::uint64_t>(status.st_size)};
+  archive::check_holes(source, archive::holes_in(source, status));
   const bool executable = (status.st_mode & S_IXUSR) != 0;
   const auto seal = [&](const fs::path& file) {
     // Two steps may make the same bytes, one of them executable: the content is one artifact, and

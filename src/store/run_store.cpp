@@ -8,9 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/identifier.hpp"
 #include "store/database.hpp"
 
 namespace pipeline::store {
@@ -74,7 +76,7 @@ Driver read_driver(std::int64_t pid, std::string text) {
     driver.process = {pid, std::move(text)};
     return driver;
   }
-  const auto lease = nlohmann::json::parse(text, nullptr, false);
+  const auto lease = core::parse_json(text);
   if (lease.is_array() && lease.size() == 3 && lease[0].is_string() && lease[1].is_string() &&
       lease[2].is_string())
     driver.lease = {lease[0], lease[1], lease[2]};
@@ -109,11 +111,23 @@ std::string write_outputs(const std::vector<OutputRecord>& outputs) {
   return list.dump();
 }
 
+nlohmann::json list_of(const std::string& text) {
+  auto list = core::parse_json(text);
+  if (!list.is_array()) throw std::invalid_argument("it is no list");
+  return list;
+}
+
 std::vector<OutputRecord> read_outputs(const std::string& text) try {
   std::vector<OutputRecord> outputs;
-  for (const auto& row : nlohmann::json::parse(text))
+  for (const auto& row : list_of(text)) {
     outputs.push_back({row.at(0), row.at(1), core::Digest::from_hex(row.at(2).get<std::string>()),
                        row.at(3), row.at(4)});
+    // They become paths, and a run may have been fetched from a bucket.
+    for (const auto& name : {outputs.back().name, outputs.back().file_name})
+      if (!core::is_name(name))
+        throw std::invalid_argument("'" + core::printable(name) +
+                                    "' is no name of an output or its file");
+  }
   return outputs;
 } catch (const std::exception& error) {
   throw core::EnvironmentError(
@@ -130,8 +144,7 @@ std::string write_gpus(const std::vector<event::Gpu>& gpus) {
 std::vector<event::Gpu> read_gpus(const std::string& text) try {
   std::vector<event::Gpu> gpus;
   if (!text.empty())
-    for (const auto& row : nlohmann::json::parse(text))
-      gpus.push_back({row.at(0), row.at(1), row.at(2)});
+    for (const auto& row : list_of(text)) gpus.push_back({row.at(0), row.at(1), row.at(2)});
   return gpus;
 } catch (const std::exception& error) {
   throw core::EnvironmentError(
@@ -327,7 +340,7 @@ std::optional<std::pair<std::string, std::vector<KeyPart>>> RunStore::last_key_p
       "SELECT run, parts FROM cache WHERE pipeline = ?1 AND step = ?2 ORDER BY id DESC LIMIT 1");
   row.bind(pipeline, step);
   if (!row.step()) return std::nullopt;
-  const auto list = nlohmann::json::parse(row.text(1), nullptr, false);
+  const auto list = core::parse_json(row.text(1));
   std::vector<KeyPart> parts;
   if (list.is_array())
     for (const auto& part : list)

@@ -121,7 +121,7 @@ class ProgramImage : public testing::Test {
     core::CancelSource cancel;
     const std::function<void(const json&)> ignored = [](const json&) {};
     run_task(loop_, engine_.build("version=2&t=" + net::url_encode(reference), "",
-                                  docker::tar_stream(files), ignored, cancel));
+                                  archive::tar_stream(files), ignored, cancel));
     own_.push_back(reference);
     return reference;
   }

@@ -94,12 +94,24 @@ def check_public(root):
     ]
 
 
+def check_json(root):
+    """JSON is parsed within limits (core/bounded_json.hpp): who calls the parser itself asks is_within() before."""
+    return [
+        str(file.relative_to(root))
+        for file in sources(root / "src")
+        if re.search(r"\bjson::(parse|accept|sax_parse)\(", text := file.read_text()) and not re.search(r"\bis_within\(", text)
+    ]
+
+
 class Rooms(unittest.TestCase):
     def test_no_room_includes_what_it_may_not(self):
         self.assertEqual(check_rooms(ROOT), [])
 
     def test_public_headers_include_only_the_standard_library_and_json(self):
         self.assertEqual(check_public(ROOT), [])
+
+    def test_json_is_parsed_within_limits(self):
+        self.assertEqual(check_json(ROOT), [])
 
     def test_rooms_use_each_other_in_no_circle(self):
         self.assertIsNone(find_cycle(read_rooms(ROOT / "src/CMakeLists.txt")))
@@ -146,6 +158,11 @@ class TheCheckItself(unittest.TestCase):
             check_public(self.root),
             [f"include/pipeline/a.hpp:{line}: a public header may not include {header}" for line, header in ((3, "sqlite3.h"), (4, "core/digest.hpp"))],
         )
+
+    def test_json_without_limits_is_found(self):
+        self.write("src/low/a.cpp", "auto value = nlohmann::json::parse(text, nullptr, false);\n")
+        self.write("src/low/b.cpp", "if (!is_within(text, {})) return;\nauto value = json::parse(text);\n")
+        self.assertEqual(check_json(self.root), ["src/low/a.cpp"])
 
     def test_a_circle_is_found(self):
         self.write("src/CMakeLists.txt", "pipeline_room(a USES b)\npipeline_room(b USES c)\npipeline_room(c USES a)\n")

@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "archive/unpack.hpp"
 #include "docker/context.hpp"
-#include "docker/unpack.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
 namespace pipeline::orchestrators {
@@ -79,13 +79,13 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
   // Nobody else sees this volume: whoever the step runs as may write.
   add_folder(name_in(container_folder, layout.outputs), for_all, files);
   add_folder(name_in(container_folder, container_scratch), for_all, files);
-  const std::function<net::BodySource()> tar = [&files] { return docker::tar_stream(files); };
+  const std::function<net::BodySource()> tar = [&files] { return archive::tar_stream(files); };
   co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
 }
 
 async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container) {
-  docker::Unpacker unpacker(attempt.outputs);
+  archive::Unpacker unpacker(attempt.outputs);
   const std::function<void(std::string_view)> on_bytes = [&unpacker](std::string_view bytes) {
     unpacker.feed(bytes);
   };

@@ -1,5 +1,6 @@
 #include "orchestrators/docker/step_images.hpp"
 
+#include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "docker/reference.hpp"
 #include "orchestrators/docker/container_spec.hpp"
@@ -61,7 +62,7 @@ async::Task<Environment> StepImages::environment(const StepSpec& step) {
 }
 
 async::Task<bool> StepImages::unchanged(std::string recheck) {
-  const auto images = json::parse(recheck, nullptr, false);
+  const auto images = core::parse_json(recheck);
   if (!images.is_object()) co_return false;  // empty: what is made of nothing never changes
   for (const auto& [reference, id] : images.items()) {
     const auto now = co_await engine_.inspect_image(reference);

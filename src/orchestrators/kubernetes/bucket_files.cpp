@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "archive/tree.hpp"
+#include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
-#include "store/tree.hpp"
 
 namespace pipeline::orchestrators {
 
@@ -64,9 +65,9 @@ async::Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
   co_return co_await asio::co_spawn(
       pool_,
       [&folder]() -> async::Task<std::string> {
-        auto nodes = store::scan_tree(folder);
-        store::hash_tree(folder, nodes);
-        co_return store::tree_digest(nodes).hex();
+        auto nodes = archive::scan_tree(folder);
+        archive::hash_tree(folder, nodes);
+        co_return archive::tree_digest(nodes).hex();
       },
       asio::use_awaitable);
 }
@@ -152,8 +153,8 @@ async::Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& 
     co_await bucket_.abort_upload(sent.key, sent.upload);
   else
     co_await bucket_.complete_upload(sent.key, sent.upload, sent.tags);
-  const auto received =
-      co_await artifacts_.receive(sent.key, target, is_tree, sent.executable, &attempt.cancel);
+  const auto received = co_await artifacts_.receive(sent.key, target, is_tree, sent.executable,
+                                                    sent.bytes, &attempt.cancel);
   if (received != sent.digest)
     throw core::EnvironmentError(
         "the output '" + output.name +
@@ -173,7 +174,7 @@ async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bo
     if (error.status() != 404) throw;
     is_there = false;
   }
-  const auto report = json::parse(text, nullptr, false);
+  const auto report = core::parse_json(text);
   if (!is_there || !report.is_object() || !report.contains("outputs") ||
       !report["outputs"].is_array()) {
     co_await abandon(attempt);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 
+#include "core/bounded_json.hpp"
 #include "core/quantity.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/time.hpp"
@@ -40,7 +41,7 @@ const json& bringer_of(const json& pod) {
 /// What the stager in the pod (stager/main.cpp) says that it could not do; nothing of others'
 /// messages.
 std::optional<Failure> not_carried(const std::string& message, const std::string& place) {
-  const auto told = json::parse(message, nullptr, false);
+  const auto told = core::parse_json(message);
   if (!told.is_object()) return std::nullopt;
   const bool fetching = told.contains("not_fetched");
   if (!fetching && !told.contains("not_collected")) return std::nullopt;
@@ -370,7 +371,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt,
         {}};
   }
   if (auto failure = not_carried(message, place_of(pod))) return failure;
-  const auto report = json::parse(message, nullptr, false);
+  const auto report = core::parse_json(message);
   if (report.is_object() && report.contains("not_executed")) {
     const auto error = number_at(report, "/not_executed");
     const std::string words = error == ENOENT    ? "no such file or directory"

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kept_lines = 25;
+constexpr std::size_t kept_lines = 25, longest_line = 64 * 1024;
 
 /// A command is named before it is awaited: g++ 12 fails on a braced list within a co_await
 /// expression.
@@ -27,7 +27,7 @@ class Lines {
   explicit Lines(std::function<void(std::string)> on_line) : on_line_(std::move(on_line)) {}
   void add(std::string_view bytes) {
     for (char c : bytes) {
-      if (c == '\n' || c == '\r')
+      if (c == '\n' || c == '\r' || rest_.size() == longest_line)
         end();
       else
         rest_ += c;
@@ -252,9 +252,9 @@ async::Task<> Installer::install_project() {
   for (auto& file : plan_.project) {
     auto to = folder / file.path;
     core::make_folders(to.parent_path());
-    if (file.kind == docker::ContextFile::Kind::directory) {
+    if (file.kind == archive::ContextFile::Kind::directory) {
       core::make_folders(to);
-    } else if (file.kind == docker::ContextFile::Kind::symlink) {
+    } else if (file.kind == archive::ContextFile::Kind::symlink) {
       fs::create_symlink(file.content.value_or(""), to);
     } else {
       if (file.content)

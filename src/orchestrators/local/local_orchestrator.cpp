@@ -6,6 +6,7 @@
 #include <charconv>
 #include <fstream>
 
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "docker/gpu_errors.hpp"
@@ -222,7 +223,7 @@ async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
 }
 
 async::Task<bool> LocalOrchestrator::unchanged(std::string recheck) {
-  auto seen = nlohmann::json::parse(recheck, nullptr, false);
+  auto seen = core::parse_json(recheck);
   if (!seen.is_object()) co_return false;
   const char* callers = std::getenv("PATH");
   auto& on_path = programs(seen.value("path", callers ? callers : std::string(default_path)));

@@ -14,8 +14,8 @@
 #include <pipeline/spec.hpp>
 
 #include "async/gate.hpp"
+#include "archive/tar_stream.hpp"
 #include "core/cancel.hpp"
-#include "docker/image_plan.hpp"
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/local/process_reaper.hpp"
 #include "orchestrators/local/programs.hpp"
@@ -34,7 +34,7 @@ struct EnvironmentPlan {
   std::vector<std::string> installer_options;  ///< `--index-url=...`
   std::filesystem::path pyproject;  ///< Whose dependencies the installer reads; empty: none.
   std::string project_command;      ///< Run in a copy of `project`.
-  std::vector<docker::ContextFile> project;
+  std::vector<archive::ContextFile> project;
   StringMap variables;  ///< DockerSettings::environment.
   std::vector<std::string> notices;
   std::string summary() const;  ///< For people: `scikit-learn==1.5.2 and 3 more`.

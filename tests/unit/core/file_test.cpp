@@ -28,6 +28,20 @@ TEST(File, is_read_as_a_whole_whatever_its_size) {
   EXPECT_THROW(read_file(folder.path() / "missing"), EnvironmentError);
 }
 
+TEST(File, of_somebody_else_is_read_only_if_it_is_plain_and_short) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "f";
+  write_file_atomically(path, "12345");
+  EXPECT_EQ(read_untrusted_file(path, 5), "12345");
+  EXPECT_EQ(read_untrusted_file(path, 4), std::nullopt);
+  fs::resize_file(path, std::uintmax_t{500} << 30);
+  EXPECT_EQ(read_untrusted_file(path, 64 * 1024), std::nullopt);
+  fs::create_symlink("/etc/passwd", folder.path() / "link");
+  ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "pipe", "missing", ""})
+    EXPECT_EQ(read_untrusted_file(folder.path() / name, 64 * 1024), std::nullopt) << name;
+}
+
 TEST(File, is_replaced_as_a_whole_and_nothing_else_is_left) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "f";

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "core/digest.hpp"
+#include "core/error.hpp"
 #include "core/file.hpp"
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
+#include "support/tar.hpp"
 
 namespace pipeline::detached {
 namespace {
@@ -196,6 +199,39 @@ TEST_F(ARunInABucket, is_not_taken_from_what_makes_no_sense) {
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("another version of pipe"));
   }
+}
+
+TEST_F(ARunInABucket, is_not_taken_over_with_files_that_are_not_the_ones_handed_over) {
+  for (auto& [name, content] : objects)
+    if (name.ends_with(".tar"))
+      content = test::tar::entry('0', "./pipeline.yaml", "name: other\n") + test::tar::end;
+  EXPECT_THROW(take_over(driver, there), core::EnvironmentError);
+  EXPECT_FALSE(fs::exists(there.kept_folder(id)));
+  EXPECT_TRUE(fs::is_empty(there.kept_folder(id).parent_path()));
+}
+
+TEST_F(ARunInABucket, has_no_outputs_whose_names_lead_elsewhere) {
+  ASSERT_TRUE(take_over(driver, there));
+  store::StepRecord step{.run = id,
+                         .name = "load",
+                         .status = StepStatus::succeeded,
+                         .key = "k",
+                         .attempts = 1,
+                         .parameters = "{}"};
+  step.outputs = {{"data", "../../x", core::sha256("x"), false, 1}};
+  there.put_step(step);
+  run_task(loop, driver.save(there));
+  run_task(loop, asker.bring(home));
+  EXPECT_THROW(home.steps(id), core::EnvironmentError);
+}
+
+TEST_F(ARunInABucket, has_logs_without_gaps) {
+  ASSERT_TRUE(take_over(driver, there));
+  log(there, "load.1.log", "one\n");
+  run_task(loop, driver.save(there));
+  for (auto& [name, content] : objects)
+    if (name.find("/logs/") != name.npos) content = "[[\"load.1.log\", 1000000000000, 4]]\none\n";
+  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
 }
 
 TEST_F(ARunInABucket, has_logs_that_stay_in_their_folder) {

@@ -47,7 +47,7 @@ TEST_F(Contexts, a_tar_holds_files_links_and_folders_as_they_are) {
   put(name, "long");
   auto files = folder_context(root, "", {});
   files.push_back({.path = "generated", .content = "made"});
-  auto listing = unpacked(drained(tar_stream(files)));
+  auto listing = unpacked(drained(archive::tar_stream(files)));
   auto out = folder.path() / "out";
   EXPECT_EQ(core::read_file(out / "a.txt"), "hello");
   EXPECT_EQ(core::read_file(out / "big"), std::string(300'000, 'x') + "end");
@@ -64,9 +64,9 @@ TEST_F(Contexts, the_same_files_give_the_same_bytes_whatever_the_readers_blocks)
   put("a", "1");
   put("b/c", std::string(100'000, 'y'));
   auto files = folder_context(root, "", {});
-  auto once = drained(tar_stream(files), 7);
+  auto once = drained(archive::tar_stream(files), 7);
   fs::last_write_time(root / "a", fs::file_time_type::clock::now() - std::chrono::hours(48));
-  EXPECT_EQ(once, drained(tar_stream(folder_context(root, "", {})), 65536));
+  EXPECT_EQ(once, drained(archive::tar_stream(folder_context(root, "", {})), 65536));
 }
 
 TEST_F(Contexts, a_file_that_vanishes_is_an_error_and_one_that_shrinks_is_filled_up) {
@@ -74,7 +74,7 @@ TEST_F(Contexts, a_file_that_vanishes_is_an_error_and_one_that_shrinks_is_filled
   put("b", "12345");
   auto files = folder_context(root, "", {});
   fs::remove(root / "a");
-  EXPECT_THROW(drained(tar_stream(files)), core::EnvironmentError);
+  EXPECT_THROW(drained(archive::tar_stream(files)), core::EnvironmentError);
 }
 
 TEST_F(Contexts, ignored_folders_are_not_walked_unless_something_below_is_wanted) {

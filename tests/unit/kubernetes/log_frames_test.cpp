@@ -39,6 +39,36 @@ std::string framed(std::size_t& place, char kind, const std::string& text) {
   return line;
 }
 
+TEST_F(TheLogFrames, a_kept_log_that_the_step_has_replaced_is_not_read_for_long) {
+  std::size_t place = 0;
+  const auto first = framed(place, 'o', "one");
+  std::uint64_t read = 0;
+  LogFrames of_zeros([this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
+                     [&read](std::uint64_t from, std::size_t size) {
+                       constexpr std::uint64_t end = std::uint64_t{500} << 30;
+                       const auto count = std::min<std::uint64_t>(size, end - from);
+                       read += count;
+                       return std::string(count, '\0');
+                     });
+  of_zeros.feed("2026-11-21T08:15:00Z " + first);
+  of_zeros.finish();
+  EXPECT_EQ(out, "one\n");
+  EXPECT_LT(read, 4u << 20);
+}
+
+TEST_F(TheLogFrames, a_line_of_the_cluster_without_end_is_not_kept_in_memory) {
+  const std::string piece(1 << 20, 'x');
+  frames.feed("2026-11-21T08:15:00Z ");
+  std::size_t most = 0;
+  for (int i = 0; i < 40; ++i) {
+    frames.feed(piece);
+    most = std::max(most, err.size());
+    err.clear();
+  }
+  EXPECT_LE(most, 17u << 20) << "it comes in pieces of 16 MiB";
+  EXPECT_GT(most, 1u << 20);
+}
+
 class ALog : public TheLogFrames {
  protected:
   ALog() {

@@ -79,6 +79,22 @@ TEST_F(ResultsInABucket, are_none_where_the_record_is_not_ours) {
   EXPECT_FALSE(run_task(loop, results->find("k", nullptr)));
 }
 
+TEST_F(ResultsInABucket, are_none_where_a_name_would_lead_elsewhere) {
+  run_task(loop,
+           results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));
+  const auto record = nlohmann::json::parse(objects["/team/pipe/results/k.json"]);
+  for (const char* key : {"name", "file_name"})
+    for (const char* name : {"../../x", "..", ".", "", "a/b", "/etc/passwd", "-rf", "\x1b[31m"}) {
+      auto changed = record;
+      changed["outputs"][0][key] = name;
+      EXPECT_EQ(refusal(changed.dump()),
+                "the record results/k.json in s3://team/pipe is none of ours")
+          << key << " " << name;
+    }
+  EXPECT_EQ(refusal("{\"format\": 1, \"outputs\": " + std::string(60'000, '[')),
+            "the record results/k.json in s3://team/pipe is none of ours");
+}
+
 TEST_F(ResultsInABucket, are_of_no_use_when_their_content_is_gone) {
   run_task(loop,
            results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));

@@ -5,10 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "archive/tree.hpp"
 #include "core/file.hpp"
-#include "store/tree.hpp"
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
+#include "support/tar.hpp"
 
 namespace pipeline::s3 {
 namespace {
@@ -20,9 +21,9 @@ using testing::ElementsAre;
 class ArtifactsInABucket : public test::BucketTest {
  protected:
   std::string digest_of(const fs::path& tree) {
-    auto nodes = store::scan_tree(tree);
-    store::hash_tree(tree, nodes);
-    return store::tree_digest(nodes).hex();
+    auto nodes = archive::scan_tree(tree);
+    archive::hash_tree(tree, nodes);
+    return archive::tree_digest(nodes).hex();
   }
 
   core::TemporaryFolder folder;
@@ -43,11 +44,11 @@ TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
   EXPECT_THAT(server.asked, ElementsAre("HEAD /team/pipe/" + key, "PUT /team/pipe/" + key));
   const auto tar = run_task(loop, artifacts.send(of_tree, tree, nullptr));
   EXPECT_EQ(run_task(loop, artifacts.receive(key, folder.path() / "file2", false,
-                                             is_executable_file(file), nullptr)),
+                                             is_executable_file(file), 4, nullptr)),
             digest);
   EXPECT_EQ(core::read_file(folder.path() / "file2"), "text");
   EXPECT_TRUE(is_executable_file(folder.path() / "file2"));
-  run_task(loop, artifacts.receive(tar, folder.path() / "tree2", true, false, nullptr));
+  run_task(loop, artifacts.receive(tar, folder.path() / "tree2", true, false, 3, nullptr));
   EXPECT_EQ(digest_of(folder.path() / "tree2"), of_tree);
 }
 
@@ -81,14 +82,56 @@ TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
   EXPECT_THAT(server.asked, ElementsAre("PUT /team/pipe/" + Artifacts::key_of(digest, false)));
 }
 
+TEST_F(ArtifactsInABucket, that_are_larger_than_announced_are_of_no_use) {
+  objects["/team/pipe/file"] = "12345";
+  EXPECT_THROW(
+      run_task(loop, artifacts.receive("file", folder.path() / "a", false, false, 4, nullptr)),
+      UnusableObject);
+  EXPECT_EQ(
+      run_task(loop, artifacts.receive("file", folder.path() / "b", false, false, 5, nullptr)),
+      core::sha256("12345").hex());
+  objects["/team/pipe/tree.tar"] =
+      test::tar::entry('0', "./a", "123") + test::tar::entry('0', "./b", "45") + test::tar::end;
+  EXPECT_THROW(
+      run_task(loop, artifacts.receive("tree.tar", folder.path() / "c", true, false, 4, nullptr)),
+      UnusableObject);
+  run_task(loop, artifacts.receive("tree.tar", folder.path() / "d", true, false, 5, nullptr));
+  EXPECT_EQ(core::read_file(folder.path() / "d/b"), "45");
+}
+
+TEST_F(ArtifactsInABucket, that_would_be_unpacked_outside_of_their_folder_are_of_no_use) {
+  fs::create_directory(folder.path() / "victim");
+  for (const char* way : {"../victim", "../../victim"}) {
+    objects["/team/pipe/x.tar"] = test::tar::entry('2', "./a", "", way) +
+                                  test::tar::entry('2', "./a/x", "", "code") + test::tar::end;
+    EXPECT_THROW(run_task(loop, artifacts.receive("x.tar", folder.path() / "to", true, false, 1000,
+                                                  nullptr)),
+                 UnusableObject);
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path() / "victim"));
+}
+
+TEST_F(ArtifactsInABucket, are_not_read_into_memory_beyond_a_limit) {
+  objects["/team/pipe/report.json"] = std::string((std::size_t{64} << 20) + 1, ' ');
+  for (const bool is_found : {false, true}) try {
+      if (is_found)
+        run_task(loop, artifacts.bucket().find_text("report.json"));
+      else
+        run_task(loop, artifacts.bucket().get_text("report.json"));
+      FAIL();
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("is larger than 64"));
+    }
+}
+
 TEST_F(ArtifactsInABucket, that_are_no_folders_are_of_no_use) {
   objects["/team/pipe/x.tar"] = "no tar at all, but a text " + std::string(600, 'x');
   EXPECT_THROW(
-      run_task(loop, artifacts.receive("x.tar", folder.path() / "x", true, false, nullptr)),
+      run_task(loop, artifacts.receive("x.tar", folder.path() / "x", true, false, 1000, nullptr)),
       UnusableObject);
   objects["/team/pipe/x.tar"] = "";
   EXPECT_THROW(
-      run_task(loop, artifacts.receive("x.tar", folder.path() / "y", true, false, nullptr)),
+      run_task(loop, artifacts.receive("x.tar", folder.path() / "y", true, false, 1000, nullptr)),
       UnusableObject);
 }
 

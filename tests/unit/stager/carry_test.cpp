@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "archive/content.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
-#include "store/content.hpp"
 #include "support/http_server.hpp"
 
 namespace pipeline::stager {
@@ -67,15 +67,15 @@ class Carrier : public testing::Test {
     }
   }
   static std::string tar_of(const fs::path& path) {
-    const store::Content content(path, store::scan_tree(path));
+    const archive::Content content(path, archive::scan_tree(path));
     std::string text(content.size(), '\0');
     content.read(0, text);
     return text;
   }
   static std::string digest_of(const fs::path& path) {
-    auto nodes = store::scan_tree(path);
-    store::hash_tree(path, nodes);
-    return store::tree_digest(nodes).hex();
+    auto nodes = archive::scan_tree(path);
+    archive::hash_tree(path, nodes);
+    return archive::tree_digest(nodes).hex();
   }
   json output(const fs::path& path) {
     return {{"name", "o"},    {"path", path.string()},

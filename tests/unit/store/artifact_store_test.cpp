@@ -56,6 +56,11 @@ class ArtifactStoreTest : public ::testing::Test {
     return static_cast<std::size_t>(std::distance(
         fs::directory_iterator(folder.path() / "store/tmp", error), fs::directory_iterator()));
   }
+  fs::path write_sparse(const std::string& name, std::uintmax_t bytes) {
+    const auto path = write(name, "begins");
+    fs::resize_file(path, bytes);
+    return path;
+  }
   /// Runs in a child that is nobody in particular, for root may do everything.
   static int as_nobody(const std::function<int()>& work) {
     const pid_t child = ::fork();
@@ -89,6 +94,28 @@ TEST_F(ArtifactStoreTest, file_is_kept_under_the_sha256_of_its_content) {
   EXPECT_TRUE(store.looks_whole(taken.digest));
   EXPECT_TRUE(store.verify(taken.digest));
   EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(ArtifactStoreTest, what_is_all_but_holes_is_refused_before_it_is_read) {
+  constexpr std::uintmax_t tebibyte = std::uintmax_t{1} << 40;
+  const auto refusal = [&](const fs::path& path) -> std::string {
+    try {
+      store.take(path);
+    } catch (const core::EnvironmentError& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  EXPECT_NE(refusal(write_sparse("file", 15 * tebibyte)).find("it is sparse"), std::string::npos);
+  write_sparse("tree/sub/file", 8 * tebibyte);
+  EXPECT_NE(refusal(folder.path() / "tree")
+                .find("it is sparse: 8191 GiB of it were never written, and at most 64 GiB may be"),
+            std::string::npos);
+  for (int i = 0; i < 3; ++i) write_sparse("many/" + std::to_string(i), tebibyte / 32);
+  EXPECT_NE(refusal(folder.path() / "many").find("it is sparse"), std::string::npos)
+      << "though no file alone has too many";
+  EXPECT_EQ(refusal(write_sparse("small", std::uintmax_t{64} << 20)), "taken")
+      << "some holes are nothing unusual";
 }
 
 TEST_F(ArtifactStoreTest, who_asks_knows_the_artifact_while_all_is_still_there) {

@@ -83,6 +83,24 @@ class RunStoreTest : public ::testing::Test {
   fs::path database = state / "pipe.db";
 };
 
+TEST_F(RunStoreTest, names_of_outputs_that_would_lead_elsewhere_are_not_read) {
+  RunStore store(state);
+  store.add_run(run_record("r1"));
+  for (const char* name : {"../../x", "..", ".", "", "a/b", "/etc/passwd", "-rf", "a\nb"}) {
+    auto step = step_record("r1", "zeta");
+    step.outputs[0].file_name = name;
+    store.put_step(step);
+    EXPECT_THROW(store.steps("r1"), core::EnvironmentError) << name;
+    step.outputs[0] = {name, "data.csv", {}, false, 1};
+    store.put_step(step);
+    EXPECT_THROW(store.steps("r1"), core::EnvironmentError) << name;
+    store.add_cache_entry({"k-zeta", "r1", "zeta", step.outputs}, "digits", {});
+    EXPECT_THROW(store.find_cached("k-zeta"), core::EnvironmentError) << name;
+  }
+  store.put_step(step_record("r1", "zeta"));
+  EXPECT_EQ(store.steps("r1").at(0).outputs.at(0).file_name, "data.csv");
+}
+
 TEST_F(RunStoreTest, takes_a_run_as_another_store_has_it_and_nothing_else) {
   core::TemporaryFolder elsewhere;
   RunStore other(elsewhere.path()), store(state);

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "archive/tree.hpp"
 #include "core/file.hpp"
-#include "store/tree.hpp"
 
-namespace pipeline::store {
+namespace pipeline::archive {
 
 class Content {
  public:
@@ -43,4 +43,4 @@ class Content {
   mutable const Piece* of_ = nullptr;  ///< Whose that is.
 };
 
-}  // namespace pipeline::store
+}  // namespace pipeline::archive

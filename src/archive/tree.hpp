@@ -10,7 +10,9 @@
 
 #include "core/digest.hpp"
 
-namespace pipeline::store {
+struct stat;
+
+namespace pipeline::archive {
 
 /// One thing in a folder.
 struct TreeNode {
@@ -23,9 +25,23 @@ struct TreeNode {
   std::uint64_t bytes = 0;
 };
 
+/// The most that files of one output may have of holes, the parts of a sparse file that were never
+/// written. They cost nothing to make, and as much to read as anything else; a file without holes
+/// took as long to write as it takes to read, and may be of any size.
+inline constexpr std::uint64_t most_holes = std::uint64_t{64} << 30;
+
+/// The bytes of a file that are holes, as far as its file system knows of them. Throws
+/// EnvironmentError if it cannot be read.
+std::uint64_t holes_in(const std::filesystem::path& file, const struct stat& status);
+/// Throws EnvironmentError that names `path` if these are too many.
+void check_holes(const std::filesystem::path& path, std::uint64_t holes);
+
+/// True if a link below `root` ends below it as well, whatever the links on its way.
+bool stays_inside(const std::filesystem::path& root, const std::string& link);
+
 /// All that is below `root`, sorted by path. Throws EnvironmentError for what a store cannot keep:
-/// links that leave the folder, whatever their way, sockets, pipes, devices; and for what cannot be
-/// read.
+/// links that leave the folder, whatever their way, sockets, pipes, devices, too many holes; and
+/// for what cannot be read.
 std::vector<TreeNode> scan_tree(const std::filesystem::path& root);
 
 /// The digest of a folder with these contents, sorted by path. Never that of a file, whatever is in
@@ -45,4 +61,4 @@ void copy_tree(const std::filesystem::path& root, std::vector<TreeNode>& nodes,
 core::Digest copy_file(const std::filesystem::path& source, const std::filesystem::path& target,
                        unsigned mode, std::uint64_t* bytes = nullptr);
 
-}  // namespace pipeline::store
+}  // namespace pipeline::archive

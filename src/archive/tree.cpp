@@ -1,4 +1,4 @@
-#include "store/tree.hpp"
+#include "archive/tree.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 
-namespace pipeline::store {
+namespace pipeline::archive {
 
 namespace fs = std::filesystem;
 
@@ -30,9 +30,11 @@ void add_components(std::deque<std::string>& components, const std::string& path
   components.insert(components.begin(), added.begin(), added.end());
 }
 
-/// Follows the link as the kernel would, counting each step out of `root`: a text like `a/../b`
-/// says nothing where `a` is a link itself.
+}  // namespace
+
 bool stays_inside(const fs::path& root, const std::string& link) {
+  // As the kernel would, counting each step out of `root`: a text like `a/../b` says nothing where
+  // `a` is a link itself.
   std::deque<std::string> rest;
   add_components(rest, link);
   fs::path place;
@@ -57,11 +59,38 @@ bool stays_inside(const fs::path& root, const std::string& link) {
   return true;
 }
 
-}  // namespace
+std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
+  constexpr std::uint64_t block = 512, negligible = 1u << 20;
+  const auto size = static_cast<std::uint64_t>(status.st_size),
+             on_disk = static_cast<std::uint64_t>(status.st_blocks) * block;
+  if (size < on_disk + negligible) return 0;
+  const core::Descriptor open(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!open) throw core::system_error("cannot read " + file.string(), errno);
+  std::uint64_t holes = 0;
+  for (off_t at = 0; at < status.st_size;) {
+    const auto placeholder = ::lseek(open.get(), at, SEEK_HOLE);
+    if (placeholder < 0 || placeholder >= status.st_size) break;
+    const auto data = ::lseek(open.get(), placeholder, SEEK_DATA);
+    const auto end = data < 0 ? status.st_size : data;  // ENXIO: a hole up to the end
+    holes += static_cast<std::uint64_t>(end - placeholder);
+    at = end;
+  }
+  return holes;
+}
+
+void check_holes(const fs::path& path, std::uint64_t holes) {
+  if (holes > most_holes)
+    refuse(path,
+           "it is sparse: " + std::to_string(holes >> 30) +
+               " GiB of it were never written, and at most " + std::to_string(most_holes >> 30) +
+               " GiB may be",
+           "write only what holds data; a file without holes may be of any size");
+}
 
 std::vector<TreeNode> scan_tree(const fs::path& root) {
   std::vector<TreeNode> nodes;
   std::vector<std::string> folders = {""};
+  std::uint64_t holes = 0;
   while (!folders.empty()) {
     const auto folder = std::move(folders.back());
     folders.pop_back();
@@ -79,6 +108,7 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
       } else if (S_ISREG(status.st_mode)) {
         node.executable = (status.st_mode & S_IXUSR) != 0;
         node.bytes = static_cast<std::uint64_t>(status.st_size);
+        check_holes(entries->path(), holes += holes_in(entries->path(), status));
       } else if (S_ISLNK(status.st_mode)) {
         node.kind = TreeNode::Kind::link;
         node.target = fs::read_symlink(entries->path()).string();
@@ -158,18 +188,13 @@ core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned 
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw core::system_error("cannot read " + source.string(), errno);
     if (count == 0) break;
-    std::string_view rest(buffer.get(), static_cast<std::size_t>(count));
+    const std::string_view rest(buffer.get(), static_cast<std::size_t>(count));
     hasher.update(rest);
     total += rest.size();
-    while (!rest.empty()) {
-      const ssize_t written = ::write(to.get(), rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw core::system_error("cannot write " + target.string(), errno);
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    }
+    core::write_fully(to.get(), rest, target);
   }
   if (bytes) *bytes = total;
   return hasher.finish();
 }
 
-}  // namespace pipeline::store
+}  // namespace pipeline::archive

@@ -1,5 +1,5 @@
 // What travels of a folder is a tar like any other.
-#include "store/content.hpp"
+#include "archive/content.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 
-namespace pipeline::store {
+namespace pipeline::archive {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ TEST_F(ContentTest, a_file_that_became_shorter_is_an_error_and_no_other_bytes) {
 }
 
 }  // namespace
-}  // namespace pipeline::store
+}  // namespace pipeline::archive

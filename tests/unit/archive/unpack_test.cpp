@@ -1,52 +1,19 @@
-#include "docker/unpack.hpp"
+#include "archive/unpack.hpp"
 
 #include <array>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
+#include "archive/tar_stream.hpp"
 #include "core/error.hpp"
-#include "docker/context.hpp"
+#include "support/tar.hpp"
 
-namespace pipeline::docker {
+namespace pipeline::archive {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string octal(std::uint64_t number, int digits) {
-  std::string text(static_cast<std::size_t>(digits), '0');
-  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, number >>= 3)
-    *digit = static_cast<char>('0' + (number & 7));
-  return text;
-}
-
-/// One entry, with whatever is wrong in it.
-std::string entry(char type, const std::string& name, const std::string& content = {},
-                  const std::string& linked = {}) {
-  std::string header(512, '\0');
-  const auto put = [&](std::size_t at, const std::string& text) {
-    header.replace(at, text.size(), text);
-  };
-  put(0, name.substr(0, 100));
-  put(100, octal(0644, 7));
-  put(124, octal(content.size(), 11));
-  put(148, "        ");
-  header[156] = type;
-  put(157, linked.substr(0, 100));
-  put(257, std::string("ustar\0", 6) + "00");
-  unsigned sum = 0;
-  for (const char c : header) sum += static_cast<unsigned char>(c);
-  put(148, octal(sum, 6) + std::string("\0 ", 2));
-  return header + content + std::string((512 - content.size() % 512) % 512, '\0');
-}
-
-std::string record(const std::string& key, const std::string& value) {
-  const auto rest = " " + key + "=" + value + "\n";
-  for (std::size_t length = rest.size() + 1;; ++length)
-    if (auto text = std::to_string(length) + rest; text.size() == length) return text;
-}
-
-const std::string end(1024, '\0');
+using namespace test::tar;
 
 class Unpacking : public testing::Test {
  protected:
@@ -142,11 +109,13 @@ TEST_F(Unpacking, nothing_leaves_the_target) {
       std::string::npos);
   EXPECT_NE(failure(entry('1', "o/h", "", "../../etc/passwd") + end).find("leaves the folder"),
             std::string::npos);
-  // A link to the outside, and then a file behind it: links come last, so there is a plain folder
-  // missing.
-  EXPECT_NE(failure(entry('2', "o/way", "", folder.path().string()) +
-                    entry('0', "o/way/outside", "x") + end),
-            "no error");
+  // A link, and then something behind it.
+  for (const auto& way : {folder.path().string(), std::string("../../target"), std::string("..")})
+    for (const char type : {'0', '1', '2', '5'})
+      EXPECT_NE(
+          failure(entry('2', "o/way", "", way) + entry(type, "o/way/outside", "", "o/way") + end),
+          "no error")
+          << way << type;
   // A link in the place of a folder that is there.
   EXPECT_NE(failure(entry('5', "o/d") + entry('2', "o/d", "", "/etc") + end), "no error");
   // The target itself becomes no link and no file.
@@ -156,10 +125,84 @@ TEST_F(Unpacking, nothing_leaves_the_target) {
   expect_nothing_outside();
 }
 
+TEST_F(Unpacking, no_link_leads_out_whatever_its_way) {
+  const auto refused = [&](const std::string& tar) {
+    fs::remove_all(target);
+    fs::create_directory(target);
+    return failure(tar + end).find("outside of the folder") != std::string::npos;
+  };
+  const auto folders = entry('5', "o/d") + entry('5', "o/d/e");
+  EXPECT_TRUE(refused(entry('2', "o/l", "", "/etc/passwd")));
+  EXPECT_TRUE(refused(entry('2', "o/l", "", "..")));
+  EXPECT_TRUE(refused(folders + entry('2', "o/d/e/l", "", "../../../x")));
+  EXPECT_TRUE(refused(folders + entry('2', "o/l", "", "d/e/../../../x")));
+  EXPECT_TRUE(
+      refused(folders + entry('2', "o/d/up", "", "..") + entry('2', "o/l", "", "d/up/../x")))
+      << "by way of another link";
+  EXPECT_TRUE(
+      refused(folders + entry('2', "o/l", "", "d/up/../x") + entry('2', "o/d/up", "", "..")))
+      << "which comes later";
+  EXPECT_TRUE(
+      refused(folders + entry('2', "o/d/e/up", "", "../..") + entry('1', "o/l", "", "o/d/e/up")))
+      << "by moving it up";
+  EXPECT_TRUE(refused(entry('2', "o/l", "", ""))) << "the empty link";
+  EXPECT_FALSE(refused(folders + entry('2', "o/d/e/l", "", "../../x") +
+                       entry('2', "o/m", "", "d/../n") + entry('2', "o/d/k", "", "e/./l")));
+  expect_nothing_outside();
+}
+
+TEST_F(Unpacking, what_was_there_before_is_neither_followed_nor_replaced) {
+  // Another process puts a link where a folder was.
+  const auto victim = folder.path() / "victim";
+  fs::create_directory(victim);
+  fs::create_directory_symlink(victim, target / "d");
+  core::write_file_atomically(target / "f", "old");
+  EXPECT_NE(failure(entry('0', "o/d/x", "x") + end), "no error");
+  EXPECT_NE(failure(entry('5', "o/d") + end), "no error");
+  EXPECT_NE(failure(entry('0', "o/f", "new") + end), "no error");
+  EXPECT_TRUE(fs::is_empty(victim));
+  EXPECT_EQ(core::read_file(target / "f"), "old");
+}
+
+TEST_F(Unpacking, an_archive_is_no_larger_than_was_said) {
+  const auto refusal = [&](const std::string& tar, TarLimits limits) -> std::string {
+    fs::remove_all(target);
+    fs::create_directory(target);
+    Unpacker unpacker(target, limits);
+    try {
+      unpacker.feed(tar);
+      unpacker.finish();
+    } catch (const ArchiveError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto two = entry('0', "o/a", "12345") + entry('0', "o/b", "12345") + end;
+  EXPECT_EQ(refusal(two, {.bytes = 10, .entries = 2}), "");
+  EXPECT_NE(refusal(two, {.bytes = 9}).find("more than the 9 bytes"), std::string::npos);
+  EXPECT_NE(refusal(two, {.entries = 1}).find("more than 1 entries"), std::string::npos);
+  EXPECT_NE(
+      refusal(entry('g', "p", record("a", "b")) + two, {.entries = 2}).find("more than 2 entries"),
+      std::string::npos);
+  EXPECT_EQ(refusal(two + std::string(9 * 1024, '\0'), {}), "");
+  EXPECT_NE(refusal(two + std::string(2 << 20, '\0'), {}).find("does not stop"), std::string::npos);
+}
+
 TEST_F(Unpacking, what_no_output_can_be_is_refused_by_name) {
   for (const char type : {'3', '4', '6', 'S', 'V'})
     EXPECT_NE(failure(entry(type, "o/odd") + end).find("'o/odd' is neither"), std::string::npos)
         << type;
+  EXPECT_NE(failure(entry('x', "p", record("GNU.sparse.major", "1")) + entry('0', "o/s", "x") + end)
+                .find("sparse"),
+            std::string::npos);
+  EXPECT_NE(failure(entry('x', "p", record("path", std::string("o/a\0b", 5))) +
+                    entry('0', "o/s", "x") + end)
+                .find("zero byte"),
+            std::string::npos);
+  EXPECT_NE(failure(entry('x', "p", record("path", "o/" + std::string(5000, 'a'))) +
+                    entry('0', "o/s", "x") + end)
+                .find("longer than a path"),
+            std::string::npos);
 }
 
 TEST_F(Unpacking, what_is_no_tar_or_cut_short_or_names_a_file_twice_is_refused) {
@@ -181,4 +224,4 @@ TEST_F(Unpacking, what_is_no_tar_or_cut_short_or_names_a_file_twice_is_refused) 
 }
 
 }  // namespace
-}  // namespace pipeline::docker
+}  // namespace pipeline::archive

@@ -1,4 +1,4 @@
-#include "store/content.hpp"
+#include "archive/content.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 
-namespace pipeline::store {
+namespace pipeline::archive {
 namespace {
 
 constexpr std::uint64_t block = 512;
@@ -88,6 +88,7 @@ Content::Content(const std::filesystem::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0)
     throw core::system_error("cannot read " + file.string(), errno);
+  check_holes(file, holes_in(file, status));
   pieces_.push_back({0, {}, file});
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
@@ -153,4 +154,4 @@ std::size_t Content::read_file(const Piece& piece, std::uint64_t offset,
   return done;
 }
 
-}  // namespace pipeline::store
+}  // namespace pipeline::archive

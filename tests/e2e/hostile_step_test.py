@@ -1,0 +1,57 @@
+"""A step that writes what is meant to harm the driver: the step's own business fails, nothing else."""
+
+import sqlite3
+import unittest
+
+from support import PipeTest
+
+DEEP = 60_000
+
+
+def python(code: str, **more) -> dict:
+    return {"command": ["python3", "-c", code], **more}
+
+
+class HostileSteps(PipeTest):
+    orchestrator = "local"
+
+    def test_lines_nested_60000_deep_are_lines_like_any_other(self):
+        self.pipeline({"deep": python(f"print('@pipe {{\"metric\":' + '[' * {DEEP}); print('@pipe {{\"metric\":' + '[' * 30000 + ']' * 30000 + '}}')")})
+        self.assertEqual(self.run_pipe().steps(), {"deep": "succeeded"})
+        for words in ([], ["--output", "json"]):
+            logs = self.pipe("logs", "latest", "deep", *words)
+            self.assertEqual(logs.code, 0, logs.err)
+            self.assertIn("[" * 1000, logs.out)
+
+    def test_a_failure_nested_60000_deep_or_without_end_is_no_message(self):
+        for text in (f"'[' * {DEEP}", f"'{{\"type\":' * {DEEP // 8}"):
+            self.pipeline({"bad": python(f"import os; open(os.environ['PIPE_FAILURE_FILE'], 'w').write({text}); raise SystemExit(3)")})
+            self.assertEqual(self.run_pipe(code=1).steps(), {"bad": "failed"})
+
+    def test_an_output_that_is_all_but_holes_is_refused_at_once(self):
+        self.pipeline({"sparse": python("import os; open('${outputs.big}', 'wb').truncate(15 << 40)", outputs=["big"])})
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.steps(), {"sparse": "failed"})
+        self.assertIn("it is sparse", result.failure("sparse")["message"])
+
+    def test_a_line_without_end_comes_in_pieces(self):
+        self.pipeline({"endless": python("import sys\nfor _ in range(32): sys.stdout.write('x' * (1 << 20))")})
+        result = self.run_pipe()
+        self.assertLessEqual(max(len(event["line"]) for event in result.events("step_log")), 128 * 1024)
+        self.assertEqual(self.pipe("logs", "latest", "endless").out.count("x"), 32 << 20)
+
+    def test_a_record_whose_file_name_leads_elsewhere_is_not_followed(self):
+        self.pipeline({"make": python("open('${outputs.data}', 'w').write('x')", outputs=["data"])})
+        self.run_pipe()
+        with sqlite3.connect(self.state / "pipe.db") as database:
+            database.execute("UPDATE steps SET outputs = replace(outputs, '[[\"data\",\"data\"', '[[\"data\",\"../../escaped\"')")
+        database.close()
+        target = self.folder / "a" / "b"
+        copied = self.pipe("artifacts", "latest", "make.data", "--copy", f"{target}/")
+        self.assertEqual(copied.code, 3, copied)
+        self.assertIn("../../escaped", copied.err)
+        self.assertFalse((self.folder / "escaped").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,48 @@
+#include "core/bounded_json.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/event_json.hpp"
+#include "core/structured_line.hpp"
+
+namespace pipeline::core {
+namespace {
+
+std::string nested(unsigned depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+TEST(BoundedJson, what_is_nested_deeper_or_longer_than_its_limits_is_no_value) {
+  EXPECT_FALSE(parse_json(nested(500)).is_discarded());
+  EXPECT_TRUE(parse_json(nested(501)).is_discarded());
+  EXPECT_TRUE(parse_json(nested(60'000)).is_discarded());
+  EXPECT_TRUE(parse_json(std::string(60'000, '[')).is_discarded());
+  EXPECT_TRUE(parse_json(R"({"a": {"b": [1]}})", {.depth = 2}).is_discarded());
+  EXPECT_FALSE(parse_json(R"({"a": {"b": [1]}})", {.depth = 3}).is_discarded());
+  EXPECT_TRUE(parse_json("[1, 2]", {.bytes = 5}).is_discarded());
+  EXPECT_FALSE(parse_json("[1, 2]", {.bytes = 6}).is_discarded());
+}
+
+TEST(BoundedJson, brackets_in_texts_and_side_by_side_are_no_depth) {
+  EXPECT_EQ(parse_json(R"(["[[[[[[", "\"[[[[", "\\", [], {}, []])", {.depth = 2}).size(), 6u);
+  EXPECT_TRUE(parse_json("]]]]").is_discarded());
+  EXPECT_TRUE(parse_json("\"[").is_discarded());
+  EXPECT_TRUE(parse_json("\"\\").is_discarded());
+  EXPECT_TRUE(parse_json("").is_discarded());
+}
+
+TEST(BoundedJson, a_line_of_a_log_nested_60000_deep_is_a_line_like_any_other) {
+  for (const auto& deep : {nested(30'000), std::string(60'000, '['), [] {
+                             std::string text;
+                             for (int i = 0; i < 10'000; ++i) text += "{\"a\":";
+                             return text + "1" + std::string(10'000, '}');
+                           }()}) {
+    const auto line = "@pipe {\"metric\":" + deep + "}";
+    EXPECT_FALSE(parse_structured(line));
+    EXPECT_EQ(shown_line(line), line);
+    EXPECT_NE(to_json_line(event::StepLog{"train", 1, Stream::out, line}).find("@pipe"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::core
