@@ -22,6 +22,11 @@ class ArchiveError : public core::EnvironmentError {
   using core::EnvironmentError::EnvironmentError;
 };
 
+/// Throws the ArchiveError of what this reader or the extraction does not take.
+[[noreturn]] inline void refuse(const std::string& why) {
+  throw ArchiveError("cannot unpack what was sent: " + why);
+}
+
 /// What an archive may be at most.
 struct TarLimits {
   std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  ///< Content of all files.

@@ -18,10 +18,6 @@ namespace {
 
 constexpr std::size_t most_winding_links = 10'000;
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw ArchiveError("cannot unpack what was sent: " + why);
-}
-
 /// For messages: names are somebody else's, and may be long.
 std::string in_quotes(std::string_view name) {
   constexpr std::size_t most = 200;

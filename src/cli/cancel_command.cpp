@@ -37,7 +37,13 @@ void announce_stop(Context& context, const store::RunRecord& run) {
 }
 
 /// @return whether there was a process to stop
-bool stop_process(Context& context, const store::RunRecord& run) {
+bool stop_process(Context& context, store::RunStore& runs, const store::RunRecord& run) {
+  if (!run.driver.process.is_of_this_namespace()) {
+    if (runs.liveness(run) == store::Liveness::dead) return false;
+    throw core::InputError("run " + run.id + " goes on: " + detached::name_of(run.driver) +
+                               " drives it, which cannot be stopped from here",
+                           "`" + context.options().name + " cancel " + run.id + "` stops it there");
+  }
   // The descriptor is opened before the check, so that it cannot be another process that got the
   // same number since.
   const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
@@ -106,11 +112,16 @@ core::ExitCode cancel_command(Context& context) {
     throw core::InputError("run " + run.id +
                            " has already ended: " + std::string(to_string(run.status)));
 
-  const bool stopped = run.driver.is_elsewhere() ? stop_driver(context, runs, drivers, run)
-                                                 : stop_process(context, run);
+  const bool is_unknown = drivers.liveness_of(run) == detached::Drivers::Liveness::unknown;
+  const bool is_forced = is_unknown && context.options().inspect.force;
+  if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
+  bool stopped = false;
+  if (!is_forced)
+    stopped = run.driver.is_elsewhere() ? stop_driver(context, runs, drivers, run)
+                                        : stop_process(context, runs, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   const auto how = stopped ? "stopped" : gone + " was gone; what it had left has been removed";
-  reap_stale_runs(context, runs);
+  reap_stale_runs(context, runs, {}, is_forced ? run.id : "");
   if (const auto now = runs.find_run(run.id)) run = *now;
   if (context.options().json) {
     context.print_json(nlohmann::json{{"run", run.id}, {"status", to_string(run.status)}});

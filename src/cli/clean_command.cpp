@@ -38,6 +38,7 @@ class Cleaner {
     if (!state) return;
     runs_ = &context.runs(*state);
     drivers_.emplace(context.driver_context(), *runs_);
+    if (!dry_run_) nothing_runs_ = runs_->hold_artifacts();
   }
 
   void containers();
@@ -55,8 +56,18 @@ class Cleaner {
     kept_.push_back(std::move(why));
   }
   bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
+  std::string why_it_stays(store::RunRecord run) {
+    if (drivers_->liveness_of(run) != detached::Drivers::Liveness::unknown || run.driver.is_elsewhere())
+      return "which goes on";
+    const auto error = drivers_->not_known(run);
+    return "since " + std::string(error.what()) + "; " + error.advice().back();
+  }
+  bool remove_run(const store::RunRecord& run, bool keep_cache);
+  void remove_left_work();
+  /// Also if one may begin meanwhile, which must find its artifacts and images where they are.
   bool some_run_goes_on() {
     if (!runs_) return false;
+    if (!dry_run_ && !nothing_runs_) return true;
     const auto all = runs_->runs();
     return std::ranges::any_of(all, [&](const auto& run) { return goes_on(run); });
   }
@@ -69,7 +80,8 @@ class Cleaner {
   Context& context_;
   const bool dry_run_;
   store::RunStore* runs_ = nullptr;
-  std::optional<detached::Drivers> drivers_;  ///< Of them.
+  std::optional<detached::Drivers> drivers_;                ///< Of them.
+  std::optional<store::StateLock> nothing_runs_;  ///< While it is held, runs wait to begin.
   std::unique_ptr<docker::EngineApi> engine_;
   json items_ = json::array(), kept_ = json::array();
   Bytes freed_ = 0;
@@ -81,7 +93,8 @@ void Cleaner::containers() {
   const auto place = make_orchestrator(context_, "docker", {.state = runs_->folder()});
   context_.await(place->remove_orphans([&](const std::string& id) {
     const auto run = runs_->find_run(id);
-    if (run && run->id == id && run->status == RunStatus::running && run->driver.may_live())
+    if (run && run->id == id && run->status == RunStatus::running &&
+        runs_->liveness(*run) != store::Liveness::dead)
       return true;
     removed("container", "of run " + id, Bytes{0});
     return dry_run_;
@@ -120,6 +133,40 @@ void Cleaner::images() {
   }
 }
 
+/// @return false if it has a driver by now
+bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
+  try {
+    if (!runs_->remove_run(run.id, keep_cache)) return false;
+  } catch (const core::EnvironmentError& error) {
+    kept(error.what());
+  }
+  return true;
+}
+
+/// Folders of attempts whose runs have ended, which could not be removed then.
+void Cleaner::remove_left_work() {
+  std::error_code error;
+  std::vector<fs::path> left;
+  for (fs::directory_iterator entry(runs_->folder() / "work", error), end; !error && entry != end;
+       entry.increment(error))
+    left.push_back(entry->path());
+  for (const auto& folder : left) {
+    const auto id = folder.filename().string();
+    const auto bytes = size_of(folder);
+    try {
+      if (const auto run = runs_->find_run(id);
+          run && run->id == id && run->status == RunStatus::running)
+        continue;
+      const auto held = runs_->hold(id);
+      if (!held) continue;
+      core::remove_tree(folder);
+      removed("work folder", "of run " + id, bytes);
+    } catch (const std::exception& failed) {
+      kept(failed.what());
+    }
+  }
+}
+
 void Cleaner::runs() {
   if (!runs_) return;
   if (!dry_run_) reap_stale_runs(context_, *runs_);
@@ -134,7 +181,7 @@ void Cleaner::runs() {
       old.push_back(&all[i]);
       continue;
     }
-    if (i >= keep) kept("run " + all[i].id + ", which goes on");
+    if (i >= keep) kept("run " + all[i].id + ", " + why_it_stays(all[i]));
     for (const auto& step : runs_->steps(all[i].id)) {
       needed.insert(step.reused_from);
       for (const auto& output : step.outputs) used.insert(output.digest);
@@ -148,13 +195,13 @@ void Cleaner::runs() {
       for (const auto& step : runs_->steps(run->id))
         for (const auto& output : step.outputs)
           if (used.insert(output.digest).second) artifact_bytes += output.bytes;
-    } else {
-      runs_->remove_run(run->id, needed.contains(run->id));
-      core::remove_tree(logs);
-      core::remove_tree(engine::work_folder(*runs_, run->id));
+    } else if (!remove_run(*run, needed.contains(run->id))) {
+      kept("run " + run->id + ", which was resumed meanwhile");
+      continue;
     }
     removed("run", run->id, bytes);
   }
+  if (!dry_run_) remove_left_work();
   if (some_run_goes_on()) return kept("the artifacts, since a run goes on");
   if (!dry_run_) {
     const auto referenced = runs_->referenced_artifacts();

@@ -245,6 +245,8 @@ const Command commands[] = {
      [](CLI::App& app, Options& o) {
        add_run(app, o, true);
        app.add_flag("--now", o.inspect.now, "Kill its steps at once instead of asking them to end");
+       app.add_flag("--force", o.inspect.force,
+                    "Record that its driver is gone, where that is not known here");
        add_state(app, o);
      },
      cancel_command},
@@ -259,6 +261,21 @@ const Command commands[] = {
        add_state(app, o);
      },
      resume_command},
+    {"verify",
+     "Read every artifact, or those of one run, and the database, and say what is damaged",
+     "Examples:\n  pipe verify             all artifacts and the database\n  pipe verify latest    "
+     "  what one run made and reused\n\n"
+     "What is damaged is moved aside; the next run makes it again.\nExit code: 0 all well, 3 "
+     "something is damaged or missing.",
+     [](CLI::App& app, Options& o) {
+       o.inspect.run.clear();
+       app.add_option(
+              "RUN", o.inspect.run,
+              "A run: its identifier, a unique prefix of it, or 'latest' (default: all artifacts)")
+           ->type_name("");
+       add_state(app, o);
+     },
+     verify_command},
     {"import", "Write the pipeline file that an Amazon ECS task definition stands for",
      "Examples:\n"
      "  pipe import task-definition.json > pipeline.yaml\n"

@@ -24,6 +24,7 @@ core::ExitCode show_command(Context& context);
 core::ExitCode logs_command(Context& context);
 core::ExitCode artifacts_command(Context& context);
 core::ExitCode cancel_command(Context& context);
+core::ExitCode verify_command(Context& context);
 core::ExitCode import_command(Context& context);
 core::ExitCode init_command(Context& context);
 core::ExitCode doctor_command(Context& context);

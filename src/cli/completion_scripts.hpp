@@ -11,7 +11,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan render build runs show logs artifacts cancel resume import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -34,8 +34,9 @@ _pipe() {
     show) words="--state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
     artifacts) words="--copy --state --output" ;;
-    cancel) words="--now --state --output" ;;
+    cancel) words="--now --force --state --output" ;;
     resume) words="--jobs --state --output" ;;
+    verify) words="--state --output" ;;
     import) words="--out" ;;
     init | gpus) words="--output" ;;
     instances) words="--gpus --class --gpu-memory --compute-capability --memory --cpus --arch --output" ;;
@@ -44,14 +45,14 @@ _pipe() {
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan render build runs show logs artifacts cancel resume import init doctor gpus clean instances kubernetes profiles schema completion" ;;
+    help) words="run validate plan render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
       run | validate | plan | render | build | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
       import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-      show | cancel | resume) words=$(pipe __complete runs 2>/dev/null) ;;
+      show | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
       logs | artifacts)
         if ((COMP_CWORD == 2)); then words=$(pipe __complete runs 2>/dev/null)
         elif [[ $command == logs ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
@@ -77,7 +78,7 @@ _pipe() {
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
     'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
-    'resume:go on with a run whose process was killed' 'init:write a pipeline to start from'
+    'resume:go on with a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
     'kubernetes:print the Role that a cluster takes' 'profiles:list named places to run in' 'completion:print a completion script' 'help:explain a command')
@@ -103,7 +104,8 @@ _pipe() {
     show) _arguments $state $output ':run:_pipe_runs' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     artifacts) _arguments $state $output '--copy[copy out]:destination:_files' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
-    cancel) _arguments $state $output '--now[kill at once]' ':run:_pipe_runs' ;;
+    cancel) _arguments $state $output '--now[kill at once]' '--force[its driver is gone]' ':run:_pipe_runs' ;;
+    verify) _arguments $state $output ':run:_pipe_runs' ;;
     resume) _arguments $state $output {-j,--jobs}'[steps at a time]:N: ' ':run:_pipe_runs' ;;
     init) _arguments $output ':folder:_files -/' ;;
     import) _arguments {-o,--out}'[write to]:file:_files' ':file:_files -g "*.json"' ;;
@@ -124,7 +126,7 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan render build runs show logs artifacts cancel resume import init doctor gpus clean instances kubernetes profiles schema completion help
+set -l commands run validate plan render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
@@ -143,7 +145,7 @@ complete -c pipe -n "__fish_seen_subcommand_from run" -l service-account -x -d "
 complete -c pipe -n "__fish_seen_subcommand_from run resume" -s j -l jobs -x -d "steps at a time"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
 complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"
-complete -c pipe -n "__fish_seen_subcommand_from show logs artifacts cancel resume" -a "(pipe __complete runs 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from show logs artifacts cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from logs" -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
@@ -152,6 +154,7 @@ complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
 complete -c pipe -n "__fish_seen_subcommand_from logs" -l attempt -x
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l copy -r -F
 complete -c pipe -n "__fish_seen_subcommand_from cancel" -l now
+complete -c pipe -n "__fish_seen_subcommand_from cancel" -l force
 complete -c pipe -n "__fish_seen_subcommand_from init import" -F
 complete -c pipe -n "__fish_seen_subcommand_from import" -s o -l out -r -F
 complete -c pipe -n "__fish_seen_subcommand_from instances" -l gpus -l class -l gpu-memory -l compute-capability -l memory -l cpus -x
@@ -159,8 +162,8 @@ complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_6
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
-complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show logs artifacts cancel resume doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build runs show logs artifacts cancel resume init doctor gpus clean instances profiles schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show logs artifacts cancel resume verify doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build runs show logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

@@ -279,9 +279,15 @@ class Doctor {
     }
     try {
       std::size_t dead = 0;
-      const auto runs = context_.runs(*state).runs();
+      auto& store = context_.runs(*state);
+      const auto runs = store.runs();
       for (const auto& run : runs)
-        dead += run.status == RunStatus::running && !run.driver.may_live();
+        dead += run.status == RunStatus::running && store.liveness(run) == store::Liveness::dead;
+      if (!store::is_local_file_system(*state))
+        add("state", Level::ok,
+            shown_path(*state) +
+                " is on a file system that machines may share: no write-ahead log, and drivers "
+                "there have heartbeats");
       if (dead) {
         add("state", Level::warn,
             counted(dead, "run") + " died without an end, in " + shown_path(*state),

@@ -37,6 +37,7 @@ struct InspectOptions {
   unsigned attempt = 0;  ///< 0: the last one.
   std::filesystem::path copy_to;
   bool now = false;
+  bool force = false;  ///< cancel: the user knows that the driver is gone.
 };
 
 /// The invocation is what a run is asked for, and what is recorded with it; the rest concerns this

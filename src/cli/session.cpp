@@ -47,6 +47,9 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
       file(c.pipeline_file()),
       run_id(id.empty() ? new_run_id() : std::move(id)),
       runs(open_state()),
+      artifacts_stay_(runs.keep_artifacts([&] {
+        c.note("waiting for `" + c.options().name + " clean`, which removes artifacts");
+      })),
       bucket(c.options().artifact_store.is_given()
                  ? std::make_unique<s3::Artifacts>(c.loop(), c.options().artifact_store)
                  : nullptr),
@@ -179,6 +182,19 @@ void require_engine(Session& session) {
   context.await(engine.info());  // Its error says what was tried, and how to go without an engine.
 }
 
+bool remove_work(Context& context, store::RunStore& runs, const std::string& id) {
+  const auto held = runs.hold(id);  // else the run may be resumed meanwhile
+  const auto run = runs.find_run(id);
+  if (!held || (run && run->id == id && run->status == RunStatus::running)) return true;
+  try {
+    core::remove_tree(engine::work_folder(runs, id));
+    return true;
+  } catch (const core::EnvironmentError& error) {
+    context.note(std::string("note: ") + error.what());
+    return false;
+  }
+}
+
 std::vector<store::RunRecord> reap_stale_runs(Context& context, store::RunStore& runs,
                                               const std::string& resumed, const std::string& gone) {
   auto dead = runs.mark_dead_runs(gone);
@@ -191,8 +207,7 @@ std::vector<store::RunRecord> reap_stale_runs(Context& context, store::RunStore&
     const auto detached = detached::detached_of(runs, run.id);
     for (std::string name; std::getline(names >> std::ws, name, ',');)
       places.emplace(name, options.context, options.name_space, detached ? detached->owner : "");
-    std::error_code ignored;
-    if (run.id != resumed) std::filesystem::remove_all(engine::work_folder(runs, run.id), ignored);
+    if (run.id != resumed) remove_work(context, runs, run.id);
   }
   for (const auto& [name, cluster, name_space, owner] : places) {
     try {

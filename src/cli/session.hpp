@@ -38,6 +38,11 @@ class Session {
   const std::filesystem::path file;
   const std::string run_id;
   store::RunStore& runs;
+
+ private:
+  const store::StateLock artifacts_stay_;  ///< From before the first look at what can be reused.
+
+ public:
   const std::unique_ptr<s3::Artifacts>
       bucket;  ///< That a profile names, for artifacts; null: none does.
   const std::unique_ptr<engine::RemoteCache> remote_cache;  ///< Through it; likewise.
@@ -77,6 +82,11 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
 /// Throws EnvironmentError if a step needs an engine and none answers. Costs a connection to a
 /// socket.
 void require_engine(Session& session);
+
+/// Removes the folders of the attempts of a run that has no driver; what cannot be removed is a
+/// note.
+/// @return whether all of it is gone, or a driver has it
+bool remove_work(Context& context, store::RunStore& runs, const std::string& id);
 
 /// Runs whose driver has died become interrupted, and what they have left outside is removed.
 /// Returns them.

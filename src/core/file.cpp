@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,43 +20,128 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Removes one entry below the open folder `parent`; with descriptors, so that nobody can lead it
-/// elsewhere by swapping a folder for a link.
-int remove_below(int parent, const char* name);
+constexpr std::size_t longest_shown = 300;
 
-int empty_folder(int folder) {
+/// The names in the open folder. @param error errno if they cannot be read
+std::vector<std::string> names_in(int folder, int& error) {
   std::vector<std::string> names;
-  const int copy = ::dup(folder);
-  if (copy < 0) return errno;
-  std::error_code error;
-  // /proc/self/fd keeps to the folder that is open, whatever its path has become.
-  fs::directory_iterator entries("/proc/self/fd/" + std::to_string(copy), error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error))
-    names.push_back(entries->path().filename().string());
-  ::close(copy);
-  if (error) return error.value();
-  for (const auto& name : names) {
-    if (const int failure = remove_below(folder, name.c_str())) return failure;
+  Descriptor again(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* entries = again ? ::fdopendir(again.get()) : nullptr;
+  if (!entries) {
+    error = errno;
+    return names;
   }
-  return 0;
+  again.release();
+  errno = 0;
+  while (const auto* entry = ::readdir(entries)) {
+    const std::string_view name(entry->d_name);
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  error = errno;
+  ::closedir(entries);
+  return names;
 }
 
-int remove_below(int parent, const char* name) {
-  if (::unlinkat(parent, name, 0) == 0 || errno == ENOENT) return 0;
-  if (errno != EISDIR && errno != EPERM && errno != EACCES) return errno;
-  const int refused = errno;
-  struct stat status {};
-  if (::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno == ENOENT ? 0 : errno;
-  if (!S_ISDIR(status.st_mode)) return refused;
-  if (::unlinkat(parent, name, AT_REMOVEDIR) == 0) return 0;
-  if ((status.st_mode & S_IRWXU) != S_IRWXU)
-    ::fchmodat(parent, name, (status.st_mode & 07777) | S_IRWXU, 0);
-  const Descriptor folder(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder) return errno;
-  if (const int failure = empty_folder(folder.get())) return failure;
-  return ::unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : errno;
-}
+/// Removes one entry below an open folder with all that is in it. Works with descriptors, so that
+/// swapping a folder for a link cannot lead it elsewhere, and without recursion: at most three
+/// descriptors are open, however deep the tree is. What cannot be removed stays, the rest goes.
+class TreeRemoval {
+ public:
+  void remove(int parent, const std::string& name) {
+    parent_ = parent;
+    visit(parent, name);
+    while (!levels_.empty() && !is_lost_) {
+      if (levels_.back().rest.empty()) {
+        leave();
+      } else {
+        const auto next = std::move(levels_.back().rest.back());
+        levels_.back().rest.pop_back();
+        visit(folder_.get(), next);
+      }
+    }
+  }
+  /// errno of the first failure, and below what was to be removed where it was; 0: none.
+  int error() const { return error_; }
+  const std::string& where() const { return where_; }
+  std::size_t failures() const { return failures_; }
+
+ private:
+  struct Level {
+    std::string name;
+    dev_t device;
+    ino_t inode;
+    std::vector<std::string> rest;  ///< Names that are still to be removed.
+    bool keeps = false;             ///< Something in it could not be removed.
+  };
+
+  void fail(const std::string& name, int error) {
+    for (auto& level : levels_) level.keeps = true;
+    if (failures_++ > 0) return;
+    error_ = error;
+    for (std::size_t i = 1; i < levels_.size(); ++i) where_ += "/" + levels_[i].name;
+    if (!levels_.empty()) where_ += "/" + name;
+    if (where_.size() > longest_shown) where_ = "/.../" + name;
+  }
+
+  void visit(int parent, const std::string& name) {
+    if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return;
+    const int refused = errno;
+    if (refused != EISDIR && refused != EPERM && refused != EACCES) return fail(name, refused);
+    struct stat status {};
+    if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno != ENOENT) fail(name, errno);
+      return;
+    }
+    if (!S_ISDIR(status.st_mode)) return fail(name, refused);
+    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0) return;
+    enter(parent, name, status);
+  }
+
+  void enter(int parent, const std::string& name, const struct stat& status) {
+    if ((status.st_mode & S_IRWXU) != S_IRWXU)
+      ::fchmodat(parent, name.c_str(), (status.st_mode & 07777) | S_IRWXU, 0);
+    Descriptor folder(
+        ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat opened {};
+    if (!folder || ::fstat(folder.get(), &opened) != 0) return fail(name, errno);
+    int error = 0;
+    auto names = names_in(folder.get(), error);
+    levels_.push_back({name, opened.st_dev, opened.st_ino, std::move(names)});
+    folder_ = std::move(folder);
+    if (error) fail(".", error);
+  }
+
+  /// From an empty folder to the one above it, which must be the one that it was entered from.
+  void leave() {
+    const auto done = std::move(levels_.back());
+    levels_.pop_back();
+    Descriptor above;
+    if (!levels_.empty()) {
+      above = Descriptor(::openat(folder_.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+      struct stat status {};
+      const bool is_it = above && ::fstat(above.get(), &status) == 0 &&
+                         status.st_dev == levels_.back().device &&
+                         status.st_ino == levels_.back().inode;
+      if (!is_it) {
+        fail(done.name, above ? EBUSY : errno);
+        is_lost_ = true;
+        return;
+      }
+    }
+    folder_ = std::move(above);
+    const int parent = levels_.empty() ? parent_ : folder_.get();
+    if (done.keeps || ::unlinkat(parent, done.name.c_str(), AT_REMOVEDIR) == 0) return;
+    if (errno != ENOENT) fail(done.name, errno);
+  }
+
+  int parent_ = -1;
+  Descriptor folder_;  ///< That of the last level.
+  std::vector<Level> levels_;
+  bool is_lost_ = false;
+  int error_ = 0;
+  std::string where_;
+  std::size_t failures_ = 0;
+};
 
 }  // namespace
 
@@ -171,8 +257,13 @@ void remove_tree(const fs::path& path) {
     if (errno == ENOENT) return;
     throw system_error("cannot remove " + path.string(), errno);
   }
-  if (const int failure = remove_below(parent.get(), whole.filename().c_str()))
-    throw system_error("cannot remove " + path.string(), failure);
+  TreeRemoval removal;
+  removal.remove(parent.get(), whole.filename().string());
+  if (removal.failures() == 0) return;
+  auto what = "cannot remove " + path.string() + removal.where();
+  if (const auto more = removal.failures() - 1)
+    what += " and " + std::to_string(more) + " more there";
+  throw system_error(what, removal.error());
 }
 
 TemporaryFolder::TemporaryFolder(const fs::path& parent, std::string_view prefix) {

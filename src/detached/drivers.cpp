@@ -16,9 +16,12 @@ constexpr kubernetes::RetryPolicy hasty{std::chrono::milliseconds(200),
 }  // namespace
 
 std::string name_of(const store::Driver& driver) {
-  return driver.is_elsewhere()
-             ? "the Job " + driver.lease.name + " in the namespace " + driver.lease.name_space
-             : "process " + std::to_string(driver.process.pid);
+  if (driver.is_elsewhere())
+    return "the Job " + driver.lease.name + " in the namespace " + driver.lease.name_space;
+  auto name = "process " + std::to_string(driver.process.pid);
+  if (driver.process.is_of_this_namespace()) return name;
+  if (driver.process.is_of_this_boot()) name += " of another container";
+  return name + (driver.host.empty() ? " of another machine" : " on the machine " + driver.host);
 }
 
 /// Where the driver saves the run; nowhere if it shares the state folder with us.
@@ -53,7 +56,7 @@ void Drivers::update(store::RunRecord& run) {
 
 Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
   const auto life = ask(run);
-  bring_news(run, life == Liveness::gone);
+  bring_news(run, life == Liveness::dead);
   return life;
 }
 
@@ -87,8 +90,13 @@ void Drivers::bring_home(store::RunRecord& run) {
 }
 
 Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
-  if (!run.driver.is_elsewhere())
-    return run.driver.process.alive() ? Liveness::alive : Liveness::gone;
+  if (!run.driver.is_elsewhere()) {
+    const auto life = runs_.liveness(run);
+    if (life == Liveness::unknown)
+      silence_ =
+          "it runs on another machine or in another container, and gives no sign of life here";
+    return life;
+  }
   const auto now = Clock::now();
   if (const auto known = answers_.find(run.id);
       known != answers_.end() && now - known->second.at < good_for)
@@ -105,7 +113,7 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
         kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}),
         hasty);
     life = context_.await(orchestrators::driver_continues(client, lease.name)) ? Liveness::alive
-                                                                               : Liveness::gone;
+                                                                               : Liveness::dead;
   } catch (const core::EnvironmentError& error) {
     silence_ = error.what();
   } catch (const core::InputError& error) {
@@ -114,6 +122,16 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   if (life == Liveness::unknown) silent_clusters_[cluster] = Clock::now();
   answers_[run.id] = {life, Clock::now()};
   return life;
+}
+
+core::EnvironmentError Drivers::not_known(const store::RunRecord& run) const {
+  const auto& pipe = context_.program;
+  return core::EnvironmentError(
+      "it is not known whether the driver of run " + run.id + " is alive, " + name_of(run.driver) +
+          ": " + silence_,
+      {"look there; if it runs, `" + pipe + " cancel " + run.id + "` stops it there",
+       "if it is gone, `" + pipe + " cancel " + run.id +
+           " --force` records that here; then the run can be resumed or removed"});
 }
 
 std::string Drivers::described(store::RunRecord& run) {

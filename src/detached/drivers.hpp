@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "core/error.hpp"
 #include "detached/driver_context.hpp"
 #include "store/run_store.hpp"
 
@@ -26,14 +27,14 @@ class Drivers {
   /// and not there any more.
   void bring_home(store::RunRecord& run);
 
-  enum class Liveness { alive, gone, unknown };
+  using Liveness = store::Liveness;
   /// Of a run that is recorded as running. A cluster is asked once in a few seconds, and is given
   /// up for as long if it does not answer. What the driver has saved elsewhere is brought here
   /// first: by that the run may have ended.
   Liveness liveness_of(store::RunRecord& run);
   /// As far as it can be known: also if it may do so.
   bool goes_on(store::RunRecord& run) {
-    return run.status == RunStatus::running && liveness_of(run) != Liveness::gone &&
+    return run.status == RunStatus::running && liveness_of(run) != Liveness::dead &&
            run.status == RunStatus::running;
   }
   /// `the Job x in the namespace y of context z: its pod w`, with why that does not begin, or what
@@ -41,6 +42,8 @@ class Drivers {
   std::string described(store::RunRecord& run);
   /// Why it is unknown.
   const std::string& silence() const { return silence_; }
+  /// The error for a run whose driver is unknown to live.
+  core::EnvironmentError not_known(const store::RunRecord& run) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -63,7 +66,7 @@ class Drivers {
   std::string silence_;
 };
 
-/// `process 1234`, `the Job x in the namespace y`
+/// `process 1234`, `process 1234 on the machine m`, `the Job x in the namespace y`
 std::string name_of(const store::Driver& driver);
 
 }  // namespace pipeline::detached

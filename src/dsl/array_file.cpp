@@ -159,17 +159,6 @@ Opened open_array(const std::string& path, const std::string& descr, std::size_t
   return opened;
 }
 
-void write_fully(int file, const void* data, std::size_t bytes, const std::string& path) {
-  const auto* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const auto written = ::write(file, from, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write " + path, errno);
-    from += written;
-    bytes -= static_cast<std::size_t>(written);
-  }
-}
-
 core::Descriptor create(const std::string& path) {
   core::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) fail("cannot write " + path, errno);
@@ -246,15 +235,15 @@ void ArrayMemory::save(const std::string& path) const {
     if (errno == EEXIST) fail("cannot write " + path, EEXIST);
   }
   const auto file = create(path);
-  core::write_fully(file.get(), start_, length_, path);
+  core::write_fully(file.get(), {static_cast<const char*>(start_), length_}, path);
 }
 
 void write_array(const std::string& path, const std::string& descr,
                  const std::vector<std::size_t>& shape, const void* data, std::size_t bytes) {
   const auto file = create(path);
   const auto header = header_of(descr, shape);
-  core::write_fully(file.get(), header.data(), header.size(), path);
-  core::write_fully(file.get(), data, bytes, path);
+  core::write_fully(file.get(), header, path);
+  core::write_fully(file.get(), {static_cast<const char*>(data), bytes}, path);
 }
 
 void read_array(const std::string& path, const std::string& descr, std::size_t element_size,

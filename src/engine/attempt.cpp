@@ -124,6 +124,48 @@ class TakenOutputs {
   store::ArtifactStore& artifacts_;
 };
 
+/// Of a step's inputs as much is read as costs milliseconds: size and time, by which artifacts are
+/// known otherwise, do not show a flipped bit.
+constexpr std::uint64_t most_read_on_use = 1 << 20;
+constexpr std::size_t most_files_read_on_use = 256;
+
+struct InputToCheck {
+  core::Digest digest;
+  std::string name, made_by;
+};
+
+std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf& outputs_of,
+                                          std::set<core::Digest>& checked) {
+  std::vector<InputToCheck> found;
+  std::uint64_t bytes = 0;
+  for (const auto& input : step.inputs)
+    for (const auto& source : input.sources) {
+      const auto made = outputs_of(source);
+      if (found.size() == most_files_read_on_use || bytes + made.output->bytes > most_read_on_use)
+        continue;
+      if (checked.contains(made.output->digest)) continue;
+      bytes += made.output->bytes;
+      found.push_back({made.output->digest, input.name, made.step->name});
+    }
+  return found;
+}
+
+async::Task<> check_inputs(AttemptContext& context, const StepSpec& step,
+                           const OutputsOf& outputs_of) {
+  const auto inputs = inputs_to_check(step, outputs_of, context.checked);
+  if (inputs.empty()) co_return;
+  co_await async::on_pool(context.pool, [&] {
+    for (const auto& input : inputs)
+      if (!context.artifacts.is_intact(input.digest))
+        throw core::EnvironmentError(
+            "the input '" + input.name + "' of '" + step.name +
+                "' is damaged: its content is not what '" + input.made_by + "' made",
+            {"run again: '" + input.made_by + "' runs again, and makes it anew",
+             "`pipe verify` looks for more that is damaged"});
+  });
+  for (const auto& input : inputs) context.checked.insert(input.digest);
+}
+
 void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log, Failure& failure) {
   if (!code.missing_file) return;
   if (auto advice = code.missing_file(step, log.tail_text()))
@@ -152,6 +194,7 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
     context.events.emit(event::StepLog{step.name, which.number, stream, std::move(line)});
   });
   const auto code = context.artifacts.put_tree(context.code.files(step), context.stats);
+  co_await check_inputs(context, step, outputs_of);
   std::vector<orchestrators::AttemptInput> inputs;
   for (const auto& input : step.inputs) {
     if (input.gathered) {
@@ -239,6 +282,7 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
         };
       return context.artifacts.take(work / "outputs" / output.file_name, before_it_goes);
     });
+    context.checked.insert(stored.digest);
     outcome.outputs.push_back(
         {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
   }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct AttemptContext {
   asio::thread_pool& pool;
   core::CancelSource& stop;  ///< Of the run.
   std::string run_id;
+  std::set<core::Digest>& checked;  ///< Artifacts whose content need not be read again in this run.
 };
 
 /// One try of a step.

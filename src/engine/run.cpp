@@ -105,6 +105,7 @@ class Run {
             const AttemptCounts& counts);
   void finish_rest();
   async::Task<> remove_rest();
+  std::string remove_work();
   void remember();
 
   std::set<std::string> reported_;  ///< Notices, each shown once a run.
@@ -137,6 +138,7 @@ class Run {
   Journal journal_;
   std::optional<RunFingerprint> fingerprint_;
   bool has_prefetched_ = false;
+  std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read as a whole.
 };
 
 OutputsOf Run::outputs_of() const {
@@ -257,8 +259,9 @@ async::Task<RunSummary> Run::execute() {
     co_await wake_.wait();
   }
   co_await orchestrator_.settle();
-  core::remove_tree(work_folder(runs_, journal_.run_id()));
+  const auto left = remove_work();
   if (fatal_) std::rethrow_exception(fatal_);
+  if (!left.empty()) events_.emit(event::Notice{"", left});
   finish_rest();
   results_.conclude();
   stats_.save();
@@ -482,8 +485,8 @@ async::Task<AttemptOutcome> Run::try_once(core::StepIndex i, const std::string& 
   const auto& step = spec(i);
   auto record = journal_.attempt_began(step, key, which.number, states_[i].environment.description,
                                        held.gpus);
-  const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_, stats_,
-                               code_,     events_,       pool_, stop_,      journal_.run_id()};
+  const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_,        stats_,  code_,
+                               events_,   pool_,         stop_, journal_.run_id(), checked_};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
@@ -537,6 +540,20 @@ async::Task<> Run::remove_rest() {
     notice = std::string("cannot remove what the run had left: ") + error.what();
   }
   if (!notice.empty()) events_.emit(event::Notice{"", notice});
+}
+
+/// What a step has left may be another user's, as of a container that ran as root: its results
+/// stand.
+/// @return what could not be removed, in words
+std::string Run::remove_work() {
+  try {
+    core::remove_tree(work_folder(runs_, journal_.run_id()));
+    return {};
+  } catch (const core::EnvironmentError& error) {
+    return std::string(error.what()) +
+           "; all results are stored; once its owner has removed it, or given it to you, `pipe "
+           "clean --runs` removes the rest";
+  }
 }
 
 /// Waits, unless the run is stopped.

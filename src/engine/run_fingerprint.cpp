@@ -134,10 +134,15 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   record.failed = 0;
   record.took = since(began);
   record.ended = wall_now();
+  bool is_there = true;
   runs.transaction([&] {
+    const auto still = runs.find_run(earlier);  // it may have been removed since
+    is_there = still && still->id == earlier;
+    if (!is_there) return;
     runs.add_run(record);
     runs.finish_run(record);
   });
+  if (!is_there) co_return std::nullopt;
   events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, steps});
   if (each_step)
     for (const auto& step : runs.steps(record.id))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -29,6 +30,9 @@ namespace {
 /// All artifacts carry this time, and in its nanoseconds the mark by which looks_whole() knows
 /// them: whatever changes a file changes its time.
 constexpr std::time_t artifact_time = 1'000'000'000;
+/// What is being hashed carries this one: any change that is made meanwhile replaces it, however
+/// coarse the clock that stamps files is.
+constexpr std::time_t held_time = artifact_time - 1000;
 
 std::optional<struct stat> status_of(const char* path) {
   struct stat status {};
@@ -56,10 +60,14 @@ long mark(const core::Digest& digest, std::string_view place, std::uint64_t byte
   return static_cast<long>(sum % 1'000'000'000);
 }
 
-void set_mark(const fs::path& path, long nanoseconds) {
-  const struct timespec times[2] = {{0, UTIME_OMIT}, {artifact_time, nanoseconds}};
+void set_time(const fs::path& path, std::time_t seconds, long nanoseconds) {
+  const struct timespec times[2] = {{0, UTIME_OMIT}, {seconds, nanoseconds}};
   if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
     throw core::system_error("cannot set the time of " + path.string(), errno);
+}
+
+void set_mark(const fs::path& path, long nanoseconds) {
+  set_time(path, artifact_time, nanoseconds);
 }
 
 bool has_mark(const struct stat& status, long nanoseconds) {
@@ -73,6 +81,49 @@ void set_mode(const fs::path& path, mode_t mode) {
 
 std::uint64_t size_of(const TreeNode& node) {
   return node.kind == TreeNode::Kind::file ? node.bytes : 0;
+}
+
+[[noreturn]] void changed(const fs::path& path) {
+  throw core::EnvironmentError(
+      "cannot keep " + path.string() + ": it changed while it was read",
+      {"some process still writes to it: a step must wait for all processes that it starts"});
+}
+
+void check_still(const fs::path& path, std::optional<std::uint64_t> bytes) {
+  const auto status = status_of(path);
+  if (!status || status->st_mtim.tv_sec != held_time ||
+      (bytes && static_cast<std::uint64_t>(status->st_size) != *bytes))
+    changed(path);
+}
+
+void hold_still(const fs::path& path, mode_t mode) {
+  set_mode(path, mode);
+  set_time(path, held_time, 0);
+}
+
+/// Before a folder is hashed. It stays writable itself: only such a one can be renamed.
+void hold_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
+  for (const auto& node : nodes) {
+    if (node.kind == TreeNode::Kind::file)
+      hold_still(root / node.path, node.executable ? 0555 : 0444);
+    if (node.kind == TreeNode::Kind::directory) hold_still(root / node.path, 0555);
+  }
+  hold_still(root, 0755);
+}
+
+/// After it was hashed.
+void check_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
+  check_still(root, std::nullopt);
+  for (const auto& node : nodes) {
+    if (node.kind == TreeNode::Kind::file) check_still(root / node.path, node.bytes);
+    if (node.kind == TreeNode::Kind::directory) check_still(root / node.path, std::nullopt);
+  }
+  // What was added before its folder was held, or put in the place of something else.
+  const auto now = scan_tree(root);
+  const auto same = [](const TreeNode& a, const TreeNode& b) {
+    return a.path == b.path && a.kind == b.kind && a.target == b.target;
+  };
+  if (!std::ranges::equal(now, nodes, same)) changed(root);
 }
 
 /// Read-only, and marked. Not the folder itself: only a writable one can be renamed.
@@ -243,8 +294,10 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
     set_mark(file, mark(artifact.digest, "", artifact.bytes));
   };
   if (is_ours_alone(status)) {
+    hold_still(source, executable ? 0555 : 0444);
     artifact.digest = core::sha256_file(source);
     on_known(artifact);
+    check_still(source, artifact.bytes);
     if (looks_whole(artifact.digest)) {
       if (executable) set_mode(path(artifact.digest), 0555);
       discard(source);
@@ -266,14 +319,15 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const OnKnown&
   auto nodes = scan_tree(source);
   StoredArtifact artifact{{}, true, total_bytes(nodes)};
   if (is_ours_alone(source, nodes)) {
+    hold_still(source, nodes);
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
     on_known(artifact);
+    check_still(source, nodes);
     if (looks_whole(artifact.digest)) {
       discard(source);
       return artifact;
     }
-    set_mode(source, 0755);  // a folder without write permission cannot be moved into another
     seal_contents(source, nodes, artifact.digest);
     if (publish(source, artifact.digest)) return artifact;
   }
@@ -333,7 +387,16 @@ bool ArtifactStore::publish(const fs::path& sealed, const core::Digest& digest) 
       return true;
     }
   }
-  if (is_directory) seal_folder(target, digest);
+  if (is_directory) {
+    seal_folder(target, digest);
+    return true;
+  }
+  // FAT keeps every other second.
+  if (const auto status = status_of(target);
+      status && std::abs(status->st_mtim.tv_sec - artifact_time) > 2) {
+    set_aside(target, *status);
+    changed(sealed);
+  }
   return true;
 }
 
@@ -369,12 +432,16 @@ bool ArtifactStore::looks_whole(const core::Digest& digest) {
   return true;
 }
 
-bool ArtifactStore::verify(const core::Digest& digest) {
+bool ArtifactStore::is_intact(const core::Digest& digest) { return read_whole(digest, false); }
+bool ArtifactStore::verify(const core::Digest& digest) { return read_whole(digest, true); }
+
+bool ArtifactStore::read_whole(const core::Digest& digest, bool marks_it) {
   const auto target = path(digest);
   const auto status = status_of(target);
   if (!status) return false;
   try {
     if (S_ISREG(status->st_mode) && core::sha256_file(target) == digest) {
+      if (!marks_it) return true;
       set_mode(target, status->st_mode & S_IXUSR ? 0555 : 0444);
       set_mark(target, mark(digest, "", static_cast<std::uint64_t>(status->st_size)));
       return true;
@@ -383,6 +450,7 @@ bool ArtifactStore::verify(const core::Digest& digest) {
       auto nodes = scan_tree(target);
       hash_tree(target, nodes);
       if (tree_digest(nodes) == digest) {
+        if (!marks_it) return true;
         seal_contents(target, nodes, digest);
         seal_folder(target, digest);
         return true;
@@ -469,6 +537,26 @@ void ArtifactStore::link_out(const core::Digest& digest, const fs::path& target)
   }
 }
 
+std::vector<core::Digest> ArtifactStore::all() const {
+  std::vector<core::Digest> found;
+  std::error_code error;
+  for (fs::directory_iterator shelves(folder_, error);
+       !error && shelves != fs::directory_iterator(); shelves.increment(error)) {
+    const auto shelf = shelves->path().filename().string();
+    if (shelf.size() != 2) continue;
+    std::error_code inner;
+    for (fs::directory_iterator entries(shelves->path(), inner);
+         !inner && entries != fs::directory_iterator(); entries.increment(inner)) {
+      try {
+        found.push_back(core::Digest::from_hex(shelf + entries->path().filename().string()));
+      } catch (const std::invalid_argument&) {
+        // Nothing of ours: left alone.
+      }
+    }
+  }
+  return found;
+}
+
 std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest&)>& is_used) {
   std::uint64_t freed = 0;
   const auto remove = [&](const fs::path& path) {
@@ -490,23 +578,9 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
     }
     core::remove_tree(path);
   };
-  std::error_code error;
   std::vector<fs::path> unused;
-  for (fs::directory_iterator shelves(folder_, error);
-       !error && shelves != fs::directory_iterator(); shelves.increment(error)) {
-    const auto shelf = shelves->path().filename().string();
-    if (shelf.size() != 2) continue;
-    std::error_code inner;
-    for (fs::directory_iterator entries(shelves->path(), inner);
-         !inner && entries != fs::directory_iterator(); entries.increment(inner)) {
-      try {
-        if (!is_used(core::Digest::from_hex(shelf + entries->path().filename().string())))
-          unused.push_back(entries->path());
-      } catch (const std::invalid_argument&) {
-        // Nothing of ours: left alone.
-      }
-    }
-  }
+  for (const auto& digest : all())
+    if (!is_used(digest)) unused.push_back(path(digest));
   for (const auto& path : unused) {
     remove(path);
     ::rmdir(path.parent_path().c_str());  // succeeds when it is empty

@@ -66,7 +66,8 @@ class ArtifactStore {
   /// possible; it is gone from `path` afterwards. The digest of a file is that of its content; of a
   /// folder, that of the sorted list of (path, kind, executable bit, digest). Symbolic links that
   /// stay inside the folder are kept, others are an EnvironmentError, as are sockets and devices.
-  /// Nothing half done is ever visible.
+  /// Nothing half done is ever visible. Throws also if it changes while it is read: some process
+  /// still writes to it.
   /// @param before_it_goes called when the artifact is known and all is still at `path`; may throw
   StoredArtifact take(const std::filesystem::path& path,
                       const std::function<void(const StoredArtifact&)>& before_it_goes = {});
@@ -79,6 +80,8 @@ class ArtifactStore {
   std::filesystem::path path(const core::Digest& digest) const;
   bool has(const core::Digest& digest) const;
   /// Reads it all and compares: false if it is missing or damaged. A damaged one is moved aside.
+  bool is_intact(const core::Digest& digest);
+  /// The same, and gives it the marks that looks_whole() knows it by.
   bool verify(const core::Digest& digest);
   /// Cheap check by size and modification time, which every artifact was given when it was taken; a
   /// mismatch falls back to verify().
@@ -89,6 +92,8 @@ class ArtifactStore {
   /// read-only like the artifact itself, since its files are links to the artifact's; copies where
   /// the file system cannot link, or not so often. For who reads it and then removes it.
   void link_out(const core::Digest& digest, const std::filesystem::path& target) const;
+  /// Every artifact that is there.
+  std::vector<core::Digest> all() const;
   /// Removes every artifact for which `is_used` says no, damaged ones and what killed processes
   /// have left; returns the bytes freed.
   std::uint64_t collect(const std::function<bool(const core::Digest&)>& is_used);
@@ -101,6 +106,7 @@ class ArtifactStore {
   /// Gives what is read-only and marked its final name; an equal one may be there already. False if
   /// it lies on another file system.
   bool publish(const std::filesystem::path& sealed, const core::Digest& digest);
+  bool read_whole(const core::Digest& digest, bool marks_it);
   void set_aside(const std::filesystem::path& target, const struct stat& status);
 
   std::filesystem::path folder_;

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "store/checked_vfs.hpp"
+#include "store/state_lock.hpp"
 
 namespace pipeline::store {
 namespace {
@@ -101,6 +102,12 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
       fail(database, failed, file_);
     return sqlite3_column_int(statement, 0);
   };
+  // A write-ahead log wants memory that all processes share. Alone in the file, SQLite can leave
+  // one without using that memory.
+  const bool may_have_log = is_local_file_system(file_.parent_path());
+  if (!may_have_log)
+    execute(
+        "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE; PRAGMA locking_mode=NORMAL");
   int found = pragma("PRAGMA user_version");
   if (found == 0) {
     // One process at a time: for the change to a write-ahead log SQLite lets nobody wait.
@@ -111,7 +118,8 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
     if (pragma("PRAGMA schema_version") == 0) {
       // An empty database needs no protection from a power failure, and each time of waiting for
       // the disk costs milliseconds.
-      execute("PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL");
+      execute("PRAGMA synchronous=OFF");
+      if (may_have_log) execute("PRAGMA journal_mode=WAL");
       execute("BEGIN IMMEDIATE");
       execute(schema);
       execute(("PRAGMA application_id=" + std::to_string(application_id) +

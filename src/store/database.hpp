@@ -64,7 +64,8 @@ class Statement {
   const std::filesystem::path& file_;
 };
 
-/// One connection, in WAL mode. Waits up to half a minute for another process's commit.
+/// One connection, in WAL mode on a local file system. Waits up to half a minute for another
+/// process's commit.
 class Database {
  public:
   /// Opens or creates the file; `schema` is run once, in the transaction that sets its version.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -63,16 +64,39 @@ WallTime to_time(std::int64_t milliseconds) {
   return WallTime(std::chrono::milliseconds(milliseconds));
 }
 
-/// A Lease takes the place of when a process was started, which is never JSON.
+constexpr std::pair<SignOfLife, std::string_view> sign_names[] = {
+    {SignOfLife::lock, "lock"}, {SignOfLife::heartbeat, "heartbeat"}};
+
+/// A Lease takes the place of when a process was started, which is never JSON. Sign and host follow
+/// it.
 std::string write_driver(const Driver& driver) {
   const auto& [context, name_space, name] = driver.lease;
-  return driver.is_elsewhere() ? nlohmann::json{context, name_space, name}.dump()
-                               : driver.process.started;
+  if (driver.is_elsewhere()) return nlohmann::json{context, name_space, name}.dump();
+  for (const auto& [sign, text] : sign_names)
+    if (driver.sign == sign)
+      return driver.process.started + ":" + std::string(text) + ":" + driver.host;
+  return driver.process.started;
+}
+
+/// Takes sign and host off the end of the text.
+void read_sign(Driver& driver, std::string& text) {
+  const auto host = text.rfind(':');
+  if (host == std::string::npos || host == 0) return;
+  const auto kind = text.rfind(':', host - 1);
+  if (kind == std::string::npos) return;
+  for (const auto& [sign, name] : sign_names)
+    if (std::string_view(text).substr(kind + 1, host - kind - 1) == name) {
+      driver.sign = sign;
+      driver.host = text.substr(host + 1);
+      text.resize(kind);
+      return;
+    }
 }
 
 Driver read_driver(std::int64_t pid, std::string text) {
   Driver driver;
   if (!text.starts_with('[')) {
+    read_sign(driver, text);
     driver.process = {pid, std::move(text)};
     return driver;
   }
@@ -191,25 +215,68 @@ std::filesystem::path below(const std::string& name) {
 
 ProcessId ProcessId::self() { return {getpid(), boot() + ":" + start_ticks(getpid())}; }
 
-bool ProcessId::alive() const {
-  if (pid <= 0 || started.empty()) return false;
-  const auto here = boot();
-  const auto there = started.substr(0, started.rfind(':'));
-  // In another container on this machine: nothing can be said from here, and a run that goes on
-  // must not be called dead.
-  if (there != here) return there.substr(0, 36) == here.substr(0, 36);
-  return started == here + ":" + start_ticks(pid);
+bool ProcessId::is_of_this_namespace() const {
+  return started.substr(0, started.rfind(':')) == boot();
 }
+bool ProcessId::is_of_this_boot() const { return started.substr(0, 36) == boot().substr(0, 36); }
+bool ProcessId::alive() const {
+  return pid > 0 && !started.empty() && started == boot() + ":" + start_ticks(pid);
+}
+
+namespace {
+
+/// What holds a run while this process drives it.
+struct Hold {
+  std::optional<StateLock> lock;
+  std::unique_ptr<Heartbeat> heartbeat;
+};
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(name, sizeof name - 1) != 0) return {};
+  std::string host(name);
+  std::erase(host, ':');
+  return host;
+}
+
+}  // namespace
 
 struct RunStore::Implementation {
   std::filesystem::path folder;
+  bool is_local;
   Database database;
   bool in_transaction = false;
+  std::map<std::string, Hold> held;  ///< By run.
+
+  std::filesystem::path heartbeat(const std::string& run) const {
+    return folder / "drivers" / below(run);
+  }
+  Driver drive(const RunRecord& run);
 };
 
+/// Takes the run's lock if this process drives it. Called in the transaction that records the run
+/// as running, so that no other process finds it so and unlocked.
+Driver RunStore::Implementation::drive(const RunRecord& run) {
+  auto driver = run.driver;
+  if (run.status != RunStatus::running || driver.is_elsewhere() ||
+      driver.process.started != ProcessId::self().started)
+    return driver;
+  auto& hold = held[run.id];
+  // Only a process that removes what an earlier driver has left can hold it now, and for a moment.
+  if (!hold.lock)
+    hold.lock = StateLock::take(folder, StateLock::driver_of(run.id), StateLock::Kind::exclusive);
+  driver.sign = is_local && hold.lock->locks() ? SignOfLife::lock : SignOfLife::heartbeat;
+  if (driver.sign == SignOfLife::heartbeat && !hold.heartbeat)
+    hold.heartbeat = std::make_unique<Heartbeat>(heartbeat(run.id));
+  driver.host = host_name();
+  return driver;
+}
+
 RunStore::RunStore(const std::filesystem::path& folder)
-    : self_(new Implementation{
-          folder, Database(folder / "pipe.db", application_id, version, schema, migrations)}) {}
+    : self_((core::make_folders(folder),
+             new Implementation{
+                 folder, is_local_file_system(folder),
+                 Database(folder / "pipe.db", application_id, version, schema, migrations)})) {}
 RunStore::~RunStore() = default;
 RunStore::RunStore(RunStore&&) noexcept = default;
 
@@ -255,24 +322,28 @@ void RunStore::transaction(const std::function<void()>& work) {
 }
 
 void RunStore::add_run(const RunRecord& run) {
+  const auto driver = self_->drive(run);
   self_->database
       .prepare(
           "INSERT INTO runs (" RUN_COLUMNS
           ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
       .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit,
             run.git_dirty, static_cast<int>(run.status), to_integer(run.started),
-            to_integer(run.ended), run.took.count(), run.driver.process.pid,
-            write_driver(run.driver), run.same_as, run.steps, run.cached, run.failed)
+            to_integer(run.ended), run.took.count(), driver.process.pid, write_driver(driver),
+            run.same_as, run.steps, run.cached, run.failed)
       .run();
 }
 
 void RunStore::resume_run(const RunRecord& run) {
+  auto resumed = run;
+  resumed.status = RunStatus::running;
+  const auto driver = self_->drive(resumed);
   self_->database
       .prepare(
           "UPDATE runs SET status = ?2, ended = 0, orchestrator = ?3, driver_pid = ?4, "
           "driver_started = ?5, steps = ?6 WHERE id = ?1")
-      .bind(run.id, static_cast<int>(RunStatus::running), run.orchestrator, run.driver.process.pid,
-            write_driver(run.driver), run.steps)
+      .bind(run.id, static_cast<int>(RunStatus::running), run.orchestrator, driver.process.pid,
+            write_driver(driver), run.steps)
       .run();
 }
 
@@ -284,6 +355,39 @@ void RunStore::finish_run(const RunRecord& run) {
       .bind(run.id, static_cast<int>(run.status), to_integer(run.ended), run.took.count(),
             run.same_as, run.steps, run.cached, run.failed)
       .run();
+  if (run.status != RunStatus::running) self_->held.erase(run.id);
+}
+
+Liveness RunStore::liveness(const RunRecord& run) const {
+  const auto& [process, lease, sign, host] = run.driver;
+  if (run.driver.is_elsewhere()) return Liveness::unknown;
+  if (StateLock::is_held(folder(), StateLock::driver_of(run.id))) return Liveness::alive;
+  const bool lives_here = process.is_of_this_namespace() && process.alive();
+  switch (sign) {
+    case SignOfLife::process: break;
+    // Its kernel has no such lock: that is this one, or one that has gone down since.
+    case SignOfLife::lock:
+      return process.is_of_this_boot() || self_->is_local ? Liveness::dead : Liveness::unknown;
+    case SignOfLife::heartbeat:
+      if (lives_here || Heartbeat::is_fresh(self_->heartbeat(run.id))) return Liveness::alive;
+  }
+  if (process.is_of_this_namespace()) return lives_here ? Liveness::alive : Liveness::dead;
+  return Liveness::unknown;
+}
+
+std::optional<StateLock> RunStore::hold(const std::string& run) const {
+  return StateLock::try_take(folder(), StateLock::driver_of(run), StateLock::Kind::exclusive);
+}
+
+StateLock RunStore::keep_artifacts(const std::function<void()>& on_wait) const {
+  if (auto lock = StateLock::try_take(folder(), StateLock::artifacts, StateLock::Kind::shared))
+    return std::move(*lock);
+  if (on_wait) on_wait();
+  return StateLock::take(folder(), StateLock::artifacts, StateLock::Kind::shared);
+}
+
+std::optional<StateLock> RunStore::hold_artifacts() const {
+  return StateLock::try_take(folder(), StateLock::artifacts, StateLock::Kind::exclusive);
 }
 
 void RunStore::put_step(const StepRecord& step) {
@@ -438,20 +542,24 @@ std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std:
 }
 
 std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
-  std::vector<RunRecord> dead;
-  {
+  const auto find = [&] {
+    std::vector<RunRecord> dead;
     auto row = self_->database.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE status = ?1");
     row.bind(static_cast<int>(RunStatus::running));
     while (row.step())
-      if (auto run = read_run(row); run.id == gone || !run.driver.may_live())
+      if (auto run = read_run(row); run.id == gone || liveness(run) == Liveness::dead)
         dead.push_back(std::move(run));
-  }
+    return dead;
+  };
+  auto dead = find();
   if (dead.empty()) return dead;
   transaction([&] {
+    dead = find();  // Since the first look a driver may have ended its run, or another one have
+                    // resumed it.
     for (auto& run : dead) {
       run.status = RunStatus::interrupted;
-      self_->database.prepare("UPDATE runs SET status = ?2 WHERE id = ?1 AND status = ?3")
-          .bind(run.id, static_cast<int>(run.status), static_cast<int>(RunStatus::running))
+      self_->database.prepare("UPDATE runs SET status = ?2 WHERE id = ?1")
+          .bind(run.id, static_cast<int>(run.status))
           .run();
       self_->database
           .prepare(
@@ -465,8 +573,13 @@ std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
   return dead;
 }
 
-void RunStore::remove_run(const std::string& run, bool keep_cache) {
+bool RunStore::remove_run(const std::string& run, bool keep_cache) {
+  bool is_driven = false;
   transaction([&] {
+    const auto record = find_run(run);
+    is_driven = record && record->id == run && record->status == RunStatus::running &&
+                liveness(*record) != Liveness::dead;
+    if (is_driven) return;
     // A run that reused all of this one's steps has no rows of its own: the first of them takes
     // over the rows, the others follow it.
     std::string heir;
@@ -489,8 +602,27 @@ void RunStore::remove_run(const std::string& run, bool keep_cache) {
       remove_blob(kind, run);
     self_->database.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
   });
+  if (is_driven) return false;
   core::remove_tree(log_file(run));
   core::remove_tree(kept_folder(run));
+  core::remove_tree(self_->heartbeat(run));
+  return true;
+}
+
+std::vector<std::string> RunStore::check() {
+  std::vector<std::string> wrong;
+  try {
+    auto row = self_->database.prepare("PRAGMA integrity_check(100)");
+    while (row.step())
+      if (auto text = row.text(0); text != "ok") wrong.push_back(std::move(text));
+    for (const auto& run : runs()) {
+      steps(run.id);
+      if (wrong.size() >= 100) break;
+    }
+  } catch (const core::EnvironmentError& error) {
+    wrong.emplace_back(error.what());
+  }
+  return wrong;
 }
 
 void RunStore::take_run(const RunStore& from, const std::string& run) {

@@ -1,5 +1,6 @@
 /// @file
-/// What is remembered of runs: SQLite in WAL mode, one writer per process, any number of processes.
+/// What is remembered of runs: SQLite, one writer per process, any number of processes; in WAL mode
+/// where one kernel has the folder to itself.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <pipeline/events.hpp>
 
 #include "core/digest.hpp"
+#include "store/state_lock.hpp"
 
 namespace pipeline::store {
 
@@ -23,8 +25,21 @@ struct ProcessId {
   std::int64_t pid = 0;
   std::string started;  ///< Boot id, namespace of process identifiers, and start time in ticks.
   static ProcessId self();
+  /// True if there is such a process here. False says nothing unless is_of_this_namespace().
   bool alive() const;
+  /// True if it was started since this machine has booted, and process identifiers mean there what
+  /// they mean here.
+  bool is_of_this_namespace() const;
+  bool is_of_this_boot() const;
 };
+
+/// What can be said from here of a run's driver. Where nothing can be said, nobody may take it for
+/// dead.
+enum class Liveness { alive, dead, unknown };
+
+/// What tells whether a driver lives: a lock that its kernel holds for it, a heartbeat, or nothing
+/// but its process, as of a driver of an earlier version.
+enum class SignOfLife { process, lock, heartbeat };
 
 /// A Lease of a cluster, and the Job of the same name whose pods take it.
 struct LeaseId {
@@ -37,9 +52,9 @@ struct LeaseId {
 struct Driver {
   ProcessId process;
   LeaseId lease;
+  SignOfLife sign = SignOfLife::process;  ///< Of the process; add_run() and resume_run() fill it.
+  std::string host{};                     ///< Likewise: the name of its machine, for messages.
   bool is_elsewhere() const { return !lease.name.empty(); }
-  /// False if it is known from here to be dead: of what is elsewhere, nothing is.
-  bool may_live() const { return is_elsewhere() || process.alive(); }
 };
 
 struct RunRecord {
@@ -130,9 +145,21 @@ class RunStore {
   /// All that `work` writes is committed together, or not at all if it throws.
   void transaction(const std::function<void()>& work);
 
+  /// If it is recorded as running, and this process drives it, the store holds the run's lock from
+  /// here until finish_run(), or to its own end.
   void add_run(const RunRecord& run);
   void resume_run(const RunRecord& run);  ///< It runs again: driver, orchestrator, number of steps.
   void finish_run(const RunRecord& run);  ///< Status, end, duration, counts, same_as.
+  /// Of the driver of a run that is recorded as running.
+  Liveness liveness(const RunRecord& run) const;
+  /// Keeps drivers from resuming this run while what is left of it is removed; they wait meanwhile.
+  /// Nothing while it has a driver.
+  std::optional<StateLock> hold(const std::string& run) const;
+  /// Keeps artifacts where they are; waits for a process that removes some.
+  /// @param on_wait called before it waits
+  StateLock keep_artifacts(const std::function<void()>& on_wait = {}) const;
+  /// For removing artifacts: nothing while any process keeps them.
+  std::optional<StateLock> hold_artifacts() const;
   void put_step(const StepRecord& step);  ///< Inserts or replaces.
   void put_attempt(const AttemptRecord& attempt);
   /// Remembers a success under its key, with the key's parts and outputs.
@@ -155,11 +182,14 @@ class RunStore {
       const std::string& run);  ///< In the order of the file; follows same_as.
   std::vector<AttemptRecord> attempts(const std::string& run, const std::string& step);
   /// Runs recorded as running whose driver is dead become interrupted; returns them.
-  /// @param gone a run whose driver is known to be dead, whatever may_live() says
+  /// @param gone a run whose driver is known to be dead, whatever liveness() says
   std::vector<RunRecord> mark_dead_runs(const std::string& gone = {});
-  /// Removes runs and what belongs to them alone: steps, attempts, logs, cache entries they made
-  /// (unless `keep_cache`).
-  void remove_run(const std::string& run, bool keep_cache);
+  /// Removes a run and what belongs to it alone: steps, attempts, logs, cache entries it made
+  /// (unless `keep_cache`). Nothing is removed of a run that has a driver, or may have one.
+  /// @return whether it was removed
+  bool remove_run(const std::string& run, bool keep_cache);
+  /// Reads the whole database. @return what is wrong with it, a sentence each
+  std::vector<std::string> check();
   /// Takes what another store has of this run: how far it is, its steps and attempts; where the run
   /// is not known here, all of it. Its results are not made this machine's own: whoever needs them
   /// fetches them.

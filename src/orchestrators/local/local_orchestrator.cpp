@@ -350,6 +350,13 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   if (out_of_memory || killed) out_of_memory |= kills.take();
   if (end.exited && !end.start_error) result.exit_code = end.code;
   result.failure = failure_of(end, out_of_memory, step);
+  if (!result.failure && end.left > 0)
+    result.failure = Failure{
+        FailureKind::environment,
+        "left " + std::to_string(end.left) +
+            " processes of another user, which cannot be killed and may still write to its outputs",
+        {"wait in the step for all that it starts with sudo or as another user"},
+        {}};
   if (result.failure && result.failure->kind != FailureKind::cancelled)
     if (const auto trouble = docker::gpu_trouble_in_log(last_output, !attempt.gpus.empty())) {
       result.failure->hints.push_back(trouble->cause);

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,55 +15,31 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/spawn.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
 using namespace asio::experimental::awaitable_operators;
 
-/// All that the child needs.
-struct Launch {
-  const char* program;
-  char* const* arguments;
-  char* const* shell_arguments;
-  char* const* environment;
-  const char* folder;
-  const std::vector<int>* control_groups;
-  const std::vector<int>* inherited;
-  int null, out, err;
-  pid_t parent;
-  std::atomic<pid_t>* group;  ///< The guardian's place for it, or null.
-  volatile int error;
-};
-
-/// The child's side.
-void launch(Launch& with) {
-  core::begin_child(with.parent, SIGKILL);
-  if (with.group) *with.group = getpid();
-  dup2(with.null, 0);
-  dup2(with.out, 1);
-  dup2(with.err, 2);
-  for (int file : *with.control_groups)
-    if (write(file, "0", 1) < 0) with.error = errno;
-  if (!with.error && chdir(with.folder) != 0) with.error = errno;
-  if (with.error) _exit(127);
-  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  for (int file : *with.inherited) fcntl(file, F_SETFD, 0);
-  core::unblock_signals();
-  execve(with.program, with.arguments, with.environment);
-  if (errno == ENOEXEC)
-    execve("/bin/sh", with.shell_arguments,
-           with.environment);  // a script without `#!`, as execvp(3)
-  with.error = errno;
+/// Also of one that is gone.
+bool is_zombie(pid_t pid) {
+  try {
+    return core::read_file("/proc/" + std::to_string(pid) + "/stat").find(") Z") !=
+           std::string::npos;
+  } catch (const core::EnvironmentError&) {
+    return true;
+  }
 }
 
 /// A process that has been started, until it has been waited for.
 class Running {
  public:
-  Running(asio::any_io_executor executor, pid_t pid, int out, int err, OutputCallback& output,
-          core::CancelSource& cancel, std::chrono::milliseconds grace)
-      : pid_(pid),
+  Running(asio::any_io_executor executor, ProcessReaper& reaper, Launched launched, int out,
+          int err, OutputCallback& output, core::CancelSource& cancel,
+          std::chrono::milliseconds grace)
+      : reaper_(reaper),
+        pid_(launched.pid),
+        reply_(executor, launched.reply.release()),
         out_(executor, out),
         err_(executor, err),
         exit_(executor),
@@ -82,8 +57,8 @@ class Running {
   ~Running() {
     if (pid_ <= 0) return;
     kill(-pid_, SIGKILL);
-    siginfo_t info{};
-    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED);
+    reaper_.finish(pid_);
+    ProcessReaper::read_end(reply_.native_handle());
   }
 
   async::Task<ProcessEnd> end() {
@@ -93,13 +68,17 @@ class Running {
                           never_.async_wait(asio::use_awaitable)));
     // The process is a zombie still, so its group's number cannot belong to anybody else.
     kill(-pid_, SIGKILL);
-    ProcessEnd end;
-    siginfo_t info{};
-    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
-    }
+    reaper_.finish(pid_);
+    co_await reply_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
     pid_ = 0;
-    end.exited = info.si_code == CLD_EXITED;
-    end.code = info.si_status;
+    const auto told = ProcessReaper::read_end(reply_.native_handle());
+    if (!told)
+      throw core::EnvironmentError(
+          "the process that watches over the steps was killed, and the step with it");
+    ProcessEnd end;
+    end.exited = told->code == CLD_EXITED;
+    end.code = told->status;
+    end.left = told->left;
     end.stopped = stopped_;
     end.ignored_stop = ignored_;
     end.pipe_held = !drain(out_, Stream::out);
@@ -115,9 +94,7 @@ class Running {
       co_return;
     }
     asio::steady_timer pause(exit_.get_executor());  // a kernel without pidfd_open
-    for (siginfo_t info{};
-         waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == 0;) {
+    while (!is_zombie(pid_)) {
       pause.expires_after(std::chrono::milliseconds(5));
       co_await pause.async_wait(asio::use_awaitable);
     }
@@ -179,8 +156,9 @@ class Running {
     }
   }
 
+  ProcessReaper& reaper_;
   pid_t pid_;
-  asio::posix::stream_descriptor out_, err_, exit_;
+  asio::posix::stream_descriptor reply_, out_, err_, exit_;
   asio::steady_timer wake_, never_;
   OutputCallback& output_;
   core::CancelSource& cancel_;
@@ -194,55 +172,25 @@ class Running {
 
 async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper& reaper,
                                     core::CancelSource& cancel, OutputCallback output) {
-  auto arguments = options.arguments;
-  std::vector<std::string> shell_arguments{"/bin/sh", options.program.string()};
-  shell_arguments.insert(shell_arguments.end(), arguments.begin() + 1, arguments.end());
   std::vector<std::string> environment;
   for (auto& [name, value] : options.environment) environment.push_back(name + "=" + value);
-  auto argument_pointers = core::exec_pointers(arguments),
-       shell_pointers = core::exec_pointers(shell_arguments),
-       environment_pointers = core::exec_pointers(environment);
 
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0) throw core::system_error("cannot make a pipe", errno);
   core::Descriptor out_read(out[0]), out_write(out[1]);
   if (pipe2(err, O_CLOEXEC) != 0) throw core::system_error("cannot make a pipe", errno);
-  core::Descriptor err_read(err[0]), err_write(err[1]),
-      null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  core::Descriptor err_read(err[0]), err_write(err[1]);
   for (int file : {out[0], err[0]}) fcntl(file, F_SETFL, O_NONBLOCK);
 
-  struct Place {
-    std::atomic<pid_t>* group;
-    ~Place() {
-      if (group) *group = ProcessReaper::unused;
-    }
-  } place{reaper.place()};
-  Launch with{options.program.c_str(),
-              argument_pointers.data(),
-              shell_pointers.data(),
-              environment_pointers.data(),
-              options.folder.c_str(),
-              &options.control_groups,
-              &options.inherited,
-              null.get(),
-              out[1],
-              err[1],
-              getpid(),
-              place.group,
-              0};
-  const pid_t pid = core::start_child(with, launch);
-  if (pid < 0) with.error = errno;
+  auto launched = reaper.launch({options.program, options.arguments, environment, options.folder,
+                                 out[1], err[1], options.control_groups, options.inherited});
   ProcessEnd end;
-  end.start_error = with.error;
-  if (with.error) {
-    while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    co_return end;
-  }
+  end.start_error = launched.error;
+  if (end.start_error) co_return end;
   out_write = core::Descriptor();
   err_write = core::Descriptor();
-  Running running(co_await asio::this_coro::executor, pid, out_read.release(), err_read.release(),
-                  output, cancel, options.grace);
+  Running running(co_await asio::this_coro::executor, reaper, std::move(launched),
+                  out_read.release(), err_read.release(), output, cancel, options.grace);
   end = co_await running.end();
   co_return end;
 }

@@ -36,16 +36,17 @@ struct ProcessEnd {
   int start_error = 0;        ///< errno, if it could not be started.
   bool stopped = false;       ///< Because `cancel` said so.
   bool ignored_stop = false;  ///< SIGTERM did not end it within `grace`.
-  bool pipe_held = false;  ///< Someone who left the process group still has its stdout or stderr.
+  bool pipe_held =
+      false;     ///< Some process that could not be killed still has its stdout or stderr.
+  int left = 0;  ///< Processes that it has left and that this user may not kill.
 };
 
 using OutputCallback = std::function<void(Stream, std::string_view)>;
 
 /// Runs it to its end; stdin is empty. Stopping it means SIGTERM to the group, after `grace`
-/// SIGKILL; at once for StopLevel::immediate. When the process has ended, what else is in its group
-/// is killed, and nothing waits for a pipe that somebody else still holds open. An exception of
-/// `output` kills the group and is thrown on. Must run on a thread that lives as long as the
-/// process: its death kills it (PR_SET_PDEATHSIG).
+/// SIGKILL; at once for StopLevel::immediate. When the process has ended, all that has come from it
+/// is killed, whatever session, descriptors and environment it has made for itself. An exception of
+/// `output` kills the group and is thrown on.
 async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper& reaper,
                                     core::CancelSource& cancel, OutputCallback output);
 

@@ -4,68 +4,389 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "core/error.hpp"
+#include "core/spawn.hpp"
 
 namespace pipeline::orchestrators {
+
+struct Request {
+  enum class Kind { launch, finish } kind;
+  pid_t pid;         ///< To finish.
+  std::size_t size;  ///< Of the words in the first file.
+  int groups, inherited;
+};
+
 namespace {
 
-constexpr int most = 4096;
-constexpr pid_t taken = -1;  ///< By a group that has not begun.
-constexpr std::size_t bytes = most * sizeof(std::atomic<pid_t>);
+constexpr int most_children = 4096;
+constexpr int fixed_files =
+    4;  ///< Words, out, err, reply; control groups and inherited ones follow.
+constexpr int most_files = 128;
+constexpr int most_passes =
+    5000;  ///< Of a millisecond each, until processes that were killed must be gone.
 
-/// Runs in a forked process without exec, so only calls that are safe after a fork in a program
-/// with threads: no allocation.
-[[noreturn]] void guard(int pipe, const std::atomic<pid_t>* groups) {
+/// The words of a request, as they lie in a file: offsets from its beginning, which become pointers
+/// where it is mapped. An offset of 0 is a null pointer.
+struct Words {
+  std::uintptr_t program, folder, arguments, shell_arguments, environment;
+};
+
+/// Puts words together; offsets are relative to the beginning of the text.
+class WordsWriter {
+ public:
+  WordsWriter() : bytes_(sizeof(Words), '\0') {}
+  std::uintptr_t word(const std::string& text) {
+    const auto at = bytes_.size();
+    bytes_.append(text).push_back('\0');
+    return at;
+  }
+  std::uintptr_t list(const std::vector<std::uintptr_t>& words) {
+    bytes_.resize((bytes_.size() + 7) / 8 * 8);
+    const auto at = bytes_.size();
+    for (const auto word : words) bytes_.append(reinterpret_cast<const char*>(&word), sizeof word);
+    bytes_.append(sizeof(std::uintptr_t), '\0');
+    return at;
+  }
+  std::uintptr_t list(const std::vector<std::string>& texts) {
+    std::vector<std::uintptr_t> words;
+    words.reserve(texts.size());
+    for (const auto& text : texts) words.push_back(word(text));
+    return list(words);
+  }
+  std::string finish(const Words& words) {
+    std::memcpy(bytes_.data(), &words, sizeof words);
+    return std::move(bytes_);
+  }
+
+ private:
+  std::string bytes_;
+};
+
+std::string words_of(const LaunchRequest& request) {
+  WordsWriter writer;
+  std::vector<std::uintptr_t> arguments;
+  arguments.reserve(request.arguments.size());
+  for (const auto& argument : request.arguments) arguments.push_back(writer.word(argument));
+  Words words{};
+  words.program = writer.word(request.program.native());
+  words.folder = writer.word(request.folder.native());
+  words.arguments = writer.list(arguments);
+  arguments.insert(arguments.begin(), writer.word("/bin/sh"));
+  arguments.at(1) = words.program;
+  words.shell_arguments = writer.list(arguments);
+  words.environment = writer.list(request.environment);
+  return writer.finish(words);
+}
+
+// From here on: the guardian, a forked process without exec. Only calls that are safe after a fork
+// in a program with threads: no allocation.
+
+struct Child {
+  pid_t pid;  ///< 0: unused.
+  int reply;  ///< -1: a process that cannot be killed.
+};
+std::array<Child, most_children> children;
+
+struct Reply {
+  pid_t pid;
+  int error;
+  LaunchEnd end;
+};
+
+/// All that a step's process needs to begin.
+struct Launch {
+  const char* program;
+  char* const* arguments;
+  char* const* shell_arguments;
+  char* const* environment;
+  const char* folder;
+  const int* files;
+  int groups, inherited;
+  pid_t parent;
+  volatile int error;
+};
+
+void begin(Launch& with) {
+  core::begin_child(with.parent, SIGKILL);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  dup2(STDOUT_FILENO, STDIN_FILENO);  // /dev/null
+  dup2(with.files[1], STDOUT_FILENO);
+  dup2(with.files[2], STDERR_FILENO);
+  const int* const groups = with.files + fixed_files;
+  for (int i = 0; i < with.groups; ++i)
+    if (write(groups[i], "0", 1) < 0) with.error = errno;
+  if (!with.error && chdir(with.folder) != 0) with.error = errno;
+  if (with.error) _exit(127);
+  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  for (int i = 0; i < with.inherited; ++i) fcntl(groups[with.groups + i], F_SETFD, 0);
+  core::unblock_signals();
+  execve(with.program, with.arguments, with.environment);
+  if (errno == ENOEXEC)
+    execve("/bin/sh", with.shell_arguments,
+           with.environment);  // a script without `#!`, as execvp(3)
+  with.error = errno;
+}
+
+char* const* pointers(char* base, std::uintptr_t list) {
+  auto* words = reinterpret_cast<std::uintptr_t*>(base + list);
+  for (auto* word = words; *word != 0; ++word) *word += reinterpret_cast<std::uintptr_t>(base);
+  return reinterpret_cast<char* const*>(words);
+}
+
+Child* find_child(pid_t pid) {
+  for (auto& child : children)
+    if (child.pid == pid) return &child;
+  return nullptr;
+}
+
+void answer(int file, const Reply& reply) {
+  // The pipe has room; nobody may listen any more.
+  while (write(file, &reply, sizeof reply) < 0 && errno == EINTR) {
+  }
+}
+
+void start_step(const Request& request, const int* files, int count) {
+  Reply reply{};
+  void* const mapped =
+      mmap(nullptr, request.size, PROT_READ | PROT_WRITE, MAP_PRIVATE, files[0], 0);
+  auto* const child = find_child(0);
+  if (mapped == MAP_FAILED || !child) {
+    reply.error = mapped == MAP_FAILED ? errno : EAGAIN;
+  } else {
+    auto* const base = static_cast<char*>(mapped);
+    Words words;
+    std::memcpy(&words, base, sizeof words);
+    // The two lists share words, of which each list has pointers of its own.
+    Launch with{base + words.program,
+                pointers(base, words.arguments),
+                pointers(base, words.shell_arguments),
+                pointers(base, words.environment),
+                base + words.folder,
+                files,
+                request.groups,
+                request.inherited,
+                getpid(),
+                0};
+    const pid_t pid = core::start_child(with, begin);
+    reply.error = pid < 0 ? errno : with.error;
+    if (reply.error)
+      while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    else
+      *child = {pid, fcntl(files[3], F_DUPFD_CLOEXEC, 3)};
+    reply.pid = pid;
+  }
+  if (mapped != MAP_FAILED) munmap(mapped, request.size);
+  answer(files[3], reply);
+  for (int i = 0; i < count; ++i) close(files[i]);
+}
+
+/// Kills children that are no step's process, once. @return how many there are still; those that
+/// cannot be killed are children of their own from then on
+int kill_strays(int& left) {
+  char text[16384];
+  const int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t size = 0, got;
+  while (size < static_cast<ssize_t>(sizeof text) &&
+         (got = read(file, text + size, sizeof text - static_cast<std::size_t>(size))) > 0)
+    size += got;
+  close(file);
+  int found = 0;
+  pid_t pid = 0;
+  for (ssize_t i = 0; i < size; ++i) {
+    if (text[i] >= '0' && text[i] <= '9') {
+      pid = pid * 10 + (text[i] - '0');
+      continue;
+    }
+    if (pid > 0 && !find_child(pid)) {
+      const bool refused = kill(pid, SIGKILL) != 0 && errno == EPERM;
+      const bool is_gone = waitpid(pid, nullptr, WNOHANG) == pid;
+      if (refused && !is_gone) {
+        ++left;
+        if (auto* const child = find_child(0)) *child = {pid, -1};
+      } else {
+        ++found;  // also one that is gone: what it had started comes to us now
+      }
+    }
+    pid = 0;
+  }
+  return found;
+}
+
+int end_strays() {
+  int left = 0;
+  for (int pass = 0, empty = 0; pass < most_passes && empty < 2; ++pass) {
+    if (kill_strays(left) == 0) {
+      ++empty;
+      continue;
+    }
+    empty = 0;
+    const timespec moment{0, pass == 0 ? 50'000 : 1'000'000};
+    nanosleep(&moment, nullptr);
+  }
+  return left;
+}
+
+void end_step(Child& child) {
+  Reply reply{};
+  reply.pid = child.pid;
+  // Its first process is not waited for yet, so its group's number cannot belong to anybody else.
+  kill(-child.pid, SIGKILL);
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED) < 0 && errno == EINTR) {
+  }
+  const int file = child.reply;
+  child = {};
+  reply.end = {info.si_code, info.si_status, end_strays()};
+  answer(file, reply);
+  close(file);
+}
+
+[[noreturn]] void guard(int socket) {
   prctl(PR_SET_NAME, "pipe-guardian");
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   setsid();  // Ctrl-C at the terminal is the driver's to handle
   for (int signal : {SIGTERM, SIGHUP, SIGINT, SIGPIPE}) ::signal(signal, SIG_IGN);
-  dup2(pipe, 0);
+  ::signal(SIGCHLD, SIG_DFL);
+  dup2(socket, STDIN_FILENO);
   close_range(1, ~0U, 0);
-  char nothing;
-  while (read(0, &nothing, 1) < 0 && errno == EINTR) {
+  if (open("/dev/null", O_RDWR) != STDOUT_FILENO || dup(STDOUT_FILENO) != STDERR_FILENO) _exit(1);
+  for (;;) {
+    Request request{};
+    alignas(cmsghdr) char control[CMSG_SPACE(most_files * sizeof(int))];
+    iovec text{&request, sizeof request};
+    msghdr message{};
+    message.msg_iov = &text;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const auto got = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    int files[most_files], count = 0;
+    if (const auto* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
+      count = static_cast<int>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+      std::memcpy(files, CMSG_DATA(header), static_cast<std::size_t>(count) * sizeof(int));
+    }
+    if (request.kind == Request::Kind::launch) {
+      start_step(request, files, count);
+    } else if (auto* const child = find_child(request.pid); child && request.pid > 0) {
+      end_step(*child);
+    }
   }
-  for (int i = 0; i < most; ++i)
-    if (pid_t group = groups[i].load(); group > 0) kill(-group, SIGKILL);
+  const auto is_step = [](const Child& child) { return child.pid > 0 && child.reply >= 0; };
+  for (const auto& child : children)
+    if (is_step(child)) kill(-child.pid, SIGKILL);
+  for (auto& child : children)
+    if (is_step(child)) end_step(child);
+  end_strays();
   _exit(0);
 }
 
 }  // namespace
 
 void ProcessReaper::start() {
-  started_ = true;
-  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return;
-  groups_ = static_cast<std::atomic<pid_t>*>(shared);  // zeroes are free places
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return;
-  pid_ = fork();
-  if (pid_ == 0) guard(ends[0], groups_);
-  close(ends[0]);
-  if (pid_ < 0)
-    close(ends[1]);
-  else
-    pipe_ = ends[1];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    throw core::system_error("cannot make a socket", errno);
+  core::Descriptor ours(ends[0]), theirs(ends[1]);
+  const pid_t pid = fork();
+  if (pid == 0) guard(theirs.get());
+  if (pid < 0)
+    throw core::system_error("cannot start the process that watches over the steps", errno);
+  pid_ = pid;
+  socket_ = std::move(ours);
 }
 
-std::atomic<pid_t>* ProcessReaper::place() {
-  if (!started_) start();
-  for (int i = 0; groups_ && i < most; ++i) {
-    pid_t free = unused;
-    if (groups_[i].compare_exchange_strong(free, taken)) return &groups_[i];
+bool ProcessReaper::send(const Request& request, const std::vector<int>& files) {
+  iovec text{const_cast<Request*>(&request), sizeof request};
+  alignas(cmsghdr) char control[CMSG_SPACE(most_files * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  if (!files.empty()) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(files.size() * sizeof(int));
+    auto* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(files.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), files.data(), files.size() * sizeof(int));
   }
-  return nullptr;
+  for (;;) {
+    errno = 0;
+    if (socket_ && sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0) return true;
+    if (socket_ && errno == EINTR) continue;
+    break;
+  }
+  // It has died: somebody has killed it.
+  socket_ = core::Descriptor();
+  while (pid_ > 0 && waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return false;
+}
+
+Launched ProcessReaper::launch(const LaunchRequest& request) {
+  const auto words = words_of(request);
+  const core::Descriptor file(memfd_create("pipe-launch", MFD_CLOEXEC));
+  if (!file || write(file.get(), words.data(), words.size()) != static_cast<ssize_t>(words.size()))
+    throw core::system_error("cannot start " + request.program.string(), errno);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw core::system_error("cannot make a pipe", errno);
+  Launched launched;
+  launched.reply = core::Descriptor(ends[0]);
+  core::Descriptor theirs(ends[1]);
+  std::vector<int> files{file.get(), request.out, request.err, theirs.get()};
+  files.insert(files.end(), request.control_groups.begin(), request.control_groups.end());
+  files.insert(files.end(), request.inherited.begin(), request.inherited.end());
+  if (files.size() > most_files)
+    throw core::system_error("cannot start " + request.program.string(), EMFILE);
+  const Request message{Request::Kind::launch, 0, words.size(),
+                        static_cast<int>(request.control_groups.size()),
+                        static_cast<int>(request.inherited.size())};
+  if (!socket_) start();
+  if (!send(message, files)) {
+    start();
+    send(message, files);
+  }
+  theirs = core::Descriptor();
+  Reply reply{};
+  ssize_t got;
+  while ((got = read(launched.reply.get(), &reply, sizeof reply)) < 0 && errno == EINTR) {
+  }
+  if (got != sizeof reply)
+    throw core::EnvironmentError("cannot start " + request.program.string() +
+                                 ": the process that watches over the steps was killed");
+  launched.pid = reply.pid;
+  launched.error = reply.error;
+  return launched;
+}
+
+void ProcessReaper::finish(pid_t pid) { send({Request::Kind::finish, pid, 0, 0, 0}, {}); }
+
+std::optional<LaunchEnd> ProcessReaper::read_end(int reply) {
+  Reply text{};
+  ssize_t got;
+  while ((got = read(reply, &text, sizeof text)) < 0 && errno == EINTR) {
+  }
+  return got == sizeof text ? std::optional(text.end) : std::nullopt;
 }
 
 ProcessReaper::~ProcessReaper() {
-  if (pipe_ >= 0) {
-    close(pipe_);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  if (!socket_) return;
+  socket_ = core::Descriptor();
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  if (groups_) munmap(groups_, bytes);
 }
 
 }  // namespace pipeline::orchestrators

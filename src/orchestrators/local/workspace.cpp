@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,6 +98,8 @@ Workspace::Workspace(const Attempt& attempt) : scratch_(full_path(attempt.scratc
   if (temporary_.native().size() > longest_temporary) {
     short_.emplace(fs::path(), std::string(temporary_prefix) + std::to_string(getpid()) + "-");
     temporary_ = short_->path();
+    short_lock_ = core::Descriptor(open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (short_lock_) flock(short_lock_.get(), LOCK_SH);
   } else {
     core::make_folders(temporary_);
   }
@@ -135,7 +138,10 @@ void remove_old_temporary_folders() {
     pid_t pid = 0;
     auto digits = std::string_view(name).substr(temporary_prefix.size());
     std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) core::remove_tree(entry.path());
+    if (pid <= 0 || kill(pid, 0) == 0 || errno != ESRCH) continue;
+    const core::Descriptor folder(
+        open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (folder && flock(folder.get(), LOCK_EX | LOCK_NB) == 0) core::remove_tree(entry.path());
   }
 }
 

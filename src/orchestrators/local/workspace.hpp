@@ -27,6 +27,8 @@ class Workspace {
   Layout layout_;
   std::filesystem::path scratch_, temporary_;
   std::optional<core::TemporaryFolder> short_;
+  core::Descriptor
+      short_lock_;  ///< Held while the folder is in use: its maker may have another PID namespace.
 };
 
 /// True if the code is so little that copying it is not worth another thread.

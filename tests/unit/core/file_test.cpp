@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,6 +112,69 @@ TEST(File, tree_is_removed_below_read_only_folders_and_through_no_link) {
   remove_tree(outer.path() / "link");
   EXPECT_TRUE(fs::exists(keep / "inside"));
   EXPECT_FALSE(fs::is_symlink(outer.path() / "link"));
+}
+
+/// Makes folders called `d`, one in the other; their path is longer than any call would take.
+void make_deep(const fs::path& top, int levels) {
+  fs::create_directory(top);
+  Descriptor folder(::open(top.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; i < levels; ++i) {
+    ASSERT_EQ(::mkdirat(folder.get(), "d", 0700), 0);
+    folder = Descriptor(::openat(folder.get(), "d", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  ASSERT_EQ(::mkdirat(folder.get(), "file-beside", 0700), 0);
+}
+
+TEST(File, tree_deeper_than_there_are_descriptors_is_removed) {
+  const TemporaryFolder outer(fs::exists("/dev/shm") ? "/dev/shm"
+                                                     : "");  // a disk may take seconds for it
+  make_deep(outer.path() / "deep", 5'000);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit few{16, 16};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    ::close_range(3, ~0U, 0);
+    int result = 0;
+    try {
+      remove_tree(outer.path() / "deep");
+    } catch (const EnvironmentError&) {
+      result = 1;
+    }
+    ::_exit(fs::exists(outer.path() / "deep") ? 2 : result);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(File, what_cannot_be_removed_is_named_and_the_rest_goes) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of another owner";
+  const TemporaryFolder outer;
+  ::chmod(outer.path().c_str(), 0777);
+  const auto tree = outer.path() / "tree";
+  fs::create_directories(tree / "theirs");
+  std::ofstream(tree / "theirs/a") << "x";
+  std::ofstream(tree / "theirs/b") << "x";
+  fs::create_directories(tree / "ours/inside");
+  for (const auto* path : {"", "ours", "ours/inside"})
+    ASSERT_EQ(::chown((tree / path).c_str(), 65534, 65534), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(9);
+    try {
+      remove_tree(tree);
+    } catch (const EnvironmentError& error) {
+      const std::string said = error.what();
+      const bool named = said.find("tree/theirs/") != said.npos && said.find("1 more") != said.npos;
+      ::_exit(named ? 0 : 2);
+    }
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(fs::exists(tree / "theirs/a"));
+  EXPECT_FALSE(fs::exists(tree / "ours"));
 }
 
 TEST(File, temporary_folder_goes_with_its_owner) {

@@ -117,6 +117,75 @@ TEST_F(Local, process_that_left_the_group_ends_with_the_attempt) {
   EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
 }
 
+// A daemon as in books: its own session, no descriptors of the step, its environment cleared, its
+// parent gone.
+constexpr auto daemonize =
+    "setsid sh -c 'env -i /bin/sh -c \"echo \\$\\$ > $PIPE_OUTPUT_PID.new; mv $PIPE_OUTPUT_PID.new "
+    "$PIPE_OUTPUT_PID; exec sleep 1000\" "
+    "</dev/null >/dev/null 2>&1 &' </dev/null >/dev/null 2>&1 & while [ ! -s $PIPE_OUTPUT_PID ]; "
+    "do sleep 0.01; done";
+
+TEST_F(Local, daemon_ends_with_the_attempt) {
+  AttemptBuilder step(shell(daemonize));
+  step.output("pid", "pid");
+  EXPECT_FALSE(run(step).failure);
+  // Before the attempt's outputs are looked at, not some time later.
+  EXPECT_EQ(kill(std::stoi(step.written("pid")), 0), -1);
+}
+
+TEST_F(Local, daemon_of_another_step_is_left_alone_while_that_step_runs) {
+  AttemptBuilder daemon(
+      shell(std::string(daemonize) + "; echo ready; while [ ! -e $PIPE_OUTPUT_GO ]; do sleep 0.01; "
+                                     "done; kill -0 $(cat $PIPE_OUTPUT_PID)"));
+  daemon.output("pid", "pid");
+  daemon.output("go", "go");
+  std::optional<AttemptResult> result;
+  const auto long_attempt = daemon.attempt();
+  asio::co_spawn(loop, orchestrator->run(long_attempt),
+                 [&](std::exception_ptr, AttemptResult ended) { result = std::move(ended); });
+  while (daemon.log.out != "ready\n" && loop.run_one() > 0) {
+  }
+  AttemptBuilder other(shell("sleep 0.01 & true"));
+  bool other_ended = false;
+  const auto short_attempt = other.attempt();
+  asio::co_spawn(loop, orchestrator->run(short_attempt),
+                 [&](std::exception_ptr, AttemptResult) { other_ended = true; });
+  while (!other_ended && loop.run_one() > 0) {
+  }
+  write(daemon.folder.path() / "outputs/go", "");
+  while (!result && loop.run_one() > 0) {
+  }
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->failure);
+}
+
+TEST_F(Local, killed_driver_leaves_no_daemon) {
+  AttemptBuilder step(
+      shell(std::string(daemonize) + "; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); wait"));
+  step.output("pid", "pid");
+  const pid_t driver = fork();
+  if (driver == 0) {
+    asio::io_context own_loop;
+    auto own = make_local_orchestrator(own_loop, {.root = root.path()});
+    run_task(own_loop, own->run(step.attempt()));
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(driver, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
+}
+
+TEST_F(Local, step_that_kills_its_guardian_fails_and_the_next_one_runs) {
+  AttemptBuilder step(shell("kill -9 $PPID; sleep 1000"));
+  const auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::environment);
+  AttemptBuilder next(shell("echo fine"));
+  EXPECT_FALSE(run(next).failure);
+  EXPECT_EQ(next.log.out, "fine\n");
+}
+
 TEST_F(Local, process_in_the_background_ends_with_the_attempt) {
   AttemptBuilder step(shell("sleep 1000 >/dev/null 2>&1 & echo $! > $PIPE_OUTPUT_PID"));
   step.output("pid", "pid");
@@ -148,7 +217,9 @@ TEST_F(Local, killed_driver_leaves_no_process) {
 
 TEST_F(Local, driver_killed_while_it_starts_a_step_leaves_no_process) {
   for (int round = 0; round < 20; ++round) {
-    AttemptBuilder step(shell("sleep 1000 & echo $! > $PIPE_OUTPUT_PID; kill -9 $PPID; wait"));
+    AttemptBuilder step(
+        shell("sleep 1000 & echo $! > $PIPE_OUTPUT_PID; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); "
+              "wait"));
     step.output("pid", "pid");
     const pid_t driver = fork();
     if (driver == 0) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -139,6 +140,49 @@ TEST_F(ArtifactStoreTest, who_asks_knows_the_artifact_while_all_is_still_there) 
                  [](const StoredArtifact&) { throw core::EnvironmentError("the disk is full"); }),
       core::EnvironmentError);
   EXPECT_EQ(core::read_file(kept), "other\n");
+}
+
+TEST_F(ArtifactStoreTest, what_changes_while_it_is_taken_is_refused) {
+  const auto file = write("file", std::string(1000, 'a')), tree = write_tree("tree");
+  const std::pair<fs::path, fs::path> cases[] = {{file, file}, {tree, tree / "sub/b.txt"}};
+  for (const auto& [taken, written] : cases) {
+    const core::Descriptor writer(::open(
+        written.c_str(), O_WRONLY | O_CLOEXEC));  // as of a daemon that has outlived its step
+    std::optional<core::Digest> digest;
+    const auto write_on = [&](const StoredArtifact& artifact) {
+      digest = artifact.digest;
+      EXPECT_EQ(::pwrite(writer.get(), "x", 1, 0), 1);
+    };
+    try {
+      store.take(taken, write_on);
+      ADD_FAILURE() << taken;
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find("changed while it was read"), std::string::npos)
+          << error.what();
+    }
+    ASSERT_TRUE(digest);
+    EXPECT_FALSE(store.has(*digest)) << "bytes that are not those of its name";
+  }
+}
+
+TEST_F(ArtifactStoreTest, files_added_to_a_folder_while_it_is_taken_are_noticed) {
+  const auto tree = write_tree("tree");
+  EXPECT_THROW(store.take(tree, [&](const StoredArtifact&) { write("tree/late", "x"); }),
+               core::EnvironmentError);
+}
+
+TEST_F(ArtifactStoreTest, a_flipped_bit_with_the_old_time_is_found_by_reading) {
+  const auto taken = store.take(write("out", "hello"));
+  const auto path = store.path(taken.digest);
+  struct stat before {};
+  ASSERT_EQ(::stat(path.c_str(), &before), 0);
+  ::chmod(path.c_str(), 0644);
+  std::ofstream(path) << "hallo";
+  const timespec times[2] = {before.st_atim, before.st_mtim};
+  ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+  EXPECT_TRUE(store.looks_whole(taken.digest));
+  EXPECT_FALSE(store.is_intact(taken.digest));
+  EXPECT_FALSE(store.has(taken.digest)) << "it is moved aside";
 }
 
 TEST_F(ArtifactStoreTest, equal_content_is_kept_once_and_stays_executable_if_it_ever_was) {

@@ -253,14 +253,14 @@ TEST_F(RunStoreTest, transaction_is_all_or_nothing) {
 
 TEST_F(RunStoreTest, run_that_reused_everything_shows_the_other_ones_steps_and_inherits_them) {
   RunStore store(state);
-  store.add_run(run_record("r1"));
-  store.put_step(step_record("r1", "a"));
-  for (const auto* id : {"r2", "r3"}) {
+  for (const auto* id : {"r1", "r2", "r3"}) {
     auto run = run_record(id);
     store.add_run(run);
-    run.same_as = "r1";
+    run.status = RunStatus::succeeded;
+    if (run.id != "r1") run.same_as = "r1";
     store.finish_run(run);
   }
+  store.put_step(step_record("r1", "a"));
   const auto check = [&](const std::string& run) {
     const auto steps = store.steps(run);
     ASSERT_EQ(steps.size(), 1u);
@@ -280,7 +280,9 @@ TEST_F(RunStoreTest, run_that_reused_everything_shows_the_other_ones_steps_and_i
 TEST_F(RunStoreTest, removed_run_takes_its_steps_logs_and_cache_entries_along) {
   RunStore store(state);
   for (const auto* id : {"r1", "r2"}) {
-    store.add_run(run_record(id));
+    auto run = run_record(id);
+    run.status = RunStatus::succeeded;
+    store.add_run(run);
     store.put_step(step_record(id, std::string("a") + id));
     store.put_attempt({.run = id, .step = "a"});
     store.add_cache_entry(
@@ -356,9 +358,9 @@ TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
       store.add_run(run_record("dead"));
       store.put_step(step_record("dead", "a", StepStatus::running));
       store.put_step(step_record("dead", "b", StepStatus::succeeded));
+      if (::write(ready[1], "x", 1) == 1) ::pause();
     } catch (const std::exception&) {
     }
-    if (::write(ready[1], "x", 1) == 1) ::pause();
     ::_exit(0);
   }
   char byte;
@@ -391,6 +393,7 @@ TEST_F(RunStoreTest, process_is_known_after_its_number_was_given_again) {
   auto rebooted = ProcessId::self();
   rebooted.started[0] = rebooted.started[0] == '0' ? '1' : '0';
   EXPECT_FALSE(rebooted.alive());
+  EXPECT_FALSE(rebooted.is_of_this_boot());
 }
 
 TEST_F(RunStoreTest, processes_that_create_and_write_at_once_never_see_a_lock) {

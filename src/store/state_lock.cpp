@@ -1,0 +1,131 @@
+#include "store/state_lock.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace pipeline::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Not all of them are in linux/magic.h.
+constexpr long xfs = 0x58465342, zfs = 0x2fc12fc1, bcachefs = 0xca451a4e, jfs = 0x3153464a;
+constexpr long exfat = 0x2011bab0, ntfs3 = 0x7366746e, ubifs = 0x24051905;
+constexpr long local[] = {EXT4_SUPER_MAGIC,
+                           xfs,
+                           BTRFS_SUPER_MAGIC,
+                           TMPFS_MAGIC,
+                           RAMFS_MAGIC,
+                           zfs,
+                           OVERLAYFS_SUPER_MAGIC,
+                           F2FS_SUPER_MAGIC,
+                           bcachefs,
+                           jfs,
+                           REISERFS_SUPER_MAGIC,
+                           MSDOS_SUPER_MAGIC,
+                           exfat,
+                           ntfs3,
+                           ubifs,
+                           NILFS_SUPER_MAGIC,
+                           ECRYPTFS_SUPER_MAGIC};
+
+struct flock range(std::int64_t byte, short type) {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  range.l_start = byte;
+  range.l_len = 1;
+  return range;
+}
+
+core::Descriptor open_locks(const fs::path& state) {
+  return core::Descriptor(::open((state / "locks").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+}
+
+}  // namespace
+
+bool is_local_file_system(long type) { return std::ranges::find(local, type) != std::end(local); }
+
+bool is_local_file_system(const fs::path& folder) {
+  struct statfs status {};
+  return ::statfs(folder.c_str(), &status) == 0 && is_local_file_system(status.f_type);
+}
+
+std::int64_t StateLock::driver_of(const std::string& run) {
+  std::int64_t byte;
+  std::memcpy(&byte, core::sha256(run).bytes.data(), sizeof byte);
+  return 1 + (byte & 0x3fff'ffff'ffff'ffff);
+}
+
+std::optional<StateLock> StateLock::try_take(const fs::path& state, std::int64_t byte, Kind kind) {
+  auto file = open_locks(state);
+  auto wanted = range(byte, kind == Kind::shared ? F_RDLCK : F_WRLCK);
+  if (file && ::fcntl(file.get(), F_OFD_SETLK, &wanted) != 0) {
+    if (errno == EAGAIN || errno == EACCES) return std::nullopt;
+    file = core::Descriptor();
+  }
+  return StateLock(std::move(file));
+}
+
+StateLock StateLock::take(const fs::path& state, std::int64_t byte, Kind kind) {
+  auto file = open_locks(state);
+  auto wanted = range(byte, kind == Kind::shared ? F_RDLCK : F_WRLCK);
+  while (file && ::fcntl(file.get(), F_OFD_SETLKW, &wanted) != 0)
+    if (errno != EINTR) file = core::Descriptor();
+  return StateLock(std::move(file));
+}
+
+bool StateLock::is_held(const fs::path& state, std::int64_t byte) {
+  const core::Descriptor file(::open((state / "locks").c_str(), O_RDONLY | O_CLOEXEC));
+  auto seen = range(byte, F_WRLCK);
+  return file && ::fcntl(file.get(), F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK;
+}
+
+Heartbeat::Heartbeat(fs::path file, std::chrono::milliseconds every) : file_(std::move(file)) {
+  core::make_folders(file_.parent_path());
+  core::write_file_atomically(file_, "");
+  thread_ = std::jthread([this, every](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, stop, every, [&] { return stop.stop_requested(); }))
+      if (::utimensat(AT_FDCWD, file_.c_str(), nullptr, 0) != 0)
+        core::log::info("cannot write the sign of life " + file_.string());
+  });
+}
+
+Heartbeat::~Heartbeat() {
+  thread_.request_stop();
+  thread_.join();
+  ::unlink(file_.c_str());
+}
+
+bool Heartbeat::is_fresh(const fs::path& file) {
+  // Opened, since NFS asks its server for the time of a file only then.
+  const core::Descriptor beat(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat last {};
+  if (!beat || ::fstat(beat.get(), &last) != 0) return false;
+  try {
+    const core::TemporaryFolder probe(file.parent_path(), ".now-");
+    struct stat now {};
+    if (::stat(probe.path().c_str(), &now) != 0) return false;
+    return now.st_mtim.tv_sec - last.st_mtim.tv_sec <= fresh.count();
+  } catch (const core::EnvironmentError&) {
+    return false;
+  }
+}
+
+}  // namespace pipeline::store

@@ -1,0 +1,310 @@
+"""One state folder and several machines, containers and commands: nobody's run is touched, and what a dead driver has left is found."""
+
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from support import PIPE, PipeTest, wait_until
+
+OTHER_BOOT = "00000000-1111-2222-3333-444444444444"
+# A step that says that it runs, and ends when the file `go` is there.
+WAITS = {"command": "echo begun; while [ ! -e \"$GO\" ]; do sleep 0.02; done; echo done > ${outputs.out}", "outputs": ["out"],
+         "environment": ["GO"]}
+
+
+class SharedState(PipeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.go = self.folder / "go"
+        self.wait_here = {"GO": str(self.go)}
+
+    def waiting_pipeline(self):
+        self.pipeline({"slow": WAITS})
+
+    def begin(self, prefix=(), **env) -> tuple[subprocess.Popen, str]:
+        """A run whose step has begun, and its identifier."""
+        process = subprocess.Popen([*prefix, PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder,
+                                   env=self.environment({**self.wait_here, **env}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] == "run_started":
+                run = event["run"]
+            if event["event"] == "step_log":
+                return process, run
+        raise AssertionError(process.stderr.read())
+
+    def elsewhere(self) -> list[str]:
+        """What runs a command with process identifiers and a boot identifier of its own: on another machine, as far as it can see."""
+        boot = self.write("boot_id", OTHER_BOOT + "\n")
+        words = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
+                 f"mount --bind {boot} /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh"]
+        if subprocess.run([*words, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no PID and mount namespaces to be had")
+        return words
+
+    def pipe_elsewhere(self, *words):
+        done = subprocess.run([*self.elsewhere(), PIPE, *map(str, words)], cwd=self.folder, env=self.environment(self.wait_here),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def status(self, run: str) -> str:
+        return json.loads(self.pipe("show", run, "--output", "json").out)["status"]
+
+    def test_another_machine_leaves_a_live_run_alone(self):
+        self.waiting_pipeline()
+        process, run = self.begin()
+        work = self.state / "work" / run
+        self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
+        code, said = self.pipe_elsewhere("run", "quick.yaml", "-o", "local")
+        self.assertEqual(code, 0, said)
+        code, said = self.pipe_elsewhere("clean", "--runs")
+        self.assertEqual(code, 0, said)
+        self.assertIn(f"run {run}, which goes on", said)
+        code, said = self.pipe_elsewhere("cancel", run)
+        self.assertEqual(code, 2, said)
+        self.assertIn("cannot be stopped from here", said)
+        code, said = self.pipe_elsewhere("cancel", run, "--force")
+        self.assertEqual(code, 2, said)
+        code, said = self.pipe_elsewhere("resume", run)
+        self.assertEqual(code, 2, said)
+        self.assertIn("goes on", said)
+        self.assertTrue(work.is_dir())
+        self.go.touch()
+        self.assertEqual(self.finish(process).code, 0)
+        self.assertEqual(self.status(run), "succeeded")
+        self.assert_nothing_left()
+
+    def test_a_driver_that_died_on_another_machine_is_dead(self):
+        self.waiting_pipeline()
+        process, run = self.begin(self.elsewhere())
+        self.assertEqual(self.status(run), "running")
+        refused = self.pipe("cancel", run)
+        self.assertEqual(refused.code, 2, refused)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        wait_until(lambda: "died" in self.pipe("show", run).out, "a dead driver")
+        self.go.touch()
+        resumed = self.pipe("resume", run, **self.wait_here)
+        self.assertEqual(resumed.code, 0, resumed)
+        self.assertEqual(self.status(run), "succeeded")
+
+    def test_a_run_of_which_nothing_is_known_waits_for_the_user(self):
+        self.waiting_pipeline()
+        process, run = self.begin()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        # As a version without locks has recorded it, on a machine that nobody here knows.
+        with sqlite3.connect(self.state / "pipe.db") as database:
+            database.execute("UPDATE runs SET driver_started = ?", (f"{OTHER_BOOT}:pid:[4026531836]:77",))
+        database.close()
+        work = self.state / "work" / run
+        self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
+        self.assertEqual(self.pipe("run", "quick.yaml", "-o", "local").code, 0)
+        cleaned = self.pipe("clean", "--runs", "--output", "json")
+        self.assertEqual(cleaned.code, 0, cleaned)
+        self.assertIn("it is not known whether the driver", " ".join(json.loads(cleaned.out)["kept"]))
+        for command in ("cancel", "resume"):
+            refused = self.pipe(command, run)
+            self.assertEqual(refused.code, 3, refused)
+            self.assertIn("it is not known whether the driver", refused.err)
+            self.assertIn(f"pipe cancel {run} --force", refused.err)
+        self.assertTrue(work.is_dir())
+        self.assertIn("unknown", self.pipe("show", run).out)
+        forced = self.pipe("cancel", run, "--force")
+        self.assertEqual(forced.code, 0, forced)
+        self.assertEqual(self.status(run), "interrupted")
+        self.assertFalse(work.exists())
+        self.go.touch()
+        self.assertEqual(self.pipe("resume", run, **self.wait_here).code, 0)
+
+    def test_a_network_file_system_has_no_write_ahead_log_and_its_drivers_a_heartbeat(self):
+        library = self.folder / "network_folder.so"
+        source = pathlib.Path(__file__).parent.parent / "support/network_folder.c"
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if not compiler:
+            self.skipTest("no C compiler")
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
+        self.assertEqual(self.pipe("run", "quick.yaml", "-o", "local").code, 0)
+        self.assertEqual((self.state / "pipe.db").read_bytes()[18], 2, "a write-ahead log on a local one")
+        self.waiting_pipeline()
+        process, run = self.begin(LD_PRELOAD=str(library))
+        self.assertEqual((self.state / "pipe.db").read_bytes()[18], 1)
+        self.assertFalse((self.state / "pipe.db-wal").exists())
+        self.assertTrue((self.state / "drivers" / run).exists())
+        self.go.touch()
+        self.assertEqual(self.finish(process).code, 0)
+        self.assertFalse((self.state / "drivers" / run).exists())
+
+    def test_a_run_waits_for_what_removes_artifacts(self):
+        self.pipeline({"one": {"command": "echo x > ${outputs.out}", "outputs": ["out"]}})
+        self.run_pipe()
+        with open(self.state / "locks", "r+b") as locks:
+            fcntl.fcntl(locks, fcntl.F_OFD_SETLKW, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+            process = self.start("run", "pipeline.yaml", "-o", "local")
+            self.assertIn("waiting for `pipe clean`", process.stderr.readline())
+            self.assertIsNone(process.poll())
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+
+    def test_clean_run_cancel_and_resume_at_once_disturb_nobody(self):
+        self.pipeline({"make": {"command": "echo ${params.n} > ${outputs.out}", "outputs": ["out"], "parameters": {"n": 0}},
+                       "use": {"command": "cat ${inputs.out} && sleep 0.05", "inputs": {"out": "make.out"}, "parameters": {"n": 0}}})
+        self.run_pipe()
+        end, wrong = time.monotonic() + 12, []
+
+        def repeat(allowed, *words, vary=False):
+            count = 0
+            while time.monotonic() < end:
+                count += 1
+                more = ["-p", f"make.n={count % 3}"] if vary else []
+                result = self.pipe(*words, *more)
+                if result.code not in allowed:
+                    wrong.append((words, repr(result)))
+                    return
+
+        # 2: the run that was meant has ended, or was removed, meanwhile; 130: it was cancelled.
+        commands = [((0, 130), ("run", "pipeline.yaml", "-o", "local"), True), ((0, 130), ("run", "pipeline.yaml", "-o", "local", "--no-cache"), True),
+                    ((0,), ("clean", "--runs"), False), ((0, 2), ("cancel", "latest"), False), ((0, 2, 130), ("resume", "latest"), False)]
+        threads = [threading.Thread(target=repeat, args=(allowed, *words), kwargs={"vary": vary}) for allowed, words, vary in commands]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        checked = self.pipe("verify")
+        self.assertEqual(checked.code, 0, checked)
+        self.assert_nothing_left()
+
+
+class LeftFolders(PipeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        if pathlib.Path("/dev/shm").is_dir():  # a disk may take many seconds to remove a deep folder
+            self.state = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-", dir="/dev/shm"))
+            self.addCleanup(subprocess.run, ["rm", "-rf", self.state])
+
+    def test_a_step_may_leave_a_folder_deeper_than_there_are_descriptors(self):
+        self.write("deep.py", "import os\nos.chdir(os.environ['TMPDIR'])\nfor _ in range(1900):\n  os.mkdir('d')\n  os.chdir('d')\n")
+        self.pipeline({"deep": {"command": [sys.executable, "deep.py"], "code": ["deep.py"]}})
+        limited = subprocess.run(["sh", "-c", 'ulimit -n 200; exec "$@"', "sh", PIPE, "run", "pipeline.yaml", "-o", "local"], cwd=self.folder,
+                                 env=self.environment({}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(limited.returncode, 0, limited.stdout)
+        self.assert_nothing_left()
+
+    def test_files_of_another_owner_are_a_notice_and_no_failure(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make files of another owner")
+        nobody = 65534
+        os.chown(self.folder, nobody, nobody)
+        os.chown(self.state, nobody, nobody)
+        if subprocess.run([PIPE, "--version"], user=nobody, stdout=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("another user cannot execute pipe here")
+        self.pipeline({"one": {"command": "echo begun; while [ ! -e \"$GO\" ]; do sleep 0.02; done", "environment": ["GO"]}})
+        go = self.folder / "go"
+        env = self.environment({"GO": str(go), "HOME": str(self.folder), "TMPDIR": str(self.folder)})
+        process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder, env=env, user=nobody, group=nobody,
+                                   extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        work = wait_until(lambda: next(self.state.glob("work/*/one.1/scratch"), None), "the step's folder")
+        theirs = work / "theirs"
+        theirs.mkdir()
+        (theirs / "file").write_text("x")
+        go.touch()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, out + err)
+        notices = [json.loads(line) for line in out.splitlines() if '"notice"' in line]
+        self.assertTrue(any("cannot remove" in json.dumps(notice) for notice in notices), out)
+        cleaned = subprocess.run([PIPE, "clean", "--runs", "--output", "json"], cwd=self.folder, env=env, user=nobody, group=nobody, extra_groups=[],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(cleaned.returncode, 0, cleaned.stdout + cleaned.stderr)
+        self.assertIn("cannot remove", " ".join(json.loads(cleaned.stdout)["kept"]))
+        shutil.rmtree(theirs)
+        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assert_nothing_left()
+
+
+class Verify(PipeTest):
+    orchestrator = "local"
+
+    def flip(self, path: str):
+        """One bit, with the old times."""
+        before = os.stat(path)
+        os.chmod(path, 0o644)
+        with open(path, "r+b") as file:
+            byte = file.read(1)[0]
+            file.seek(0)
+            file.write(bytes([byte ^ 1]))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.chmod(path, 0o444)
+
+    def path_of(self, name: str) -> str:
+        outputs = json.loads(self.pipe("artifacts", "latest", "--output", "json").out)
+        outputs = outputs["artifacts"] if isinstance(outputs, dict) else outputs
+        return next(output["path"] for output in outputs if output["output"] == name)
+
+    def make(self, size: int):
+        self.write("make.sh", f"head -c {size} /dev/zero > \"$1\"\n")
+        self.pipeline({"make": {"command": "sh make.sh ${outputs.out}", "code": ["make.sh"], "outputs": ["out"]},
+                       "use": {"command": "cksum < ${inputs.out}", "inputs": {"out": "make.out"}, "parameters": {"n": 0}}})
+
+    def test_a_flipped_bit_in_a_small_input_is_noticed_before_it_is_used(self):
+        self.make(1000)
+        self.run_pipe()
+        self.flip(self.path_of("make.out"))
+        result = self.run_pipe("-p", "use.n=1", code=None)
+        self.assertEqual(result.steps()["use"], "failed", result)
+        self.assertIn("is damaged", result.failure("use")["message"])
+        again = self.run_pipe("-p", "use.n=1")
+        self.assertEqual(again.steps(), {"make": "succeeded", "use": "succeeded"})
+
+    def test_verify_finds_a_flipped_bit_wherever_it_is(self):
+        self.make(5_000_000)
+        self.run_pipe()
+        fine = self.pipe("verify")
+        self.assertEqual(fine.code, 0, fine)
+        self.assertIn("all whole", fine.out)
+        self.flip(self.path_of("make.out"))
+        for words in (("verify", "latest"), ("verify",)):
+            found = self.pipe(*words, "--output", "json")
+            self.assertEqual(found.code, 3, found)
+            findings = json.loads(found.out)["findings"]
+            self.assertEqual([finding["output"] for finding in findings], ["make.out"])
+            self.assertEqual(findings[0]["state"], "damaged" if words[-1] == "latest" else "missing")
+        self.assertIn("make.out", self.pipe("verify").out)
+        self.assertEqual(self.run_pipe().steps()["make"], "succeeded")
+        self.assertEqual(self.pipe("verify").code, 0)
+
+    def test_verify_reads_the_database_too(self):
+        self.make(10)
+        self.run_pipe()
+        with sqlite3.connect(self.state / "pipe.db") as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.close()
+        file = self.state / "pipe.db"
+        data = bytearray(file.read_bytes())
+        data[-2000] ^= 1
+        file.write_bytes(data)
+        found = self.pipe("verify", "--output", "json")
+        self.assertEqual(found.code, 3, found)
+        self.assertRegex(found.text, "damaged|checksum")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,63 @@
+#include "store/state_lock.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+namespace pipeline::store {
+namespace {
+
+TEST(StateLock, file_systems_that_machines_may_share_are_not_local) {
+  constexpr long cifs = 0xff534d42, smb2 = 0xfe534d42, fuse = 0x65735546, lustre = 0x0bd00bd0;
+  for (const long type : {long{NFS_SUPER_MAGIC}, long{V9FS_MAGIC}, cifs, smb2, fuse, lustre,
+                          long{AFS_SUPER_MAGIC}, 0x1234L})
+    EXPECT_FALSE(is_local_file_system(type)) << std::hex << type;
+  for (const long type : {long{EXT4_SUPER_MAGIC}, long{TMPFS_MAGIC}, long{OVERLAYFS_SUPER_MAGIC},
+                          long{BTRFS_SUPER_MAGIC}})
+    EXPECT_TRUE(is_local_file_system(type)) << std::hex << type;
+  EXPECT_FALSE(is_local_file_system("/nonexistent"));
+}
+
+TEST(StateLock, is_seen_while_it_is_held_and_is_one_for_each_run) {
+  const core::TemporaryFolder state;
+  const auto byte = StateLock::driver_of("run-1");
+  EXPECT_NE(byte, StateLock::driver_of("run-2"));
+  EXPECT_GT(byte, StateLock::artifacts);
+  EXPECT_FALSE(StateLock::is_held(state.path(), byte));
+  {
+    const auto lock = StateLock::take(state.path(), byte, StateLock::Kind::exclusive);
+    EXPECT_TRUE(lock.locks());
+    EXPECT_TRUE(StateLock::is_held(state.path(), byte));
+    EXPECT_FALSE(StateLock::is_held(state.path(), StateLock::driver_of("run-2")));
+    EXPECT_FALSE(StateLock::try_take(state.path(), byte, StateLock::Kind::exclusive));
+  }
+  EXPECT_FALSE(StateLock::is_held(state.path(), byte));
+}
+
+TEST(StateLock, where_there_can_be_none_nothing_is_locked) {
+  const auto lock = StateLock::take("/nonexistent", 1, StateLock::Kind::exclusive);
+  EXPECT_FALSE(lock.locks());
+  EXPECT_FALSE(StateLock::is_held("/nonexistent", 1));
+}
+
+TEST(Heartbeat, renews_its_file_and_takes_it_along) {
+  const core::TemporaryFolder state;
+  const auto file = state.path() / "drivers/run-1";
+  EXPECT_FALSE(Heartbeat::is_fresh(file));
+  {
+    const Heartbeat heartbeat(file, std::chrono::milliseconds(1));
+    for (int beat = 0; beat < 3; ++beat) {
+      const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+      ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), long_ago, 0), 0);
+      while (!Heartbeat::is_fresh(file)) {
+      }
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+}  // namespace
+}  // namespace pipeline::store
