@@ -1,6 +1,5 @@
 /// @file
-/// What a step's function may ask of its surroundings: a parameter `pl::StepContext&`, anywhere
-/// among the others.
+/// What a step's function can ask of the run that it is part of.
 #pragma once
 
 #include <stop_token>
@@ -11,33 +10,34 @@
 
 namespace pipeline {
 
+/// Severity of a log line.
 enum class Level { debug, info, warning, error };
 std::string_view to_string(Level);
 
-/// The attempt that a function runs in.
+/// The attempt that a function runs in. A function that takes a `pl::StepContext&`, at any
+/// position, is given it.
 ///
 /// ```cpp
 /// Model train(const Dataset& data, int epochs, pl::StepContext& context) {
 ///   Model model;
 ///   for (int epoch = 0; epoch < epochs && !context.stopping(); ++epoch) {
-///     const double loss = step(model, data);
+///     const double loss = improve(model, data);
 ///     context.log("epoch done", {{"epoch", epoch}, {"loss", loss}});
 ///     context.progress(double(epoch + 1) / epochs);
 ///   }
 ///   return model;
 /// }
 /// ```
-/// Calls may come from any thread.
+/// All functions may be called from any thread.
 class StepContext {
  public:
   const std::string& pipeline() const { return pipeline_; }
   const std::string& step() const { return step_; }
   const std::string& run_id() const { return run_id_; }
-  unsigned attempt() const { return attempt_; }  ///< From 1.
+  unsigned attempt() const { return attempt_; }  ///< Counted from 1.
 
-  /// A line of the step's log, with fields that programs can read (`logs --output json`); by hand
-  /// `info: epoch done loss=0.25 epoch=3`.
-  /// @param fields a map, as `{{"epoch", 3}, {"loss", 0.25}}`
+  /// Writes a line to the step's log, with fields that `logs --output json` returns as data.
+  /// @param fields an object, as `{{"epoch", 3}, {"loss", 0.25}}`
   void log(Level level, std::string_view message, const Json& fields = {}) const;
   void log(std::string_view message, const Json& fields = {}) const {
     log(Level::info, message, fields);
@@ -46,20 +46,20 @@ class StepContext {
     log(Level::warning, message, fields);
   }
 
-  /// How far the step is. @param fraction from 0 to 1
+  /// Reports how much of the step is done. @param fraction from 0 to 1
   void progress(double fraction, std::string_view message = {}) const;
-  /// A figure worth following, such as a loss; into the log, as progress is.
+  /// Reports a figure worth following, such as a loss. It is written to the log.
   void metric(std::string_view name, double value) const;
 
-  /// Asked to stop when the run is: Ctrl-C, `cancel`, a timeout, another step's failure under
-  /// fail_fast. A step that has not returned some seconds later is killed. What it returns after
-  /// that is dropped.
+  /// Stop is requested when the run stops: after Ctrl-C, `cancel`, a timeout, or another step's
+  /// failure under fail_fast. A step that has not returned 10 seconds later is killed. What it
+  /// returns after the request is discarded.
   std::stop_token stop_token() const { return stop_; }
   bool stopping() const { return stop_.stop_requested(); }
 
-  /// The step's code (see StepOptions::code), read-only; also the working folder.
+  /// Absolute path of the step's code (StepOptions::code): read-only, and the working folder.
   const std::string& code() const { return code_; }
-  /// A folder of this attempt's own, gone with it.
+  /// Absolute path of a folder that belongs to this attempt and is removed with it.
   const std::string& scratch() const { return scratch_; }
 
   StepContext(const StepContext&) = delete;

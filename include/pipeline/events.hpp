@@ -1,8 +1,10 @@
 /// @file
-/// What happens in a run, as values: stored, shown in the terminal, printed by `--output json`,
-/// handed to callbacks.
+/// What happens in a run, as values: stored, shown in the terminal, printed by `--output json`, and
+/// passed to callbacks.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,23 +12,23 @@
 #include <variant>
 #include <vector>
 
-#include <pipeline/chrono.hpp>
-
 namespace pipeline {
 
+/// A time of the system clock, in milliseconds.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::milliseconds>;
 
+/// Standard output or standard error.
 enum class Stream { out, err };
 
-/// The ends that a step can come to.
+/// The states of a step.
 enum class StepStatus { pending, running, succeeded, cached, failed, skipped, cancelled };
 std::string_view to_string(StepStatus);
 
-/// The ends that a run can come to. `interrupted`: its driver died or was told to stop.
+/// The states of a run. `interrupted`: it was cancelled, or its process died.
 enum class RunStatus { running, succeeded, failed, interrupted };
 std::string_view to_string(RunStatus);
 
-/// Why an attempt did not succeed, in words that the user can act on.
+/// Why an attempt did not succeed.
 enum class FailureKind {
   exit_code,
   exception,
@@ -42,34 +44,40 @@ enum class FailureKind {
 };
 std::string_view to_string(FailureKind);
 
+/// A failed attempt, in words that the user can act on.
 struct Failure {
   FailureKind kind;
-  std::string message;               ///< One line: what happened.
-  std::vector<std::string> hints;    ///< What to do about it.
-  std::vector<std::string> details;  ///< Further lines, such as the last output of a failed build.
+  /// One line: what happened.
+  std::string message;
+  /// What to do about it.
+  std::vector<std::string> hints = {};
+  /// Further lines, such as the last output of a failed build.
+  std::vector<std::string> details = {};
 };
 
 namespace event {
 struct RunStarted {
   std::string run, pipeline, orchestrator;
   std::size_t steps;
-  std::vector<std::pair<std::string, std::size_t>> instances =
-      {};  ///< Steps that are many, by their matrix, and how many; counted in `steps`.
+  /// Steps with a matrix, and how many instances each has; counted in `steps`.
+  std::vector<std::pair<std::string, std::size_t>> instances = {};
 };
+/// The build of an image or a virtual environment, or the pull of an image.
 struct BuildStarted {
   std::string image;
   std::vector<std::string> steps;
   std::string reason;
-};  ///< Or the making of a virtual environment, or a pull.
+};
+/// A line of the build's output, or the title of a build step.
 struct BuildProgress {
   std::string image, text;
-};  ///< One finished line of output or a build step's title.
+};
 struct BuildFinished {
   std::string image, id;
   std::chrono::milliseconds took;
   std::optional<Failure> failure;
 };
-/// A GPU, or a MIG slice of one, that an attempt holds alone.
+/// A GPU, or a MIG slice of one, that is reserved for an attempt.
 struct Gpu {
   std::string uuid;
   unsigned index = 0;  ///< In PCI bus order.
@@ -77,22 +85,22 @@ struct Gpu {
 };
 struct StepStarted {
   std::string step;
-  unsigned attempt;
+  unsigned attempt;  ///< Counted from 1, in all events.
   std::string image;
   std::vector<Gpu> gpus;
-};  ///< Attempts count from 1.
+};
 struct StepLog {
   std::string step;
   unsigned attempt;
   Stream stream;
-  std::string line;
-};  ///< One line, without its end, secrets masked.
+  std::string line;  ///< Without its line break; secrets are masked.
+};
 struct StepRetried {
   std::string step;
-  unsigned attempt;
+  unsigned attempt;  ///< The one that failed.
   Failure failure;
   std::chrono::milliseconds delay;
-};  ///< `attempt` is the one that failed.
+};
 struct StepWaits {
   std::string step, reason;
 };
@@ -102,11 +110,12 @@ struct StepFinished {
   unsigned attempts;
   std::chrono::milliseconds took;
   std::optional<Failure> failure;
-  std::string reused_from;
-};  ///< reused_from: run identifier of a cached step.
+  std::string reused_from;  ///< Of a cached step: the identifier of the run that made its outputs.
+};
+/// Something that the user should know.
 struct Notice {
-  std::string step, text;
-};  ///< Something the user should know; `step` may be empty.
+  std::string step, text;  ///< `step` may be empty.
+};
 struct RunFinished {
   std::string run;
   RunStatus status;

@@ -1,6 +1,6 @@
 /// @file
-/// What a pipeline or step may say besides its settings: variables, secrets, and what becomes of
-/// the other steps when one fails.
+/// Options of a pipeline or step besides its settings: environment variables, secrets, and the
+/// reaction to a failed step.
 #pragma once
 
 #include <map>
@@ -9,22 +9,24 @@
 
 namespace pipeline {
 
-/// Variables of a step: a value, or none for the caller's own value of that name.
+/// Environment variables of a step, by name. Without a value, the variable has the value that it
+/// has in the invoking user's environment.
 using StepEnvironment = std::map<std::string, std::optional<std::string>>;
 
-/// A variable whose value comes from the caller and reaches the step; masked in logs, stored
-/// nowhere.
+/// An environment variable whose value comes from the invoking user and is passed to the step. It
+/// is masked in logs and never stored.
 struct SecretSpec {
   std::string name;
-  std::optional<std::string>
-      file;  ///< Absolute path of the file that holds it; else the caller's variable of that name.
+  /// Absolute path of the file that holds the value. Default: the user's environment variable
+  /// `name`.
+  std::optional<std::string> file = {};
 };
 
-/// What happens to the other steps when one has failed (ZenML's names).
+/// What happens to the other steps when one has failed. The names are ZenML's.
 enum class ExecutionMode {
-  fail_fast,            ///< Running steps are stopped, no further one starts.
-  stop_on_failure,      ///< Running steps end, no further one starts.
-  continue_on_failure,  ///< What does not depend on the failed step goes on. The default.
+  fail_fast,            ///< Running steps are stopped; no further step starts.
+  stop_on_failure,      ///< Running steps finish; no further step starts.
+  continue_on_failure,  ///< Steps that do not depend on the failed one still run. The default.
 };
 
 }  // namespace pipeline

@@ -1,6 +1,6 @@
 /// @file
-/// A callable as a value. What std::function does, without <functional>: that header takes longer
-/// to read than all of ours together.
+/// A callable as a value: std::function without <functional>, whose header takes longer to compile
+/// than all public headers together.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,12 @@ namespace pipeline {
 template <class Signature>
 class Function;
 
-/// Copies share what was given: a lambda's captures are one, however often it is copied.
+/// Calls what it was constructed from. Copies share that object: the captures of a lambda exist
+/// once, however often the Function is copied.
 template <class R, class... A>
 class Function<R(A...)> {
  public:
-  /// Nothing to call.
+  /// Empty.
   Function() = default;
   template <class F>
   requires(!std::is_same_v<F, Function> && std::is_invocable_r_v<R, F&, A...>) Function(F function)
@@ -25,14 +26,15 @@ class Function<R(A...)> {
           return (*static_cast<F*>(callable))(std::forward<A>(arguments)...);
         }) {}
 
+  /// False if empty.
   explicit operator bool() const { return call_ != nullptr; }
-  /// To be called only if there is something to call.
+  /// Undefined if empty.
   R operator()(A... arguments) const {
     return call_(callable_.get(), std::forward<A>(arguments)...);
   }
 
  private:
-  std::shared_ptr<void> callable_;
+  std::shared_ptr<void> callable_;  ///< Shared by the copies.
   R (*call_)(void*, A...) = nullptr;
 };
 

@@ -1,173 +1,35 @@
 /// @file
-/// Values as JSON: numbers, texts, lists, maps, optionals, pairs, tuples, plain structs of those,
-/// and every type with nlohmann's to_json and from_json. nlohmann's library itself stays outside,
-/// since reading its header takes longer than all others together: who uses its types includes it.
+/// JSON values, and the C++ types that convert to and from them. nlohmann's library holds the
+/// values, but its header stays outside, because it takes longer to compile than all others
+/// together: a program that uses its types includes <nlohmann/json.hpp> itself.
 #pragma once
 
-#include <array>
 #include <concepts>
-#include <cstdint>
+#include <cstddef>
 #include <initializer_list>
-#include <limits>
-#include <map>
 #include <memory>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include <pipeline/fields.hpp>
-#include <pipeline/function.hpp>
+#include <pipeline/detail/json.hpp>
 
 namespace pipeline {
 
-class Json;
+/// True for the types of a step's parameters: numbers, texts, enums, lists, maps, optionals, pairs,
+/// tuples, plain structs of those, and types with nlohmann's to_json and from_json.
+template <class T>
+concept JsonAble = detail::json_able<T>();
 
-/// A JSON value that is not what the C++ type needs. `what()` says where in it: `.layers[2].size:
+/// A JSON value that does not fit the C++ type. `what()` names the member: `.layers[2].size:
 /// expected an integer, found "big"`.
 class JsonError : public std::runtime_error {
  public:
   using runtime_error::runtime_error;
 };
 
-namespace detail {
-
-using nlohmann::json;
-
-template <class T, template <class...> class Template>
-inline constexpr bool is_a = false;
-template <class... A, template <class...> class Template>
-inline constexpr bool is_a<Template<A...>, Template> = true;
-template <class T>
-inline constexpr bool is_std_array = false;
-template <class T, std::size_t N>
-inline constexpr bool is_std_array<std::array<T, N>> = true;
-
-template <class T>
-concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
-
-/// Has functions of its own, as NLOHMANN_DEFINE_TYPE_* writes them.
-template <class T>
-concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> &&
-    requires(json& to, const json& from, const T& value, T& read) {
-  to_json(to, value);
-  from_json(from, read);
-};
-/// Items can be put in, as into the standard library's containers; texts are none.
-template <class T>
-concept Container = !ConvertsItself<T> && !std::is_same_v<T, json> && !requires {
-  typename T::traits_type;
-}
-&&requires(T& container, typename T::value_type item) {
-  container.insert(container.end(), std::move(item));
-  container.begin();
-};
-/// One value for a key.
-template <class T>
-concept MapLike = Container<T> && requires(T& map, const typename T::key_type& key) {
-  { map[key] } -> std::same_as<typename T::mapped_type&>;
-};
-template <class T>
-concept TextMapLike = MapLike<T> && std::is_same_v<typename T::key_type, std::string>;
-template <class T>
-concept ListLike = is_std_array<T> ||(Container<T> && !requires { typename T::mapped_type; });
-
-/// Has a specialisation of nlohmann::adl_serializer. Its general case takes containers, too, so
-/// anything with a begin() is left out.
-template <class T>
-concept HasSerializer = std::is_class_v<T> && !requires(const T& value) {
-  value.begin();
-}
-&&requires(json& to, const json& from, const T& value) {
-  nlohmann::adl_serializer<T, void>::to_json(to, value);
-  { nlohmann::adl_serializer<T, void>::from_json(from) } -> std::same_as<T>;
-};
-template <class T>
-concept Converted = ConvertsItself<T> || HasSerializer<T>;
-
-template <class T>
-constexpr bool json_able();
-
-template <class T, std::size_t... I>
-constexpr bool json_able_parts(std::index_sequence<I...>) {
-  if constexpr (TupleLike<T>)
-    return (json_able<std::tuple_element_t<I, T>>() && ...);
-  else
-    return (json_able<FieldType<T, I>>() && ...);
-}
-
-template <class T>
-constexpr bool json_able() {
-  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-                std::is_same_v<T, Json> || std::is_same_v<T, json>)
-    return true;
-  else if constexpr (is_a<T, std::optional> || ListLike<T>)
-    return json_able<typename T::value_type>();
-  else if constexpr (MapLike<T>)
-    return json_able<typename T::key_type>() && json_able<typename T::mapped_type>();
-  else if constexpr (TupleLike<T>)
-    return json_able_parts<T>(std::make_index_sequence<std::tuple_size_v<T>>());
-  else if constexpr (Converted<T>)
-    return true;
-  else if constexpr (PlainStruct<T>)
-    return json_able_parts<T>(std::make_index_sequence<field_count<T>()>());
-  else
-    return false;
-}
-
-// What has to be done to a JSON value, so that templates need not know its type.
-void put_boolean(json& to, bool value);
-void put_integer(json& to, std::int64_t value);
-void put_unsigned(json& to, std::uint64_t value);
-/// Those that JSON has no literal for by their names: NaN, Infinity, -Infinity.
-void put_number(json& to, double value);
-void put_text(json& to, std::string_view value);
-void put_json(json& to, const json& value);
-void put_list(json& to);
-void put_map(json& to);
-json& add_item(json& list);
-json& add_member(json& map, std::string_view name);
-
-// Each throws JsonError with the place, and what was expected there, if that is not what is found.
-[[noreturn]] void json_mismatch(const std::string& place, const char* expected, const json& found);
-bool is_null(const json& from);
-bool get_boolean(const json& from, const std::string& place);
-std::int64_t get_integer(const json& from, const std::string& place, std::int64_t least,
-                         std::int64_t most);
-std::uint64_t get_unsigned(const json& from, const std::string& place, std::uint64_t most);
-double get_number(const json& from, const std::string& place);
-const std::string& get_text(const json& from, const std::string& place);
-std::size_t get_list(const json& from, const std::string& place);  ///< The number of its items.
-void check_list(const json& from, const std::string& place, std::size_t length,
-                const char* expected);
-void check_map(const json& from, const std::string& place);
-const json& item_of(const json& list, std::size_t i);
-const json& member_of(const json& map, std::string_view name);  ///< Null if there is none.
-void each_member(const json& map,
-                 const Function<void(const std::string& name, const json& value)>& visit);
-/// Calls what may throw nlohmann's exceptions.
-void convert(const std::string& place, const Function<void()>& conversion);
-
-template <class T>
-void encode(const T& value, json& to);
-template <class T>
-T decode(const json& from, const std::string& place = {});
-
-}  // namespace detail
-
-/// What can be a parameter of a step: a number, text, list, map, optional, pair, tuple, plain
-/// struct of those, or a type with to_json and from_json.
-template <class T>
-concept JsonAble = detail::json_able<T>();
-
 /// Any JSON value, written as in nlohmann's library: `8`, `"text"`, `{0.1, 1.0}` for a list,
-/// `{{"epoch", 3}, {"loss", 0.25}}` for a map. What it holds is that library's: a program that
-/// includes <nlohmann/json.hpp> has it as `*value` and `value->dump()`.
+/// `{{"epoch", 3}, {"loss", 0.25}}` for an object. A program that includes <nlohmann/json.hpp>
+/// reads it as `*value` or `value->dump()`.
 class Json {
  public:
   /// Null.
@@ -179,7 +41,11 @@ class Json {
   Json(const T& value) : Json() {
     detail::encode(value, **this);
   }
-  /// A map, if each item is a pair that begins with a text; else a list.
+  template <std::same_as<nlohmann::json> J>
+  Json(J&& value) : Json() {
+    detail::move_json(**this, value);
+  }
+  /// An object, if each item is a list of two whose first is a text; otherwise a list.
   Json(std::initializer_list<Json> items);
   Json(const Json& other);
   Json(Json&& other) noexcept;
@@ -193,7 +59,7 @@ class Json {
   const nlohmann::json* operator->() const { return &**this; }
   friend bool operator==(const Json& a, const Json& b);
 
-  // For nlohmann's library, which finds it by the type alone.
+  /// Found by nlohmann's library, which takes no conversions into account.
   template <std::same_as<Json> J>
   friend void to_json(nlohmann::json& to, const J& value) {
     detail::put_json(to, *value);
@@ -203,132 +69,4 @@ class Json {
   std::unique_ptr<nlohmann::json> value_;  ///< Null for null.
 };
 
-namespace detail {
-
-template <class T>
-void encode(const T& value, json& to) {
-  if constexpr (std::is_same_v<T, json>) {
-    put_json(to, value);
-  } else if constexpr (std::is_same_v<T, Json>) {
-    put_json(to, *value);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    put_boolean(to, value);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    put_number(to, static_cast<double>(value));
-  } else if constexpr (std::is_unsigned_v<T>) {
-    put_unsigned(to, value);
-  } else if constexpr (std::is_integral_v<T>) {
-    put_integer(to, value);
-  } else if constexpr (std::is_enum_v<T>) {
-    encode(static_cast<std::underlying_type_t<T>>(value), to);
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    put_text(to, value);
-  } else if constexpr (is_a<T, std::optional>) {
-    if (value) encode(*value, to);
-  } else if constexpr (ListLike<T>) {
-    put_list(to);
-    for (const typename T::value_type& item : value) encode(item, add_item(to));
-  } else if constexpr (TextMapLike<T>) {
-    put_map(to);
-    for (const auto& [key, item] : value) encode(item, add_member(to, key));
-  } else if constexpr (MapLike<T>) {
-    put_list(to);
-    for (const auto& [key, item] : value) {
-      json& pair = add_item(to);
-      put_list(pair);
-      encode(key, add_item(pair));
-      encode(item, add_item(pair));
-    }
-  } else if constexpr (TupleLike<T>) {
-    put_list(to);
-    std::apply([&](const auto&... items) { (encode(items, add_item(to)), ...); }, value);
-  } else if constexpr (ConvertsItself<T>) {
-    to_json(to, value);
-  } else if constexpr (HasSerializer<T>) {
-    nlohmann::adl_serializer<T, void>::to_json(to, value);
-  } else {
-    put_map(to);
-    for_each_field(value, [&](auto, std::string_view name, const auto& field) {
-      encode(field, add_member(to, name));
-    });
-  }
-}
-
-template <class T, std::size_t... I>
-T decode_tuple(const json& from, const std::string& place, std::index_sequence<I...>) {
-  return T{decode<std::tuple_element_t<I, T>>(item_of(from, I),
-                                              place + "[" + std::to_string(I) + "]")...};
-}
-
-template <class T, std::size_t... I>
-T decode_struct(const json& from, const std::string& place, std::index_sequence<I...>) {
-  return T{decode<FieldType<T, I>>(member_of(from, field_name<T, I>()),
-                                   place + "." + std::string(field_name<T, I>()))...};
-}
-
-template <class T>
-T decode(const json& from, const std::string& place) {
-  if constexpr (std::is_same_v<T, json>) {
-    return from;
-  } else if constexpr (std::is_same_v<T, Json>) {
-    return Json(from);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return get_boolean(from, place);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(get_number(from, place));
-  } else if constexpr (std::is_unsigned_v<T>) {
-    return static_cast<T>(get_unsigned(from, place, std::numeric_limits<T>::max()));
-  } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(
-        get_integer(from, place, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
-  } else if constexpr (std::is_enum_v<T>) {
-    return static_cast<T>(decode<std::underlying_type_t<T>>(from, place));
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    return get_text(from, place);
-  } else if constexpr (is_a<T, std::optional>) {
-    return is_null(from) ? T() : T(decode<typename T::value_type>(from, place));
-  } else if constexpr (is_std_array<T>) {
-    check_list(from, place, std::tuple_size_v<T>, "a list of the array's length");
-    T items{};
-    for (std::size_t i = 0; i < items.size(); ++i)
-      items[i] =
-          decode<typename T::value_type>(item_of(from, i), place + "[" + std::to_string(i) + "]");
-    return items;
-  } else if constexpr (ListLike<T>) {
-    T items;
-    for (std::size_t i = 0, size = get_list(from, place); i < size; ++i)
-      items.insert(items.end(), decode<typename T::value_type>(
-                                    item_of(from, i), place + "[" + std::to_string(i) + "]"));
-    return items;
-  } else if constexpr (TextMapLike<T>) {
-    check_map(from, place);
-    T items;
-    each_member(from, [&](const std::string& key, const json& item) {
-      items.emplace(key, decode<typename T::mapped_type>(item, place + "." + key));
-    });
-    return items;
-  } else if constexpr (MapLike<T>) {
-    T items;
-    for (auto& [key, item] :
-         decode<std::vector<std::pair<typename T::key_type, typename T::mapped_type>>>(from, place))
-      items.emplace(std::move(key), std::move(item));
-    return items;
-  } else if constexpr (TupleLike<T>) {
-    check_list(from, place, std::tuple_size_v<T>, "a list of the tuple's length");
-    return decode_tuple<T>(from, place, std::make_index_sequence<std::tuple_size_v<T>>());
-  } else if constexpr (ConvertsItself<T>) {
-    T value;
-    convert(place, [&] { from_json(from, value); });
-    return value;
-  } else if constexpr (HasSerializer<T>) {
-    std::optional<T> value;
-    convert(place, [&] { value.emplace(nlohmann::adl_serializer<T, void>::from_json(from)); });
-    return std::move(*value);
-  } else {
-    check_map(from, place);
-    return decode_struct<T>(from, place, std::make_index_sequence<field_count<T>()>());
-  }
-}
-
-}  // namespace detail
 }  // namespace pipeline

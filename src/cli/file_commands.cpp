@@ -9,6 +9,7 @@
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
+#include "dsl/declaration.hpp"
 #include "dsl/document.hpp"
 #include "engine/decision.hpp"
 #include "gpu/step_checks.hpp"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <pipeline/pipeline.hpp>
+#include <pipeline/run.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"

@@ -12,12 +12,30 @@ namespace {
 
 const json null_value;
 
-/// 1e6 is an integer, too.
-json integer_in(const json& from, const std::string& place) {
+/// `.layers[2].size`
+std::string text_of(const JsonPath& path) {
+  if (!path.parent) return {};
+  return text_of(*path.parent) + (path.member.data() ? "." + std::string(path.member)
+                                                     : "[" + std::to_string(path.item) + "]");
+}
+
+std::string prefix(const JsonPath& path) {
+  return path.parent ? text_of(path) + ": " : std::string();
+}
+
+[[noreturn]] void json_mismatch(const JsonPath& path, const char* expected, const json& found) {
+  auto shown = found.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+  if (found.is_null()) shown = "nothing";
+  throw JsonError(prefix(path) + "expected " + expected + ", found " + shown);
+}
+
+/// 1e6 counts as an integer.
+json integer_in(const json& from, const JsonPath& path) {
   if (from.is_number_integer()) return from;
   const auto number = from.is_number_float() ? from.get<double>() : 0.5;
   if (std::trunc(number) != number || std::abs(number) >= 9e15)
-    json_mismatch(place, "an integer", from);
+    json_mismatch(path, "an integer", from);
   return static_cast<std::int64_t>(number);
 }
 
@@ -34,75 +52,67 @@ void put_number(json& to, double value) {
 }
 void put_text(json& to, std::string_view value) { to = value; }
 void put_json(json& to, const json& value) { to = value; }
+void move_json(json& to, json& from) { to = std::move(from); }
 void put_list(json& to) { to = json::array(); }
 void put_map(json& to) { to = json::object(); }
 json& add_item(json& list) { return list.emplace_back(); }
 json& add_member(json& map, std::string_view name) { return map[std::string(name)]; }
 
-void json_mismatch(const std::string& place, const char* expected, const json& found) {
-  auto shown = found.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-  if (found.is_null()) shown = "nothing";
-  throw JsonError((place.empty() ? "" : place + ": ") + "expected " + expected + ", found " +
-                  shown);
-}
-
 bool is_null(const json& from) { return from.is_null(); }
 
-bool get_boolean(const json& from, const std::string& place) {
-  if (!from.is_boolean()) json_mismatch(place, "true or false", from);
+bool get_boolean(const json& from, const JsonPath& path) {
+  if (!from.is_boolean()) json_mismatch(path, "true or false", from);
   return from.get<bool>();
 }
 
-std::int64_t get_integer(const json& from, const std::string& place, std::int64_t least,
+std::int64_t get_integer(const json& from, const JsonPath& path, std::int64_t least,
                          std::int64_t most) {
-  const auto number = integer_in(from, place);
+  const auto number = integer_in(from, path);
   const bool is_huge =
       number.is_number_unsigned() && number.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
   if (is_huge || number.get<std::int64_t>() > most || number.get<std::int64_t>() < least)
-    json_mismatch(place,
+    json_mismatch(path,
                   most < std::numeric_limits<std::int64_t>::max() ? "a smaller integer"
                                                                   : "an integer of 64 bits",
                   from);
   return number.get<std::int64_t>();
 }
 
-std::uint64_t get_unsigned(const json& from, const std::string& place, std::uint64_t most) {
-  const auto number = integer_in(from, place);
+std::uint64_t get_unsigned(const json& from, const JsonPath& path, std::uint64_t most) {
+  const auto number = integer_in(from, path);
   if (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)
-    json_mismatch(place, "an integer that is not negative", from);
-  if (number.get<std::uint64_t>() > most) json_mismatch(place, "a smaller integer", from);
+    json_mismatch(path, "an integer that is not negative", from);
+  if (number.get<std::uint64_t>() > most) json_mismatch(path, "a smaller integer", from);
   return number.get<std::uint64_t>();
 }
 
-double get_number(const json& from, const std::string& place) {
+double get_number(const json& from, const JsonPath& path) {
   constexpr auto infinity = std::numeric_limits<double>::infinity();
   if (from.is_string()) {
     const auto& name = from.get_ref<const std::string&>();
     if (name == "NaN") return std::numeric_limits<double>::quiet_NaN();
     if (name == "Infinity" || name == "-Infinity") return name[0] == '-' ? -infinity : infinity;
   }
-  if (!from.is_number()) json_mismatch(place, "a number", from);
+  if (!from.is_number()) json_mismatch(path, "a number", from);
   return from.get<double>();
 }
 
-const std::string& get_text(const json& from, const std::string& place) {
-  if (!from.is_string()) json_mismatch(place, "a text", from);
+const std::string& get_text(const json& from, const JsonPath& path) {
+  if (!from.is_string()) json_mismatch(path, "a text", from);
   return from.get_ref<const std::string&>();
 }
 
-std::size_t get_list(const json& from, const std::string& place) {
-  if (!from.is_array()) json_mismatch(place, "a list", from);
+std::size_t get_list(const json& from, const JsonPath& path) {
+  if (!from.is_array()) json_mismatch(path, "a list", from);
   return from.size();
 }
 
-void check_list(const json& from, const std::string& place, std::size_t length,
-                const char* expected) {
-  if (!from.is_array() || from.size() != length) json_mismatch(place, expected, from);
+void check_list(const json& from, const JsonPath& path, std::size_t length, const char* expected) {
+  if (!from.is_array() || from.size() != length) json_mismatch(path, expected, from);
 }
 
-void check_map(const json& from, const std::string& place) {
-  if (!from.is_object()) json_mismatch(place, "a map", from);
+void check_map(const json& from, const JsonPath& path) {
+  if (!from.is_object()) json_mismatch(path, "a map", from);
 }
 
 const json& item_of(const json& list, std::size_t i) { return list[i]; }
@@ -112,15 +122,15 @@ const json& member_of(const json& map, std::string_view name) {
   return found == map.end() ? null_value : *found;
 }
 
-void each_member(const json& map, const Function<void(const std::string&, const json&)>& visit) {
+void each_member(const json& map, Callback<const std::string&, const json&> visit) {
   for (const auto& [name, value] : map.items()) visit(name, value);
 }
 
-void convert(const std::string& place, const Function<void()>& conversion) {
+void convert(const JsonPath& path, Callback<> conversion) {
   try {
     conversion();
   } catch (const json::exception& error) {
-    throw JsonError((place.empty() ? "" : place + ": ") + error.what());
+    throw JsonError(prefix(path) + error.what());
   }
 }
 

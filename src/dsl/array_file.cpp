@@ -8,6 +8,8 @@
 
 #include <bit>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include <pipeline/array.hpp>
 
@@ -35,8 +37,14 @@ std::string& memory_folder() {
   throw CodecError(what + ": " + std::strerror(error));
 }
 
-std::string header_of(const std::string& descr, const std::vector<std::size_t>& shape) {
-  std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
+/// NumPy's name of an element type: `<f4`, `|u1`, `|V24`.
+std::string descr_of(ElementType type) {
+  const char order = type.kind == 'V' || type.size == 1 ? '|' : '<';
+  return std::string{order, type.kind} + std::to_string(type.size);
+}
+
+std::string header_of(ElementType type, std::span<const std::size_t> shape) {
+  std::string text = "{'descr': '" + descr_of(type) + "', 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < shape.size(); ++i)
     text += (i ? " " : "") + std::to_string(shape[i]) + ",";
   if (shape.size() > 1) text.pop_back();
@@ -119,16 +127,16 @@ std::string words_of(const std::string& descr) {
 }
 
 /// Bytes of data; throws if the array is of other elements, or not all there.
-std::size_t check(const Header& header, const std::string& descr, std::size_t element_size,
-                  std::size_t file_size, const std::string& file) {
+std::size_t check(const Header& header, ElementType type, std::size_t file_size,
+                  const std::string& file) {
   const auto bad = [&](const std::string& why) {
     throw CodecError("cannot read " + file + ": " + why);
   };
-  if (header.descr != descr)
+  if (const auto descr = descr_of(type); header.descr != descr)
     bad("expected an array of " + words_of(descr) + ", found " + words_of(header.descr));
   if (header.fortran_order && header.shape.size() > 1)
     bad("expected C's order of elements, found Fortran's (numpy.ascontiguousarray helps)");
-  std::size_t bytes = element_size;
+  std::size_t bytes = type.size;
   for (const auto n : header.shape)
     if (__builtin_mul_overflow(bytes, n, &bytes)) bad("its shape is too large");
   if (file_size < header.size || file_size - header.size != bytes)
@@ -143,7 +151,7 @@ struct Opened {
   std::size_t bytes;
 };
 
-Opened open_array(const std::string& path, const std::string& descr, std::size_t element_size) {
+Opened open_array(const std::string& path, ElementType type) {
   Opened opened{core::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
   if (!opened.file) fail("cannot read " + path, errno);
   struct stat status {};
@@ -154,8 +162,7 @@ Opened open_array(const std::string& path, const std::string& descr, std::size_t
   const auto got = ::pread(opened.file.get(), begin, sizeof begin, 0);
   if (got < 0) fail("cannot read " + path, errno);
   opened.header = parse({begin, static_cast<std::size_t>(got)}, path);
-  opened.bytes =
-      check(opened.header, descr, element_size, static_cast<std::size_t>(status.st_size), path);
+  opened.bytes = check(opened.header, type, static_cast<std::size_t>(status.st_size), path);
   return opened;
 }
 
@@ -185,10 +192,9 @@ ArrayMemory& ArrayMemory::operator=(ArrayMemory&& other) noexcept {
   return *this;
 }
 
-ArrayMemory ArrayMemory::make(const std::string& descr, const std::vector<std::size_t>& shape,
-                              std::size_t element_size) {
-  const auto header = header_of(descr, shape);
-  std::size_t bytes = element_size;
+ArrayMemory ArrayMemory::make(ElementType type, std::span<const std::size_t> shape) {
+  const auto header = header_of(type, shape);
+  std::size_t bytes = type.size;
   for (const auto n : shape)
     if (__builtin_mul_overflow(bytes, n, &bytes)) throw CodecError("an array cannot be that large");
   ArrayMemory memory;
@@ -212,9 +218,9 @@ ArrayMemory ArrayMemory::make(const std::string& descr, const std::vector<std::s
   return memory;
 }
 
-ArrayMemory ArrayMemory::map(const std::string& path, const std::string& descr,
-                             std::size_t element_size, std::vector<std::size_t>& shape) {
-  auto opened = open_array(path, descr, element_size);
+ArrayMemory ArrayMemory::map(const std::string& path, ElementType type,
+                             std::vector<std::size_t>& shape) {
+  auto opened = open_array(path, type);
   ArrayMemory memory;
   memory.length_ = opened.header.size + opened.bytes;
   memory.start_ = ::mmap(nullptr, memory.length_, PROT_READ, MAP_SHARED, opened.file.get(), 0);
@@ -238,18 +244,24 @@ void ArrayMemory::save(const std::string& path) const {
   core::write_fully(file.get(), {static_cast<const char*>(start_), length_}, path);
 }
 
-void write_array(const std::string& path, const std::string& descr,
-                 const std::vector<std::size_t>& shape, const void* data, std::size_t bytes) {
+void write_array(const std::string& path, ElementType type, std::span<const std::size_t> shape,
+                 const void* data) {
   const auto file = create(path);
-  const auto header = header_of(descr, shape);
+  const auto header = header_of(type, shape);
+  const auto bytes = std::accumulate(shape.begin(), shape.end(), type.size, std::multiplies<>());
   core::write_fully(file.get(), header, path);
   core::write_fully(file.get(), {static_cast<const char*>(data), bytes}, path);
 }
 
-void read_array(const std::string& path, const std::string& descr, std::size_t element_size,
-                const Function<void*(std::size_t)>& allocate) {
-  const auto opened = open_array(path, descr, element_size);
-  auto* to = static_cast<char*>(allocate(opened.bytes / element_size));
+void read_only_array() {
+  throw std::logic_error(
+      "pipeline::Array: the input of a step is read-only; read it as a const Array");
+}
+
+void read_array(const std::string& path, ElementType type, void* vector,
+                void* (*resize)(void*, std::size_t)) {
+  const auto opened = open_array(path, type);
+  auto* to = static_cast<char*>(resize(vector, opened.bytes / type.size));
   for (std::size_t done = 0; done < opened.bytes;) {
     const auto got = ::pread(opened.file.get(), to + done, opened.bytes - done,
                              static_cast<off_t>(opened.header.size + done));

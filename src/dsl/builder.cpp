@@ -10,6 +10,7 @@
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/running_program.hpp"
+#include "dsl/declaration.hpp"
 #include "dsl/document.hpp"
 #include "settings/settings.hpp"
 #include "spec/pipeline_file.hpp"
@@ -68,7 +69,7 @@ void check_parameters(const StepSpec& spec, const Declaration& step, unsigned nu
     if (argument.slot != Slot::parameter || !argument.check || argument.is_axis) continue;
     const auto found = spec.parameters.find(argument.name);
     if (found == spec.parameters.end()) continue;
-    const auto& value = found->second;
+    const auto& value = *found->second;
     std::string problem;
     try {
       auto decoded = value;

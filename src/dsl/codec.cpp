@@ -49,6 +49,11 @@ void make_folder(const std::string& folder) {
 
 bool exists(const std::string& path) { return fs::exists(path); }
 
+std::string entry_path(const std::string& folder, std::string_view name,
+                       std::string_view extension) {
+  return std::string(folder).append("/").append(name).append(extension);
+}
+
 void put_file(const std::string& from, const std::string& to, bool folder) {
   std::error_code error;
   if (const auto type = fs::status(from, error).type();

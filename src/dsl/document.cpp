@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dsl/declaration.hpp"
 #include "settings/settings.hpp"
 #include "spec/value_builder.hpp"
 

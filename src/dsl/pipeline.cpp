@@ -1,4 +1,4 @@
-#include <pipeline/pipeline.hpp>
+#include "dsl/declaration.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -29,11 +29,80 @@ std::string tidy_type(std::string_view name) {
   return tidy;
 }
 
+StepDeclaration::StepDeclaration(std::unique_ptr<Declaration> declaration)
+    : declaration_(std::move(declaration)) {}
+StepDeclaration::StepDeclaration(const FunctionInfo& function, const StepOptions& options,
+                                 std::source_location where)
+    : declaration_(std::make_unique<Declaration>()) {
+  auto& step = *declaration_;
+  step.options = options;
+  if (step.options.name.empty()) step.options.name = function.name;
+  step.function = function.function;
+  step.signature = tidy_type(function.signature);
+  step.where = where;
+  for (const auto& [name, extension] : function.results)
+    step.results.push_back(
+        {name.empty() ? "result" + std::to_string(step.results.size() + 1) : std::string(name),
+         std::string(extension)});
+}
+StepDeclaration::StepDeclaration(const StepDeclaration& other)
+    : declaration_(std::make_unique<Declaration>(*other.declaration_)) {}
+StepDeclaration::StepDeclaration(StepDeclaration&& other) noexcept = default;
+StepDeclaration& StepDeclaration::operator=(StepDeclaration other) noexcept {
+  declaration_.swap(other.declaration_);
+  return *this;
+}
+StepDeclaration::~StepDeclaration() = default;
+
+void StepDeclaration::argument(Slot slot, const ArgumentType& type, bool is_axis) {
+  auto& argument = declaration_->arguments.emplace_back();
+  argument.slot = slot;
+  argument.is_axis = is_axis;
+  argument.type = tidy_type(type.name);
+  argument.is_text = type.is_text;
+}
+
+void StepDeclaration::source(const AnyArtifact& artifact, const char* selector) {
+  auto& argument = declaration_->arguments.back();
+  argument.sources.push_back(artifact);
+  argument.selector = selector;
+}
+
+void StepDeclaration::value(const Json& value, std::string_view pipeline_parameter) {
+  auto& argument = declaration_->arguments.back();
+  if (argument.is_axis)
+    argument.axis.push_back(value);
+  else
+    argument.value = value;
+  argument.name = pipeline_parameter;
+  argument.of_pipeline = !pipeline_parameter.empty();
+}
+
+void StepDeclaration::check(void (*function)(const nlohmann::json&)) {
+  declaration_->arguments.back().check = function;
+}
+void StepDeclaration::entry(Entry function) { declaration_->entry = function; }
+
+const StepOptions& no_options() {
+  static const StepOptions none;
+  return none;
+}
+
+const PipelineOptions& no_pipeline_options() {
+  static const PipelineOptions none;
+  return none;
+}
+
+AnyArtifact result_of(const Declaration& step, std::size_t index) {
+  return {step.options.name, step.outputs.at(index).name};
+}
+const std::string& name_of(const Declaration& step) { return step.options.name; }
+
 }  // namespace detail
 
 namespace {
 
-/// The names in `${outputs.NAME}`; `$${` is no hole.
+/// The names in `${outputs.NAME}`; `$${` is no placeholder.
 void add_outputs(std::string_view text, std::vector<Output>& outputs) {
   constexpr std::string_view begin = "${outputs.";
   for (auto at = text.find(begin); at != text.npos; at = text.find(begin, at + 1)) {
@@ -46,63 +115,85 @@ void add_outputs(std::string_view text, std::vector<Output>& outputs) {
   }
 }
 
-CommandStep made(std::string name, StepOptions options, std::vector<std::string> words,
-                 std::source_location where) {
-  options.name = std::move(name);
-  CommandStep step;
-  step.options = std::move(options);
-  step.words = std::move(words);
-  step.where = where;
-  for (const auto& word : step.words) add_outputs(word, step.options.outputs);
+std::unique_ptr<detail::Declaration> declare_command(std::string_view name,
+                                                     const StepOptions& options,
+                                                     std::vector<std::string> words,
+                                                     std::source_location where) {
+  auto step = std::make_unique<detail::Declaration>();
+  step->options = options;
+  step->options.name = name;
+  step->words = std::move(words);
+  step->where = where;
+  for (const auto& word : step->words) add_outputs(word, step->options.outputs);
   return step;
 }
 
 }  // namespace
 
-CommandStep command(std::string name, std::vector<std::string> words, StepOptions options,
-                    std::source_location where) {
-  return made(std::move(name), std::move(options), std::move(words), where);
+CommandStep command(std::string_view name, std::vector<std::string> words,
+                    const StepOptions& options, std::source_location where) {
+  return CommandStep(declare_command(name, options, std::move(words), where));
 }
 
-CommandStep shell(std::string name, std::string line, StepOptions options,
+CommandStep shell(std::string_view name, std::string_view line, const StepOptions& options,
                   std::source_location where) {
-  auto step = made(std::move(name), std::move(options), {std::move(line)}, where);
-  step.shell = true;
-  return step;
+  auto step = declare_command(name, options, {std::string(line)}, where);
+  step->shell = true;
+  return CommandStep(std::move(step));
 }
 
-CommandStep script(std::string name, std::vector<std::string> interpreter, std::string text,
-                   StepOptions options, std::source_location where) {
-  auto step = made(std::move(name), std::move(options), std::move(interpreter), where);
-  const auto program =
-      step.words.empty() ? std::string() : std::filesystem::path(step.words[0]).filename().string();
+CommandStep script(std::string_view name, std::vector<std::string> interpreter,
+                   std::string_view text, const StepOptions& options, std::source_location where) {
+  auto step = declare_command(name, options, std::move(interpreter), where);
+  const auto program = step->words.empty()
+                           ? std::string()
+                           : std::filesystem::path(step->words[0]).filename().string();
   const char* extension = program.starts_with("python") ? ".py"
                           : program.ends_with("sh")     ? ".sh"
                           : program == "Rscript"        ? ".R"
                                                         : "";
-  step.script_file = step.options.name + extension;
-  step.script = std::move(text);
-  if (!step.script.empty() && step.script[0] == '\n') step.script.erase(0, 1);  // of a raw literal
-  step.words.push_back(step.script_file);
-  return step;
+  step->script_file = step->options.name + extension;
+  if (text.starts_with('\n')) text.remove_prefix(1);  // of a raw literal
+  step->script = text;
+  step->words.push_back(step->script_file);
+  return CommandStep(std::move(step));
 }
 
-void CommandHandle::check(const std::string& output) const {
-  if (std::ranges::find(outputs, output) != outputs.end()) return;
+NamedInput::NamedInput(std::string input, const AnyArtifact& artifact, std::string_view selector)
+    : name(std::move(input)),
+      reference(artifact.step + std::string(selector) + "." + artifact.output) {}
+
+AnyArtifact CommandHandle::output_named(std::string_view output) const {
+  if (std::ranges::find(outputs, output) != outputs.end()) return {name, std::string(output)};
   std::string list;
   for (const auto& each : outputs) list += (list.empty() ? "" : ", ") + each;
-  throw std::out_of_range("command '" + name + "' makes no output '" + output +
+  throw std::out_of_range("command '" + name + "' makes no output '" + std::string(output) +
                           "'; it makes: " + (list.empty() ? "none" : list));
 }
 
-Pipeline::Pipeline(std::string name, PipelineOptions options)
-    : name_(std::move(name)), options_(std::move(options)) {}
-Pipeline::Pipeline(std::string name, DockerSettings docker) : name_(std::move(name)) {
-  options_.docker = std::move(docker);
-}
+struct Pipeline::Content {
+  std::string name;
+  PipelineOptions options;
+  std::vector<detail::Declaration> steps;
+};
 
-const detail::Declaration& Pipeline::put(detail::Declaration step) {
+Pipeline::Pipeline(std::string_view name, const PipelineOptions& options)
+    : content_(std::make_unique<Content>(Content{std::string(name), options, {}})) {}
+Pipeline::Pipeline(const Pipeline& other) : content_(std::make_unique<Content>(*other.content_)) {}
+Pipeline::Pipeline(Pipeline&& other) noexcept = default;
+Pipeline& Pipeline::operator=(Pipeline other) noexcept {
+  content_.swap(other.content_);
+  return *this;
+}
+Pipeline::~Pipeline() = default;
+
+const std::string& Pipeline::name() const { return content_->name; }
+const PipelineOptions& Pipeline::options() const { return content_->options; }
+const std::vector<detail::Declaration>& Pipeline::steps() const { return content_->steps; }
+
+const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
   using detail::Slot;
+  auto& step = *declared.declaration_;
   auto& problems = step.problems;
   const auto& names = step.options.arguments;
   std::size_t number = 0;
@@ -134,20 +225,12 @@ const detail::Declaration& Pipeline::put(detail::Declaration step) {
       step.outputs.push_back(std::move(output));
     }
   }
-  steps_.push_back(std::move(step));
-  return steps_.back();
+  return content_->steps.emplace_back(std::move(step));
 }
 
-CommandHandle Pipeline::add(CommandStep step, std::vector<NamedInput> inputs) {
-  detail::Declaration declaration;
-  declaration.options = std::move(step.options);
-  declaration.words = std::move(step.words);
-  declaration.shell = step.shell;
-  declaration.script = std::move(step.script);
-  declaration.script_file = std::move(step.script_file);
-  declaration.inputs = std::move(inputs);
-  declaration.where = step.where;
-  const auto& added = put(std::move(declaration));
+CommandHandle Pipeline::add(CommandStep step, const std::vector<NamedInput>& inputs) {
+  step.declaration_->inputs = inputs;
+  const auto& added = put(std::move(step));
   CommandHandle handle;
   handle.name = added.options.name;
   for (const auto& output : added.outputs) handle.outputs.push_back(output.name);

@@ -20,6 +20,7 @@
 #include "core/identifier.hpp"
 #include "core/user_environment.hpp"
 #include "dsl/array_folder.hpp"
+#include "dsl/declaration.hpp"
 
 namespace pipeline::dsl {
 namespace {
@@ -249,9 +250,9 @@ int enter_step(const Pipeline& pipeline, const std::string& name) {
     std::set_terminate(on_terminate);
     catch_crashes();
     std::stop_source source;
-    std::vector<detail::Slot> slots;
-    for (const auto& argument : declaration.arguments) slots.push_back(argument.slot);
-    if (std::ranges::find(slots, detail::Slot::context) != slots.end()) stop_on_signal(source);
+    if (std::ranges::find(declaration.arguments, detail::Slot::context, &detail::Argument::slot) !=
+        declaration.arguments.end())
+      stop_on_signal(source);
     if (!declaration.outputs.empty())
       detail::make_arrays_in(
           fs::path(core::variable(core::variable_name("PIPE_OUTPUT_", declaration.outputs[0].name)))
@@ -259,7 +260,7 @@ int enter_step(const Pipeline& pipeline, const std::string& name) {
     Run run(declaration, source.get_token());
     story.run = &run;
     try {
-      declaration.entry(run, slots);
+      declaration.entry(declaration.function, run);
     } catch (...) {
       tell(std::current_exception(), "threw");
       return 1;

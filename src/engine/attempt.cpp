@@ -1,5 +1,7 @@
 #include "engine/attempt.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "async/deadline.hpp"
 #include "async/on_pool.hpp"
 #include "core/bounded_json.hpp"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <nlohmann/json.hpp>
+
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -19,7 +21,7 @@ std::string short_text(const std::string& text) {
   return text.size() <= 200 ? text : "sha256:" + core::sha256(text).hex();
 }
 
-std::string_view hole_name(Template::Placeholder placeholder) {
+std::string_view placeholder_name(Template::Placeholder placeholder) {
   switch (placeholder) {
     case Template::Placeholder::input: return "inputs.";
     case Template::Placeholder::output: return "outputs.";
@@ -141,7 +143,7 @@ std::string text_of(const Template& text) {
     } else {
       const auto& reference = std::get<Template::Reference>(part);
       result.append("${")
-          .append(hole_name(reference.placeholder))
+          .append(placeholder_name(reference.placeholder))
           .append(reference.name)
           .append("}");
     }
@@ -165,7 +167,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   parts.insert(parts.end(), code.begin(), code.end());
   parts.push_back({"image", environment_id});
   for (const auto& [name, value] : step.parameters)
-    parts.push_back({"parameter " + name, short_text(value.dump())});
+    parts.push_back({"parameter " + name, short_text(value->dump())});
   if (const auto gpus = settings::gpu_request(step.settings.resources); gpus.wanted())
     parts.push_back({"gpus", text_of(gpus)});
   for (const auto& output : step.outputs)

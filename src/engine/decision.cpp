@@ -51,13 +51,13 @@ std::optional<store::CacheEntry> Decisions::success_of(const std::string& key) {
 std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name) {
   auto found = core::pick(name, pipeline.steps.size(), [&](std::size_t i) {
     const auto& step = pipeline.steps[i];
-    return core::Candidate{step.name, [&step](const std::string& axis) -> const nlohmann::json* {
-                             if (!step.instance) return nullptr;
-                             const auto value =
-                                 std::ranges::find(step.instance->values, axis,
-                                                   [](const auto& each) { return each.first; });
-                             return value == step.instance->values.end() ? nullptr : &value->second;
-                           }};
+    return core::Candidate{
+        step.name, [&step](const std::string& axis) -> const nlohmann::json* {
+          if (!step.instance) return nullptr;
+          const auto value = std::ranges::find(step.instance->values, axis,
+                                               [](const auto& each) { return each.first; });
+          return value == step.instance->values.end() ? nullptr : &*value->second;
+        }};
   });
   if (!found.empty()) return found;
   std::vector<std::string> names;

@@ -1,5 +1,7 @@
 #include "engine/gather.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "core/file.hpp"
 
 namespace pipeline::engine {
@@ -31,7 +33,7 @@ std::string GatheredFolder::index() const {
   for (const auto& entry : entries_) {
     auto values = nlohmann::json::object();
     if (entry.made.step->instance)
-      for (const auto& [axis, value] : entry.made.step->instance->values) values[axis] = value;
+      for (const auto& [axis, value] : entry.made.step->instance->values) values[axis] = *value;
     const nlohmann::json line{
         {"step", entry.made.step->name}, {"parameters", std::move(values)}, {"file", entry.file}};
     text.append(&entry == &entries_.front() ? "\n" : ",\n").append(line.dump());

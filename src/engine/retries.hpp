@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -21,7 +22,7 @@ class Retries {
 
   /// Counts the failure among the step's efforts. Returns the pause before the next attempt;
   /// nothing: the step has failed.
-  std::optional<Duration> after(const Failure& failure, AttemptCounts& counts) {
+  std::optional<std::chrono::milliseconds> after(const Failure& failure, AttemptCounts& counts) {
     if (failure.kind == FailureKind::cancelled || failure.kind == FailureKind::not_started)
       return std::nullopt;
     if (failure.kind == FailureKind::infrastructure && counts.interruptions < infrastructure_) {
@@ -29,16 +30,17 @@ class Retries {
       return std::exchange(after_interruption_, std::min(2 * after_interruption_, longest_));
     }
     if (++counts.failures > settings_.max_retries.value_or(0)) return std::nullopt;
-    return std::exchange(
-        delay_, std::chrono::duration_cast<Duration>(delay_ * settings_.backoff.value_or(1.0)));
+    return std::exchange(delay_, std::chrono::duration_cast<std::chrono::milliseconds>(
+                                     delay_ * settings_.backoff.value_or(1.0)));
   }
 
  private:
-  static constexpr Duration longest_ = std::chrono::minutes(1);
+  static constexpr std::chrono::milliseconds longest_ = std::chrono::minutes(1);
   const RetrySettings& settings_;
   unsigned infrastructure_;
-  Duration delay_;
-  Duration after_interruption_ = std::chrono::seconds(1);  ///< A node may be on its way back.
+  std::chrono::milliseconds delay_;
+  std::chrono::milliseconds after_interruption_ =
+      std::chrono::seconds(1);  ///< A node may be on its way back.
 };
 
 }  // namespace pipeline::engine

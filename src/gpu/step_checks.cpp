@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/findings.hpp"
 #include "gpu/instance_types.hpp"
 #include "gpu/model.hpp"

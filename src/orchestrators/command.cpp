@@ -1,5 +1,7 @@
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 #include "orchestrators/orchestrator.hpp"
@@ -21,30 +23,28 @@ auto& named(const Items& items, const std::string& name, const Attempt& attempt,
                                "', which its command names");
 }
 
-std::string value_of(const Template::Reference& placeholder, const Attempt& attempt,
+std::string value_of(const Template::Reference& reference, const Attempt& attempt,
                      const Layout& layout) {
-  switch (placeholder.placeholder) {
+  switch (reference.placeholder) {
     case Template::Placeholder::input:
-      return path_of(named(attempt.inputs, placeholder.name, attempt, "input"), layout);
+      return path_of(named(attempt.inputs, reference.name, attempt, "input"), layout);
     case Template::Placeholder::output:
-      return path_of(named(attempt.output_names, placeholder.name, attempt, "output"), layout);
+      return path_of(named(attempt.output_names, reference.name, attempt, "output"), layout);
     case Template::Placeholder::parameter:
-      if (auto found = attempt.step.parameters.find(placeholder.name);
+      if (auto found = attempt.step.parameters.find(reference.name);
           found != attempt.step.parameters.end())
-        return text_of(found->second);
+        return text_of(*found->second);
       throw core::EnvironmentError("step '" + attempt.step.name + "' has no parameter '" +
-                                   placeholder.name + "', which its command names");
+                                   reference.name + "', which its command names");
     case Template::Placeholder::run_id: return attempt.run_id;
     case Template::Placeholder::step_name: return attempt.step.name;
     case Template::Placeholder::environment:
-      if (auto found = attempt.environment.find(placeholder.name);
-          found != attempt.environment.end())
+      if (auto found = attempt.environment.find(reference.name); found != attempt.environment.end())
         return found->second;
-      throw core::EnvironmentError(
-          "the command of step '" + attempt.step.name + "' uses ${env." + placeholder.name +
-              "}, but " + placeholder.name + " is not set",
-          {"set it for this run: " + placeholder.name + "=... pipe run ...",
-           "or give it a value under `environment` of the step"});
+      throw core::EnvironmentError("the command of step '" + attempt.step.name + "' uses ${env." +
+                                       reference.name + "}, but " + reference.name + " is not set",
+                                   {"set it for this run: " + reference.name + "=... pipe run ...",
+                                    "or give it a value under `environment` of the step"});
   }
   return {};
 }

@@ -217,7 +217,8 @@ class Expansion {
         const Row& row = step.matrix->instances[k];
         StepSpec& spec = all.emplace_back(step.spec);
         spec.name = names_[i][k];
-        spec.instance = InstanceSpec{step.spec.name, values_of(*step.matrix, row)};
+        const auto values = values_of(*step.matrix, row);
+        spec.instance = InstanceSpec{step.spec.name, {values.begin(), values.end()}};
         for (const auto& [axis, value] : spec.instance->values) spec.parameters[axis] = value;
         connect(step, &row, spec, k);
       }

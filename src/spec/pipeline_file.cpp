@@ -78,7 +78,7 @@ void apply_pipeline_options(const LoadOptions& options, Defaults& defaults,
   for (const auto& [name, text] : options.parameters) {
     const auto declared = defaults.parameters.find(name);
     if (declared == defaults.parameters.end()) continue;
-    if (auto value = read_option(name, text, declared->second, diagnostics))
+    if (auto value = read_option(name, text, *declared->second, diagnostics))
       declared->second = std::move(*value);
   }
 }
@@ -96,7 +96,8 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults,
     const auto key = dot == std::string::npos ? std::string() : name.substr(dot + 1);
     if (step != steps.end() && step->spec.parameters.contains(key)) {
       auto& declared = step->spec.parameters[key];
-      if (auto value = read_option(name, text, declared, diagnostics)) declared = std::move(*value);
+      if (auto value = read_option(name, text, *declared, diagnostics))
+        declared = std::move(*value);
       continue;
     }
     if (step != steps.end() && step->matrix && std::ranges::count(step->matrix->axes, key)) {

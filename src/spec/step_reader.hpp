@@ -21,7 +21,7 @@ namespace pipeline::spec {
 
 /// What both the pipeline and a step may say; the pipeline's is each step's default.
 struct Defaults {
-  std::map<std::string, nlohmann::json> parameters;
+  std::map<std::string, Json> parameters;
   StepEnvironment environment;
   std::vector<SecretSpec> secrets;
   StringList code;

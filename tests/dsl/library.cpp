@@ -1,5 +1,6 @@
-// The engine in a program: run() with callbacks, its result, a place and a codec of the user's own.
-#include <pipeline/pipeline.hpp>
+// The engine in a program: run() with callbacks, its result, an executor and a codec of the user's
+// own.
+#include <pipeline/run.hpp>
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -45,13 +46,13 @@ struct Counting : pl::Executor {
   std::atomic<int> runs = 0;
   std::string name() const override { return "counting"; }
   std::string environment(const pl::StepSpec&) override { return "here"; }
-  std::optional<pl::Failure> run(const pl::ExecutorRequest& attempt) override {
+  std::optional<pl::Failure> run(const pl::ExecutorRequest& request) override {
     ++runs;
-    attempt.log(pl::Stream::out, "placed\n");
+    request.log(pl::Stream::out, "placed\n");
     std::vector<std::string> texts;
-    for (const auto& [name, value] : attempt.environment) texts.push_back(name + "=" + value);
+    for (const auto& [name, value] : request.environment) texts.push_back(name + "=" + value);
     std::vector<char*> words, variables;
-    auto command = attempt.command;
+    auto command = request.command;
     for (auto& word : command) words.push_back(word.data());
     for (auto& text : texts) variables.push_back(text.data());
     words.push_back(nullptr);
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
 
   std::vector<std::string> started;
   int logged = 0;
-  auto place = std::make_shared<Counting>();
+  auto executor = std::make_shared<Counting>();
   const auto on_event = [&](const pl::Event& event) {
     if (const auto* step = std::get_if<pl::event::StepStarted>(&event))
       started.push_back(step->step);
@@ -91,17 +92,19 @@ int main(int argc, char** argv) {
       logged += line->line == "placed";
   };
   const std::string state = argc > 1 ? argv[1] : "";
-  auto result = pl::run(
-      pipeline,
-      {.parameters = {{"number", "5"}}, .executor = place, .state = state, .on_event = on_event});
+  auto result = pl::run(pipeline, {.parameters = {{"number", "5"}},
+                                   .executor = executor,
+                                   .state = state,
+                                   .on_event = on_event});
   check(result.succeeded(), "the run succeeds");
   check(result.load(number) == 5,
         "a parameter arrives, the codec is used, the result can be loaded");
   check(result.load(secret).number() == 5, "a type of the user's own can be loaded");
   check((started == std::vector<std::string>{"make", "reveal"}), "events arrive in order");
-  check(place->runs == 2 && logged == 2, "the place has run both, and what it logs arrives");
-  result = pl::run(pipeline, {.parameters = {{"number", "5"}}, .executor = place, .state = state});
-  check(place->runs == 2 && result.step("reveal").status == pl::StepStatus::cached,
+  check(executor->runs == 2 && logged == 2, "the executor has run both, and what it logs arrives");
+  result =
+      pl::run(pipeline, {.parameters = {{"number", "5"}}, .executor = executor, .state = state});
+  check(executor->runs == 2 && result.step("reveal").status == pl::StepStatus::cached,
         "the second run reuses both");
 
   try {

@@ -124,7 +124,7 @@ echo "of ${PIPE_PARAM_TITLE}" >> "$PIPE_OUTPUT_TEXT"
   } else if (which == "stubborn") {
     pipeline.add(pl::step<stubborn>());
   } else if (which == "polite") {
-    pipeline.add(pl::step<polite>({.timeout = 1s}));
+    pipeline.add(pl::step<polite>({.timeout = 1_s}));
   } else if (which == "wrong") {
     pipeline.add(pl::step(crashes, {.name = "one.two"}));
     pipeline.add(pl::step(crashes, {.name = "twice", .docker = {.volumes = {"nonsense"}}}));

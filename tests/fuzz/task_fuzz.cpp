@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "core/diagnostic.hpp"
 #include "settings/settings.hpp"
 #include "spec/json_text.hpp"

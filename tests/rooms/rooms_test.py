@@ -1,7 +1,10 @@
-"""No room includes what it may not. The allowed edges are those of src/CMakeLists.txt, and nothing else is written down here."""
+"""No room includes what it may not, and the public headers keep what docs/architecture.md claims. The allowed edges are those of src/CMakeLists.txt."""
 
+import os
 import pathlib
 import re
+import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -85,12 +88,13 @@ def check_rooms(root):
 
 
 def check_public(root):
-    """The public headers include the standard library, nlohmann/json and each other."""
+    """The public headers include the standard library, nlohmann's forward declarations and each other."""
+    allowed = re.compile(r"\w+|nlohmann/json_fwd\.hpp|pipeline/(detail/)?\w+\.hpp")
     return [
         f"{file.relative_to(root)}:{line}: a public header may not include {header}"
         for file in sources(root / "include")
         for line, kind, header in includes(file)
-        if not (kind == "<" and (re.fullmatch(r"\w+|bits/chrono\.h", header) or re.match(r"(nlohmann|pipeline)/\w+\.hpp$", header)))
+        if not (kind == "<" and allowed.fullmatch(header))
     ]
 
 
@@ -103,15 +107,98 @@ def check_json(root):
     ]
 
 
+def public_graph(root):
+    """{header: (headers of ours that it includes, ())}, for find_cycle()"""
+    folder = root / "include"
+    return {
+        file.relative_to(folder).as_posix(): ({header for _, _, header in includes(file) if header.startswith("pipeline/")}, ())
+        for file in sources(folder)
+    }
+
+
+# What would reach into the user's code: names that nobody asked for, and warnings that are off after the header.
+LEAKS = (
+    (re.compile(r"^\s*using\s+namespace\b"), "a using-directive leaks into the user's code"),
+    (re.compile(r"^namespace detail\b|^namespace pipeline::detail\b"), "internals belong in include/pipeline/detail"),
+)
+PRAGMA = re.compile(r"#\s*pragma\s+GCC\s+diagnostic\s+(\w+)")
+
+
+def check_leaks(root):
+    """Using-directives, diagnostic pragmas that outlive the header, and internals before the public names."""
+    found = []
+    for file in sources(root / "include"):
+        open_pushes = 0
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            where = f"{file.relative_to(root)}:{number}"
+            for pattern, why in LEAKS:
+                if pattern.search(line) and not ("detail" in pattern.pattern and file.parent.name == "detail"):
+                    found.append(f"{where}: {why}")
+            if pragma := PRAGMA.search(line):
+                open_pushes += {"push": 1, "pop": -1}.get(pragma[1], 0)
+                if pragma[1] == "ignored" and open_pushes == 0:
+                    found.append(f"{where}: the pragma is never undone: the user's code loses a warning")
+        if open_pushes:
+            found.append(f"{file.relative_to(root)}: a diagnostic push without a pop")
+    return found
+
+
+PUBLIC = sorted(file.name for file in (ROOT / "include/pipeline").glob("*.hpp"))
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+
+
+def compilers():
+    """g++ and clang++, those that there are; a clang is often installed under its version only."""
+    clangs = ["clang++", *(f"clang++-{version}" for version in range(30, 13, -1))]
+    found = [os.environ.get("CXX", "g++"), next(filter(shutil.which, clangs), None)]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def compile_headers(compiler, standard, headers, *options):
+    """Compiles a source that includes the public headers and nothing else. Returns the finished process."""
+    return subprocess.run(
+        [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", ROOT / "include", *options, "-x", "c++", "-"],
+        input="".join(f"#include <pipeline/{header}>\n" for header in headers), capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"},
+    )
+
+
 class Rooms(unittest.TestCase):
     def test_no_room_includes_what_it_may_not(self):
         self.assertEqual(check_rooms(ROOT), [])
 
-    def test_public_headers_include_only_the_standard_library_and_json(self):
+    def test_public_headers_include_only_the_standard_library_and_json_forward_declarations(self):
         self.assertEqual(check_public(ROOT), [])
 
     def test_json_is_parsed_within_limits(self):
         self.assertEqual(check_json(ROOT), [])
+
+
+    def test_public_headers_include_each_other_in_no_circle(self):
+        self.assertIsNone(find_cycle(public_graph(ROOT)))
+
+    def test_public_headers_leak_nothing_into_the_users_code(self):
+        self.assertEqual(check_leaks(ROOT), [])
+
+    def test_every_public_header_compiles_by_itself_without_a_warning(self):
+        for header in PUBLIC:
+            with self.subTest(header=header):
+                done = compile_headers(compilers()[0], "c++20", [header])
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_public_headers_compile_without_a_warning_with_each_compiler_and_standard(self):
+        for compiler in compilers():
+            for standard in ("c++20", "c++2b"):
+                with self.subTest(compiler=compiler, standard=standard):
+                    done = compile_headers(compiler, standard, PUBLIC)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_header_of_a_program_brings_in_no_heavy_header(self):
+        for header in ("pipeline.hpp", "settings.hpp"):
+            brought = compile_headers(compilers()[0], "c++20", [header], "-H").stderr
+            names = {line.rsplit("/", 1)[-1] for line in brought.splitlines() if line.startswith(".")}
+            self.assertIn("json_fwd.hpp", names)
+            self.assertEqual(names & {"chrono", "filesystem", "functional", "iostream", "sstream", "variant"}, set())
+            self.assertNotIn("nlohmann/json.hpp", brought)
 
     def test_rooms_use_each_other_in_no_circle(self):
         self.assertIsNone(find_cycle(read_rooms(ROOT / "src/CMakeLists.txt")))
@@ -153,7 +240,7 @@ class TheCheckItself(unittest.TestCase):
         self.assertEqual(check_rooms(self.root), [])
 
     def test_a_library_in_a_public_header_is_found(self):
-        self.write("include/pipeline/a.hpp", "#include <string>\n#include <nlohmann/json.hpp>\n#include <sqlite3.h>\n#include \"core/digest.hpp\"\n")
+        self.write("include/pipeline/a.hpp", "#include <string>\n#include <nlohmann/json_fwd.hpp>\n#include <sqlite3.h>\n#include \"core/digest.hpp\"\n")
         self.assertEqual(
             check_public(self.root),
             [f"include/pipeline/a.hpp:{line}: a public header may not include {header}" for line, header in ((3, "sqlite3.h"), (4, "core/digest.hpp"))],
@@ -163,6 +250,19 @@ class TheCheckItself(unittest.TestCase):
         self.write("src/low/a.cpp", "auto value = nlohmann::json::parse(text, nullptr, false);\n")
         self.write("src/low/b.cpp", "if (!is_within(text, {})) return;\nauto value = json::parse(text);\n")
         self.assertEqual(check_json(self.root), ["src/low/a.cpp"])
+
+
+    def test_a_circle_of_public_headers_is_found(self):
+        self.write("include/pipeline/a.hpp", "#include <pipeline/b.hpp>\n")
+        self.write("include/pipeline/b.hpp", "#include <pipeline/a.hpp>\n")
+        self.assertEqual(find_cycle(public_graph(self.root)), ["pipeline/a.hpp", "pipeline/b.hpp", "pipeline/a.hpp"])
+
+    def test_a_leak_is_found(self):
+        self.write("include/pipeline/a.hpp", "using namespace std;\n#pragma GCC diagnostic ignored \"-Wshadow\"\nnamespace detail {\n")
+        self.write("include/pipeline/detail/b.hpp", "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wshadow\"\n"
+                                                    "#pragma GCC diagnostic pop\nnamespace pipeline::detail {\n")
+        found = check_leaks(self.root)
+        self.assertEqual([line.split(": ")[0] for line in found], [f"include/pipeline/a.hpp:{number}" for number in (1, 2, 3)])
 
     def test_a_circle_is_found(self):
         self.write("src/CMakeLists.txt", "pipeline_room(a USES b)\npipeline_room(b USES c)\npipeline_room(c USES a)\n")

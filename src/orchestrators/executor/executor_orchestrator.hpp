@@ -10,7 +10,7 @@
 
 namespace pipeline::orchestrators {
 
-/// Refers to the place.
+/// Keeps a reference to the executor.
 std::unique_ptr<Orchestrator> make_executor_orchestrator(asio::io_context& loop,
                                                          Executor& executor);
 

@@ -113,7 +113,8 @@ class JobRun {
   std::optional<Failure> failure_;  ///< Found before the pod had an end.
   /// RetryPolicy with what does not start.
   const std::chrono::seconds startup_ = std::chrono::ceil<std::chrono::seconds>(
-      attempt_.step.settings.kubernetes.pod_startup_timeout.value_or(std::chrono::minutes(10)));
+      std::chrono::milliseconds(attempt_.step.settings.kubernetes.pod_startup_timeout.value_or(
+          std::chrono::minutes(10))));
   std::string stage_;  ///< What it waits for ...
   Clock::time_point waits_since_;
   std::set<std::string> said_;  ///< ... as it was told: a kubelet goes back and forth between two

@@ -318,8 +318,9 @@ json job_manifest(const Attempt& attempt, const JobOptions& place) {
        settings.ttl_seconds_after_finished.value_or(kept_after_end.count())},
       {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, place)}}}};
   if (step.timeout)
-    spec["activeDeadlineSeconds"] =
-        std::chrono::ceil<std::chrono::seconds>(*step.timeout + beyond_timeout).count();
+    spec["activeDeadlineSeconds"] = std::chrono::ceil<std::chrono::seconds>(
+                                        std::chrono::milliseconds(*step.timeout) + beyond_timeout)
+                                        .count();
   if (settings.active_deadline_seconds)
     spec["activeDeadlineSeconds"] = *settings.active_deadline_seconds;
   metadata["name"] = job_name(attempt);

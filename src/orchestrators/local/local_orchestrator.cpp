@@ -6,6 +6,8 @@
 #include <charconv>
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"

@@ -119,7 +119,7 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
                               .requirements = {"numpy==1.26.4"},
                               .environment = {{"A", "1"}}},
                    .retry = {.max_retries = 1},
-                   .timeout = 10min,
+                   .timeout = 10_min,
                    .tags = {"a", "b"},
                    .execution_mode = ExecutionMode::fail_fast,
                    .root = folder_.path()}};
@@ -137,8 +137,8 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
              .code = std::vector<std::string>{},
              .docker = {.requirements = std::vector<std::string>{}, .apt_packages = {"git"}},
              .resources = {.cpu_count = 2, .memory = 8_GiB},
-             .retry = {.max_retries = 3, .delay = 5s, .backoff = 2},
-             .timeout = 90s}),
+             .retry = {.max_retries = 3, .delay = 5_s, .backoff = 2},
+             .timeout = 90_s}),
       {{"data", load["data"]}});
   digits.add(command("compare", {"sh", "-c", "ls ${inputs.models}"},
                      {.after = {load}, .code = std::vector<std::string>{}}),
@@ -205,7 +205,7 @@ steps:
 TEST_F(Builder, settings_of_a_cluster_are_those_of_yaml) {
   Pipeline pipeline{
       "cluster",
-      {.kubernetes = {.node_selectors = {{"pool", "gpu"}}, .pod_startup_timeout = 30min},
+      {.kubernetes = {.node_selectors = {{"pool", "gpu"}}, .pod_startup_timeout = 30_min},
        .root = folder_.path()}};
   pipeline.add(command(
       "true", {"true"},

@@ -1,6 +1,6 @@
 /// @file
-/// The members of a plain struct and their names, found by the compiler: no macro, no registration.
-/// For structs of up to 16 members without base classes.
+/// The members of a plain struct and their names, found by the compiler without a macro or
+/// registration. For structs of up to 16 members without base classes.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace pipeline::detail {
 
-/// Converts to whatever a member is initialised from.
+/// Converts to the type of any member.
 struct Anything {
   template <class T>
   operator T() const;
@@ -24,7 +24,7 @@ constexpr bool takes(std::index_sequence<I...>) {
 
 inline constexpr std::size_t most_fields = 16;
 
-/// How many members the aggregate has; more than most_fields: 0.
+/// The number of members of an aggregate; 0 if it has more than most_fields.
 template <class T, std::size_t N = most_fields>
 constexpr std::size_t field_count() {
   if constexpr (N == most_fields && takes<T>(std::make_index_sequence<N + 1>()))
@@ -100,7 +100,7 @@ template <class T, std::size_t I>
 using FieldType = std::remove_cvref_t<std::tuple_element_t<I, FieldTypes<T>>>;
 
 /// Never defined, so that T needs no default constructor: only the addresses of its members are
-/// looked at.
+/// used.
 template <class T>
 struct Holder {
   T value;

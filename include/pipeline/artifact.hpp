@@ -1,0 +1,80 @@
+/// @file
+/// Handles of the results of steps: what Pipeline::add() and map() return, and what further steps
+/// take.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipeline/codec.hpp>
+
+namespace pipeline {
+
+/// Names an output of a step. Holds no data and is cheap to copy.
+struct AnyArtifact {
+  std::string step;
+  std::string output;
+};
+
+/// The handle of an output that is a T.
+template <class T>
+struct Artifact : AnyArtifact {
+  using type = T;
+};
+
+/// The handle of the outputs of all instances of a mapped step, in order. Where a function takes a
+/// T, map() passes one of them to each of its instances; where it takes a std::vector<T>, add()
+/// passes all of them.
+template <class T>
+struct Artifacts : AnyArtifact {
+  using type = T;
+};
+
+/// The handle of a step that returns nothing. Converts to the step's name, for StepOptions::after.
+struct StepHandle {
+  std::string name;
+  operator std::string() const { return name; }
+};
+
+/// The handle of a command; gives the handles of its outputs.
+struct CommandHandle : StepHandle {
+  /// The output as a file. Throws std::out_of_range if the command has no output of this name.
+  Artifact<File> operator[](std::string_view output) const { return {output_named(output)}; }
+  /// The output as a type that Codec<T> reads, such as a `std::vector<double>` of a .npy file.
+  /// Throws as operator[].
+  template <Storable T>
+  Artifact<T> as(std::string_view output) const {
+    return {output_named(output)};
+  }
+  /// The outputs of all instances that the command's `matrix` makes. Throws as operator[].
+  template <Storable T = File>
+  Artifacts<T> all(std::string_view output) const {
+    return {output_named(output)};
+  }
+  std::vector<std::string> outputs;
+
+ private:
+  AnyArtifact output_named(std::string_view output) const;
+};
+
+/// An input of a command: the NAME of `${inputs.NAME}`, and an artifact. The artifacts of a mapped
+/// step become a folder with an index.json.
+struct NamedInput {
+  std::string name;
+  std::string reference;  ///< As in YAML: `train.model`, `train[*].model`.
+  NamedInput(std::string input, std::string yaml)
+      : name(std::move(input)), reference(std::move(yaml)) {}
+  NamedInput(std::string input, const char* yaml) : name(std::move(input)), reference(yaml) {}
+  template <class T>
+  NamedInput(std::string input, const Artifact<T>& artifact)
+      : NamedInput(std::move(input), artifact, "") {}
+  template <class T>
+  NamedInput(std::string input, const Artifacts<T>& artifacts)
+      : NamedInput(std::move(input), artifacts, "[*]") {}
+
+ private:
+  NamedInput(std::string input, const AnyArtifact& artifact, std::string_view selector);
+};
+
+}  // namespace pipeline

@@ -1,0 +1,222 @@
+/// @file
+/// What add() and map() are given, for each parameter of the function: checked by the compiler,
+/// then recorded.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pipeline/artifact.hpp>
+#include <pipeline/detail/entry.hpp>
+#include <pipeline/step.hpp>
+
+namespace pipeline::detail {
+
+// The names and parameters of these functions are part of the compiler's message.
+template <int Number, class Given, class Wanted>
+consteval void argument_fits() {
+  static_assert(!std::is_same_v<Given, Given>,
+                "pipeline: the artifact is of another type than the function's argument");
+}
+template <int Number, class Given, class Wanted>
+consteval void parameter_fits() {
+  static_assert(
+      !std::is_same_v<Given, Given>,
+      "pipeline: the value cannot be this argument of the function without losing something");
+}
+template <int Given, int Wanted>
+consteval void number_of_arguments() {
+  static_assert(Given == Wanted,
+                "pipeline: add() needs one artifact or value for each argument of the function, "
+                "StepContext left out");
+}
+template <class T>
+consteval void artifact_can_be_read() {
+  static_assert(Storable<T>,
+                "pipeline: this argument takes an artifact, but its type has no pipeline::Codec");
+}
+template <class T>
+consteval void parameter_can_be_written() {
+  static_assert(JsonAble<T>,
+                "pipeline: a value for this argument has to be one that JSON can hold; pass an "
+                "artifact, or give the type to_json and from_json");
+}
+
+template <class T>
+inline constexpr bool is_artifact_tuple = false;
+template <class... T>
+inline constexpr bool is_artifact_tuple<std::tuple<Artifact<T>...>> = sizeof...(T) > 0;
+
+/// A range of single artifacts, as std::vector<Artifact<T>>.
+template <class G>
+concept ArtifactRange = requires {
+  typename G::value_type::type;
+  requires is_a<typename G::value_type, Artifact>;
+};
+
+template <class V>
+inline constexpr bool is_bool = std::is_same_v<V, bool>;
+
+/// Converts without losing something: no fraction to a whole number, no number to a bool or back.
+template <class V, class T>
+concept Fits =
+    std::is_convertible_v<V, T> && !(std::is_floating_point_v<V> && std::is_integral_v<T>)&&(
+        !std::is_arithmetic_v<V> || !std::is_arithmetic_v<T> || is_bool<V> == is_bool<T>);
+
+/// The type of the value or values that were given for a parameter.
+template <class G>
+struct GivenValue {
+  using type = G;
+};
+template <class T>
+struct GivenValue<Each<T>> {
+  using type = T;
+};
+template <class T>
+struct GivenValue<Parameter<T>> {
+  using type = T;
+};
+
+/// Checks that G can be given for T, and says what the argument is read from.
+template <bool IsMap, int Number, class T, class G>
+consteval Slot slot_of() {
+  if constexpr (is_a<G, Artifacts>) {
+    if constexpr (std::is_same_v<std::vector<typename G::type>, T>) {
+      artifact_can_be_read<typename G::type>();
+      return Slot::gathered;
+    } else if constexpr (IsMap && std::is_same_v<typename G::type, T>) {
+      artifact_can_be_read<T>();
+    } else {
+      argument_fits<Number, G, T>();
+    }
+    return Slot::artifact;
+  } else if constexpr (is_a<G, Artifact>) {
+    if constexpr (std::is_same_v<typename G::type, T>)
+      artifact_can_be_read<T>();
+    else
+      argument_fits<Number, G, T>();
+    return Slot::artifact;
+  } else if constexpr (ArtifactRange<G>) {
+    if constexpr (std::is_same_v<std::vector<typename G::value_type::type>, T>)
+      artifact_can_be_read<typename G::value_type::type>();
+    else
+      argument_fits<Number, G, T>();
+    return Slot::gathered;
+  } else if constexpr (std::is_base_of_v<AnyArtifact, G> || is_artifact_tuple<G>) {
+    argument_fits<Number, G, T>();
+    return Slot::artifact;
+  } else {
+    using V = typename GivenValue<G>::type;
+    if constexpr (Fits<V, T>)
+      parameter_can_be_written<T>();
+    else
+      parameter_fits<Number, V, T>();
+    return Slot::parameter;
+  }
+}
+
+/// Throws JsonError for a value that is no T.
+template <class T>
+void check_value(const json& value) {
+  decode<T>(value);
+}
+
+/// The value as the parameter's type, as JSON.
+template <class T, class V>
+Json value_as(const V& value) {
+  if constexpr (std::is_same_v<T, std::string> && std::is_convertible_v<const V&, std::string_view>)
+    return std::string_view(value);
+  else
+    return Json(static_cast<T>(value));
+}
+
+template <class T, Slot S, class G>
+void bind(StepDeclaration& step, const G& given) {
+  constexpr ArgumentType type{type_name<T>(), std::is_same_v<T, std::string>};
+  step.argument(S, type, is_a<G, Each>);
+  if constexpr (S == Slot::parameter) {
+    if constexpr (is_a<G, Each>) {
+      for (const auto& value : given.values) step.value(value_as<T>(value));
+    } else if constexpr (is_a<G, Parameter>) {
+      step.value(value_as<T>(given.value), given.name);
+    } else {
+      step.value(value_as<T>(given));
+    }
+    step.check(&check_value<T>);
+  } else if constexpr (is_a<G, Artifacts>) {
+    step.source(given, S == Slot::gathered ? "[*]" : "[=]");
+  } else if constexpr (S == Slot::gathered) {
+    for (const auto& artifact : given) step.source(artifact);
+  } else {
+    step.source(given);
+  }
+}
+
+/// Which of the given arguments belongs to each of the parameters; none to a context.
+template <class... A>
+consteval auto given_indices() {
+  std::array<std::size_t, sizeof...(A) + 1> indices{};
+  [[maybe_unused]] std::size_t parameter = 0, given = 0;
+  ((indices[parameter++] = given, given += !is_context<A>), ...);
+  return indices;
+}
+
+/// What was given at an index, as a type.
+template <std::size_t I, class... G>
+using GivenAt = std::tuple_element_t<I, std::tuple<G..., void>>;
+
+template <bool IsMap, class A, std::size_t I, class... G>
+consteval Slot checked_slot() {
+  if constexpr (is_context<A>)
+    return Slot::context;
+  else
+    return slot_of<IsMap, static_cast<int>(I) + 1, Stored<A>, GivenAt<I, G...>>();
+}
+
+template <class A, std::size_t I, Slot S, class... G>
+void bind_at(StepDeclaration& step, const void* const* given) {
+  if constexpr (S == Slot::context)
+    step.argument(S, {});
+  else
+    bind<Stored<A>, S>(step, *static_cast<const GivenAt<I, G...>*>(given[I]));
+}
+
+/// Binds each parameter of R(A...) to what was given for it, and tells the step how it is entered.
+template <bool IsMap, class R, class... A, class... G>
+void bind_all(StepDeclaration& step, const G&... given) {
+  constexpr int wanted = (int{!is_context<A>} + ... + 0);
+  number_of_arguments<static_cast<int>(sizeof...(G)), wanted>();
+  if constexpr (sizeof...(G) == wanted) {
+    [[maybe_unused]] const void* all[] = {std::addressof(given)..., nullptr};
+    [&]<std::size_t... P>(std::index_sequence<P...>) {
+      [[maybe_unused]] constexpr auto index = given_indices<A...>();
+      using Semaphore = std::integer_sequence<Slot, checked_slot<IsMap, A, index[P], G...>()...>;
+      (bind_at<A, index[P], checked_slot<IsMap, A, index[P], G...>(), G...>(step, all), ...);
+      step.entry(&enter_function<Semaphore, R, A...>);
+    }
+    (std::index_sequence_for<A...>());
+  }
+}
+
+/// The handle or handles of a step's results. @tparam Handle Artifact, or Artifacts for a mapped
+/// step
+template <class R, template <class> class Handle>
+auto handles_of(const Declaration& step) {
+  return [&]<class... T>(std::type_identity<std::tuple<T...>>) {
+    if constexpr (sizeof...(T) == 0) {
+      return StepHandle{name_of(step)};
+    } else if constexpr (Results<Stored<R>>::is_one) {
+      return Handle<T...>{result_of(step, 0)};
+    } else {
+      std::size_t i = 0;
+      return std::tuple<Handle<T>...>{Handle<T>{result_of(step, i++)}...};
+    }
+  }(std::type_identity<typename Results<Stored<R>>::type>());
+}
+
+}  // namespace pipeline::detail

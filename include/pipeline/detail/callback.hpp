@@ -1,0 +1,28 @@
+/// @file
+/// A reference to a callable, for parameters of functions that are compiled once.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+
+namespace pipeline::detail {
+
+/// Valid as long as the callable that it was constructed from.
+template <class... A>
+class Callback {
+ public:
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, Callback>) Callback(F&& callable)
+      : callable_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* to, A... arguments) {
+          (*static_cast<std::remove_reference_t<F>*>(to))(arguments...);
+        }) {}
+
+  void operator()(A... arguments) const { call_(callable_, arguments...); }
+
+ private:
+  void* callable_;
+  void (*call_)(void*, A...);
+};
+
+}  // namespace pipeline::detail

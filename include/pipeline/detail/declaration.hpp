@@ -1,0 +1,91 @@
+/// @file
+/// A step while it is declared. Templates only say what depends on types; the rest is compiled
+/// once, in the library.
+#pragma once
+
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace pipeline {
+
+class Json;
+class Pipeline;
+struct AnyArtifact;
+struct PipelineOptions;
+struct StepOptions;
+
+namespace detail {
+
+class StepRun;
+struct Declaration;
+
+/// What an argument is read from.
+enum class Slot { artifact, gathered, parameter, context };
+
+/// A parameter of a function.
+struct ArgumentType {
+  std::string_view name;  ///< The compiler's name of the type.
+  bool is_text = false;   ///< A std::string, which takes any text as it is.
+};
+
+/// A result of a function.
+struct ResultInfo {
+  std::string_view name;       ///< Empty: result1, result2, ...
+  std::string_view extension;  ///< Of the file name.
+};
+
+/// Any function pointer, converted back before the call.
+using AnyFunction = void (*)();
+/// Reads the arguments, calls the function, and stores the results.
+using Entry = void (*)(AnyFunction function, StepRun& run);
+
+struct FunctionInfo {
+  AnyFunction function;
+  std::string_view name;       ///< Default name of the step.
+  std::string_view signature;  ///< The compiler's, for messages.
+  std::span<const ResultInfo> results;
+};
+
+class StepDeclaration {
+ public:
+  explicit StepDeclaration(std::unique_ptr<Declaration> declaration);
+  StepDeclaration(const FunctionInfo& function, const StepOptions& options,
+                  std::source_location where);
+  StepDeclaration(const StepDeclaration& other);
+  StepDeclaration(StepDeclaration&& other) noexcept;
+  StepDeclaration& operator=(StepDeclaration other) noexcept;
+  ~StepDeclaration();
+
+  /// Adds the function's next argument. The calls of source() and value() that follow belong to it.
+  /// @param is_axis each of its values goes to an instance of its own
+  void argument(Slot slot, const ArgumentType& type, bool is_axis = false);
+  /// Adds an artifact that the argument is read from. @param selector of a mapped step's: `[*]` for
+  /// all, `[=]` for the one of the same values
+  void source(const AnyArtifact& artifact, const char* selector = "");
+  /// Sets the argument's value; adds one, if it is an axis. @param pipeline_parameter the name of a
+  /// param(), else empty
+  void value(const Json& value, std::string_view pipeline_parameter = {});
+  /// Sets what throws JsonError for a value that the argument cannot have.
+  void check(void (*function)(const nlohmann::json& value));
+  void entry(Entry function);
+
+ private:
+  friend class pipeline::Pipeline;
+  std::unique_ptr<Declaration> declaration_;  ///< Null only after a move.
+};
+
+const StepOptions& no_options();
+const PipelineOptions& no_pipeline_options();
+
+/// The handle of the result, counted from 0.
+AnyArtifact result_of(const Declaration& step, std::size_t index);
+const std::string& name_of(const Declaration& step);
+
+}  // namespace detail
+}  // namespace pipeline
