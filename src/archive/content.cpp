@@ -14,7 +14,7 @@
 namespace pipeline::archive {
 namespace {
 
-constexpr std::uint64_t block = 512;
+constexpr std::uint64_t tar_block = 512;
 
 void put(std::string& header, std::size_t offset, const std::string& text) {
   std::memcpy(header.data() + offset, text.data(), text.size());
@@ -27,13 +27,13 @@ std::string octal(std::uint64_t value, int digits) {
 }
 
 std::string padding(std::uint64_t size) {
-  return std::string((block - size % block) % block, '\0');
+  return std::string((tar_block - size % tar_block) % tar_block, '\0');
 }
 
 /// POSIX's ustar.
 std::string header(const std::string& name, char type, unsigned mode, std::uint64_t size,
                    const std::string& link) {
-  std::string text(block, '\0');
+  std::string text(tar_block, '\0');
   put(text, 0, name);
   put(text, 100, octal(mode, 7));
   put(text, 108, octal(0, 7));
@@ -104,7 +104,7 @@ Content::Content(const std::filesystem::path& folder, const std::vector<TreeNode
     size_ += node.bytes;
     add(padding(node.bytes));
   }
-  add(std::string(2 * block, '\0'));
+  add(std::string(2 * tar_block, '\0'));
 }
 
 void Content::add(std::string text) {

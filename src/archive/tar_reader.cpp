@@ -7,7 +7,7 @@
 namespace pipeline::archive {
 namespace {
 
-constexpr std::size_t tar_block = 512;
+constexpr std::size_t header_size = 512;
 constexpr std::uint64_t longest_text = 1u << 20;
 constexpr std::uint64_t longest_filling =
     1u << 20;  // after the end: programs fill up to a record of some KiB
@@ -94,7 +94,7 @@ void TarReader::begin_entry() {
   }
   if (entry.size > std::uint64_t{1} << 60) refuse("a size is beyond all reason");
   left_ = entry.size;
-  padding_ = (tar_block - entry.size % tar_block) % tar_block;
+  padding_ = (header_size - entry.size % header_size) % header_size;
   if (left_ == 0) end_body();
 }
 
@@ -147,10 +147,10 @@ void TarReader::feed(std::string_view bytes) {
       bytes.remove_prefix(skipped);
       padding_ -= skipped;
     } else {
-      const auto piece = bytes.substr(0, tar_block - header_.size());
+      const auto piece = bytes.substr(0, header_size - header_.size());
       header_ += piece;
       bytes.remove_prefix(piece.size());
-      if (header_.size() == tar_block) begin_entry();
+      if (header_.size() == header_size) begin_entry();
     }
   }
   after_end_ += bytes.size();

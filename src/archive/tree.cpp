@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t buffer_size = 1 << 20;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::string& advice) {
+[[noreturn]] void refuse_node(const fs::path& path, const std::string& what, const std::string& advice) {
   throw core::EnvironmentError("cannot keep " + path.string() + ": " + what, {advice});
 }
 
@@ -60,9 +60,9 @@ bool stays_inside(const fs::path& root, const std::string& link) {
 }
 
 std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
-  constexpr std::uint64_t block = 512, negligible = 1u << 20;
+  constexpr std::uint64_t hole_block = 512, negligible = 1u << 20;
   const auto size = static_cast<std::uint64_t>(status.st_size),
-             on_disk = static_cast<std::uint64_t>(status.st_blocks) * block;
+             on_disk = static_cast<std::uint64_t>(status.st_blocks) * hole_block;
   if (size < on_disk + negligible) return 0;
   const core::Descriptor open(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!open) throw core::system_error("cannot read " + file.string(), errno);
@@ -80,7 +80,7 @@ std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
 
 void check_holes(const fs::path& path, std::uint64_t holes) {
   if (holes > most_holes)
-    refuse(path,
+    refuse_node(path,
            "it is sparse: " + std::to_string(holes >> 30) +
                " GiB of it were never written, and at most " + std::to_string(most_holes >> 30) +
                " GiB may be",
@@ -113,12 +113,12 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
         node.kind = TreeNode::Kind::link;
         node.target = fs::read_symlink(entries->path()).string();
         if (!stays_inside(root, node.path)) {
-          refuse(entries->path(),
+          refuse_node(entries->path(),
                  "it is a symbolic link to " + node.target + ", outside of the folder",
                  "copy what it points to instead, e.g. with cp -L");
         }
       } else {
-        refuse(entries->path(), "it is a socket, a pipe or a device",
+        refuse_node(entries->path(), "it is a socket, a pipe or a device",
                "write files, folders and links only");
       }
       nodes.push_back(std::move(node));

@@ -55,6 +55,16 @@ def find_cycle(rooms):
     return next((cycle for room in sorted(rooms) if (cycle := visit(room, []))), None)
 
 
+def reachable(rooms, room):
+    """The rooms that this one uses, directly or through others."""
+    found, waiting = set(), [room]
+    while waiting:
+        new = rooms[waiting.pop()][0] - found
+        found |= new
+        waiting.extend(new)
+    return found
+
+
 def includes(file):
     for number, line in enumerate(file.read_text().splitlines(), 1):
         if match := INCLUDE.match(line):
@@ -160,6 +170,17 @@ def compile_headers(compiler, standard, headers, *options):
         [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", ROOT / "include", *options, "-x", "c++", "-"],
         input="".join(f"#include <pipeline/{header}>\n" for header in headers), capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"},
     )
+def described_rooms(document):
+    """The rooms in the table of docs/architecture.md, and the edges of its drawing of them."""
+    rooms = re.findall(r"^\| `(\w+)` \|", document, re.MULTILINE)
+    drawing = next(block for block in re.findall(r"```mermaid\n(.*?)```", document, re.DOTALL) if block.startswith("flowchart TB"))
+    edges = [
+        (user, used)
+        for users, uses in re.findall(r"^  ([\w &]+?) --> ([\w &]+)$", drawing, re.MULTILINE)
+        for user in users.split(" & ")
+        for used in uses.split(" & ")
+    ]
+    return rooms, edges
 
 
 class Rooms(unittest.TestCase):
@@ -206,6 +227,16 @@ class Rooms(unittest.TestCase):
     def test_every_folder_below_src_is_a_room(self):
         folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
         self.assertEqual(folders, set(read_rooms(ROOT / "src/CMakeLists.txt")))
+
+    def test_the_document_describes_every_room_and_draws_its_place(self):
+        rooms = read_rooms(ROOT / "src/CMakeLists.txt")
+        described, edges = described_rooms((ROOT / "docs/architecture.md").read_text())
+        self.assertEqual(sorted(described), sorted(rooms))
+        self.assertEqual([(user, used) for user, used in edges if used not in rooms[user][0]], [], "the drawing has only edges that are allowed")
+        drawn = {room: ({used for user, used in edges if user == room}, set()) for room in rooms}
+        reached = {room: reachable(drawn, room) for room in rooms}
+        missing = [(user, used) for user in rooms for used in rooms[user][0] if used not in reached[user]]
+        self.assertEqual(missing, [], "the drawing implies every edge that is allowed")
 
 
 class TheCheckItself(unittest.TestCase):
