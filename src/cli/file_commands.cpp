@@ -9,6 +9,7 @@
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
+#include "docker/image_plan.hpp"
 #include "dsl/declaration.hpp"
 #include "dsl/document.hpp"
 #include "engine/decision.hpp"

@@ -18,14 +18,6 @@
 namespace pipeline::docker {
 
 using archive::ContextFile;
-  std::string path;  ///< Relative, with `/`.
-  std::optional<std::string>
-      content;  ///< Generated, or a symlink's target; else read from `source`.
-  std::filesystem::path source;
-  std::uint64_t bytes = 0;
-  unsigned mode = 0644;
-  Kind kind = Kind::file;
-};
 
 struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
