@@ -29,21 +29,21 @@ namespace {
 
 constexpr int most_children = 4096;
 constexpr int fixed_files =
-    4;  ///< Words, out, err, reply; control groups and inherited ones follow.
+    4;  ///< The header, out, err, reply; control groups and inherited ones follow.
 constexpr int most_files = 128;
 constexpr int most_passes =
     5000;  ///< Of a millisecond each, until processes that were killed must be gone.
 
 /// The words of a request, as they lie in a file: offsets from its beginning, which become pointers
 /// where it is mapped. An offset of 0 is a null pointer.
-struct Words {
+struct RequestHeader {
   std::uintptr_t program, folder, arguments, shell_arguments, environment;
 };
 
 /// Puts words together; offsets are relative to the beginning of the text.
 class WordsWriter {
  public:
-  WordsWriter() : bytes_(sizeof(Words), '\0') {}
+  WordsWriter() : bytes_(sizeof(RequestHeader), '\0') {}
   std::uintptr_t word(const std::string& text) {
     const auto at = bytes_.size();
     bytes_.append(text).push_back('\0');
@@ -62,7 +62,7 @@ class WordsWriter {
     for (const auto& text : texts) words.push_back(word(text));
     return list(words);
   }
-  std::string finish(const Words& words) {
+  std::string finish(const RequestHeader& words) {
     std::memcpy(bytes_.data(), &words, sizeof words);
     return std::move(bytes_);
   }
@@ -76,7 +76,7 @@ std::string words_of(const LaunchRequest& request) {
   std::vector<std::uintptr_t> arguments;
   arguments.reserve(request.arguments.size());
   for (const auto& argument : request.arguments) arguments.push_back(writer.word(argument));
-  Words words{};
+  RequestHeader words{};
   words.program = writer.word(request.program.native());
   words.folder = writer.word(request.folder.native());
   words.arguments = writer.list(arguments);
@@ -163,7 +163,7 @@ void start_step(const Request& request, const int* files, int count) {
     reply.error = mapped == MAP_FAILED ? errno : EAGAIN;
   } else {
     auto* const base = static_cast<char*>(mapped);
-    Words words;
+    RequestHeader words;
     std::memcpy(&words, base, sizeof words);
     // The two lists share words, of which each list has pointers of its own.
     Launch with{base + words.program,

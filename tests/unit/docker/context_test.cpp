@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string drained(net::BodySource source, std::size_t block = 1000) {
+std::string drained(archive::TarSource source, std::size_t block = 1000) {
   std::string all, buffer(block, '\0');
   while (auto count = source(buffer)) all.append(buffer, 0, count);
   return all;
