@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t buffer_size = 1 << 20;
 
-[[noreturn]] void refuse_node(const fs::path& path, const std::string& what, const std::string& advice) {
+[[noreturn]] void refuse_node(const fs::path& path, const std::string& what,
+                              const std::string& advice) {
   throw core::EnvironmentError("cannot keep " + path.string() + ": " + what, {advice});
 }
 
@@ -81,10 +82,10 @@ std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
 void check_holes(const fs::path& path, std::uint64_t holes) {
   if (holes > most_holes)
     refuse_node(path,
-           "it is sparse: " + std::to_string(holes >> 30) +
-               " GiB of it were never written, and at most " + std::to_string(most_holes >> 30) +
-               " GiB may be",
-           "write only what holds data; a file without holes may be of any size");
+                "it is sparse: " + std::to_string(holes >> 30) +
+                    " GiB of it were never written, and at most " +
+                    std::to_string(most_holes >> 30) + " GiB may be",
+                "write only what holds data; a file without holes may be of any size");
 }
 
 std::vector<TreeNode> scan_tree(const fs::path& root) {
@@ -114,12 +115,12 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
         node.target = fs::read_symlink(entries->path()).string();
         if (!stays_inside(root, node.path)) {
           refuse_node(entries->path(),
-                 "it is a symbolic link to " + node.target + ", outside of the folder",
-                 "copy what it points to instead, e.g. with cp -L");
+                      "it is a symbolic link to " + node.target + ", outside of the folder",
+                      "copy what it points to instead, e.g. with cp -L");
         }
       } else {
         refuse_node(entries->path(), "it is a socket, a pipe or a device",
-               "write files, folders and links only");
+                    "write files, folders and links only");
       }
       nodes.push_back(std::move(node));
     }

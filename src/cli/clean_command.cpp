@@ -57,7 +57,8 @@ class Cleaner {
   }
   bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
   std::string why_it_stays(store::RunRecord run) {
-    if (drivers_->liveness_of(run) != detached::Drivers::Liveness::unknown || run.driver.is_elsewhere())
+    if (drivers_->liveness_of(run) != detached::Drivers::Liveness::unknown ||
+        run.driver.is_elsewhere())
       return "which goes on";
     const auto error = drivers_->not_known(run);
     return "since " + std::string(error.what()) + "; " + error.advice().back();
@@ -80,7 +81,7 @@ class Cleaner {
   Context& context_;
   const bool dry_run_;
   store::RunStore* runs_ = nullptr;
-  std::optional<detached::Drivers> drivers_;                ///< Of them.
+  std::optional<detached::Drivers> drivers_;      ///< Of them.
   std::optional<store::StateLock> nothing_runs_;  ///< While it is held, runs wait to begin.
   std::unique_ptr<docker::EngineApi> engine_;
   json items_ = json::array(), kept_ = json::array();

@@ -114,7 +114,7 @@ std::string status_of(detached::Drivers& drivers, store::RunRecord& run) {
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
   return life == detached::Drivers::Liveness::dead      ? "died"
          : life == detached::Drivers::Liveness::unknown ? "unknown"
-                                              : "running";
+                                                        : "running";
 }
 
 std::string duration_of(const store::RunRecord& run) {

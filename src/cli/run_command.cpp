@@ -169,9 +169,10 @@ core::ExitCode resume_command(Context& context) {
   const std::string follow =
       "`" + context.options().name + " logs " + run.id + " STEP -f` follows it";
   if (drivers.goes_on(run)) {
-    if (drivers.liveness_of(run) == detached::Drivers::Liveness::unknown) throw drivers.not_known(run);
-    throw core::InputError("run " + run.id + " goes on: " + detached::name_of(run.driver) + " drives it",
-                           follow);
+    if (drivers.liveness_of(run) == detached::Drivers::Liveness::unknown)
+      throw drivers.not_known(run);
+    throw core::InputError(
+        "run " + run.id + " goes on: " + detached::name_of(run.driver) + " drives it", follow);
   }
   const auto refuse_ended = [&] {
     if (run.status != RunStatus::running && run.status != RunStatus::interrupted)

@@ -2,9 +2,9 @@
 #include <set>
 
 #include "cli/commands.hpp"
-#include "detached/detached_record.hpp"
 #include "cli/session.hpp"
 #include "core/quantity.hpp"
+#include "detached/detached_record.hpp"
 
 namespace pipeline::cli {
 namespace {

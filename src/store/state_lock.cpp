@@ -25,22 +25,22 @@ namespace fs = std::filesystem;
 constexpr long xfs = 0x58465342, zfs = 0x2fc12fc1, bcachefs = 0xca451a4e, jfs = 0x3153464a;
 constexpr long exfat = 0x2011bab0, ntfs3 = 0x7366746e, ubifs = 0x24051905;
 constexpr long local[] = {EXT4_SUPER_MAGIC,
-                           xfs,
-                           BTRFS_SUPER_MAGIC,
-                           TMPFS_MAGIC,
-                           RAMFS_MAGIC,
-                           zfs,
-                           OVERLAYFS_SUPER_MAGIC,
-                           F2FS_SUPER_MAGIC,
-                           bcachefs,
-                           jfs,
-                           REISERFS_SUPER_MAGIC,
-                           MSDOS_SUPER_MAGIC,
-                           exfat,
-                           ntfs3,
-                           ubifs,
-                           NILFS_SUPER_MAGIC,
-                           ECRYPTFS_SUPER_MAGIC};
+                          xfs,
+                          BTRFS_SUPER_MAGIC,
+                          TMPFS_MAGIC,
+                          RAMFS_MAGIC,
+                          zfs,
+                          OVERLAYFS_SUPER_MAGIC,
+                          F2FS_SUPER_MAGIC,
+                          bcachefs,
+                          jfs,
+                          REISERFS_SUPER_MAGIC,
+                          MSDOS_SUPER_MAGIC,
+                          exfat,
+                          ntfs3,
+                          ubifs,
+                          NILFS_SUPER_MAGIC,
+                          ECRYPTFS_SUPER_MAGIC};
 
 struct flock range(std::int64_t byte, short type) {
   struct flock range {};

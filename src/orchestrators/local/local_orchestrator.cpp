@@ -314,7 +314,8 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   process.environment = variables(attempt, *workspace, in);
   process.arguments = command_of(attempt, workspace->layout());
   process.folder = workspace->layout().code;
-  for (const auto& gpu : attempt.gpus) process.inherited.push_back(gpu.lock);
+  for (const auto& gpu : attempt.gpus)
+    if (gpu.lock >= 0) process.inherited.push_back(gpu.lock);
   auto& path = process.environment["PATH"];
   if (!process.arguments.empty())
     process.program = find_program(process.arguments[0], path, process.folder);

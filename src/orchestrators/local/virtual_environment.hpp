@@ -13,8 +13,8 @@
 #include <pipeline/events.hpp>
 #include <pipeline/spec.hpp>
 
-#include "async/gate.hpp"
 #include "archive/tar_stream.hpp"
+#include "async/gate.hpp"
 #include "core/cancel.hpp"
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/local/process_reaper.hpp"

@@ -143,7 +143,7 @@ TEST(Completion, knows_every_command_and_option) {
           << name << " " << option;
     }
   }
-  EXPECT_EQ(commands, 21);
+  EXPECT_EQ(commands, 22);
 }
 
 }  // namespace

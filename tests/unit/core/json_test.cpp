@@ -96,7 +96,9 @@ TEST(JsonValue, types_with_functions_or_a_serializer_of_their_own_use_those) {
   EXPECT_EQ(celsius.degrees(), 21.5);
   EXPECT_EQ(*Json(celsius), (json{{"degrees_", 21.5}}));
   EXPECT_EQ(round_trip(elsewhere::Handle(7)).number, 7);
-  EXPECT_THROW(detail::decode<elsewhere::Celsius>(json::array(), detail::JsonPath{.member = "place"}), JsonError);
+  const detail::JsonPath root;
+  EXPECT_THROW(detail::decode<elsewhere::Celsius>(json::array(), detail::JsonPath{&root, "place"}),
+               JsonError);
 }
 
 TEST(JsonValue, containers_come_back) {
@@ -126,7 +128,8 @@ static_assert(!JsonAble<std::multimap<int, int>> && !JsonAble<std::string_view> 
 TEST(JsonValue, numbers_that_do_not_fit_are_refused_with_their_place) {
   const auto error_of = [](auto type, const json& from) -> std::string {
     try {
-      detail::decode<decltype(type)>(from, detail::JsonPath{.member = "n"});
+      const detail::JsonPath root;
+      detail::decode<decltype(type)>(from, detail::JsonPath{&root, "n"});
     } catch (const JsonError& error) {
       return error.what();
     }

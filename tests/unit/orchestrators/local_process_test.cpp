@@ -134,9 +134,9 @@ TEST_F(Local, daemon_ends_with_the_attempt) {
 }
 
 TEST_F(Local, daemon_of_another_step_is_left_alone_while_that_step_runs) {
-  AttemptBuilder daemon(
-      shell(std::string(daemonize) + "; echo ready; while [ ! -e $PIPE_OUTPUT_GO ]; do sleep 0.01; "
-                                     "done; kill -0 $(cat $PIPE_OUTPUT_PID)"));
+  AttemptBuilder daemon(shell(std::string(daemonize) +
+                              "; echo ready; while [ ! -e $PIPE_OUTPUT_GO ]; do sleep 0.01; "
+                              "done; kill -0 $(cat $PIPE_OUTPUT_PID)"));
   daemon.output("pid", "pid");
   daemon.output("go", "go");
   std::optional<AttemptResult> result;
