@@ -42,7 +42,9 @@ class Verifier {
         lock_(runs_.keep_artifacts()),
         is_of_run_(!context.options().inspect.run.empty()) {}
 
+  /// Those that the database names, as far as it can be read.
   void artifacts() {
+    if (!wrong_.empty()) return;
     const auto uses =
         uses_of(runs_, is_of_run_ ? std::vector{context_.find_run(runs_)} : runs_.runs());
     std::set<core::Digest> all;
@@ -121,8 +123,8 @@ class Verifier {
 
 core::ExitCode verify_command(Context& context) {
   Verifier verifier(context);
-  verifier.artifacts();
   verifier.database();
+  verifier.artifacts();
   return verifier.report();
 }
 

@@ -39,7 +39,14 @@ class SharedState(PipeTest):
         process = subprocess.Popen([*prefix, PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder,
                                    env=self.environment({**self.wait_here, **env}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, start_new_session=True)
-        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
+        def end():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            process.stdout.close()
+            process.stderr.close()
+
+        self.addCleanup(end)
         for line in process.stdout:
             event = json.loads(line)
             if event["event"] == "run_started":
@@ -202,7 +209,7 @@ class LeftFolders(PipeTest):
             self.addCleanup(subprocess.run, ["rm", "-rf", self.state])
 
     def test_a_step_may_leave_a_folder_deeper_than_there_are_descriptors(self):
-        self.write("deep.py", "import os\nos.chdir(os.environ['TMPDIR'])\nfor _ in range(1900):\n  os.mkdir('d')\n  os.chdir('d')\n")
+        self.write("deep.py", "import os\nos.chdir('..')\nfor _ in range(1900):\n  os.mkdir('d')\n  os.chdir('d')\n")
         self.pipeline({"deep": {"command": [sys.executable, "deep.py"], "code": ["deep.py"]}})
         limited = subprocess.run(["sh", "-c", 'ulimit -n 200; exec "$@"', "sh", PIPE, "run", "pipeline.yaml", "-o", "local"], cwd=self.folder,
                                  env=self.environment({}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -297,10 +304,9 @@ class Verify(PipeTest):
         with sqlite3.connect(self.state / "pipe.db") as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.close()
-        file = self.state / "pipe.db"
-        data = bytearray(file.read_bytes())
-        data[-2000] ^= 1
-        file.write_bytes(data)
+        with open(self.state / "pipe.db", "r+b") as file:
+            file.seek(4096)  # the second page: it says what kind it is
+            file.write(b"\xff")
         found = self.pipe("verify", "--output", "json")
         self.assertEqual(found.code, 3, found)
         self.assertRegex(found.text, "damaged|checksum")
