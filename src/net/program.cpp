@@ -68,7 +68,7 @@ async::Task<ProgramAnswer> run_program(ProgramCall call) {
   asio::steady_timer timer(executor, call.timeout);
   timer.async_wait([&child, &output, &answer,
                     alive = std::weak_ptr<bool>(waiting)](boost::system::error_code stopped) {
-    if (stopped || alive.expired() || !child.is_running()) return;
+    if (stopped || alive.expired()) return;
     answer.late = true;
     child.signal(SIGKILL);
     boost::system::error_code closed;
