@@ -2,7 +2,8 @@
 # libgit2 and libarchive bring some fifty shared objects with them and are loaded on first use (core/lazy_library.hpp), so only their headers
 # and sonames are wanted here.
 find_package(Threads REQUIRED)
-find_package(Boost 1.81 REQUIRED)
+# Boost.Process is a library of its own from 1.86 on, and headers alone before.
+find_package(Boost 1.81 REQUIRED OPTIONAL_COMPONENTS process)
 find_package(nlohmann_json REQUIRED)
 find_package(PkgConfig REQUIRED)
 
@@ -41,7 +42,7 @@ target_link_libraries(pipeline_dep_json INTERFACE nlohmann_json::nlohmann_json)
 add_library(pipeline_dep_asio INTERFACE)
 target_include_directories(pipeline_dep_asio SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
 target_compile_definitions(pipeline_dep_asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_REGEX=1 BOOST_PROCESS_USE_STD_FS=1)
-target_link_libraries(pipeline_dep_asio INTERFACE Threads::Threads)
+target_link_libraries(pipeline_dep_asio INTERFACE Threads::Threads $<TARGET_NAME_IF_EXISTS:Boost::process>)
 
 find_path(SPDLOG_INCLUDE spdlog/spdlog.h REQUIRED)
 add_library(pipeline_dep_spdlog INTERFACE)

@@ -1,7 +1,9 @@
 /// @file
 /// Child processes by vfork: cheap however large this process is. Until exec the child runs in this
 /// process's memory, which stands still: all that it needs is made before, and nothing may be
-/// allocated in it.
+/// allocated in it. Every child is started here: programs that are asked something through
+/// Boost.Process (net/child.hpp), whose launcher this is, and steps' processes
+/// (orchestrators/local/process.cpp), which enter a cgroup and are stopped with their group.
 #pragma once
 
 #include <signal.h>

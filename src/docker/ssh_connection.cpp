@@ -10,11 +10,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
-#include "core/spawn.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -38,26 +36,6 @@ bool is_port(std::string_view text) {
   throw core::EnvironmentError(
       "cannot use the endpoint " + url + ": " + why,
       {"as in DOCKER_HOST=ssh://me@host or ssh://me@host:2222/run/docker.sock"});
-}
-
-/// All that the child needs.
-struct Launch {
-  char* const* arguments;
-  int socket, errors;
-  pid_t parent;
-  volatile int error = 0;
-};
-
-/// The child's side. In a session of its own: no terminal to ask on, and no Ctrl-C, for the engine
-/// is still needed then.
-void launch(Launch& with) {
-  core::begin_child(with.parent, SIGTERM);
-  dup2(with.socket, STDIN_FILENO);
-  dup2(with.socket, STDOUT_FILENO);
-  dup2(with.errors, STDERR_FILENO);
-  core::unblock_signals();
-  execvp(with.arguments[0], with.arguments);
-  with.error = errno;
 }
 
 std::string content_of(const core::Descriptor& file) {
@@ -131,10 +109,8 @@ bool is_crowded(std::string_view failure) {
 }
 
 SshConnections::~SshConnections() {
-  for (const auto& process : processes_) kill(process.pid, SIGTERM);
-  for (const auto& process : processes_)
-    while (waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  for (auto& process : processes_) process.child.signal(SIGTERM);
+  for (auto& process : processes_) process.child.wait();
 }
 
 SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor,
@@ -158,55 +134,49 @@ SshConnections::Connection SshConnections::offer(const asio::any_io_executor& ex
     throw core::system_error("cannot name a socket for ssh", errno);
   std::memcpy(&address, &name, size);
   length = size;
-  asio::post(executor, [this, alive = std::weak_ptr(alive_), listener, number = ++opened_] {
-    if (alive.expired()) return;
-    try {
-      for (;;) {
-        const core::Descriptor theirs(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
-        if (!theirs) throw core::system_error("cannot connect to ssh", errno);
-        ucred peer{};
-        socklen_t peer_size = sizeof peer;
-        getsockopt(theirs.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_size);
-        if (peer.pid != getpid()) continue;
-        run(theirs, number);
-        break;
-      }
-    } catch (...) {
-      refused_[number] = std::current_exception();
-    }
-  });
+  asio::post(
+      executor, [this, executor, alive = std::weak_ptr(alive_), listener, number = ++opened_] {
+        if (alive.expired()) return;
+        try {
+          for (;;) {
+            const core::Descriptor theirs(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+            if (!theirs) throw core::system_error("cannot connect to ssh", errno);
+            ucred peer{};
+            socklen_t peer_size = sizeof peer;
+            getsockopt(theirs.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_size);
+            if (peer.pid != getpid()) continue;
+            run(executor, theirs, number);
+            break;
+          }
+        } catch (...) {
+          refused_[number] = std::current_exception();
+        }
+      });
   return {std::move(ours), opened_};
 }
 
-void SshConnections::run(const core::Descriptor& theirs, int number) {
+void SshConnections::run(const asio::any_io_executor& executor, const core::Descriptor& theirs,
+                         int number) {
   core::Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
   if (!errors) throw core::system_error("cannot keep what ssh says", errno);
-  const auto arguments = core::exec_pointers(command_);
-  Launch with{arguments.data(), theirs.get(), errors.get(), getpid()};
-  const auto pid = core::start_child(with, launch);
-  if (pid < 0) with.error = errno;
-  if (with.error != 0) {
-    if (pid > 0) waitpid(pid, nullptr, 0);
-    if (with.error == ENOENT)
-      throw core::EnvironmentError("cannot reach the engine: there is no `ssh` on the PATH",
-                                   {"install it with `sudo apt-get install openssh-client`"});
-    throw core::system_error("cannot run ssh", with.error);
+  net::ChildCall call{command_, {}, theirs.get(), theirs.get(), errors.get()};
+  call.own_session = true;  // the engine is still needed after a Ctrl-C
+  try {
+    processes_.push_back({net::Child(executor, call), std::move(errors), number});
+  } catch (const net::NotOnPath&) {
+    throw core::EnvironmentError("cannot reach the engine: there is no `ssh` on the PATH",
+                                 {"install it with `sudo apt-get install openssh-client`"});
+  } catch (const core::EnvironmentError& error) {
+    throw core::EnvironmentError(std::string("cannot run ssh: ") + error.what());
   }
-  processes_.push_back({pid, std::move(errors), number});
 }
 
 /// Those that have ended well, or whose failure nobody has asked for in a long time.
 void SshConnections::forget_ended() {
   constexpr int long_ago = 1000;
-  std::erase_if(processes_, [&](const Process& process) {
-    siginfo_t end{};
-    if (waitid(P_PID, static_cast<id_t>(process.pid), &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        end.si_pid == 0)
-      return false;
-    if (end.si_code == CLD_EXITED && end.si_status != 0 && opened_ - process.number < long_ago)
-      return false;
-    waitpid(process.pid, nullptr, 0);
-    return true;
+  std::erase_if(processes_, [&](Process& process) {
+    if (process.child.is_running()) return false;
+    return process.child.exit_code() == 0 || opened_ - process.number >= long_ago;
   });
   std::erase_if(refused_, [&](const auto& refused) { return opened_ - refused.first >= long_ago; });
 }
@@ -218,14 +188,12 @@ async::Task<std::string> SshConnections::failure_of(int number) {
     const auto process = std::find_if(processes_.begin(), processes_.end(),
                                       [&](const Process& each) { return each.number == number; });
     if (process == processes_.end()) break;
-    int status = 0;
-    if (waitpid(process->pid, &status, WNOHANG) == process->pid) {
+    if (!process->child.is_running()) {
       auto text = content_of(process->errors);
+      const int code = process->child.exit_code();
       processes_.erase(process);
-      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
-      if (text.empty())
-        text =
-            "ssh ended with status " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+      if (code == 0) break;
+      if (text.empty()) text = "ssh ended with status " + std::to_string(code);
       co_return text;
     }
     pause.expires_after(std::chrono::milliseconds(10));

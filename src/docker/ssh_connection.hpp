@@ -14,6 +14,7 @@
 
 #include "async/task.hpp"
 #include "core/file.hpp"
+#include "net/child.hpp"
 
 namespace pipeline::docker {
 
@@ -55,12 +56,12 @@ class SshConnections {
 
  private:
   struct Process {
-    pid_t pid;
+    net::Child child;
     core::Descriptor errors;
     int number;
   };
   void forget_ended();
-  void run(const core::Descriptor& theirs, int number);
+  void run(const asio::any_io_executor& executor, const core::Descriptor& theirs, int number);
 
   std::vector<std::string> command_;
   std::vector<Process> processes_;

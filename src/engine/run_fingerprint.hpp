@@ -16,7 +16,10 @@ namespace pipeline::engine {
 class RunFingerprint {
  public:
   /// @param identity what was asked for: the file and every option that matters
-  explicit RunFingerprint(std::string identity) : identity_(std::move(identity)) {}
+  /// @param now      tells which files have changed too recently to be trusted
+  explicit RunFingerprint(std::string identity,
+                          store::WallClock now = std::chrono::system_clock::now)
+      : identity_(std::move(identity)), now_(now) {}
 
   /// A file, a folder (its entries), or a path where nothing is; remembered as it stands now.
   void looked_at(const std::filesystem::path& path);
@@ -37,6 +40,7 @@ class RunFingerprint {
     std::string path, stamp;
   };
   std::string identity_;
+  store::WallClock now_;
   std::vector<Entry> files_;
   std::vector<Entry> variables_;
   std::vector<std::string> rechecks_;

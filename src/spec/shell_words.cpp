@@ -1,186 +1,143 @@
 #include "spec/shell_words.hpp"
 
-#include <algorithm>
 #include <utility>
+
+#include "core/shell_lexer.hpp"
 
 namespace pipeline::spec {
 namespace {
 
-constexpr unsigned deepest_substitution = 50;
+bool is_one_of(char c, std::string_view characters) {
+  return characters.find(c) != characters.npos;
+}
 
-class ShellLexer {
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// Puts words together from what the lexer knows of each character.
+class WordReader {
  public:
-  ShellLexer(std::string_view script, unsigned line, unsigned depth, std::vector<ShellWord>& words)
-      : script_(script), line_(line), depth_(depth), words_(words) {}
-
-  void run() {
-    while (at_ < script_.size()) step();
+  std::vector<ShellWord> read(std::string_view script) {
+    for (const char c : script) step(c);
+    end_variable();
+    while (frames_.size() > 1) leave();
     finish();
+    return std::move(words_);
   }
 
  private:
-  char peek(std::size_t ahead = 0) const {
-    return at_ + ahead < script_.size() ? script_[at_ + ahead] : '\0';
+  using Kind = core::ShellLexer::Kind;
+  /// The command line itself, or an expansion in it.
+  struct Frame {
+    std::size_t level;  ///< How many contexts the lexer is in.
+    bool has_words;     ///< Not so within `${...}` and `$((...))`.
+    std::string word{};
+    unsigned line = 1;
+    bool in_word = false;
+  };
+  enum class Variable { none, dollar, name };
+
+  Frame& here() { return frames_.back(); }
+
+  void begin() {
+    if (!std::exchange(here().in_word, true)) here().line = line_;
   }
 
   void add(char c) {
-    if (!in_word_) word_line_ = line_;
-    in_word_ = true;
-    word_ += c;
+    begin();
+    here().word += c;
   }
 
   void finish() {
-    if (!in_word_) return;
-    if (takes_delimiter_)
-      delimiters_.push_back(word_);
-    else
-      words_.push_back({word_, word_line_});
-    takes_delimiter_ = false;
-    word_.clear();
-    in_word_ = false;
+    if (here().in_word && here().has_words) words_.push_back({here().word, here().line});
+    here().word.clear();
+    here().in_word = false;
   }
 
-  void step() {
-    const char c = peek();
-    if (c == '\\') {
-      if (peek(1) == '\n')
-        ++line_;
-      else if (at_ + 1 < script_.size())
-        add(peek(1));
-      at_ += 2;
-    } else if (c == '\'') {
-      const auto end = std::min(script_.find('\'', at_ + 1), script_.size());
-      if (!in_word_) word_line_ = line_;
-      in_word_ = true;
-      for (const char each : script_.substr(at_ + 1, end - at_ - 1))
-        word_ += each, line_ += each == '\n';
-      at_ = end + 1;
-    } else if (c == '"') {
-      read_double_quotes();
-    } else if (c == '$' || c == '`') {
-      read_expansion();
-    } else if (c == '#' && !in_word_) {
-      at_ = std::min(script_.find('\n', at_), script_.size());
-    } else if (script_.substr(at_).starts_with("<<<")) {  // the next word is data, not a delimiter
-      finish();
-      at_ += 3;
-    } else if (c == '<' && peek(1) == '<') {
-      finish();
-      at_ += 2;
-      if (peek() == '-') ++at_;
-      takes_delimiter_ = true;
-    } else if (c == '\n') {
-      finish();
-      ++line_, ++at_;
-      for (const auto& delimiter : std::exchange(delimiters_, {})) skip_document(delimiter);
-    } else if (std::string_view(" \t\r;|&()<>").find(c) != std::string_view::npos) {
-      finish();
-      ++at_;
-    } else {
-      add(c);
-      ++at_;
-    }
-  }
-
-  void read_double_quotes() {
-    if (!in_word_) word_line_ = line_;
-    in_word_ = true;
-    for (++at_; at_ < script_.size() && peek() != '"';) {
-      if (peek() == '$' || peek() == '`') {
-        read_expansion();
-        continue;
-      }
-      if (peek() == '\\' && at_ + 1 < script_.size() &&
-          std::string_view("$`\"\\\n").find(peek(1)) != std::string_view::npos)
-        ++at_;
-      if (peek() == '\n') ++line_;
-      word_ += peek();
-      ++at_;
-    }
-    ++at_;
-  }
-
-  void read_expansion() {
-    if (peek() == '`') {
-      const auto end = std::min(script_.find('`', at_ + 1), script_.size());
-      substitute(script_.substr(at_ + 1, end - at_ - 1));
-      at_ = end + 1;
-    } else if (peek(1) == '(') {  // `$((` is arithmetic: no words
-      const auto end = closing(at_ + 2);
-      if (peek(2) != '(') substitute(script_.substr(at_ + 2, end - at_ - 2));
-      at_ = end + 1;
-    } else if (peek(1) == '{') {
-      const auto end = std::min(script_.find('}', at_), script_.size());
-      line_ += static_cast<unsigned>(std::count(script_.begin() + static_cast<std::ptrdiff_t>(at_),
-                                                script_.begin() + static_cast<std::ptrdiff_t>(end),
-                                                '\n'));
-      at_ = end + 1;
-    } else {
-      ++at_;
-      const auto start = at_;
-      while ((peek() >= 'a' && peek() <= 'z') || (peek() >= 'A' && peek() <= 'Z') ||
-             (peek() >= '0' && peek() <= '9') || peek() == '_')
-        ++at_;
-      if (at_ == start && std::string_view("@*#?-$!").find(peek()) != std::string_view::npos)
-        ++at_;
-      else if (at_ == start)
-        return add('$');
-    }
+  void leave() {
+    finish();
+    frames_.pop_back();
     add(unknown_value);
   }
 
-  /// The `)` that closes a substitution begun before `from`.
-  std::size_t closing(std::size_t from) const {
-    int open = 1;
-    char quote = '\0';
-    for (; from < script_.size(); ++from) {
-      const char c = script_[from];
-      if (c == '\\' && quote != '\'')
-        ++from;
-      else if (quote != '\0')
-        quote = c == quote ? '\0' : quote;
-      else if (c == '"' || c == '\'')
-        quote = c;
-      else if (c == '(')
-        ++open;
-      else if (c == ')' && --open == 0)
-        return from;
+  /// A `$` that nothing came of.
+  void end_variable() {
+    if (std::exchange(variable_, Variable::none) == Variable::dollar) add('$');
+  }
+
+  /// True if the character belongs to a `$NAME`.
+  bool read_variable(char c) {
+    if (variable_ == Variable::name && is_name_character(c)) return true;
+    if (variable_ == Variable::dollar && (is_name_character(c) || is_one_of(c, "@*#?-$!"))) {
+      variable_ = is_name_character(c) ? Variable::name : Variable::none;
+      add(unknown_value);
+      return true;
     }
-    return script_.size();
+    end_variable();
+    return false;
   }
 
-  void substitute(std::string_view inner) {
-    if (depth_ < deepest_substitution) ShellLexer(inner, line_, depth_ + 1, words_).run();
-    line_ += static_cast<unsigned>(std::count(inner.begin(), inner.end(), '\n'));
+  void step(char c) {
+    const auto kind = lexer_.kind();
+    const auto level = lexer_.contexts().size();
+    const bool escaped = lexer_.is_escaped(), in_end_mark = lexer_.is_in_end_mark();
+    lexer_.next(c);
+    const auto now = lexer_.contexts().size();
+    if (now > level && is_expansion(lexer_.kind())) {
+      if (lexer_.kind() == Kind::backquotes) end_variable();
+      variable_ = Variable::none;
+      const bool has_words = here().has_words && lexer_.kind() != Kind::braces;
+      frames_.push_back({now, has_words});
+    } else if (lexer_.kind() == Kind::arithmetic && now == here().level) {
+      here() = {now, false};
+    } else if (now < here().level) {
+      end_variable();
+      leave();
+    } else if (lexer_.is_in_end_mark()) {
+      if (!in_end_mark) finish();
+    } else if (kind != Kind::comment && kind != Kind::here_document) {
+      if (!read_variable(c)) read_character(c, kind, escaped);
+    } else if (kind == Kind::comment && c == '\n') {
+      finish();
+    }
+    line_ += c == '\n';
   }
 
-  void skip_document(const std::string& delimiter) {
-    while (at_ < script_.size()) {
-      const auto end = std::min(script_.find('\n', at_), script_.size());
-      auto text = script_.substr(at_, end - at_);
-      at_ = std::min(end + 1, script_.size());
-      ++line_;
-      text.remove_prefix(std::min(text.find_first_not_of('\t'), text.size()));
-      if (text == delimiter) return;
+  static bool is_expansion(Kind kind) {
+    return kind == Kind::substitution || kind == Kind::backquotes || kind == Kind::braces;
+  }
+
+  void read_character(char c, Kind kind, bool escaped) {
+    const bool quoted = is_quote(kind);
+    if (lexer_.is_escaped() || lexer_.kind() == Kind::comment) return;
+    if (escaped) {
+      if (kind == Kind::double_quotes && !is_one_of(c, "$`\"\\\n")) add('\\');
+      if (c != '\n') add(c);
+    } else if (lexer_.kind() != kind && (quoted || is_quote(lexer_.kind()))) {
+      begin();  // a quote opens or closes
+    } else if (c == '$' && kind != Kind::single_quotes) {
+      variable_ = Variable::dollar;
+    } else if (!quoted && is_one_of(c, " \t\r\n;|&()<>")) {
+      finish();
+    } else {
+      add(c);
     }
   }
 
-  std::string_view script_;
-  std::size_t at_ = 0;
-  unsigned line_, depth_;
-  std::vector<ShellWord>& words_;
-  std::string word_;
-  unsigned word_line_ = 1;
-  bool in_word_ = false, takes_delimiter_ = false;
-  std::vector<std::string> delimiters_;
+  static bool is_quote(Kind kind) {
+    return kind == Kind::single_quotes || kind == Kind::double_quotes;
+  }
+
+  core::ShellLexer lexer_;
+  std::vector<Frame> frames_{{0, true}};
+  std::vector<ShellWord> words_;
+  Variable variable_ = Variable::none;
+  unsigned line_ = 1;
 };
 
 }  // namespace
 
-std::vector<ShellWord> shell_words(std::string_view script) {
-  std::vector<ShellWord> words;
-  ShellLexer(script, 1, 0, words).run();
-  return words;
-}
+std::vector<ShellWord> shell_words(std::string_view script) { return WordReader().read(script); }
 
 }  // namespace pipeline::spec

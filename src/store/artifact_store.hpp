@@ -3,6 +3,7 @@
 /// is there is whole and read-only.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -30,10 +31,13 @@ struct TreeEntry {
 
 /// Remembers digests of files by (path, size, mtime, ctime, inode), so that what has not changed is
 /// not read again.
+using WallClock = std::chrono::system_clock::time_point (*)();
+
 class StatIndex {
  public:
   /// @param file where the index is kept between runs; loaded on first use, written by save()
-  explicit StatIndex(std::filesystem::path file);
+  /// @param now  tells which files have changed too recently to be kept
+  explicit StatIndex(std::filesystem::path file, WallClock now = std::chrono::system_clock::now);
   core::Digest digest(const std::filesystem::path& file);
   /// Writes the index if it has changed, atomically. Files changed in the last two seconds are not
   /// kept: their time stamp may not tell a second change.
@@ -53,6 +57,7 @@ class StatIndex {
     bool used = false;  ///< Asked for since it was loaded.
   };
   std::filesystem::path file_;
+  WallClock now_;
   std::unordered_map<std::string, Entry> entries_;
   bool loaded_ = false, changed_ = false;
   void load();

@@ -1,6 +1,5 @@
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include <sys/stat.h>
 
@@ -25,12 +24,6 @@ std::int64_t nanoseconds(const struct timespec& time) {
   return time.tv_sec * one_second + time.tv_nsec;
 }
 
-std::int64_t wall_clock() {
-  struct timespec now {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return nanoseconds(now);
-}
-
 template <class Value>
 void append(std::string& bytes, const Value& value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -46,7 +39,8 @@ bool read(std::string_view& bytes, Value& value) {
 
 }  // namespace
 
-StatIndex::StatIndex(std::filesystem::path file) : file_(std::move(file)) {}
+StatIndex::StatIndex(std::filesystem::path file, WallClock now)
+    : file_(std::move(file)), now_(now) {}
 
 core::Digest StatIndex::digest(const std::filesystem::path& file) {
   load();
@@ -58,7 +52,7 @@ core::Digest StatIndex::digest(const std::filesystem::path& file) {
   auto& entry = entries_[file.native()];
   entry.used = true;
   if (entry.stamp == stamp) return entry.digest;
-  const auto before = wall_clock();
+  const auto before = now_().time_since_epoch() / std::chrono::nanoseconds(1);
   entry.digest = core::sha256_file(file);
   // What changed while it was read, or so shortly before that a further change may bear the same
   // time, is read again the next time.

@@ -1,9 +1,8 @@
 """The API server restarted, its connections cut, its history gone, its queue full, in the middle of a run: it completes, and nothing runs twice."""
 
-import time
 import unittest
 
-from support_cluster import ClusterTest, needs_cluster, needs_test_bed, test_bed
+from support_cluster import KUBECONFIG, ClusterTest, needs_cluster, needs_test_bed, test_bed, wait_until
 
 
 @needs_cluster
@@ -25,7 +24,7 @@ class FaultsTest(ClusterTest):
         process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
 
         def later():
-            time.sleep(3)
+            wait_until(lambda: len(self.pods_made()) > 4, "a pod of the second row", 240)
             disturb()
 
         result = self.finish_beside(process, later)
@@ -40,11 +39,14 @@ class FaultsTest(ClusterTest):
                              [f"{name} {i}" for i in range(1, 5)], "each line of the log once")
         self.assertEqual(self.jobs(), [])
 
+    def answers(self) -> bool:
+        return test_bed("kubectl", "--kubeconfig", KUBECONFIG, "get", "--raw", "/readyz", check=False) == "ok"
+
     def test_api_server_restarts(self):
         def disturb():
             for _ in range(2):
                 test_bed("restart-api")
-                time.sleep(2)
+                wait_until(self.answers, "an answer of the API server")
 
         self.run_beside(disturb)
 

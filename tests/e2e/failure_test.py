@@ -3,10 +3,11 @@
 import contextlib
 import json
 import os
+import pathlib
 import subprocess
 import unittest
 
-from support import NOWHERE, PipeTest
+from support import NOWHERE, PipeTest, Result, docker, wait_until
 
 OK = {"command": ["python3", "-c", "print('fine')"]}
 
@@ -26,25 +27,60 @@ class Failures(PipeTest):
         result = self.run_pipe(code=1)
         self.assertEqual(result.steps(), {"bad": "failed", "after": "skipped", "later": "skipped", "apart": "succeeded"})
         self.assertEqual(result.failure("bad")["kind"], "exit_code")
-        self.assertIn("7", result.failure("bad")["message"])
+        self.assertEqual(result.failure("bad")["message"], "ended with exit code 7")
         logs = self.pipe("logs", "latest", "bad")
         self.assertEqual(sorted(logs.out.split("\n"))[-2:], ["to stderr", "to stdout"], logs)
         shown = self.pipe("show", "latest")
         self.assertIn("bad", shown.out)
         self.assert_nothing_left()
 
-    def test_execution_modes(self):
-        steps = {"bad": python("raise SystemExit(1)"), "slow": python("import time; time.sleep(3)"), "next": OK | {"after": ["slow"]}}
-        self.pipeline(steps)
-        self.assertEqual(self.run_pipe("--jobs", "2", code=1).steps(), {"bad": "failed", "slow": "succeeded", "next": "succeeded"})
-        self.pipeline(steps, execution_mode="stop_on_failure")
-        stopped = self.run_pipe("--jobs", "2", "--no-cache", code=1).steps()
-        self.assertEqual((stopped["bad"], stopped["slow"]), ("failed", "succeeded"))
-        self.assertIn(stopped["next"], ("skipped", "cancelled"))
-        self.pipeline(steps, execution_mode="fail_fast")
-        fast = self.run_pipe("--jobs", "2", "--no-cache", code=1).steps()
-        self.assertEqual((fast["bad"], fast["slow"]), ("failed", "cancelled"))
+    def gate(self, step: str) -> str:
+        """A file that the step waits for."""
+        return f"/tmp/{step}-may-end"
+
+    def open_gate(self, step: str):
+        shown = ("ps", "-q", "--filter", f"label=e2e={self.mark}", "--filter", f"label=pipe.step={step}")
+        docker("exec", wait_until(lambda: docker(*shown), f"a container of {step}"), "touch", self.gate(step))
+
+    def run_with_a_slow_step(self, slow_ends: bool, **top) -> dict[str, str]:
+        """How the steps end where `bad` fails while `slow` runs, which ends afterwards or never."""
+        wait = "import os, time\nwhile not os.path.exists({!r}): time.sleep(0.02)\n"
+        bad, slow = wait.format(self.gate("bad")), wait.format(self.gate("slow"))
+        self.pipeline({"bad": python(bad + "raise SystemExit(1)"), "slow": python(slow), "next": OK | {"after": ["slow"]}}, **top)
+        words = ("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json", "--jobs", "2", "--no-cache")
+        lines = []
+        with self.start(*words) as process:
+
+            def read_until(kind: str, step: str):
+                while line := process.stdout.readline():
+                    lines.append(line)
+                    event = json.loads(line)
+                    if event["event"] == kind and event.get("step") == step:
+                        return
+                self.fail(f"there was no {kind} of {step}: {''.join(lines)}{process.stderr.read()}")
+
+            read_until("step_started", "slow")
+            self.open_gate("bad")
+            read_until("step_finished", "bad")
+            if slow_ends:
+                self.open_gate("slow")
+            lines.append(process.stdout.read())
+        result = Result(process.returncode, "".join(lines), "")
+        self.assertEqual(result.code, 1, result)
         self.assert_nothing_left()
+        return result.steps()
+
+    def test_other_steps_go_on_after_a_failure(self):
+        self.assertEqual(self.run_with_a_slow_step(True), {"bad": "failed", "slow": "succeeded", "next": "succeeded"})
+
+    def test_no_step_starts_after_a_failure_where_that_is_asked_for(self):
+        steps = self.run_with_a_slow_step(True, execution_mode="stop_on_failure")
+        self.assertEqual((steps["bad"], steps["slow"]), ("failed", "succeeded"))
+        self.assertIn(steps["next"], ("skipped", "cancelled"))
+
+    def test_running_steps_are_stopped_at_the_first_failure_where_that_is_asked_for(self):
+        steps = self.run_with_a_slow_step(False, execution_mode="fail_fast")
+        self.assertEqual((steps["bad"], steps["slow"]), ("failed", "cancelled"))
 
     def test_a_retry_is_a_new_attempt_with_its_own_log(self):
         self.pipeline({"flaky": {
@@ -73,7 +109,7 @@ class Failures(PipeTest):
         self.pipeline({"slow": python("import time\nprint('begun', flush=True)\ntime.sleep(600)", timeout="2s")})
         result = self.run_pipe(code=1)
         self.assertEqual(result.failure("slow")["kind"], "timed_out")
-        self.assertIn("2", result.failure("slow")["message"])
+        self.assertEqual(result.failure("slow")["message"], "was stopped: it ran longer than its timeout of 2.0s")
         self.assertIn("begun", self.pipe("logs", "latest", "slow").out)
         self.assert_nothing_left()
 
@@ -104,6 +140,12 @@ class FailuresLocally(Failures):
     orchestrator = "local"
     test_out_of_memory_is_told_from_other_kills = None  # a process has no memory limit of its own
 
+    def gate(self, step: str) -> str:
+        return str(self.folder / f"{step}-may-end")
+
+    def open_gate(self, step: str):
+        pathlib.Path(self.gate(step)).touch()
+
     def environment(self, env):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
 
@@ -123,10 +165,11 @@ class Builds(PipeTest):
         self.assert_nothing_left()
 
     def test_a_parent_that_nobody_has(self):
-        self.pipeline({"one": OK}, {"parent_image": "no-such-image-of-ours:1"})
-        result = self.run_pipe(code=None)
-        self.assertIn(result.code, (3, 4), result)
-        self.assertIn("no-such-image-of-ours:1", result.text)
+        nowhere = "127.0.0.1:1/no-such-image-of-ours:1"  # where no registry answers, with a network or without
+        self.pipeline({"one": OK}, {"parent_image": nowhere})
+        result = self.run_pipe(code=3)
+        self.assertEqual(result.failure("one")["kind"], "environment")
+        self.assertRegex(result.failure("one")["message"], f"^cannot pull the image {nowhere}: .*connection refused")
 
     def test_apt_packages_on_an_image_without_apt_say_so(self):
         subprocess.run(["docker", "import", "-", f"{self.repository}:empty"], input=b"\0" * 10240, check=True, stdout=subprocess.DEVNULL)
@@ -170,8 +213,14 @@ class FullDisk(PipeTest):
                     "after": ["small"]},
         })
         result = self.run_pipe(code=None)
-        self.assertIn(result.code, (1, 3), result)
-        self.assertRegex(result.text, "[Nn]o space left on device|disk is full")
+        failure = result.failure("big")
+        # Where its log has room for the last lines, the step fails by itself.
+        messages = {"environment": (3, "^cannot write .*: No space left on device$"), "exit_code": (1, "^ended with exit code 1$")}
+        self.assertIn(failure["kind"], messages, result)
+        code, message = messages[failure["kind"]]
+        self.assertRegex(failure["message"], message)
+        self.assertEqual(result.code, code, result)
+        self.assertIn("No space left on device", result.text)
         self.assert_nothing_left()
         filler = self.state / "filler"
         with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):

@@ -287,15 +287,20 @@ TEST(HttpEnd, a_loop_that_ends_in_the_middle_of_exchanges_leaves_nothing) {
   const core::TemporaryFolder folder;
   const auto socket = (folder.path() / "s").string();
   Server<Local> server{Local::endpoint(socket)};
-  asio::io_context loop;
-  HttpClient client(loop);
-  for (int i = 0; i < 10; ++i) {
-    Request request;
-    request.url = "http://local/never";
-    request.unix_socket = socket;
-    asio::co_spawn(loop, client.send(request), asio::detached);
+  const auto held = std::make_shared<int>();  // by each exchange that has not ended
+  {
+    asio::io_context loop;
+    HttpClient client(loop);
+    for (int i = 0; i < 10; ++i) {
+      Request request;
+      request.url = "http://local/never";
+      request.unix_socket = socket;
+      asio::co_spawn(loop, client.send(request), [held](std::exception_ptr, const Response&) {});
+    }
+    loop.run_for(std::chrono::milliseconds(30));
+    EXPECT_EQ(held.use_count(), 11);
   }
-  loop.run_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(held.use_count(), 1);
 }
 
 TEST_F(Http, bodies_go_out_and_come_back) {

@@ -142,6 +142,13 @@ TEST(shell_line, every_value_comes_out_as_it_is_in_a_here_document) {
   }
 }
 
+TEST(shell_line, number_sign_within_a_word_begins_no_comment) {
+  for (auto& value : nasty_values()) {
+    EXPECT_EQ(output_of_shell(filled("printf '%s' $((1))#@", value)), "1#" + value);
+    EXPECT_EQ(output_of_shell(filled("printf '%s' a\\ #@", value)), "a #" + value);
+  }
+}
+
 TEST(shell_line, safe_words_stay_readable) {
   EXPECT_EQ(filled("python train.py --data @", "/a/b.csv"), "python train.py --data /a/b.csv");
 }

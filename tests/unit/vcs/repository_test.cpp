@@ -87,11 +87,18 @@ TEST_F(RepositoryTest, damaged_repository_is_no_error) {
   git("init");
   write("a", "1");
   git("add . && git -c user.name=t -c user.email=t@example.org commit -m first");
+  const auto commit = source_state(root.path())->commit;
   write(".git/HEAD", "nonsense");
-  EXPECT_NO_THROW(source_state(root.path()));
+  const auto without_head = source_state(root.path());
+  ASSERT_TRUE(without_head);
+  EXPECT_EQ(without_head->commit, "");
+  EXPECT_TRUE(without_head->dirty) << "nothing shows that it is clean";
   write(".git/HEAD", "ref: refs/heads/main\n");
   write(".git/index", "nonsense");
-  EXPECT_NO_THROW(source_state(root.path()));
+  const auto without_index = source_state(root.path());
+  ASSERT_TRUE(without_index);
+  EXPECT_EQ(without_index->commit, commit);
+  EXPECT_TRUE(without_index->dirty);
 }
 
 TEST_F(RepositoryTest, staged_deleted_and_renamed_files_are_dirt) {

@@ -1,0 +1,178 @@
+#include "core/shell_lexer.hpp"
+
+#include <algorithm>
+
+namespace pipeline::core {
+
+void ShellLexer::next(char c) {
+  if (escaped_) {
+    escaped_ = false;
+    text_ += c;
+    in_word_ |= c != '\n';
+    if (here_word_ == WordOf::within) pending_.back().end += c, pending_.back().quoted = true;
+    return;
+  }
+  if (here_word_ != WordOf::none) return read_here_document_word(c);
+  Context& here = stack_.back();
+  switch (here.kind) {
+    case Kind::single_quotes:
+      if (c == '\'') stack_.pop_back();
+      text_ += c;
+      return;
+    case Kind::comment:
+      if (c == '\n')
+        stack_.pop_back(), end_of_line();
+      else
+        text_ += c;
+      return;
+    case Kind::here_document: {
+      text_ += c;
+      if (c != '\n') return;
+      std::string_view last(text_.data() + line_start_, text_.size() - line_start_ - 1);
+      if (pending_.front().strip_tabs)
+        last.remove_prefix(std::min(last.find_first_not_of('\t'), last.size()));
+      line_start_ = text_.size();
+      if (last != pending_.front().end) return;
+      pending_.erase(pending_.begin());
+      if (pending_.empty()) stack_.pop_back();
+      return;
+    }
+    case Kind::double_quotes:
+    case Kind::arithmetic:
+      if (here.kind == Kind::double_quotes && c == '"') {
+        stack_.pop_back();
+        text_ += c;
+        return;
+      }
+      break;
+    case Kind::braces:
+      if (c == '}') {
+        close();
+        text_ += c;
+        return;
+      }
+      break;
+    case Kind::backquotes:
+      if (c == '`') {
+        close();
+        text_ += c;
+        return;
+      }
+      break;
+    case Kind::word:
+    case Kind::substitution: break;
+  }
+  unquoted(c);
+}
+
+void ShellLexer::unquoted(char c) {
+  Context& here = stack_.back();
+  bool quoted =
+      here.kind == Kind::double_quotes || here.kind == Kind::arithmetic || here.in_double_quotes;
+  bool expansion = follows("$") && !follows("\\$") && !follows("$$");
+  text_ += c;
+  if (c == '\\') {
+    escaped_ = true;
+    return;
+  }
+  const bool word_start = !in_word_;
+  in_word_ = quoted || here.kind == Kind::braces ||
+             std::string_view(" \t\n;&|()<>`").find(c) == std::string_view::npos;
+  switch (c) {
+    case '\'':
+      if (!quoted) stack_.push_back({Kind::single_quotes});
+      return;
+    case '"':
+      // Within "${X:-...}" a double quote toggles, which comes to the same as opening a pair.
+      if (here.kind != Kind::arithmetic) stack_.push_back({Kind::double_quotes});
+      return;
+    case '`': stack_.push_back({Kind::backquotes}); return;
+    case '{':
+      if (expansion) stack_.push_back({Kind::braces, quoted});
+      return;
+    case '(':
+      if (expansion)
+        stack_.push_back({Kind::substitution});
+      else if (here.kind == Kind::substitution && here.depth == 0 && follows("$(("))
+        here.kind = Kind::arithmetic, here.depth = 1;
+      else
+        ++here.depth;
+      return;
+    case ')':
+      if ((here.kind == Kind::substitution || here.kind == Kind::arithmetic) && here.depth-- == 0)
+        close();
+      return;
+    case '\n':
+      if (!quoted) {
+        text_.pop_back();
+        end_of_line();
+      }
+      return;
+    case '#':
+      if (!quoted && here.kind != Kind::braces && word_start) stack_.push_back({Kind::comment});
+      return;
+    case '<':
+      if (!quoted && follows("<<") && !follows("<<<")) {
+        pending_.push_back({{}, false, false});
+        here_word_ = WordOf::before;
+        here_quote_ = 0;
+      }
+      return;
+    default: return;
+  }
+}
+
+/// Ends an expansion, which is a part of a word.
+void ShellLexer::close() {
+  stack_.pop_back();
+  in_word_ = true;
+}
+
+void ShellLexer::end_of_line() {
+  text_ += '\n';
+  in_word_ = false;
+  line_start_ = text_.size();
+  if (!pending_.empty()) stack_.push_back({Kind::here_document});
+}
+
+void ShellLexer::read_here_document_word(char c) {
+  HereDocument& document = pending_.back();
+  if (here_word_ == WordOf::before) {
+    if (c == '<') {  // `<<<`, which some shells have
+      pending_.pop_back();
+      here_word_ = WordOf::none;
+      text_ += c;
+      return;
+    }
+    if (c == '-' && follows("<<"))
+      document.strip_tabs = true;
+    else if (c != ' ' && c != '\t')
+      here_word_ = WordOf::within;
+    if (here_word_ == WordOf::before) {
+      text_ += c;
+      return;
+    }
+  }
+  if (here_quote_) {
+    if (c == here_quote_)
+      here_quote_ = 0;
+    else
+      document.end += c;
+    text_ += c;
+  } else if (c == '\'' || c == '"') {
+    here_quote_ = c;
+    document.quoted = true;
+    text_ += c;
+  } else if (c == '\\') {
+    escaped_ = true;
+    text_ += c;
+  } else if (std::string_view(" \t\n;&|()<>`").find(c) != std::string_view::npos) {
+    here_word_ = WordOf::none;
+    next(c);
+  } else {
+    document.end += c;
+    text_ += c;
+  }
+}
+
+}  // namespace pipeline::core

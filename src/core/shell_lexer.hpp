@@ -1,0 +1,75 @@
+/// @file
+/// Follows the shell's quoting through a text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeline::core {
+
+/// Reads a character at a time and knows what it stands in (POSIX 2.2, 2.3, 2.6, 2.7.4): quotes,
+/// comments, expansions, here-documents.
+class ShellLexer {
+ public:
+  enum class Kind {
+    word,
+    single_quotes,
+    double_quotes,
+    comment,
+    backquotes,
+    substitution,
+    arithmetic,
+    braces,
+    here_document
+  };
+  struct Context {
+    Kind kind;
+    bool in_double_quotes =
+        false;      ///< Of `braces`: those of "${X:-...}" follow the rules of double quotes.
+    int depth = 0;  ///< Open parentheses within.
+  };
+  struct HereDocument {
+    std::string end;
+    bool quoted, strip_tabs;
+  };
+
+  void next(char c);
+  /// Adds to the text what needs no reading, for it has no character that ends a context.
+  void add_verbatim(std::string_view text) {
+    text_ += text;
+    in_word_ = true;
+  }
+  /// Takes back a backslash that was read last.
+  void drop_escape() {
+    text_.pop_back();
+    escaped_ = false;
+  }
+
+  /// From the outermost, which is a `word`, to the one that the next character stands in.
+  const std::vector<Context>& contexts() const { return stack_; }
+  Kind kind() const { return stack_.back().kind; }
+  bool is_escaped() const { return escaped_; }  ///< The last character was an unquoted backslash.
+  bool is_in_end_mark() const { return here_word_ != WordOf::none; }  ///< After `<<`.
+  const HereDocument& document() const { return pending_.front(); }   ///< In a `here_document`.
+  const std::string& text() const { return text_; }                   ///< All that was read.
+
+ private:
+  void unquoted(char c);
+  void close();
+  void end_of_line();
+  void read_here_document_word(char c);
+  bool follows(std::string_view text) const { return text_.ends_with(text); }
+
+  std::string text_;
+  std::vector<Context> stack_{{Kind::word}};
+  std::vector<HereDocument>
+      pending_;  ///< Announced on this line; the first is the current one while in a here_document.
+  enum class WordOf { none, before, within } here_word_ = WordOf::none;
+  char here_quote_ = 0;
+  std::size_t line_start_ = 0;
+  bool escaped_ = false;
+  bool in_word_ = false;  ///< A `#` begins no comment then.
+};
+
+}  // namespace pipeline::core

@@ -1,0 +1,132 @@
+#include "net/child.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <optional>
+
+#include <sys/wait.h>
+#include <unistd.h>
+// What Boost 1.81's process.hpp uses and does not include.
+#include <boost/optional/optional.hpp>
+#include <boost/type_traits/decay.hpp>
+#include <boost/type_traits/is_convertible.hpp>
+
+#include <boost/process/v2/process.hpp>
+#include <boost/process/v2/stdio.hpp>
+
+#include "core/error.hpp"
+#include "core/spawn.hpp"
+
+namespace pipeline::net {
+namespace {
+
+namespace process = boost::process::v2;
+
+/// The caller's variables, with these in the place of those of the same names.
+std::vector<std::string> with_variables(const std::vector<std::string>& own) {
+  std::vector<std::string> all = own;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable;
+    const auto name = text.substr(0, text.find('=') + 1);
+    bool replaced = false;
+    for (const auto& each : own) replaced |= each.starts_with(name);
+    if (!replaced) all.push_back(text);
+  }
+  return all;
+}
+
+/// Launches for Boost.Process by core::start_child. Its own launchers do not serve: fork copies
+/// the page tables of a large process, and the vfork of Boost 1.81 renews the event loop's epoll
+/// descriptor in the child, whose memory is the parent's, and ends a child that cannot exec with
+/// exit(), destructors included. Nor do they block signals until exec.
+struct Launcher : process::posix::default_launcher {
+  std::vector<std::string> words, variables;
+  std::vector<char*> arguments, environment;
+  process::process_stdio stdio;
+  const process::filesystem::path program;
+  const pid_t parent = getpid();
+  const bool own_session;
+  volatile int error = 0;
+
+  explicit Launcher(const ChildCall& call)
+      : words(call.command),
+        variables(with_variables(call.variables)),
+        arguments(core::exec_pointers(words)),
+        environment(core::exec_pointers(variables)),
+        stdio{{call.input}, {call.output}, {call.errors}},
+        program(words.front()),
+        own_session(call.own_session) {}
+
+  static void run(Launcher& self) {
+    if (self.own_session) core::begin_child(self.parent, SIGTERM);
+    self.error = self.stdio.on_exec_setup(self, self.program, self.arguments.data()).value();
+    if (self.error != 0) return;
+    core::unblock_signals();
+    execvpe(self.arguments[0], self.arguments.data(), self.environment.data());
+    self.error = errno;
+  }
+
+  process::process operator()(const asio::any_io_executor& executor) {
+    pid = core::start_child(*this, run);
+    if (pid < 0) error = errno;
+    if (pid > 0 && error != 0) waitpid(pid, nullptr, 0);
+    if (error == ENOENT) throw NotOnPath("it is not on the PATH");
+    if (error != 0) throw core::system_error("it cannot be run", error);
+    return process::process(executor, pid);
+  }
+};
+
+}  // namespace
+
+/// Once reaped it lets go of the pid, which may be another's soon.
+struct Child::Process {
+  process::process child;
+  std::optional<int> status;
+
+  void take_status() {
+    status = child.native_exit_code();
+    child = process::process(child.get_executor());
+  }
+};
+
+Child::Child(const asio::any_io_executor& executor, const ChildCall& call)
+    : process_(std::make_unique<Process>(Process{Launcher(call)(executor), {}})) {}
+Child::~Child() = default;
+Child::Child(Child&&) noexcept = default;
+Child& Child::operator=(Child&&) noexcept = default;
+
+bool Child::is_running() {
+  if (process_->status) return false;
+  boost::system::error_code ignored;
+  const bool is_running = process_->child.running(ignored);
+  if (!is_running) process_->take_status();
+  return is_running;
+}
+
+void Child::signal(int number) {
+  if (is_running()) kill(process_->child.id(), number);
+}
+
+void Child::wait() {
+  if (!is_running()) return;
+  boost::system::error_code ignored;
+  process_->child.wait(ignored);
+  process_->take_status();
+}
+
+async::Task<> Child::ended() {
+  if (!is_running()) co_return;
+  boost::system::error_code failed;  // where the kernel has no descriptor for it to wait on
+  co_await process_->child.async_wait(asio::redirect_error(asio::use_awaitable, failed));
+  if (failed)
+    wait();
+  else
+    process_->take_status();
+}
+
+int Child::exit_code() const {
+  const int status = process_->status.value_or(-1);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace pipeline::net
