@@ -233,7 +233,8 @@ struct RetrySettings {
   std::optional<Duration> delay = {};
   /// At least 1. Default: 1.
   std::optional<double> backoff = {};
-  /// Retries of attempts that failed for reasons outside the step. Default: 3 on a cluster, else 0.
+  /// Retries of attempts that failed for reasons outside the step. Default: 3; 0 for local
+  /// processes.
   std::optional<unsigned> max_infrastructure_retries = {};
 };
 

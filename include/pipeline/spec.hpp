@@ -125,6 +125,9 @@ struct StepSpec {
   bool cache = true;
   /// Of the source file, counted from 1; 0: unknown.
   unsigned line = 0;
+  /// The user's own version of what the step reads by other ways than its inputs, such as volumes;
+  /// a part of the key.
+  std::string version = {};
 };
 
 /// A pipeline, checked.

@@ -9,6 +9,7 @@
 #include "detached/drivers.hpp"
 #include "docker/engine_api.hpp"
 #include "engine/attempt.hpp"
+#include "net/url.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -42,6 +43,7 @@ class Cleaner {
   }
 
   void containers();
+  json own_images();
   void images();
   void runs();
   void report() const;
@@ -102,11 +104,19 @@ void Cleaner::containers() {
   }));
 }
 
+/// The disk's usage tells what images share with others, which a list does not; Podman's tells no
+/// labels.
+json Cleaner::own_images() {
+  const bool podman = context_.await(engine().info())->podman;
+  if (podman)
+    return context_.await(engine().call(
+        "GET", "/images/json?filters=" + net::url_encode(json{{"label", {image_label}}}.dump())));
+  return context_.await(engine().disk_usage()).value("Images", json::array());
+}
+
 void Cleaner::images() {
   if (some_run_goes_on()) return kept("the images, since a run goes on");
-  const auto usage = context_.await(
-      engine().disk_usage());  // Unlike a list of images it tells what they share with others.
-  for (const auto& image : usage.value("Images", json::array())) {
+  for (const auto& image : own_images()) {
     if (!image.contains("Labels") || !image["Labels"].is_object() ||
         !image["Labels"].contains(image_label))
       continue;

@@ -28,7 +28,6 @@ void give_up(store::RunStore& runs, store::RunRecord run, const std::string& why
   }
   run.status = RunStatus::failed;
   run.ended = std::chrono::time_point_cast<WallTime::duration>(WallTime::clock::now());
-  run.took = run.ended - run.started;
   runs.finish_run(run);
 }
 
@@ -131,11 +130,12 @@ core::ExitCode drive_command(Context& outside) {
         },
         std::move(owners));
     held = &lease;
+    lease.guard(runs);
     if (told) {  // once more: nobody else saves it now
       artifacts.emplace(context.loop(), *told);
       bucket.emplace(*artifacts, run.id);
       if (take_over(context, *bucket, runs, run.id))
-        uploader.emplace(context.loop(), *bucket, runs);
+        uploader.emplace(context.loop(), *bucket, runs, [&lease] { lease.check(); });
     }
     run = runs.find_run(run.id).value_or(run);
     std::exception_ptr failed;

@@ -7,6 +7,7 @@
 #include "cli/context.hpp"
 #include "cli/progress.hpp"
 #include "cli/session.hpp"
+#include "cli/volume_checks.hpp"
 #include "core/file.hpp"
 #include "docker/engine_api.hpp"
 #include "gpu/step_checks.hpp"
@@ -115,7 +116,10 @@ std::vector<core::Diagnostic> check_gpus(Session& session, const Say& say) {
         settings::gpu_request(resources).wanted())
       places[&session.orchestrator->capabilities_of(*step)].push_back(step);
   }
-  std::vector<core::Diagnostic> found;
+  std::vector<PlacedStep> placed;
+  for (const auto* step : session.selected_steps())
+    placed.emplace_back(step, session.orchestrator->capabilities_of(*step).name);
+  auto found = check_volumes(placed);
   for (const auto& [place, steps] : places)
     for (auto& diagnostic : check_gpus_in(session, *place, steps))
       found.push_back(std::move(diagnostic));

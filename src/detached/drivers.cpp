@@ -10,8 +10,8 @@ namespace pipeline::detached {
 namespace {
 
 constexpr std::chrono::seconds good_for{3}, news_good_for{1};
-constexpr kubernetes::RetryPolicy hasty{std::chrono::milliseconds(200),
-                                        std::chrono::milliseconds(200), 1};
+constexpr async::RetryPolicy hasty{std::chrono::milliseconds(200), std::chrono::milliseconds(200),
+                                   1};
 
 }  // namespace
 
@@ -42,8 +42,9 @@ Drivers::Elsewhere& Drivers::elsewhere_of(const store::RunRecord& run) {
   place = std::make_unique<Elsewhere>();
   const auto options = invocation_of(runs_, run.id);
   if (run.driver.is_elsewhere() && options && options->artifact_store.is_given()) {
-    auto& artifacts = place->artifacts.emplace(context_.loop, options->artifact_store,
-                                               s3::RetryPolicy{.most_tries = 2});
+    auto& artifacts = place->artifacts.emplace(
+        context_.loop, options->artifact_store,
+        async::RetryPolicy{std::chrono::milliseconds(200), std::chrono::milliseconds(10'000), 2});
     place->bucket.emplace(artifacts, run.id);
   }
   return *place;

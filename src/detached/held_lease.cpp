@@ -35,7 +35,13 @@ HeldLease::HeldLease(DriverContext context, const kubernetes::AccessOptions& clu
   keeping_.emplace(context_.loop.get_executor(), keep());
 }
 
+void HeldLease::guard(store::RunStore& runs) {
+  guarded_ = &runs;
+  runs.before_commit([this] { check(); });
+}
+
 HeldLease::~HeldLease() {
+  if (guarded_) guarded_->before_commit({});
   stop_.stop(core::StopLevel::immediate);
   try {
     context_.await(finish());
@@ -52,9 +58,17 @@ async::Task<> HeldLease::keep() {
   } catch (const core::EnvironmentError& error) {
     why = error.what();
   }
+  lost(why);
+}
+
+void HeldLease::lost(const std::string& why) const {
   context_.note("the run's Lease " + name_ + " is lost (" + why +
                 "): what runs is left to whoever drives the run next");
   ::_exit(static_cast<int>(core::ExitCode::environment));
+}
+
+void HeldLease::check() const {
+  if (!lease_.is_fresh()) lost("it was not renewed in time, and another may have it");
 }
 
 async::Task<> HeldLease::finish() {

@@ -26,6 +26,11 @@ class HeldLease {
   HeldLease(const HeldLease&) = delete;
   HeldLease& operator=(const HeldLease&) = delete;
 
+  /// Ends the process if the Lease may be another's by now, as after a pause of the whole process:
+  /// to be called before each write to the run's record.
+  void check() const;
+  /// Makes each commit to the run store call check() as long as the Lease is held.
+  void guard(store::RunStore& runs);
   /// The run has ended.
   void is_done() { done_ = true; }
   /// Lets go of it, and ends the process with nothing written meanwhile. To be called from within
@@ -35,6 +40,7 @@ class HeldLease {
  private:
   async::Task<> keep();
   async::Task<> finish();
+  [[noreturn]] void lost(const std::string& why) const;
 
   DriverContext context_;
   const std::string name_, holder_;
@@ -43,6 +49,7 @@ class HeldLease {
   core::CancelSource stop_;
   std::optional<async::JoinableTask> keeping_;
   bool done_ = false;
+  store::RunStore* guarded_ = nullptr;
 };
 
 }  // namespace pipeline::detached

@@ -39,6 +39,7 @@ async::Task<> RunUploader::go() {
     is_wanted_ = false;
     const auto begin = Clock::now();
     try {
+      before_write_();
       co_await bucket_.save(runs_);
     } catch (const std::exception& error) {
       core::log::warn(std::string("the run cannot be saved: ") + error.what());
@@ -53,6 +54,7 @@ async::Task<> RunUploader::end() {
   has_ended_ = true;
   pause_.cancel();
   co_await going_.join();
+  before_write_();
   co_await bucket_.save(runs_);
 }
 

@@ -14,9 +14,13 @@ namespace pipeline::detached {
 class RunUploader {
  public:
   /// @param bucket has taken the run over
-  RunUploader(asio::io_context& loop, RunReplica& bucket, store::RunStore& runs)
+  /// @param before_write called before each save; may end the process
+  RunUploader(
+      asio::io_context& loop, RunReplica& bucket, store::RunStore& runs,
+      std::function<void()> before_write = [] {})
       : bucket_(bucket),
         runs_(runs),
+        before_write_(std::move(before_write)),
         executor_(loop.get_executor()),
         pause_(loop),
         going_(executor_, go()) {}
@@ -32,6 +36,7 @@ class RunUploader {
 
   RunReplica& bucket_;
   store::RunStore& runs_;
+  std::function<void()> before_write_;
   asio::any_io_executor executor_;
   asio::steady_timer pause_;
   bool is_wanted_ = false, has_ended_ = false;

@@ -98,15 +98,6 @@ std::string template_text(std::string_view name, const std::filesystem::path& te
   throw core::EnvironmentError("there is no template called " + std::string(name));
 }
 
-bool is_image_reference(std::string_view text) {
-  if (text.empty() || text.size() > 512 || !std::isalnum(static_cast<unsigned char>(text.front())))
-    return false;
-  return std::ranges::all_of(text, [](unsigned char c) {
-    return std::isalnum(c) ||
-           std::string_view("._-:/@").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
-
 std::string quote_env(std::string_view value) {
   std::string quoted = "\"";
   for (char c : value) {
@@ -118,7 +109,7 @@ std::string quote_env(std::string_view value) {
 
 std::string dockerfile_text(const DockerfileValues& values, Builder builder,
                             const std::filesystem::path& template_dir) {
-  if (!is_image_reference(values.parent_image))
+  if (!settings::is_image_reference(values.parent_image))
     throw core::InputError("parent_image '" + values.parent_image + "' is not an image reference",
                            "write it as NAME:TAG or REGISTRY/NAME:TAG");
   mustache::data data;
@@ -237,7 +228,7 @@ std::vector<std::string> images_used(std::string_view dockerfile, const StringMa
                     (!reference.empty() && std::ranges::all_of(reference, [](unsigned char c) {
                       return std::isdigit(c);
                     }));
-    if (!is_stage && is_image_reference(reference) &&
+    if (!is_stage && settings::is_image_reference(reference) &&
         std::ranges::find(images, reference) == images.end())
       images.push_back(reference);
   };

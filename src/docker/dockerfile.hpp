@@ -12,6 +12,8 @@
 
 #include <pipeline/settings.hpp>
 
+#include "settings/image_reference.hpp"
+
 namespace pipeline::docker {
 
 /// What the templates' holes are filled with.
@@ -37,10 +39,6 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder,
 
 /// A value of ENV: in double quotes, so that the builder expands nothing in it.
 std::string quote_env(std::string_view value);
-
-/// `registry:5000/team/image:tag@sha256:...`: just what such a reference may be made of, so it ends
-/// no line and begins no option.
-bool is_image_reference(std::string_view text);
 
 /// The images that a Dockerfile starts from or copies from, in order, without stages and `scratch`;
 /// ARG values before the first FROM are filled in. A reference that cannot be told (an ARG without

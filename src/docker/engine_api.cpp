@@ -1,5 +1,6 @@
 #include "docker/engine_api.hpp"
 
+#include <ctime>
 #include <utility>
 
 #include "core/log.hpp"
@@ -26,16 +27,41 @@ std::string auth_header(const std::string& registry_auth) {
          (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}
 }
 
+ContainerState state_of(const nlohmann::json& container) {
+  const auto state = container.value("State", nlohmann::json::object());
+  ContainerState result{.running = state.value("Running", false),
+                        .started = false,
+                        .exit_code = state.value("ExitCode", 0),
+                        .oom_killed = state.value("OOMKilled", false),
+                        .error = state.value("Error", std::string()),
+                        .finished_at = state.value("FinishedAt", std::string())};
+  const auto started_at = state.value("StartedAt", std::string());
+  result.started = result.running || (!started_at.empty() && !started_at.starts_with("0001-"));
+  return result;
+}
+
+/// Since 1970, of an engine's `2024-01-31T10:00:00.123Z`; 0 for what is none.
+std::time_t seconds_of(const std::string& time) {
+  std::tm parts{};
+  return strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) ? timegm(&parts) : 0;
+}
+
+bool has_ended(const ContainerState& state) { return state.started && !state.running; }
+
+/// For calls that take the longer the more there is on the disk.
+constexpr unsigned slow = 10;
+
 }  // namespace
 
 struct EngineApi::Implementation : EngineConnection {
   using EngineConnection::EngineConnection;
 };
 
-EngineApi::EngineApi(asio::io_context& loop, Endpoint endpoint)
-    : self_(std::make_unique<Implementation>(loop, std::move(endpoint))) {}
+EngineApi::EngineApi(asio::io_context& loop, Endpoint endpoint, EngineLimits limits)
+    : self_(std::make_unique<Implementation>(loop, std::move(endpoint), limits)) {}
 EngineApi::~EngineApi() = default;
 const Endpoint& EngineApi::endpoint() const { return self_->endpoint(); }
+const EngineLimits& EngineApi::limits() const { return self_->limits(); }
 
 async::Task<const EngineInfo*> EngineApi::info() { return self_->info(); }
 
@@ -44,7 +70,9 @@ async::Task<nlohmann::json> EngineApi::system_info() {
 }
 
 async::Task<nlohmann::json> EngineApi::disk_usage() {
-  return self_->send_json(EngineCall("ask the engine about its disk", "GET", "/system/df"));
+  EngineCall call("ask the engine about its disk", "GET", "/system/df");
+  call.slowness = slow;
+  co_return co_await self_->send_json(std::move(call));
 }
 
 async::Task<nlohmann::json> EngineApi::call(std::string method, std::string path,
@@ -79,6 +107,7 @@ async::Task<> EngineApi::pull_image(std::string reference, std::string platform,
   call.registry = registry_of(reference);
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
   call.cancel = &cancel;
+  call.stream = true;
   co_await self_->send(std::move(call));
   progress.finish();
 }
@@ -95,6 +124,7 @@ async::Task<Pushed> EngineApi::push_image(std::string reference, std::string reg
   call.registry = registry_of(reference);
   call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
   call.cancel = &cancel;
+  call.stream = true;
   co_await self_->send(std::move(call));
   progress.finish();
   co_return progress.pushed();
@@ -128,6 +158,7 @@ async::Task<> EngineApi::tag_image(std::string reference, std::string repository
 
 async::Task<> EngineApi::remove_image(std::string reference) {
   EngineCall call("remove the image " + reference, "DELETE", image_path(reference, ""));
+  call.slowness = slow;
   co_await self_->send(std::move(call));
 }
 
@@ -143,16 +174,25 @@ async::Task<> EngineApi::build(std::string query, std::string registry_config,
   call.repeatable = false;
   call.on_body = [&lines](std::string_view bytes) { lines.feed(bytes); };
   call.cancel = &cancel;
+  call.stream = true;
   co_await self_->send(std::move(call));
   lines.finish();
 }
 
 async::Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body,
-                                                     std::string platform) {
+                                                     std::string platform,
+                                                     core::CancelSource* retries) {
   EngineCall call("create the container " + name, "POST",
                   "/containers/create?name=" + net::url_encode(name));
   call.body = std::move(body);
   if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
+  call.retries = retries;
+  call.retried = !name.empty();
+  call.slowness = 3;  // a storage driver may copy the image
+  const auto labels = call.body.value("Labels", nlohmann::json::object());
+  call.earlier_success = [this, &name, &labels]() -> async::Task<std::optional<net::Response>> {
+    return find_created(name, labels);
+  };
   const auto answer = co_await self_->send_json(std::move(call));
   if (answer.is_object() && answer.contains("Warnings") && answer["Warnings"].is_array())
     for (const auto& warning : answer["Warnings"])
@@ -163,8 +203,35 @@ async::Task<std::string> EngineApi::create_container(std::string name, nlohmann:
   co_return answer["Id"].get<std::string>();
 }
 
-async::Task<> EngineApi::start_container(std::string id) {
+async::Task<std::optional<net::Response>> EngineApi::find_created(std::string name,
+                                                                  nlohmann::json labels) {
+  EngineCall call("look up the container " + name, "GET", container_path(name, "/json"));
+  try {
+    const auto container = co_await self_->send_json(std::move(call));
+    const auto theirs =
+        container.value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json::object());
+    for (const auto& [label, value] : labels.items())
+      if (!theirs.is_object() || theirs.value(label, nlohmann::json()) != value)
+        co_return std::nullopt;
+    if (state_of(container).started) co_return std::nullopt;
+    net::Response created;
+    created.status = 201;
+    created.body = nlohmann::json{{"Id", container.at("Id")}}.dump();
+    co_return created;
+  } catch (const EngineError& error) {
+    if (error.status() != 404) throw;
+  }
+  co_return std::nullopt;
+}
+
+async::Task<> EngineApi::start_container(std::string id, core::CancelSource* retries) {
   EngineCall call("start the container " + id.substr(0, 12), "POST", container_path(id, "/start"));
+  call.retries = retries;
+  call.earlier_success = [this, &id]() -> async::Task<std::optional<net::Response>> {
+    const auto state = co_await inspect_container(id);
+    if (!state.started) co_return std::nullopt;
+    co_return net::Response{};
+  };
   co_await self_->send(std::move(call));
 }
 
@@ -178,6 +245,14 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
     call.on_headers = [&on_listening](const net::Response& response) {
       if (response.status < 300) on_listening();
     };
+  call.stream = call.opens_at_once = true;
+  call.retried = false;
+  call.probe = container_path(id, "/json");
+  call.is_over = [](const net::Response& response) {
+    const auto container = nlohmann::json::parse(response.body, nullptr, false);
+    return response.status == 404 ||
+           (response.status == 200 && container.is_object() && has_ended(state_of(container)));
+  };
   const auto answer = co_await self_->send_json(std::move(call));
   const auto code = nlohmann::json::json_pointer("/StatusCode");
   if (!answer.is_object() || !answer.contains(code) || !answer[code].is_number_integer())
@@ -191,14 +266,42 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
   co_return answer[code].get<int>();
 }
 
-async::Task<ContainerState> EngineApi::inspect_container(std::string id) {
+async::Task<ContainerState> EngineApi::inspect_container(std::string id,
+                                                         core::CancelSource* retries) {
   EngineCall call("look up the container " + id.substr(0, 12), "GET", container_path(id, "/json"));
-  const auto answer = co_await self_->send_json(std::move(call));
-  const auto state = answer.value("State", nlohmann::json::object());
-  co_return ContainerState{.running = state.value("Running", false),
-                           .exit_code = state.value("ExitCode", 0),
-                           .oom_killed = state.value("OOMKilled", false),
-                           .error = state.value("Error", std::string())};
+  call.retries = retries;
+  co_return state_of(co_await self_->send_json(std::move(call)));
+}
+
+async::Task<bool> EngineApi::saw_own_end(std::string id, std::string finished_at,
+                                         core::CancelSource* retries) {
+  const auto* engine = co_await info();
+  if (engine->podman) co_return true;
+  constexpr std::time_t latest_event = 10;  // seconds after the end
+  nlohmann::json filters;
+  filters["type"] = {"container"};
+  filters["container"] = {id};
+  EngineCall call(
+      "read the events of the container " + id.substr(0, 12), "GET",
+      "/events?since=1&until=" + std::to_string(seconds_of(finished_at) + latest_event) +
+          "&filters=" + net::url_encode(filters.dump()));
+  core::CancelSource enough;
+  bool stopped = false;
+  JsonLines events([&](const nlohmann::json& event) {
+    const auto action = event.is_object() ? event.value("Action", std::string()) : std::string();
+    stopped |= action == "kill";
+    if (action == "die") enough.stop(core::StopLevel::immediate);
+  });
+  call.on_body = [&events](std::string_view bytes) { events.feed(bytes); };
+  call.cancel = &enough;
+  call.retries = retries;
+  call.more_time = std::chrono::seconds(latest_event);
+  try {
+    co_await self_->send(std::move(call));
+  } catch (const net::TransportError&) {
+    if (enough.level() == core::StopLevel::none) throw;
+  }
+  co_return enough.level() != core::StopLevel::none && !stopped;
 }
 
 async::Task<bool> EngineApi::has_file(std::string id, std::string path) {
@@ -225,6 +328,7 @@ async::Task<> EngineApi::attach_container(
     call.on_headers = [&on_listening](const net::Response& response) {
       if (response.status < 300) on_listening();
     };
+  call.stream = call.opens_at_once = true;
   co_await self_->send(std::move(call));
   frames.finish();
 }
@@ -237,6 +341,7 @@ async::Task<> EngineApi::follow_logs(std::string id,
                   container_path(id, "/logs?follow=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
   call.cancel = cancel;
+  call.stream = call.opens_at_once = true;
   co_await self_->send(std::move(call));
   frames.finish();
 }
@@ -249,6 +354,7 @@ async::Task<> EngineApi::put_archive(std::string id, std::string folder,
   call.headers.push_back("Content-Type: application/x-tar");
   call.source = std::move(tar);
   call.cancel = &cancel;
+  call.stream = true;
   co_await self_->send(std::move(call));
 }
 
@@ -259,12 +365,14 @@ async::Task<> EngineApi::get_archive(std::string id, std::string path,
                   container_path(id, "/archive?path=") + net::url_encode(path));
   call.on_body = std::move(on_bytes);
   call.cancel = &cancel;
+  call.stream = true;
   co_await self_->send(std::move(call));
 }
 
 async::Task<> EngineApi::stop_container(std::string id, int grace_seconds) {
   EngineCall call("stop the container " + id.substr(0, 12), "POST",
                   container_path(id, "/stop?t=") + std::to_string(grace_seconds));
+  call.more_time = std::chrono::seconds(grace_seconds);
   co_await self_->send(std::move(call));
 }
 
@@ -278,6 +386,7 @@ async::Task<> EngineApi::remove_container(std::string id) {
   try {
     EngineCall call("remove the container " + id.substr(0, 12), "DELETE",
                     container_path(id, "?force=1&v=1"));
+    call.slowness = slow;
     co_await self_->send(std::move(call));
   } catch (const EngineError& error) {
     if (error.status() != 404 && error.status() != 409)

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "async/retry_policy.hpp"
 #include "async/task.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
@@ -31,6 +32,16 @@ struct Endpoint {
 /// DOCKER_HOST, else the current docker context, else the default socket.
 Endpoint find_endpoint();
 
+/// How long an engine may take, and how often a call is retried while it restarts.
+struct EngineLimits {
+  std::chrono::milliseconds answer{60'000};  ///< For the answer to a call that is no stream.
+  std::chrono::milliseconds check{
+      15'000};  ///< Between two checks that the engine of an open stream still answers.
+  async::RetryPolicy retries{std::chrono::milliseconds(250), std::chrono::milliseconds(10'000), 14};
+};
+/// The defaults, with the answer's limit that PIPE_ENGINE_TIMEOUT names (`30s`, `5m`).
+EngineLimits limits_from_environment();
+
 /// The engine answered with an error.
 class EngineError : public core::EnvironmentError {
  public:
@@ -51,18 +62,28 @@ struct EngineInfo {
 
 struct ContainerState {
   bool running = false;
+  bool started = false;  ///< At some time; it may have ended since.
   int exit_code = 0;
   bool oom_killed = false;
   std::string error;
+  std::string finished_at;  ///< By the engine's clock, RFC 3339.
 };
+
+/// A 429 or 5xx after which another try may succeed. @param message what the engine said: a known
+/// cause of a 500 does not pass
+bool is_retryable(long status, std::string_view message);
 
 class EngineApi {
  public:
   /// Connects on the first call only. `loop` must outlive it. Beside what each call says, all throw
-  /// EnvironmentError when the engine cannot be reached.
-  EngineApi(asio::io_context& loop, Endpoint endpoint);
+  /// EnvironmentError when the engine cannot be reached. Calls that are no streams are retried,
+  /// within the limits, when the engine is lost or answers 429 or 5xx; then TransportError or
+  /// EngineError is thrown.
+  EngineApi(asio::io_context& loop, Endpoint endpoint,
+            EngineLimits limits = limits_from_environment());
   ~EngineApi();
   const Endpoint& endpoint() const;
+  const EngineLimits& limits() const;
 
   /// Version and abilities, negotiated once. Throws EnvironmentError saying which endpoint was
   /// tried and how to start an engine.
@@ -99,15 +120,24 @@ class EngineApi {
                       std::function<void(const nlohmann::json&)> on_message,
                       core::CancelSource& cancel);
 
+  /// Returns the identifier; the container of an earlier try, whose answer was lost, is taken.
+  /// @param retries stop with this
   async::Task<std::string> create_container(std::string name, nlohmann::json body,
-                                            std::string platform = {});  ///< The identifier.
-  async::Task<> start_container(std::string id);
+                                            std::string platform = {},
+                                            core::CancelSource* retries = nullptr);
+  /// Starts it once, however often the call is retried. @param retries stop with this
+  async::Task<> start_container(std::string id, core::CancelSource* retries = nullptr);
   /// The exit code. `condition`: not-running, next-exit (ask before the start) or removed;
   /// `on_listening` is called once the engine is waiting.
   async::Task<int> wait_container(std::string id, std::string condition = "not-running",
                                   std::function<void()> on_listening = {},
                                   core::CancelSource* cancel = nullptr);
-  async::Task<ContainerState> inspect_container(std::string id);
+  async::Task<ContainerState> inspect_container(std::string id,
+                                                core::CancelSource* retries = nullptr);
+  /// True if the engine, since it was last started, saw this container end and did not stop or kill
+  /// it. What Podman runs does not depend on a daemon.
+  async::Task<bool> saw_own_end(std::string id, std::string finished_at,
+                                core::CancelSource* retries = nullptr);
   /// Whether there is such a file in the container's file system, also before it is started; its
   /// mounts are not looked at.
   async::Task<bool> has_file(std::string id, std::string path);
@@ -139,6 +169,8 @@ class EngineApi {
   async::Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
 
  private:
+  async::Task<std::optional<net::Response>> find_created(std::string name, nlohmann::json labels);
+
   struct Implementation;
   std::unique_ptr<Implementation> self_;
 };

@@ -6,11 +6,15 @@
 #include <cstdlib>
 #include <utility>
 
+#include "async/joinable_task.hpp"
 #include "core/bounded_json.hpp"
 #include "core/log.hpp"
+#include "core/quantity.hpp"
 #include "docker/engine_errors.hpp"
 #include "docker/json_text.hpp"
 #include "docker/unreachable.hpp"
+#include "net/curl.hpp"
+#include "net/trust.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -49,7 +53,57 @@ bool has_buildkit(const EngineInfo& info, const std::string& preferred) {
   return preferred != "1";
 }
 
+/// Counts the failures of one call.
+class Retries {
+ public:
+  explicit Retries(const async::RetryPolicy& policy) : backoff_(policy) {}
+  /// Returns the pause before the next try; nothing: there is none.
+  std::optional<std::chrono::milliseconds> after(long status, std::string_view message) {
+    constexpr unsigned most_broken = 4;
+    if (!is_retryable(status, message) || backoff_.exhausted()) return std::nullopt;
+    if (status == 500 && ++broken_ == most_broken) return std::nullopt;
+    return backoff_.next();
+  }
+  std::optional<std::chrono::milliseconds> after(const net::TransportError& error) {
+    constexpr unsigned most_timeouts = 2;
+    if (error.curl_code() == CURLE_ABORTED_BY_CALLBACK || net::is_about_trust(error) ||
+        backoff_.exhausted())
+      return std::nullopt;
+    if (error.curl_code() == CURLE_OPERATION_TIMEDOUT && ++timeouts_ == most_timeouts)
+      return std::nullopt;
+    return backoff_.next();
+  }
+
+ private:
+  async::Backoff backoff_;
+  unsigned broken_ = 0, timeouts_ = 0;
+};
+
+bool is_stopped(const core::CancelSource* source) {
+  return source && source->level() != core::StopLevel::none;
+}
+
 }  // namespace
+
+EngineLimits limits_from_environment() {
+  EngineLimits limits;
+  const char* text = std::getenv("PIPE_ENGINE_TIMEOUT");
+  if (!text || !*text) return limits;
+  const auto time = core::parse_duration(text);
+  if (!time || time->count() <= 0)
+    throw core::EnvironmentError(
+        std::string("PIPE_ENGINE_TIMEOUT is '") + text + "', which is no duration",
+        {"write it as `30s` or `5m`"});
+  limits.answer = std::chrono::milliseconds(time->count());
+  limits.check = limits.answer / 4;
+  return limits;
+}
+
+bool is_retryable(long status, std::string_view message) {
+  if (status == 429 || (status > 500 && status < 600 && status != 501)) return true;
+  return status == 500 && message.find("already in use") == message.npos &&
+         advice_for(message, "REGISTRY").empty();
+}
 
 std::string message_of(std::string_view body) {
   const auto json = core::parse_json(body);
@@ -84,7 +138,8 @@ net::Request EngineConnection::request(const std::string& path) {
   return request;
 }
 
-async::Task<net::Response> EngineConnection::exchange(net::Request prepared, EngineCall call) {
+async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
+                                                      const EngineCall& call) {
   constexpr int most_tries = 12;
   for (int tries = 1;; ++tries) {
     auto request = prepared;
@@ -102,14 +157,84 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared, Eng
     } catch (const net::TransportError& error) {
       lost = error;
     }
-    if (*process == 0 || (call.cancel && call.cancel->level() != core::StopLevel::none))
-      throw net::TransportError(*lost);
+    if (*process == 0 || is_stopped(call.cancel)) throw net::TransportError(*lost);
     const auto failure = co_await ssh_->failure_of(*process);
     if (failure.empty()) throw net::TransportError(*lost);
-    if (!is_crowded(failure) || !call.repeatable || tries == most_tries)
-      throw unreachable(endpoint_, failure);
+    if (!is_crowded(failure) || !call.repeatable || tries == most_tries) {
+      const auto error = unreachable(endpoint_, failure);
+      if (info_)
+        throw net::TransportError(lost->curl_code(),
+                                  error.what());  // it was there before: it may come back
+      throw core::EnvironmentError(error);
+    }
     asio::steady_timer pause(loop_, std::chrono::milliseconds(50 * tries));
     co_await pause.async_wait(asio::use_awaitable);
+  }
+}
+
+struct EngineConnection::StreamWatch {
+  const EngineCall& call;
+  core::CancelSource stop;  ///< Aborts the stream.
+  core::CancelSource over;  ///< The stream has ended.
+  bool opened = false;
+  std::string trouble;  ///< Why it was aborted.
+};
+
+async::Task<net::Response> EngineConnection::exchange_stream(net::Request prepared,
+                                                             const EngineCall& call) {
+  StreamWatch watch{call, {}, {}, false, {}};
+  std::optional<core::CancelSource::Listener> outer;
+  if (call.cancel)
+    outer.emplace(*call.cancel, [&watch](core::StopLevel level) { watch.stop.stop(level); });
+  EngineCall watched = call;
+  watched.cancel = &watch.stop;
+  watched.on_headers = [&watch](const net::Response& response) {
+    watch.opened = true;
+    if (watch.call.on_headers) watch.call.on_headers(response);
+  };
+  async::JoinableTask companion(loop_.get_executor(), watch_stream(watch));
+  net::Response response;
+  std::exception_ptr error;
+  try {
+    response = co_await exchange(std::move(prepared), watched);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  watch.over.stop(core::StopLevel::immediate);
+  co_await companion.join();
+  if (error && !watch.trouble.empty())
+    throw net::TransportError(CURLE_OPERATION_TIMEDOUT, watch.trouble);
+  if (error) std::rethrow_exception(error);
+  co_return response;
+}
+
+async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto path = watch.call.probe == "/_ping" ? watch.call.probe
+                                                 : "/v" + info_->api_version + watch.call.probe;
+  EngineCall question("check that the engine answers", "GET", path);
+  question.cancel = &watch.over;
+  for (int ends_seen = 0;;) {
+    co_await async::pause_for(limits_.check, &watch.over);
+    if (is_stopped(&watch.over)) co_return;
+    if (watch.call.opens_at_once && !watch.opened &&
+        std::chrono::steady_clock::now() - began >= limits_.answer)
+      watch.trouble = "the engine does not answer: it has not begun to within " +
+                      core::format_duration(limits_.answer);
+    try {
+      auto probe = request(path);
+      probe.timeout = limits_.answer;
+      const auto answer = co_await exchange(std::move(probe), question);
+      if (watch.call.is_over && watch.call.is_over(answer) && ++ends_seen == 2)
+        watch.trouble = "the engine does not report its end";
+    } catch (const net::TransportError& error) {
+      if (error.curl_code() == CURLE_OPERATION_TIMEDOUT)
+        watch.trouble = std::string("the engine does not answer: ") + error.what();
+    }
+    if (is_stopped(&watch.over)) co_return;
+    if (watch.trouble.empty()) continue;
+    watch.stop.stop(core::StopLevel::immediate);
+    co_return;
   }
 }
 
@@ -117,7 +242,7 @@ async::Task<net::Response> EngineConnection::ask(std::string path) {
   auto prepared = request(path);
   prepared.timeout = std::chrono::seconds(30);
   EngineCall call("ask the engine who it is", "GET", std::move(path));
-  co_return co_await exchange(std::move(prepared), std::move(call));
+  co_return co_await exchange(std::move(prepared), call);
 }
 
 async::Task<EngineInfo> EngineConnection::negotiate() {
@@ -179,31 +304,54 @@ async::Task<const EngineInfo*> EngineConnection::info() {
 
 async::Task<net::Response> EngineConnection::send(EngineCall call) {
   const auto* engine = co_await info();
-  const auto what = call.what, registry = call.registry;
   auto prepared = request("/v" + engine->api_version + call.path);
   prepared.method = call.method;
-  prepared.headers = std::move(call.headers);
+  prepared.headers = call.headers;
+  if (!call.stream) prepared.timeout = limits_.answer * call.slowness + call.more_time;
   if (!call.body.is_null()) {
     try {
       prepared.body = call.body.dump();
     } catch (const nlohmann::json::type_error&) {
-      throw core::EnvironmentError("cannot " + what +
+      throw core::EnvironmentError("cannot " + call.what +
                                    ": an argument, a variable or a name in it is not UTF-8, and "
                                    "the engine takes nothing else");
     }
     prepared.headers.push_back("Content-Type: application/json");
   }
   if (core::log::debug_enabled()) core::log::debug("engine: " + call.method + " " + call.path);
-  net::Response response;
-  try {
-    response = co_await exchange(std::move(prepared), std::move(call));
-  } catch (const net::TransportError& error) {
-    throw net::TransportError(error.curl_code(), "cannot " + what + ": " + error.what());
+  Retries retries(limits_.retries);
+  for (;;) {
+    std::optional<std::chrono::milliseconds> pause;
+    std::exception_ptr failure;
+    std::string words;
+    try {
+      net::Response response;
+      if (call.stream)
+        response = co_await exchange_stream(prepared, call);
+      else
+        response = co_await exchange(prepared, call);
+      if (response.status < 300 || response.status == 304)
+        co_return response;  // 304: it is so already
+      const auto message = message_of(response.body);
+      words = "cannot " + call.what + ": " + message;
+      failure = std::make_exception_ptr(
+          EngineError(response.status, words, advice_for(message, call.registry)));
+      pause = retries.after(response.status, message);
+    } catch (const net::TransportError& error) {
+      words = "cannot " + call.what + ": " + error.what();
+      failure = std::make_exception_ptr(net::TransportError(error.curl_code(), words));
+      pause = retries.after(error);
+    }
+    const bool may_retry = call.retried && !(call.stream && call.on_body) &&
+                           !is_stopped(call.cancel) && !is_stopped(call.retries);
+    if (!may_retry || !pause) std::rethrow_exception(failure);
+    core::log::info("engine: " + words + "; retried in " + std::to_string(pause->count()) + " ms");
+    co_await async::pause_for(*pause, call.cancel ? call.cancel : call.retries);
+    if (is_stopped(call.cancel) || is_stopped(call.retries)) std::rethrow_exception(failure);
+    if (!call.earlier_success) continue;
+    auto before = co_await call.earlier_success();
+    if (before) co_return std::move(*before);
   }
-  if (response.status < 300 || response.status == 304) co_return response;  // 304: it is so already
-  const auto message = message_of(response.body);
-  throw EngineError(response.status, "cannot " + what + ": " + message,
-                    advice_for(message, registry));
 }
 
 async::Task<nlohmann::json> EngineConnection::send_json(EngineCall call) {

@@ -31,19 +31,32 @@ struct EngineCall {
   bool repeatable = true;                   ///< `source` can be asked again.
   std::function<void(std::string_view)> on_body;
   std::function<void(const net::Response&)> on_headers;
-  core::CancelSource* cancel = nullptr;
+  core::CancelSource* cancel = nullptr;   ///< Aborts the exchange.
+  core::CancelSource* retries = nullptr;  ///< Ends the retries ...
+  bool retried = true;                    ///< ... which a stream with `on_body` never has.
+  unsigned slowness = 1;                  ///< Multiplies the time limit ...
+  std::chrono::seconds more_time{0};      ///< ... and this is added.
+  /// Asked before a retry: the answer, if the try whose answer was lost has succeeded.
+  std::function<async::Task<std::optional<net::Response>>()> earlier_success;
+  bool stream = false;  ///< Without time limit and retries; the engine is checked while it lasts.
+  bool opens_at_once = false;    ///< The stream's headers come within the time limit.
+  std::string probe = "/_ping";  ///< What the check of a stream asks ...
+  std::function<bool(const net::Response&)>
+      is_over;  ///< ... and whether its answer says that the stream should have ended.
 };
 
 class EngineConnection {
  public:
-  EngineConnection(asio::io_context& loop, Endpoint endpoint)
-      : loop_(loop), endpoint_(std::move(endpoint)), http_(loop) {}
+  EngineConnection(asio::io_context& loop, Endpoint endpoint, EngineLimits limits = {})
+      : loop_(loop), endpoint_(std::move(endpoint)), limits_(limits), http_(loop) {}
   const Endpoint& endpoint() const { return endpoint_; }
+  const EngineLimits& limits() const { return limits_; }
   asio::io_context& loop() { return loop_; }
 
   async::Task<const EngineInfo*> info();
   /// The answer, whose status is below 300, or 304. Throws EngineError for any other,
-  /// EnvironmentError if the engine cannot be reached.
+  /// EnvironmentError if the engine cannot be reached; before that it retries what is no stream,
+  /// within the limits.
   async::Task<net::Response> send(EngineCall call);
   /// The same, as JSON; null for an empty answer.
   async::Task<nlohmann::json> send_json(EngineCall call);
@@ -57,13 +70,18 @@ class EngineConnection {
   net::Request request(const std::string& path);
   /// One exchange with whatever the endpoint is. An ssh that has not come through is explained by
   /// what it said, or tried again.
-  async::Task<net::Response> exchange(net::Request prepared, EngineCall call);
+  async::Task<net::Response> exchange(net::Request prepared, const EngineCall& call);
+  /// The same for a stream, which ends with TransportError when the engine hangs.
+  async::Task<net::Response> exchange_stream(net::Request prepared, const EngineCall& call);
+  struct StreamWatch;
+  async::Task<> watch_stream(StreamWatch& watch);
   /// A question that needs no version.
   async::Task<net::Response> ask(std::string path);
   async::Task<EngineInfo> negotiate();
 
   asio::io_context& loop_;
   Endpoint endpoint_;
+  EngineLimits limits_;
   std::unique_ptr<SshConnections>
       ssh_;  ///< Made when needed; outlives the client, which closes the connections.
   net::HttpClient http_;

@@ -74,7 +74,8 @@ std::vector<std::string> advice_for(std::string_view text, std::string_view regi
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const auto& [part, advice] : engine_hints)
     if (lower.find(part) != lower.npos) return {std::string(advice)};
-  if (lower.starts_with("network ") && lower.find(" not found") != lower.npos)
+  if (const auto network = lower.find("network ");
+      network != lower.npos && lower.find(" not found", network) != lower.npos)
     return {"`docker network ls` lists the networks, `docker network create NAME` makes one"};
   return registry_advice(text, registry);
 }

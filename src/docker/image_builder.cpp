@@ -9,6 +9,7 @@
 
 #include "async/single_flight.hpp"
 #include "core/digest.hpp"
+#include "core/log.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_reason.hpp"
 #include "docker/context.hpp"
@@ -45,6 +46,12 @@ std::string key_of(const StepSpec& step) {
 std::string user_of(const nlohmann::json& image) {
   auto config = image.find("Config");
   return config != image.end() && config->is_object() ? config->value("User", "") : "";
+}
+
+bool is_unnamed(const nlohmann::json& image) {
+  const auto tags = image.find("RepoTags");
+  return tags == image.end() || !tags->is_array() ||
+         std::ranges::all_of(*tags, [](const auto& tag) { return tag == "<none>:<none>"; });
 }
 
 /// USER at the end of a Dockerfile's last stage, if it is said there.
@@ -105,6 +112,7 @@ struct ImageBuilder::Implementation {
                                      const std::string& from, EventSink& events,
                                      core::CancelSource& cancel);
   async::Task<> remove_stages(const std::string& stage);
+  async::Task<bool> is_removed(std::string id);
   async::Task<> pull(const std::string& reference, const std::string& platform, bool newer,
                      const std::string& step, EventSink& events, core::CancelSource& cancel);
   async::Task<bool> run_pull(const std::string& reference, const std::string& platform,
@@ -393,21 +401,34 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
 }
 
 /// The classic builder keeps its stages as images without a name, and ours hold how this machine
-/// reaches package indexes.
+/// reaches package indexes. One may be refused as long as another is built on it.
 async::Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
-  const auto path =
-      "/images/json?filters=" +
-      net::url_encode(R"({"dangling":["true"],"label":["pipe.stage=)" + stage + R"("]})");
+  const auto path = "/images/json?all=1&filters=" +
+                    net::url_encode(R"({"label":["pipe.stage=)" + stage + R"("]})");
   try {
-    const auto images = co_await engine.call("GET", path);
-    for (auto& image : images) {
-      const auto id = image["Id"].get<std::string>();
-      const auto name = "/images/" + id;
-      co_await engine.call("DELETE", name);
+    for (bool removed = true; removed;) {
+      removed = false;
+      const auto images = co_await engine.call("GET", path);
+      for (const auto& image : images) {
+        if (!is_unnamed(image)) continue;
+        const bool is_gone = co_await is_removed(image["Id"].get<std::string>());
+        removed |= is_gone;
+      }
     }
-  } catch (const core::EnvironmentError&) {  // The build's own outcome matters more; an image still
-                                             // in use goes with `docker image prune`.
+  } catch (const core::EnvironmentError& error) {  // The build's own outcome matters more.
+    core::log::warn(std::string("a stage of the build may be left on the engine, with how it "
+                                "reached package indexes: ") +
+                    error.what());
   }
+}
+
+async::Task<bool> ImageBuilder::Implementation::is_removed(std::string id) {
+  try {
+    co_await engine.call("DELETE", "/images/" + id);
+  } catch (const EngineError& error) {
+    co_return error.status() == 404;
+  }
+  co_return true;
 }
 
 async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,

@@ -111,9 +111,11 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   auto in_context = file.lexically_relative(context_root).generic_string();
   bool inside = !in_context.empty() && !in_context.starts_with("..");
   auto& config = settings.parent_image_build_config;
-  plan.context =
-      folder_context(context_root, ignore_rules_for(file, context_root, config, options.root),
-                     inside ? std::vector{in_context} : std::vector<std::string>{});
+  // Our state folder has new logs and artifacts after each run: with it the image would be built
+  // each time.
+  plan.context = folder_context(
+      context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n",
+      inside ? std::vector{in_context} : std::vector<std::string>{});
   // The engine takes the Dockerfile from the context, wherever it lies here; under this name no
   // file of the user's is hidden.
   std::erase_if(plan.context, [](auto& entry) { return entry.path == ".pipe.dockerfile"; });
@@ -142,7 +144,7 @@ ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
   ImagePlan plan;
   plan.platform = settings.platform.value_or("");
   plan.parent_image = settings.parent_image.value_or(std::string(settings::default_parent_image));
-  if (!is_image_reference(plan.parent_image))
+  if (!settings::is_image_reference(plan.parent_image))
     throw core::InputError("parent_image '" + plan.parent_image + "' is not an image reference",
                            "write NAME:TAG or REGISTRY/NAME:TAG");
   const bool is_empty =
@@ -161,7 +163,8 @@ ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
   plan.options = settings.build_config.build_options;
   plan.repository = settings.target_repository.value_or("pipe");
   plan.tag = settings.image_tag.value_or("");
-  if (!is_image_reference(plan.repository) || plan.repository.find('@') != plan.repository.npos)
+  if (!settings::is_image_reference(plan.repository) ||
+      plan.repository.find('@') != plan.repository.npos)
     throw core::InputError("target_repository '" + plan.repository + "' is not a repository's name",
                            "write NAME or REGISTRY/NAME, without a tag");
   if (!plan.tag.empty() && (plan.tag.size() > 128 || plan.tag.front() == '.' ||

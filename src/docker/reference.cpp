@@ -2,14 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "settings/image_reference.hpp"
+
 namespace pipeline::docker {
 namespace {
-
-/// A user's or organisation's name on Docker Hub has neither of these; a host has one, or is this
-/// machine.
-bool is_host(std::string_view first) {
-  return first.find_first_of(".:") != first.npos || first == "localhost";
-}
 
 bool is_hub(std::string_view host) {
   return host == "docker.io" || host == "index.docker.io" || host == "registry-1.docker.io";
@@ -27,14 +23,12 @@ std::string_view familiar(std::string_view name) {
 }  // namespace
 
 bool names_registry(std::string_view reference) {
-  const auto slash = reference.find('/');
-  return slash != reference.npos && is_host(reference.substr(0, slash));
+  return !settings::registry_host(reference).empty();
 }
 
 std::string registry_of(std::string_view reference) {
-  if (!names_registry(reference)) return "docker.io";
-  const auto host = reference.substr(0, reference.find('/'));
-  return is_hub(host) ? "docker.io" : std::string(host);
+  const auto host = settings::registry_host(reference);
+  return host.empty() || is_hub(host) ? "docker.io" : std::string(host);
 }
 
 std::pair<std::string, std::string> split_reference(std::string_view reference) {

@@ -50,7 +50,7 @@ std::string text_of(const settings::GpuRequest& request) {
 /// `code train.py` and a digest are for machines; people want to know that train.py changed.
 bool has_readable_value(const std::string& name) {
   return name.starts_with("parameter ") || name == "command" || name == "gpus" ||
-         name.starts_with("output ");
+         name == "version" || name.starts_with("output ");
 }
 
 }  // namespace
@@ -175,6 +175,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   for (const auto& [name, value] : environment)
     parts.push_back({"variable " + name, core::sha256(value).hex()});
   for (const auto& secret : step.secrets) parts.push_back({"secret " + secret.name, ""});
+  if (!step.version.empty()) parts.push_back({"version", short_text(step.version)});
   return parts;
 }
 

@@ -2,6 +2,7 @@
 /// Replaces secret values in a stream of bytes, wherever the stream is cut.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,9 +11,9 @@ namespace pipeline::engine {
 
 class SecretMask {
  public:
-  /// @param secrets values to hide; those shorter than three bytes are left alone, as they would
-  /// hide everything
-  explicit SecretMask(std::vector<std::string> secrets);
+  /// @param secrets values to hide, also in base64, hexadecimal, URLs and JSON, and line by line;
+  /// those shorter than three bytes are left alone, as they would hide everything
+  explicit SecretMask(const std::vector<std::string>& secrets);
   /// The bytes that can be shown now. What may be the beginning of a secret is held back until more
   /// is known.
   std::string feed(std::string_view bytes);
@@ -21,7 +22,8 @@ class SecretMask {
 
  private:
   std::string take(bool at_end);
-  std::vector<std::string> secrets_;  ///< Longest first.
+  std::vector<std::string> secrets_;  ///< In all forms, longest first.
+  std::array<bool, 256> begins_{};    ///< Bytes that one of them begins with.
   std::string pending_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "gpu/nvml_abi.hpp"
@@ -32,7 +33,8 @@ void describe(Process& process) {
   try {
     process.name = core::read_file(folder + "/comm");
     while (!process.name.empty() && process.name.back() == '\n') process.name.pop_back();
-  } catch (const core::EnvironmentError&) {  // it has ended, or lives in another container
+    process.name = core::printable(process.name);  // any process chooses its own
+  } catch (const core::EnvironmentError&) {        // it has ended, or lives in another container
   }
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) return;

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 
 namespace pipeline::gpu {
@@ -70,11 +71,16 @@ json to_json(const HolderInfo& holder) {
           {"since", holder.since.time_since_epoch().count()}};
 }
 
+/// Every user may write the files: what is shown of them must not steer a terminal.
+std::string text_at(const json& object, const char* key) {
+  return core::printable(object.at(key).get<std::string>());
+}
+
 HolderInfo holder_of(const json& object) {
   return {.pid = object.at("pid"),
-          .user = object.at("user"),
-          .run = object.at("run"),
-          .step = object.at("step"),
+          .user = text_at(object, "user"),
+          .run = text_at(object, "run"),
+          .step = text_at(object, "step"),
           .since = WallTime(std::chrono::milliseconds(object.at("since").get<std::int64_t>()))};
 }
 

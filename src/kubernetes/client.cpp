@@ -58,17 +58,6 @@ std::string text_of_warning(std::string_view header) {
 
 }  // namespace
 
-std::chrono::milliseconds Backoff::next(std::optional<std::chrono::seconds> wanted) {
-  const auto doubled = retry_policy_.first_pause * (1LL << std::min(tries_, 20u));
-  ++tries_;
-  const auto longest = std::max<std::chrono::milliseconds>(
-      std::min<std::chrono::milliseconds>(doubled, retry_policy_.longest_pause),
-      std::chrono::milliseconds(1));
-  std::uniform_int_distribution<long long> chance(longest.count() / 2, longest.count());
-  const std::chrono::milliseconds own(chance(random_));
-  return wanted ? std::max<std::chrono::milliseconds>(*wanted, own) : own;
-}
-
 std::string host_and_port(const std::string& url) {
   const auto scheme = url.find("://");
   const auto begin = scheme == url.npos ? 0 : scheme + 3;
@@ -108,7 +97,7 @@ bool is_retryable(const ApiError& error) {
          (error.status() == 403 && text.find("exceeded quota") != text.npos);
 }
 
-Client::Client(asio::io_context& loop, ClusterAccess access, RetryPolicy retry_policy)
+Client::Client(asio::io_context& loop, ClusterAccess access, async::RetryPolicy retry_policy)
     : loop_(loop),
       access_(std::move(access)),
       retry_policy_(retry_policy),
@@ -187,7 +176,7 @@ async::Task<net::Response> Client::send(Call call) {
 async::Task<json> Client::call(Call call) {
   auto retry_policy = retry_policy_;
   retry_policy.most_tries = call.most_tries.value_or(retry_policy.most_tries);
-  Backoff backoff(retry_policy);
+  async::Backoff backoff(retry_policy);
   for (;;) {
     std::chrono::milliseconds pause{0};
     try {
@@ -217,11 +206,7 @@ async::Task<json> Client::call(Call call) {
       core::log::info(std::string("kubernetes: ") + error.what() + "; once more in " +
                       std::to_string(pause.count()) + " ms");
     }
-    asio::steady_timer timer(loop_, pause);
-    std::optional<core::CancelSource::Listener> listener;
-    if (call.cancel) listener.emplace(*call.cancel, [&timer](core::StopLevel) { timer.cancel(); });
-    boost::system::error_code ignored;
-    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    co_await async::pause_for(pause, call.cancel);
     // This object may be gone by then.
     if (call.cancel && call.cancel->level() != core::StopLevel::none)
       throw core::EnvironmentError("cannot " + call.what + ": it was stopped");

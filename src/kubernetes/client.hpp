@@ -7,13 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "async/retry_policy.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
 #include "kubernetes/credentials.hpp"
@@ -48,29 +48,6 @@ class ApiError : public core::EnvironmentError {
   std::vector<Cause> causes_;
 };
 
-/// How long to go on when a server does not answer, answers 429, or 5xx.
-struct RetryPolicy {
-  std::chrono::milliseconds first_pause{800},
-      longest_pause{30'000};  ///< Each pause is twice the one before, less some chance.
-  unsigned most_tries = 10;
-};
-
-/// The pauses between tries.
-class Backoff {
- public:
-  explicit Backoff(const RetryPolicy& retry_policy, std::uint32_t seed = std::random_device{}())
-      : retry_policy_(retry_policy), random_(seed) {}
-  /// @param wanted by the server (Retry-After); none: our own
-  std::chrono::milliseconds next(std::optional<std::chrono::seconds> wanted = {});
-  bool exhausted() const { return tries_ + 1 >= retry_policy_.most_tries; }
-  void reset() { tries_ = 0; }
-
- private:
-  RetryPolicy retry_policy_;
-  std::minstd_rand random_;
-  unsigned tries_ = 0;
-};
-
 struct Call {
   // No aggregate: g++ 12 destroys a brace-initialised temporary twice in a co_await expression.
   Call(std::string what_is_tried, std::string http_method, std::string path_and_query)
@@ -92,11 +69,11 @@ struct Call {
 
 class Client {
  public:
-  Client(asio::io_context& loop, ClusterAccess access, RetryPolicy retry_policy = {});
+  Client(asio::io_context& loop, ClusterAccess access, async::RetryPolicy retry_policy = {});
 
   const ClusterAccess& access() const { return access_; }
   asio::io_context& loop() { return loop_; }
-  const RetryPolicy& retry_policy() const { return retry_policy_; }
+  const async::RetryPolicy& retry_policy() const { return retry_policy_; }
 
   /// One exchange, without repetition but for credentials that have run out. Throws ApiError,
   /// TransportError.
@@ -128,7 +105,7 @@ class Client {
 
   asio::io_context& loop_;
   ClusterAccess access_;
-  RetryPolicy retry_policy_;
+  async::RetryPolicy retry_policy_;
   Credentials credentials_;
   net::HttpClient http_;
   std::optional<std::pair<int, int>> version_;

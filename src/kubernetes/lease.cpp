@@ -113,6 +113,7 @@ async::Task<> Lease::acquire(std::function<void(const std::string&)> on_wait) {
   std::string seen;
   auto since = Clock::now();
   for (;;) {
+    const auto began = Clock::now();
     auto lease = co_await read(client_, name_);
     const auto holder = text_at(lease, "/spec/holderIdentity");
     bool is_ours = false;
@@ -128,7 +129,10 @@ async::Task<> Lease::acquire(std::function<void(const std::string&)> on_wait) {
           holder.empty() || holder == holder_ || Clock::now() - since >= terms_.duration;
       if (is_free) is_ours = co_await take(std::move(lease));
     }
-    if (is_ours) co_return;
+    if (is_ours) {
+      renewed_ = began;
+      co_return;
+    }
     if (on_wait && !holder.empty()) std::exchange(on_wait, {})(holder);
     asio::steady_timer pause(client_.loop(),
                              std::min<std::chrono::milliseconds>(look_again, terms_.pause));
@@ -137,7 +141,6 @@ async::Task<> Lease::acquire(std::function<void(const std::string&)> on_wait) {
 }
 
 async::Task<bool> Lease::keep(core::CancelSource& stop) {
-  auto renewed = Clock::now();
   for (;;) {
     asio::steady_timer pause(client_.loop(), terms_.pause);
     const core::CancelSource::Listener listener(stop,
@@ -156,7 +159,7 @@ async::Task<bool> Lease::keep(core::CancelSource& stop) {
     try {
       const auto lease = co_await client_.call(std::move(call));
       if (text_at(lease, "/spec/holderIdentity") != holder_) co_return false;
-      renewed = began;
+      renewed_ = began;
       hear(lease);
     } catch (const ApiError& error) {
       is_gone = error.status() == 404;
@@ -167,9 +170,9 @@ async::Task<bool> Lease::keep(core::CancelSource& stop) {
     if (is_gone) {  // as when the cluster clears away after a Job that it belonged to
       const bool is_ours = co_await create();
       if (!is_ours) co_return false;
-      renewed = began;
+      renewed_ = began;
     }
-    if (Clock::now() - renewed >= terms_.deadline) co_return false;
+    if (!is_fresh()) co_return false;
   }
 }
 

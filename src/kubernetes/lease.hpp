@@ -30,6 +30,10 @@ class Lease {
   /// Renews it until it is told to stop, and makes it again if it was deleted. False: it is lost,
   /// and another may have it by now.
   async::Task<bool> keep(core::CancelSource& stop);
+  /// False once it has not been renewed for the terms' deadline, as in a process that was stopped
+  /// for a while: another may have it by now, whatever keep() has noticed. To be asked before each
+  /// write that the holder alone may do.
+  bool is_fresh() const { return std::chrono::steady_clock::now() - renewed_ < terms_.deadline; }
   /// The next one need not wait.
   async::Task<> release();
   async::Task<> remove();
@@ -50,6 +54,7 @@ class Lease {
   const std::string name_, holder_;
   const LeaseTerms terms_;
   std::string heard_;
+  std::chrono::steady_clock::time_point renewed_;  ///< When the last successful renewal was sent.
 };
 
 /// For whoever holds the Lease, or takes it next: heard with the next renewal. Makes a Lease that

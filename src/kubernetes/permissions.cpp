@@ -38,7 +38,7 @@ const std::vector<Permission>& permissions() {
       {"", "pods", {"get", "list", "watch", "delete"}},
       {"", "pods/log", {"get"}},
       {"", "events", {"list"}},
-      {"", "secrets", {"create", "patch"}}};
+      {"", "secrets", {"create"}}};
   return all;
 }
 

@@ -125,7 +125,7 @@ async::Task<> Watch::follow(core::CancelSource& cancel) {
 }
 
 async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_listed) {
-  Backoff backoff(client_.retry_policy());
+  async::Backoff backoff(client_.retry_policy());
   const auto stopped = [&cancel] { return cancel.level() != core::StopLevel::none; };
   while (!stopped()) {
     bool failed = false;

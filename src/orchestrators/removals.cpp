@@ -12,7 +12,7 @@ async::Task<> attempted(async::Task<> removal) {
   try {
     co_await std::move(removal);
   } catch (const core::EnvironmentError& failed) {
-    core::log::warn(std::string(failed.what()) + "; the next run removes it");
+    core::log::warn(std::string(failed.what()) + "; `pipe clean --containers` removes it");
   }
 }
 

@@ -26,7 +26,7 @@ class Artifacts {
  public:
   /// Costs nothing before the bucket is first asked for.
   Artifacts(asio::io_context& loop, settings::ArtifactStoreSettings settings,
-            RetryPolicy retry_policy = {})
+            async::RetryPolicy retry_policy = bucket_retries)
       : loop_(loop), settings_(std::move(settings)), retry_policy_(retry_policy), there_(loop) {}
 
   /// Throws InputError for an endpoint that is none.
@@ -63,7 +63,7 @@ class Artifacts {
  private:
   asio::io_context& loop_;
   settings::ArtifactStoreSettings settings_;
-  RetryPolicy retry_policy_;
+  async::RetryPolicy retry_policy_;
   std::optional<Bucket> bucket_;
   async::SingleFlight<bool> there_;  ///< What the bucket has, by key.
   std::set<std::string> distrusted_;

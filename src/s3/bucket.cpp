@@ -84,7 +84,7 @@ struct Bucket::Call {
 };
 
 Bucket::Bucket(asio::io_context& loop, settings::ArtifactStoreSettings settings,
-               RetryPolicy retry_policy)
+               async::RetryPolicy retry_policy)
     : loop_(loop),
       settings_(completed(std::move(settings))),
       retry_policy_(retry_policy),
@@ -199,9 +199,11 @@ async::Task<net::Response> Bucket::call(Call call) {
     std::string why;
     try {
       auto response = co_await try_once(call);
-      // Amazon's server answers 200 before it knows how a copy or a completion ends.
-      const bool is_refused =
-          response.status >= 300 || response.body.find("<Error>") != std::string::npos;
+      // Amazon's server answers 200 before it knows how a copy or a completion ends. What is read
+      // may have any text in it.
+      const bool may_fail_late = call.method == "POST" || call.method == "PUT";
+      const bool is_refused = response.status >= 300 ||
+                              (may_fail_late && response.body.find("<Error>") != std::string::npos);
       if (!is_refused || (response.status == 404 && call.may_be_missing)) co_return response;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(call.what, answer, where());
@@ -219,24 +221,19 @@ async::Task<net::Response> Bucket::call(Call call) {
 }
 
 async::Task<> Bucket::probe() {
-  // Others may do the same at this time.
+  // A server that has never answered is not waited for as long as one that did; concurrent calls
+  // keep their own policy.
+  auto impatient = retry_policy_;
+  impatient.most_tries = std::min(few_tries, impatient.most_tries);
+  Bucket bucket(loop_, settings_, impatient);
   const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
   const std::string text = "written to see whether it can be\n";
-  const auto most = std::exchange(
-      retry_policy_.most_tries, few_tries);  // it has never been there for us: who waits for long?
-  std::exception_ptr error;
-  try {
-    co_await put(key, body_of(text));
-    const auto read = co_await get_text(key);
-    if (read != text)
-      throw core::EnvironmentError("what was written to s3://" + settings_.bucket + " at " +
-                                   address_.origin() + " came back changed");
-    co_await remove(key);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  retry_policy_.most_tries = most;
-  if (error) std::rethrow_exception(error);
+  co_await bucket.put(key, body_of(text));
+  const auto read = co_await bucket.get_text(key);
+  if (read != text)
+    throw core::EnvironmentError("what was written to s3://" + settings_.bucket + " at " +
+                                 address_.origin() + " came back changed");
+  co_await bucket.remove(key);
 }
 
 async::Task<bool> Bucket::has(std::string key) {

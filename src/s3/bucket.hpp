@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "async/retry_policy.hpp"
 #include "core/cancel.hpp"
 #include "net/http.hpp"
 #include "s3/address.hpp"
@@ -22,12 +23,9 @@
 
 namespace pipeline::s3 {
 
-/// How long to go on when a server is not there, overloaded or broken.
-struct RetryPolicy {
-  std::chrono::milliseconds first_pause{200},
-      longest_pause{10'000};  ///< Each pause is twice the one before, less some chance.
-  unsigned most_tries = 12;
-};
+/// A bucket's server answers 503 for some seconds at a time, so pauses start short.
+inline constexpr async::RetryPolicy bucket_retries{std::chrono::milliseconds(200),
+                                                   std::chrono::milliseconds(10'000), 12};
 
 /// What is to be sent; read in pieces, and again for a second try.
 struct Body {
@@ -41,7 +39,7 @@ class Bucket {
  public:
   /// Nothing is asked before the first call. Throws InputError for an endpoint that is none.
   Bucket(asio::io_context& loop, settings::ArtifactStoreSettings settings,
-         RetryPolicy retry_policy = {});
+         async::RetryPolicy retry_policy = bucket_retries);
   ~Bucket();
 
   /// With what the environment or ~/.aws says where they say nothing: endpoint and region.
@@ -103,7 +101,7 @@ class Bucket {
 
   asio::io_context& loop_;
   settings::ArtifactStoreSettings settings_;
-  RetryPolicy retry_policy_;
+  async::RetryPolicy retry_policy_;
   CredentialSource source_;
   Address address_, pod_address_;
   std::string origin_of_keys_;

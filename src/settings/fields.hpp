@@ -312,7 +312,8 @@ void fields(Visitor&& visit, const RetrySettings*) {
   visit(Field{"max_infrastructure_retries", &S::max_infrastructure_retries,
               "How often an attempt is repeated, besides, that ended for no fault of the step: its "
               "node was lost, drained or out of disk, a pod of higher "
-              "priority took its place. Default: 3 on a cluster, else 0."});
+              "priority took its place, its engine was restarted or lost. Default: 3 on a cluster "
+              "and on an engine, else 0."});
 }
 
 template <class Visitor>

@@ -8,6 +8,7 @@
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
+#include "settings/image_reference.hpp"
 
 namespace pipeline::settings::formats {
 namespace {
@@ -38,55 +39,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-/// Runs of lower-case letters and digits, separated by one `.`, one or two `_`, or any number of
-/// `-`.
-bool is_path_component(std::string_view text) {
-  if (text.empty()) return false;
-  for (std::size_t i = 0; i < text.size();) {
-    if (!is_lower(text[i]) && !core::is_digit(text[i])) return false;
-    while (i < text.size() && (is_lower(text[i]) || core::is_digit(text[i]))) ++i;
-    if (i == text.size()) return true;
-    const auto start = i;
-    while (i < text.size() && text[i] == text[start] &&
-           (text[i] == '.' || text[i] == '_' || text[i] == '-'))
-      ++i;
-    const auto length = i - start;
-    if (length == 0 || (text[start] == '.' && length > 1) || (text[start] == '_' && length > 2) ||
-        i == text.size())
-      return false;
-  }
-  return true;
-}
-
-bool is_host(std::string_view text) {
-  const auto colon = text.rfind(':');
-  if (colon != std::string_view::npos) {
-    const auto port = text.substr(colon + 1);
-    if (port.empty() || port.size() > 5 || !all(port, core::is_digit)) return false;
-    text = text.substr(0, colon);
-  }
-  const auto parts = split(text, '.');
-  return std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
-    return !part.empty() && part.front() != '-' && part.back() != '-' &&
-           all(part, [](char c) { return is_alnum(c) || c == '-'; });
-  });
-}
-
-bool is_repository(std::string_view text) {
-  if (text.empty() || text.size() > 255) return false;
-  auto parts = split(text, '/');
-  const auto first = parts.front();
-  const bool has_host =
-      parts.size() > 1 &&
-      (first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
-       !all(first, [](char c) { return c < 'A' || c > 'Z'; }));
-  if (has_host) {
-    if (!is_host(first)) return false;
-    parts.erase(parts.begin());
-  }
-  return std::all_of(parts.begin(), parts.end(), is_path_component);
-}
-
 /// Without scheme, tag and digest, in lower case; a registry alone gets a name in it.
 std::string nearest_repository(std::string_view text) {
   if (const auto scheme = text.find("://"); scheme != text.npos) text.remove_prefix(scheme + 3);
@@ -99,31 +51,6 @@ std::string nearest_repository(std::string_view text) {
   const bool is_port = result.find('/') == result.npos &&
                        all(std::string_view(result).substr(colon + 1), core::is_digit);
   return is_port ? result + "/pipe" : result.substr(0, colon);
-}
-
-bool is_image_tag(std::string_view text) {
-  return !text.empty() && text.size() <= 128 && (is_alnum(text[0]) || text[0] == '_') &&
-         all(text, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
-}
-
-bool is_image(std::string_view text) {
-  if (const auto at = text.find('@'); at != std::string_view::npos) {
-    const auto digest = text.substr(at + 1);
-    const auto colon = digest.find(':');
-    if (colon == std::string_view::npos || colon == 0 || digest.size() - colon - 1 < 32)
-      return false;
-    if (!all(digest.substr(0, colon),
-             [](char c) { return is_alnum(c) || c == '+' || c == '.' || c == '_' || c == '-'; }))
-      return false;
-    if (!all(digest.substr(colon + 1),
-             [](char c) { return core::is_digit(c) || (c >= 'a' && c <= 'f'); }))
-      return false;
-    text = text.substr(0, at);
-  }
-  const auto colon = text.rfind(':');
-  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos)
-    return is_repository(text);
-  return is_repository(text.substr(0, colon)) && is_image_tag(text.substr(colon + 1));
 }
 
 bool is_platform(std::string_view text) {
@@ -346,11 +273,11 @@ const Format text{"a text without control characters", is_text, nullptr};
 const Format path{"a path, without control characters and not empty", is_word,
                   "^[^\\u0000-\\u001f\\u007f]+$"};
 const Format image{
-    "an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`", is_image,
-    "^[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?$"};
+    "an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`",
+    is_image_reference, "^[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?$"};
 const Format repository{
     "a repository name in lower case such as `pipe` or `ghcr.io/owner/name`, without a tag",
-    is_repository, "^[A-Za-z0-9][A-Za-z0-9._:/-]*$", nearest_repository};
+    is_image_repository, "^[A-Za-z0-9][A-Za-z0-9._:/-]*$", nearest_repository};
 const Format image_tag{"a tag of at most 128 letters, digits, `_`, `.` and `-`", is_image_tag,
                        "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"};
 const Format platform{"a platform such as `linux/amd64` or `linux/arm64/v8`", is_platform,

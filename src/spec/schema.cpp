@@ -46,7 +46,8 @@ json common_properties() {
            "of names whose values come from the caller.")},
       {"secrets", described(list_of(any_of({variable, secret})),
                             "Variables from the caller's environment or a file that are masked in "
-                            "logs and stored nowhere.")},
+                            "logs and not stored by pipe; whoever may ask the engine or the "
+                            "cluster can read them while the container or the Job exists.")},
       {"code",
        described(any_of({text(), list_of(text())}),
                  "Files, folders and globs (`**` crosses folders) of the pipeline's folder that "
@@ -108,6 +109,10 @@ json step_schema() {
   properties["orchestrator"] =
       described({{"enum", settings::orchestrator_names()}},
                 "Where this step runs, if elsewhere than the run (`--orchestrator`).");
+  properties["version"] = described(text(),
+                                    "A text that enters the step's key: change it when what the "
+                                    "step reads by other ways than its inputs (volumes, "
+                                    "claims, a database) has changed.");
   json schema = object_of(std::move(properties));
   schema["required"] = {"command"};
   return described(std::move(schema), "One step: a command that turns inputs into outputs.");

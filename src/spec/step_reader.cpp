@@ -63,9 +63,10 @@ bool is_reserved(std::string_view name) {
 const Strings pipeline_keys{"name",    "description",    "tags",     "parameters", "environment",
                             "secrets", "code",           "settings", "retry",      "timeout",
                             "cache",   "execution_mode", "steps"};
-const Strings step_keys{"description", "matrix", "command", "parameters",  "inputs",
-                        "outputs",     "after",  "code",    "environment", "secrets",
-                        "settings",    "retry",  "timeout", "cache",       "orchestrator"};
+const Strings step_keys{"description", "matrix",  "command",      "parameters",
+                        "inputs",      "outputs", "after",        "code",
+                        "environment", "secrets", "settings",     "retry",
+                        "timeout",     "cache",   "orchestrator", "version"};
 
 std::optional<std::string> read_word(const char* key, const core::Value& value,
                                      const Strings& words, settings::Diagnostics& diagnostics) {
@@ -175,6 +176,9 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
           spec.after.push_back(step.after_selectors.emplace_back(*core::parse_selector(text)).step);
         for (const core::Value& item : value.items) step.after_spans.push_back(item.span);
       }
+    } else if (name.scalar == "version") {
+      spec.version =
+          settings::read_text("version", value, settings::formats::text, diagnostics_).value_or("");
     } else if (name.scalar == "orchestrator") {
       spec.orchestrator =
           read_word("orchestrator", value, settings::orchestrator_names(), diagnostics_)

@@ -12,7 +12,7 @@
 
 namespace pipeline::stager {
 
-struct RetryPolicy {
+struct TransferRetries {
   std::chrono::milliseconds first_pause{200}, longest_pause{10'000};
   unsigned most_tries = 14;  ///< Somewhat more than a minute.
 };
@@ -32,7 +32,7 @@ class TransferError : public core::EnvironmentError {
 
 class Transfer {
  public:
-  explicit Transfer(std::string authorities, RetryPolicy retry_policy = {})
+  explicit Transfer(std::string authorities, TransferRetries retry_policy = {})
       : http_(std::move(authorities)), retry_policy_(retry_policy) {}
 
   /// All bytes of the object, each once and in order, whatever is cut on the way. @param what it
@@ -47,7 +47,7 @@ class Transfer {
  private:
   void pause(unsigned tries, const NoAnswer& why);
   Http http_;
-  RetryPolicy retry_policy_;
+  TransferRetries retry_policy_;
 };
 
 }  // namespace pipeline::stager

@@ -167,6 +167,15 @@ Database::~Database() {
                nullptr, nullptr, nullptr);
 }
 
+void Database::before_commit(std::function<void()> check) {
+  before_commit_ = std::move(check);
+  int (*call)(void*) = [](void* self) {
+    static_cast<Database*>(self)->before_commit_();
+    return 0;
+  };
+  sqlite3_commit_hook(database_.get(), before_commit_ ? call : nullptr, this);
+}
+
 void Database::execute(const char* sql) {
   if (const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
       code != SQLITE_OK)

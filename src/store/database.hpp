@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -80,6 +81,7 @@ class Database {
   /// `sql` must be a string literal: statements are kept by its address.
   Statement prepare(const char* sql);
   void execute(const char* sql);
+  void before_commit(std::function<void()> check);  ///< None: nothing is called.
 
  private:
   struct Close {
@@ -92,6 +94,7 @@ class Database {
   int version_;
   std::unique_ptr<sqlite3, Close> database_;
   std::unordered_map<const char*, std::unique_ptr<sqlite3_stmt, Finalize>> statements_;
+  std::function<void()> before_commit_;
 };
 
 }  // namespace pipeline::store

@@ -302,6 +302,10 @@ std::filesystem::path RunStore::kept_folder(const std::string& run) const {
   return self_->folder / "detached" / below(run);
 }
 
+void RunStore::before_commit(std::function<void()> check) {
+  self_->database.before_commit(std::move(check));
+}
+
 void RunStore::transaction(const std::function<void()>& work) {
   if (self_->in_transaction) return work();
   self_->database.execute("BEGIN IMMEDIATE");

@@ -142,6 +142,10 @@ class RunStore {
   std::filesystem::path kept_folder(const std::string& run)
       const;  ///< folder/detached/run: the files of a run that is driven elsewhere.
 
+  /// Called before each commit from now on, such as to make sure that this process may still write;
+  /// must not throw. None: nothing is called.
+  void before_commit(std::function<void()> check);
+
   /// All that `work` writes is committed together, or not at all if it throws.
   void transaction(const std::function<void()>& work);
 

@@ -10,6 +10,9 @@
 namespace pipeline::orchestrators {
 namespace {
 
+constexpr const char* retried_as_often =
+    "a step is retried as often as `retry.max_infrastructure_retries` says";
+
 /// `sh`, the program that a container was to run.
 std::string program_of(const Attempt& attempt) {
   if (attempt.step.command.shell) return "sh";
@@ -76,7 +79,9 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
                        end.first_errors.find("catatonit") != std::string::npos ||
                        end.first_errors.find("failed to exec pid1") != std::string::npos ||
                        end.first_errors.starts_with(gate_name);
-  if ((end.exit_code == 126 || end.exit_code == 127) && by_init)
+  const bool by_catatonit =
+      end.exit_code == 1 && end.first_errors.find("catatonit") != std::string::npos;
+  if (((end.exit_code == 126 || end.exit_code == 127) && by_init) || by_catatonit)
     if (auto failure = not_executed(end.first_errors, attempt, image)) return failure;
   Failure failure{FailureKind::exit_code, "ended with exit code " + code, {}, {}};
   if (end.exit_code > 128 && end.exit_code < 128 + 32) {
@@ -109,6 +114,8 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
 Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
                       const std::string& image) {
   const std::string text = error.what();
+  if (error.status() != 500 && docker::is_retryable(error.status(), text))
+    return engine_lost(error);
   if (auto trouble = docker::gpu_trouble(text)) {
     const auto kind = trouble->passing ? FailureKind::infrastructure : FailureKind::not_started;
     return {kind, "could not start: " + trouble->cause, std::move(trouble->advice), {text}};
@@ -119,6 +126,34 @@ Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
       return *failure;
     }
   return {FailureKind::not_started, text, error.advice(), {}};
+}
+
+Failure ended_with_engine(int exit_code) {
+  return {FailureKind::infrastructure,
+          "was ended with its engine, which was restarted or stopped the container (exit code " +
+              std::to_string(exit_code) + ")",
+          {retried_as_often,
+           "`live-restore` in the engine's daemon.json keeps containers running while it restarts"},
+          {}};
+}
+
+Failure was_removed(const std::string& container) {
+  return {FailureKind::infrastructure,
+          "lost its container " + container + ", which another program removed",
+          {retried_as_often},
+          {}};
+}
+
+Failure engine_lost(const core::EnvironmentError& error) {
+  Failure failure{FailureKind::infrastructure,
+                  std::string("lost its engine: ") + error.what(),
+                  {retried_as_often},
+                  {}};
+  failure.hints.push_back(
+      "`docker info` shows whether the engine answers; PIPE_ENGINE_TIMEOUT sets how long an answer "
+      "may take");
+  for (const auto& advice : error.advice()) failure.hints.push_back(advice);
+  return failure;
 }
 
 }  // namespace pipeline::orchestrators

@@ -29,5 +29,12 @@ std::optional<Failure> not_executed(std::string_view text, const Attempt& attemp
 /// The engine would not make or start the container.
 Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
                       const std::string& image);
+/// The engine stopped the container, or was restarted since: its exit code says nothing about the
+/// step.
+Failure ended_with_engine(int exit_code);
+/// Another program removed the container while the engine was lost.
+Failure was_removed(const std::string& container);
+/// The engine does not answer any more.
+Failure engine_lost(const core::EnvironmentError& error);
 
 }  // namespace pipeline::orchestrators

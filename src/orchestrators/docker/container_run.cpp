@@ -1,9 +1,12 @@
 #include "orchestrators/docker/container_run.hpp"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
 #include "async/joinable_task.hpp"
+#include "async/retry_policy.hpp"
 #include "core/log.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/file_copy.hpp"
@@ -55,8 +58,16 @@ class ContainerRun {
   async::Task<bool> killed_for_memory();
   async::Task<std::optional<Failure>> judge(const std::string& image);
   void be_patient();
-  void heard() {
-    if (++listening_ == 2) changed_.cancel();
+  /// Bytes of stdout and stderr.
+  using Position = std::array<std::uint64_t, 2>;
+  void take_output(bool is_stderr, std::string_view bytes, Position& position);
+  async::Task<> attach();
+  async::Task<bool> look_up(bool& next_exit);
+  async::Task<bool> ended_within(std::chrono::milliseconds time);
+  void missing_output(const std::string& why);
+  void heard(bool& flag) {
+    flag = true;
+    changed_.cancel();
   }
   async::Task<> change() {
     boost::system::error_code cancelled;
@@ -74,8 +85,14 @@ class ContainerRun {
   asio::steady_timer retry_policy_;  ///< With the preflight.
   core::CancelSource connections_;
   std::optional<std::string> refusal_;
-  int listening_ = 0;
+  bool attached_ = false, waiting_ = false;  ///< The engine listens, before the start.
   int exit_code_ = 0;
+  bool has_ended_ = false;
+  core::CancelSource ended_;  ///< Stopped when it has ended.
+  bool was_cut_ = false;      ///< The engine was lost while it waited.
+  bool output_was_cut_ = false;
+  std::optional<Failure> lost_;  ///< After a cut: why its exit code does not count.
+  Position seen_{};              ///< Passed on.
   std::string first_errors_, last_output_;
   bool hangs_ = false;  ///< The preflight does.
   std::size_t received_ = 0;
@@ -85,28 +102,139 @@ class ContainerRun {
                                                           // may run after this object is gone
 };
 
-async::Task<> ContainerRun::read_output(bool started) {
-  const std::function<void(bool, std::string_view)> on_bytes = [this](bool is_stderr,
-                                                                      std::string_view bytes) {
-    received_ += bytes.size();
-    if (is_stderr && first_errors_.size() < kept_errors)
-      first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
-    last_output_ += bytes;
-    if (last_output_.size() > 2 * kept_output)
-      last_output_.erase(0, last_output_.size() - kept_output);
-    log_.write(is_stderr ? Stream::err : Stream::out, bytes);
-  };
-  const std::function<void()> on_listening = [this] { heard(); };
-  if (started)
-    co_await engine_.follow_logs(id_, on_bytes, &connections_);
-  else
-    co_await engine_.attach_container(id_, on_bytes, on_listening, &connections_);
+void ContainerRun::take_output(bool is_stderr, std::string_view bytes, Position& position) {
+  received_ += bytes.size();
+  auto& seen = seen_[is_stderr];
+  const auto known = std::min<std::uint64_t>(seen - position[is_stderr], bytes.size());
+  position[is_stderr] += bytes.size();
+  bytes.remove_prefix(known);
+  seen += bytes.size();
+  if (is_stderr && first_errors_.size() < kept_errors)
+    first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
+  last_output_ += bytes;
+  if (last_output_.size() > 2 * kept_output)
+    last_output_.erase(0, last_output_.size() - kept_output);
+  if (!bytes.empty()) log_.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
+/// Attaches before the start. Returns once the stream has ended, which is no proof that the
+/// container has.
+async::Task<> ContainerRun::attach() {
+  Position position = seen_;
+  const std::function<void(bool, std::string_view)> on_bytes =
+      [&](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes, position); };
+  const std::function<void()> on_listening = [this] { heard(attached_); };
+  async::Backoff backoff(engine_.limits().retries);
+  while (!attached_) {
+    std::exception_ptr lost;
+    try {
+      co_await engine_.attach_container(id_, on_bytes, on_listening, &connections_);
+    } catch (const net::TransportError&) {
+      lost = std::current_exception();
+    } catch (const EngineError& error) {
+      if (!docker::is_retryable(error.status(), error.what())) throw;
+      lost = std::current_exception();
+    }
+    if (connections_.level() != core::StopLevel::none) co_return;
+    output_was_cut_ |= attached_ && lost;
+    if (!lost || attached_) continue;
+    if (backoff.exhausted()) std::rethrow_exception(lost);
+    co_await async::pause_for(backoff.next(), &connections_);
+  }
+}
+
+/// Passes on what the container writes until it has ended. After a cut the engine's log of it is
+/// read from its beginning, and what is known is skipped.
+async::Task<> ContainerRun::read_output(bool started) {
+  if (!started) {
+    co_await attach();
+    const bool ended = co_await ended_within(std::chrono::seconds(1));
+    if (ended && !was_cut_ && !output_was_cut_) co_return;
+  }
+  async::Backoff backoff(engine_.limits().retries);
+  while (connections_.level() == core::StopLevel::none) {
+    const bool all = has_ended_;  // nothing is added any more
+    const auto before = received_;
+    Position position{};
+    const std::function<void(bool, std::string_view)> on_bytes =
+        [&](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes, position); };
+    std::string lost;
+    try {
+      co_await engine_.follow_logs(id_, on_bytes, &connections_);
+    } catch (const net::TransportError& error) {
+      lost = error.what();
+    } catch (const EngineError& error) {
+      lost = error.what();
+      if (!docker::is_retryable(error.status(), lost)) co_return missing_output(lost);
+    }
+    if (connections_.level() != core::StopLevel::none) co_return;
+    if (lost.empty()) {
+      const bool ended = co_await ended_within(std::chrono::seconds(1));
+      if (all || (ended && !was_cut_)) co_return;
+      continue;
+    }
+    if (received_ > before) backoff.reset();
+    if (backoff.exhausted()) co_return missing_output(lost);
+    co_await async::pause_for(backoff.next(), &connections_);
+  }
+}
+
+void ContainerRun::missing_output(const std::string& why) {
+  core::log::warn("output of the container " + container_name(attempt_) +
+                  " may be missing: " + why);
+}
+
+async::Task<bool> ContainerRun::ended_within(std::chrono::milliseconds time) {
+  if (!has_ended_) co_await async::pause_for(time, &ended_);
+  co_return has_ended_;
+}
+
+/// Whether the container has ended; its exit code is known then. @param next_exit set if it has not
+/// been started yet
+async::Task<bool> ContainerRun::look_up(bool& next_exit) {
+  try {
+    const auto state = co_await engine_.inspect_container(id_, &connections_);
+    next_exit = !state.started;
+    if (next_exit || state.running) co_return false;
+    exit_code_ = state.exit_code;
+    if (stopping_ != core::StopLevel::none) co_return true;
+    const bool own_end = co_await engine_.saw_own_end(id_, state.finished_at, &connections_);
+    if (!own_end) lost_ = ended_with_engine(exit_code_);
+  } catch (const EngineError& error) {
+    if (error.status() != 404) throw;
+    lost_ = was_removed(container_name(attempt_));
+  }
+  co_return true;
+}
+
+/// Waits until the container has ended, also across cuts. Its exit code counts only if the engine
+/// saw it end by itself: an engine that is restarted stops its containers, still answers who waits
+/// for them, and a step that heeds SIGTERM may exit with 0.
 async::Task<> ContainerRun::wait_for_end(bool started) {
-  const std::function<void()> on_listening = [this] { heard(); };
-  const std::string condition = started ? "not-running" : "next-exit";
-  exit_code_ = co_await engine_.wait_container(id_, condition, on_listening, &connections_);
+  const std::function<void()> on_listening = [this] { heard(waiting_); };
+  bool next_exit = !started;
+  async::Backoff backoff(engine_.limits().retries);
+  for (;;) {
+    const auto began = std::chrono::steady_clock::now();
+    std::exception_ptr lost;
+    try {
+      co_await engine_.wait_container(id_, next_exit ? "next-exit" : "not-running", on_listening,
+                                      &connections_);
+    } catch (const core::EnvironmentError& error) {
+      lost = std::current_exception();
+      core::log::info(std::string("engine: ") + error.what() + "; the container is looked up");
+    }
+    if (lost && connections_.level() != core::StopLevel::none) std::rethrow_exception(lost);
+    was_cut_ |= lost != nullptr;
+    const bool ended = co_await look_up(next_exit);
+    if (ended) break;
+    if (std::chrono::steady_clock::now() - began > engine_.limits().retries.longest_pause)
+      backoff.reset();
+    if (lost && backoff.exhausted()) std::rethrow_exception(lost);
+    co_await async::pause_for(backoff.next(), &connections_);
+  }
+  has_ended_ = true;
+  ended_.stop(core::StopLevel::immediate);
 }
 
 /// For what may fail because the container has just ended.
@@ -160,7 +288,13 @@ async::Task<bool> ContainerRun::killed_for_memory() {
   const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
   const auto until = std::chrono::steady_clock::now() + (limited ? latest_news : latest_news / 10);
   while (true) {
-    const auto state = co_await engine_.inspect_container(id_);
+    docker::ContainerState state;
+    try {
+      state = co_await engine_.inspect_container(id_, &attempt_.cancel);
+    } catch (const EngineError& error) {
+      if (error.status() != 404) throw;
+      co_return false;  // removed by another program
+    }
     if (state.oom_killed && own_kernel) kills_.take();
     if (state.oom_killed || !killed) co_return state.oom_killed;
     if (limited && own_kernel && kills_.take()) co_return true;
@@ -189,6 +323,7 @@ async::Task<std::optional<Failure>> ContainerRun::judge(const std::string& image
   if (gate_ && !gate_->open() && exit_code_ == gate_closed)
     if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, GpuVisibility::its_own))
       co_return failure;
+  if (lost_) co_return lost_;
   if (exit_code_ == 0) co_return std::nullopt;
   const bool for_memory = co_await killed_for_memory();
   const ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
@@ -204,10 +339,10 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
   std::exception_ptr lost;
   try {
     if (!started) {
-      while (listening_ < 2 && !output.done() && !end.done()) co_await change();
+      while (!(attached_ && waiting_) && !output.done() && !end.done()) co_await change();
       for (const auto* listener : {&output, &end})
         if (listener->error()) std::rethrow_exception(listener->error());
-      co_await engine_.start_container(id_);
+      co_await engine_.start_container(id_, &attempt_.cancel);
     }
     if (gate_) be_patient();
   } catch (const EngineError& error) {
@@ -231,7 +366,7 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
   }
   if (lost) std::rethrow_exception(lost);
   if (end.error()) std::rethrow_exception(end.error());
-  result.exit_code = exit_code_;
+  if (!lost_) result.exit_code = exit_code_;
   if (output.error()) std::rethrow_exception(output.error());
   result.failure = co_await judge(image);
   if (gate_ && !gate_->open()) result.exit_code.reset();  // the gate's own
@@ -276,6 +411,13 @@ async::Task<Found> find_own(EngineApi& engine, const Attempt& attempt,
   co_return found;
 }
 
+/// Podman says it with 500.
+bool is_name_conflict(const EngineError& error) {
+  return error.status() == 409 ||
+         (error.status() == 500 &&
+          std::string_view(error.what()).find("already in use") != std::string_view::npos);
+}
+
 /// The container, made anew or found.
 async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOptions& place) {
   const auto name = container_name(attempt);
@@ -284,7 +426,7 @@ async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOp
     try {
       const auto body = container_body(attempt, place);
       Found made;
-      made.id = co_await engine.create_container(name, body, platform);
+      made.id = co_await engine.create_container(name, body, platform, &attempt.cancel);
       made.gated = place.gate;
       made.usable = true;
       made.copies = place.elsewhere;
@@ -294,7 +436,7 @@ async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOp
         place.elsewhere = true;
         continue;
       }
-      if (error.status() != 409 || attempts_left == 0) throw;
+      if (!is_name_conflict(error) || attempts_left == 0) throw;
     }
     Found found;
     try {

@@ -226,6 +226,21 @@ json container_body(const Attempt& attempt, const ContainerOptions& place) {
   return config;
 }
 
+std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& place) {
+  std::error_code ignored;
+  for (const auto& text : step.settings.docker.volumes.items()) {
+    const auto wanted = volume(text, place);
+    const auto source = wanted["Source"].get<std::string>();
+    if (wanted["Type"] == "bind" && !fs::exists(source, ignored))
+      return Failure{
+          FailureKind::not_started,
+          "could not start: " + source + " of `docker.volumes: " + text + "` does not exist",
+          {"make it, or correct the path"},
+          {}};
+  }
+  return std::nullopt;
+}
+
 std::string runtime_part(const DockerSettings& settings) {
   json part;
   part["runtime_environment"] = settings.runtime_environment;

@@ -44,6 +44,8 @@ inline constexpr const char* gpus_label = "pipe.gpus";
 std::string gpus_text(const std::vector<AssignedGpu>& gpus);
 /// Body of POST /containers/create. Holds the secrets' values: not to be shown.
 nlohmann::json container_body(const Attempt& attempt, const ContainerOptions& place);
+/// A folder under `docker.volumes` that this machine, the engine's, does not have.
+std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& place);
 /// The part of the settings that changes what a step does in an equal image, as one text for a
 /// digest.
 std::string runtime_part(const DockerSettings& settings);

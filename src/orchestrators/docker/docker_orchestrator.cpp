@@ -11,11 +11,13 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
+#include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/owner.hpp"
+#include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -38,6 +40,7 @@ class DockerOrchestrator : public Orchestrator {
     capabilities_.name = "docker";
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
+    capabilities_.infrastructure_retries = 3;
     capabilities_.gpus_of_this_machine = engine_.endpoint().is_of_this_machine();
   }
 
@@ -61,6 +64,21 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {
+    AttemptResult result;
+    std::optional<Failure> lost;
+    try {
+      co_return co_await run_within(attempt);
+    } catch (const net::TransportError& error) {
+      lost = engine_lost(error);
+    } catch (const EngineError& error) {
+      if (!docker::is_retryable(error.status(), error.what())) throw;
+      lost = engine_lost(error);
+    }
+    result.failure = attempt.cancel.level() == core::StopLevel::none ? lost : was_stopped();
+    co_return result;
+  }
+
+  async::Task<AttemptResult> run_within(const Attempt& attempt) {
     auto image = co_await images_.image_of(attempt.step);
     ContainerOptions place;
     place.image = image.id;
@@ -78,6 +96,16 @@ class DockerOrchestrator : public Orchestrator {
       place.gate = settings::gpu_request(attempt.step.settings.resources).preflight;
     }
     if (attempt.step.settings.docker.user) open_to_all(attempt);
+    const auto* engine = co_await engine_.info();
+    if (engine->podman) {  // it makes a folder that is missing where Docker refuses: nothing would
+                           // tell that it does not see ours
+      elsewhere_ |= !engine_.endpoint().is_of_this_machine();
+      if (auto missing = missing_volume(attempt.step, place); missing && !elsewhere_) {
+        AttemptResult refused;
+        refused.failure = std::move(missing);
+        co_return refused;
+      }
+    }
     place.elsewhere = elsewhere_;
     auto result = co_await run_container(engine_, attempt, place, image.reference, removals_);
     elsewhere_ |= place.elsewhere;

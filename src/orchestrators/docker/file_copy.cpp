@@ -5,7 +5,11 @@
 #include <string_view>
 
 #include "archive/unpack.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
 #include "docker/context.hpp"
+
+#include "async/retry_policy.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
 namespace pipeline::orchestrators {
@@ -83,8 +87,10 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
   co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
 }
 
-async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
-                       const std::string& container) {
+namespace {
+
+async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
+                            const std::string& container) {
   archive::Unpacker unpacker(attempt.outputs);
   const std::function<void(std::string_view)> on_bytes = [&unpacker](std::string_view bytes) {
     unpacker.feed(bytes);
@@ -96,6 +102,24 @@ async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
     co_return;  // the step has removed the folder: it has written nothing
   }
   unpacker.finish();
+}
+
+}  // namespace
+
+async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
+                       const std::string& container) {
+  async::Backoff backoff(engine.limits().retries);
+  for (;;) {
+    try {
+      co_return co_await copy_out_once(engine, attempt, container);
+    } catch (const net::TransportError& error) {
+      if (attempt.cancel.level() != core::StopLevel::none || backoff.exhausted()) throw;
+      core::log::info(std::string("engine: ") + error.what() + "; retried");
+    }
+    core::remove_tree(attempt.outputs);
+    core::make_folders(attempt.outputs);
+    co_await async::pause_for(backoff.next(), &attempt.cancel);
+  }
 }
 
 }  // namespace pipeline::orchestrators

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/lease.hpp"
 #include "kubernetes/permissions.hpp"
@@ -130,31 +131,32 @@ async::Task<json> owned_by_driver(Client& client, std::string name) {
 
 async::Task<> start_driver(Client& client, DriverJob driver) {
   const auto name = driver_name(driver.run_id);
-  const auto secret = driver_secret(driver);
-  if (secret) co_await make(client, "", "secrets", *secret);
+  co_await make(client, "batch/v1", "jobs", driver_manifest(driver));
   std::exception_ptr failed;
   try {
-    co_await make(client, "batch/v1", "jobs", driver_manifest(driver));
+    const auto owners = co_await owned_by_driver(client, name);
+    auto secret = driver_secret(driver);
+    if (secret) {
+      (*secret)["metadata"]["ownerReferences"] =
+          owners;  // it goes with the Job, whatever becomes of this process
+      co_await make(client, "", "secrets", std::move(*secret));
+    }
+    json lease{{"apiVersion", "coordination.k8s.io/v1"},
+               {"kind", "Lease"},
+               {"metadata", {{"name", name}, {"ownerReferences", owners}}}};
+    co_await make(client, "coordination.k8s.io/v1", "leases",
+                  std::move(lease));  // unless the driver was quicker
   } catch (const core::EnvironmentError&) {
     failed = std::current_exception();
   }
-  if (failed) {
-    if (secret)
-      co_await client.remove("delete the Secret " + name, client.path("", "secrets", name), {},
-                             std::nullopt);
-    std::rethrow_exception(failed);
+  if (!failed) co_return;
+  try {
+    co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), {},
+                           std::nullopt);
+  } catch (const core::EnvironmentError& error) {
+    core::log::warn(error.what());
   }
-  const auto owners = co_await owned_by_driver(client, name);
-  json change;
-  change["metadata"]["ownerReferences"] = owners;
-  if (secret)
-    co_await client.patch("hand the Secret " + name + " to its Job",
-                          client.path("", "secrets", name), change);
-  json lease{{"apiVersion", "coordination.k8s.io/v1"},
-             {"kind", "Lease"},
-             {"metadata", {{"name", name}, {"ownerReferences", owners}}}};
-  co_await make(client, "coordination.k8s.io/v1", "leases",
-                std::move(lease));  // unless the driver was quicker
+  std::rethrow_exception(failed);
 }
 
 async::Task<bool> driver_continues(Client& client, std::string name) {

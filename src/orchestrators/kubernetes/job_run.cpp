@@ -140,38 +140,37 @@ async::Task<bool> JobRun::is_there() {
   co_return there;
 }
 
+/// The Secret is created after the Job, which owns it from the start: none outlives its Job, even
+/// if this process is killed in between. Until it is there the pod's containers wait.
 async::Task<> JobRun::create() {
-  if (attempt_.joins && co_await is_there()) {
+  bool exists = attempt_.joins && co_await is_there();
+  if (exists && text_at(entry_.pod, "/status/phase") != "Pending" && !entry_.pod.is_null()) {
     uid_ = text_at(entry_.job, "/metadata/uid");
-    co_return;
+    co_return;  // its containers have been started: the Secret was there
   }
   std::optional<StagedFiles> carried;
   if (files_) carried = co_await files_->bring(attempt_);
-  const auto secret = secret_manifest(attempt_, place_.owner, carried);
-  if (secret) {
+  if (!exists) {
     try {
-      co_await client_.create("create the Secret " + name_, client_.path("", "secrets"), *secret);
+      entry_.job =
+          co_await client_.create("create the Job " + name_, client_.path("batch/v1", "jobs"),
+                                  job_manifest(attempt_, place_));
     } catch (const ApiError& error) {
       if (error.status() != 409) throw;
+      exists = true;
     }
+    if (exists) co_await adopt();
   }
-  bool exists = false;
+  uid_ = text_at(entry_.job, "/metadata/uid");
+  auto secret = secret_manifest(attempt_, place_.owner, carried);
+  if (!secret) co_return;
+  (*secret)["metadata"]["ownerReferences"] = json::array(
+      {json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name_}, {"uid", uid_}}});
   try {
-    entry_.job =
-        co_await client_.create("create the Job " + name_, client_.path("batch/v1", "jobs"),
-                                job_manifest(attempt_, place_));
+    co_await client_.create("create the Secret " + name_, client_.path("", "secrets"), *secret);
   } catch (const ApiError& error) {
     if (error.status() != 409) throw;
-    exists = true;
   }
-  if (exists) co_await adopt();
-  uid_ = text_at(entry_.job, "/metadata/uid");
-  if (!secret) co_return;
-  json change;
-  change["metadata"]["ownerReferences"] = json::array(
-      {json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name_}, {"uid", uid_}}});
-  co_await client_.patch("hand the Secret " + name_ + " to its Job",
-                         client_.path("", "secrets", name_), std::move(change));
 }
 
 /// The Job is there: a driver that is dead has made it, or we ourselves, and the answer was lost.
@@ -349,7 +348,7 @@ async::Task<> JobRun::read_once() {
 }
 
 async::Task<> JobRun::read_log() {
-  kubernetes::Backoff backoff({200ms, 5s, 20});
+  async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
     const bool whole = pod_ended_;  // what comes is all
     const auto before = received_;
@@ -365,11 +364,7 @@ async::Task<> JobRun::read_log() {
     }
     if (frames_.ended() || (whole && !failed)) co_return;
     if (received_ > before) backoff.reset();
-    asio::steady_timer pause(executor_, backoff.next());
-    core::CancelSource::Listener listener(log_connection_,
-                                          [&pause](core::StopLevel) { pause.cancel(); });
-    boost::system::error_code ignored;
-    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    co_await async::pause_for(backoff.next(), &log_connection_);
   }
 }
 

@@ -71,7 +71,7 @@ class ARunInABucket : public test::BucketTest {
   }();
   s3::Artifacts artifacts{
       loop, settings(),
-      s3::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
+      async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   RunStore home{folder.path() / "home"}, there{folder.path() / "there"};
   RunReplica driver{artifacts, id}, asker{artifacts, id};
 };

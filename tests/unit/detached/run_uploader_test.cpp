@@ -39,7 +39,7 @@ class SavingTest : public test::BucketTest {
   RunStore runs{folder.path() / "state"};
   s3::Artifacts artifacts{
       loop, settings(),
-      s3::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
+      async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   RunReplica bucket{artifacts, id};
 };
 

@@ -204,6 +204,7 @@ TEST(EngineErrors, known_texts_bring_advice_and_others_none) {
       {"Bind for 0.0.0.0:80 failed: port is already allocated", "port"},
       {"toomanyrequests: You have reached your pull rate limit", "mirror"},
       {"network blue not found", "docker network create"},
+      {"failed to set up container networking: network blue not found", "docker network create"},
       {"Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available", "cpu_count"},
       {"Minimum memory limit allowed is 6MB", "resources.memory"},
       {"invalid mount config for type \"bind\": bind source path does not exist: /x",

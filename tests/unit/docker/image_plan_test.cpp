@@ -235,6 +235,7 @@ TEST_F(Plans, a_users_dockerfile_is_planned_with_its_context_and_the_images_it_n
       "--mount=type=bind,from=alpine:3,target=/x true\n");
   put("docker/a.txt", "a");
   put("docker/b.log", "b");
+  put("docker/.pipe/logs/c.txt", "c");  // our state, though the rules below let it in
   put("docker/.dockerignore", "# all but text\n*\n!*.txt\n");
   put("other/c.txt", "c");
   auto own = plan({.dockerfile = "docker/Dockerfile"});

@@ -14,6 +14,8 @@ TEST(References, name_their_registry) {
   EXPECT_EQ(registry_of("registry.example/team/x:1"), "registry.example");
   EXPECT_EQ(registry_of("registry.example:5000/x@sha256:00"), "registry.example:5000");
   EXPECT_EQ(registry_of("localhost/x"), "localhost");
+  EXPECT_EQ(registry_of("UPPER/x:1"), "UPPER");  // its login is never Docker Hub's
+  EXPECT_EQ(registry_of("[::1]:5000/x"), "[::1]:5000");
 }
 
 TEST(References, only_a_host_is_a_registry) {

@@ -33,6 +33,21 @@ TEST(SecretMask, hides_a_secret_of_several_lines) {
   EXPECT_EQ(masked({"-----KEY\nabc\n"}, {"x-----KEY\n", "abc\ny"}), "x***y");
 }
 
+TEST(SecretMask, hides_each_longer_line_of_a_secret) {
+  const std::string key = "-----BEGIN KEY-----\nMIIEvQIBADAN\nabc\n-----END KEY-----\n";
+  EXPECT_EQ(masked({key}, {"1: MIIEvQIBADAN", " 2: -----END KEY-----"}), "1: *** 2: ***");
+}
+
+TEST(SecretMask, hides_the_forms_that_programs_print_a_secret_in) {
+  const std::string secret = "p\"ss w/rd+42";
+  EXPECT_EQ(masked({secret}, {"x=cCJzcyB3L3JkKzQy"}), "x=***");  // base64
+  EXPECT_EQ(masked({secret}, {"dXNlcjpwInNzIHcvcmQrNDI="}),
+            "dXNlcjpw***NDI=");  // of `user:SECRET`; the last group is of less than the whole
+  EXPECT_EQ(masked({secret}, {"702273732077", "2f72642b3432."}), "***.");
+  EXPECT_EQ(masked({secret}, {"?p=p%22ss%20w%2Frd%2B42&"}), "?p=***&");
+  EXPECT_EQ(masked({secret}, {R"({"p": "p\"ss w/rd+42"})"}), R"({"p": "***"})");
+}
+
 TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) {
   EXPECT_EQ(masked({"", "1"}, {"1 1 1"}), "1 1 1");
 }

@@ -49,6 +49,16 @@ TEST_F(GpuLocks, a_gpu_is_held_until_its_descriptor_is_closed) {
   EXPECT_FALSE(enter(other).holder("GPU-a"));
 }
 
+TEST_F(GpuLocks, what_another_user_has_written_does_not_steer_the_terminal) {
+  auto folder = open();
+  auto holder = me();
+  holder.step = "\x1b]0;title\a";
+  holder.user = "\x1b[2J";
+  const auto held = enter(folder).take("GPU-a", holder);
+  EXPECT_EQ(enter(folder).holder("GPU-a")->step, "\\x1b]0;title\\x07");
+  EXPECT_EQ(enter(folder).holder("GPU-a")->user, "\\x1b[2J");
+}
+
 TEST_F(GpuLocks, one_driver_at_a_time_decides) {
   auto folder = open(), other = open();
   auto session = folder.try_enter();

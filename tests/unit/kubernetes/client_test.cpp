@@ -19,7 +19,7 @@ using test::run_task;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
+constexpr async::RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
 
 std::string status(int code, const std::string& reason, const std::string& message) {
   return json{{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", message}}.dump();
@@ -27,7 +27,7 @@ std::string status(int code, const std::string& reason, const std::string& messa
 
 class TheClient : public testing::Test {
  protected:
-  Client client(RetryPolicy retry_policy = hasty) {
+  Client client(async::RetryPolicy retry_policy = hasty) {
     ClusterAccess access;
     access.server = server.url();
     access.name_space = "ml";
@@ -199,8 +199,8 @@ TEST(KubernetesUrls, hosts_have_a_port) {
 }
 
 TEST(Backoffs, grow_to_a_limit_with_some_chance) {
-  Backoff backoff(RetryPolicy{std::chrono::milliseconds(800), std::chrono::milliseconds(30'000), 5},
-                  1);
+  async::Backoff backoff(
+      async::RetryPolicy{std::chrono::milliseconds(800), std::chrono::milliseconds(30'000), 5}, 1);
   long long limit = 800;
   for (int i = 0; i < 12; ++i, limit = std::min(limit * 2, 30'000LL)) {
     EXPECT_EQ(backoff.exhausted(), i >= 4);

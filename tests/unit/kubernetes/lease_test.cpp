@@ -131,6 +131,16 @@ TEST_F(TheLease, of_two_who_take_it_at_once_one_gets_it) {
   EXPECT_EQ(waited_for, "quicker");
 }
 
+TEST_F(TheLease, one_that_was_not_renewed_for_its_deadline_is_no_licence_to_write) {
+  Lease mine(client, "run", "me"), stale(client, "stale", "me", {60ms, 0ms, 5ms});
+  EXPECT_FALSE(mine.is_fresh());
+  run_task(loop, mine.acquire());
+  EXPECT_TRUE(mine.is_fresh());
+  lease = nullptr;
+  run_task(loop, stale.acquire());
+  EXPECT_FALSE(stale.is_fresh());
+}
+
 TEST_F(TheLease, one_that_another_has_taken_is_lost) {
   Lease mine(client, "run", "me", brief);
   run_task(loop, mine.acquire());

@@ -203,7 +203,7 @@ TEST_F(ClusterPreflight, rights_that_are_missing_come_before_all_else) {
     FAIL();
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("we may not run steps in the namespace ml of context "
-                                        "'test': not allowed are create secrets, patch secrets"));
+                                        "'test': not allowed are create secrets"));
     EXPECT_THAT(error.advice().front(), HasSubstr("pipe kubernetes rbac"));
   }
 }

@@ -221,6 +221,18 @@ TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
   }
 }
 
+TEST_F(ContainerSpec, a_volume_that_is_missing_is_named_where_the_engine_would_make_it) {
+  const TemporaryFolder folder;
+  place.root = folder.path();
+  step.settings.docker.volumes = {"name:/a", ".:/b", "./missing:/c"};
+  const auto failure = missing_volume(step, place);
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->message.find((folder.path() / "missing").string()), std::string::npos)
+      << failure->message;
+  make_folders(folder.path() / "missing");
+  EXPECT_FALSE(missing_volume(step, place));
+}
+
 TEST_F(ContainerSpec, ends_are_put_into_words) {
   step.settings.resources.memory = 1ULL << 30;
   const auto end = [&](int code, bool oom, const std::string& errors = "") {
@@ -228,6 +240,9 @@ TEST_F(ContainerSpec, ends_are_put_into_words) {
     return failure ? std::string(to_string(failure->kind)) + ": " + failure->message : "fine";
   };
   EXPECT_EQ(end(0, false), "fine");
+  EXPECT_EQ(end(1, false, "Error: failed to exec pid1: No such file or directory (catatonit)"),
+            std::string(to_string(FailureKind::not_started)) +
+                ": could not start: there is no program 'python' in the image img");
   EXPECT_EQ(end(0, true), "fine");
   EXPECT_EQ(end(1, false),
             std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 1");

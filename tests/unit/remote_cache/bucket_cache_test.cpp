@@ -39,7 +39,7 @@ class ResultsInABucket : public test::BucketTest {
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
   s3::Artifacts bucket{
       loop, settings(),
-      s3::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
+      async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   std::unique_ptr<engine::RemoteCache> results = make_bucket_cache(bucket, artifacts);
   core::CancelSource cancel;
 };

@@ -17,7 +17,7 @@ using test::run_task;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
+constexpr async::RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
 
 std::string error(const std::string& code, const std::string& message) {
   return "<?xml version=\"1.0\"?><Error><Code>" + code + "</Code><Message>" + message +
@@ -59,6 +59,14 @@ class ABucketOfAServer : public testing::Test {
   test::HttpServer::Handler handler;
   test::HttpServer server{loop, [this](HttpExchange& exchange) { return handler(exchange); }};
 };
+
+TEST_F(ABucketOfAServer, gives_an_object_whatever_its_text_is) {
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(200, "{\"message\": \"<Error>\"}");
+  };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_EQ(get(bucket, "record"), "{\"message\": \"<Error>\"}");
+}
 
 TEST_F(ABucketOfAServer, is_asked_again_when_it_is_busy_broken_or_cut_but_not_for_ever) {
   int count = 0;

@@ -43,6 +43,7 @@ steps:
     timeout: 10m
     cache: false
     after: [load]
+    version: 2024-01
 )";
 
 PipelineSpec parse_text(const std::string& text, const LoadOptions& options = {}) {
@@ -78,6 +79,7 @@ TEST(PipelineFile, all_keys_of_a_step_are_read) {
   EXPECT_EQ(train.secrets[1].file, "/nowhere/keys/api");
   EXPECT_EQ(train.timeout, std::chrono::minutes(10));
   EXPECT_FALSE(train.cache);
+  EXPECT_EQ(train.version, "2024-01");
 }
 
 TEST(PipelineFile, a_steps_value_wins_over_the_pipelines) {

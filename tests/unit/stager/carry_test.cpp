@@ -20,7 +20,7 @@ using test::HttpExchange;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
+constexpr TransferRetries hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
 
 class Carrier : public testing::Test {
  protected:

@@ -239,6 +239,22 @@ TEST_F(RunStoreTest, cache_gives_the_entry_of_a_key_and_the_newest_parts_of_a_st
   EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r2");
 }
 
+TEST_F(RunStoreTest, the_right_to_write_is_checked_before_each_commit) {
+  RunStore store(folder.path());
+  int checks = 0;
+  store.before_commit([&] { ++checks; });
+  store.add_run(run_record("r1"));
+  EXPECT_EQ(checks, 1);
+  store.transaction([&] {
+    store.put_step(step_record("r1", "a"));
+    store.put_step(step_record("r1", "b"));
+  });
+  EXPECT_EQ(checks, 2);
+  store.before_commit({});
+  store.put_step(step_record("r1", "c"));
+  EXPECT_EQ(checks, 2);
+}
+
 TEST_F(RunStoreTest, transaction_is_all_or_nothing) {
   RunStore store(state);
   EXPECT_THROW(store.transaction([&] {

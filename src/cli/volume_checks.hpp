@@ -1,0 +1,22 @@
+/// @file
+/// Steps whose results may be stale, because what they read by volumes is no part of their keys.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::cli {
+
+/// A step and the name of the orchestrator that it runs on.
+using PlacedStep = std::pair<const StepSpec*, std::string>;
+
+/// One warning for all steps that are reused although they read `docker.volumes`, or a cluster's
+/// claims, and have no `version`.
+std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps);
+
+}  // namespace pipeline::cli

@@ -1,0 +1,272 @@
+// A real engine behind a proxy that cuts, loses, refuses and delays: what is one attempt stays one,
+// and nothing is a success that was none.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "core/identifier.hpp"
+#include "docker/engine_api.hpp"
+#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/factory.hpp"
+#include "support/attempt_builder.hpp"
+#include "support/engine_proxy.hpp"
+#include "support/prepare_and_run.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::test {
+namespace {
+
+class Silent : public EventSink {
+ public:
+  void emit(const Event&) override {}
+};
+
+bool is_create(const std::string& method, const std::string& target) {
+  return method == "POST" && target.find("/containers/create?") != target.npos;
+}
+bool is_start(const std::string& method, const std::string& target) {
+  return method == "POST" && target.ends_with("/start");
+}
+bool is_wait(const std::string& target) { return target.find("/wait?") != target.npos; }
+
+/// Counts down: the first calls fail.
+struct First {
+  std::atomic<int> left;
+  bool operator()() { return left.load() > 0 && left-- > 0; }
+};
+
+class EngineFaults : public testing::Test {
+ protected:
+  AttemptBuilder& step(const std::string& line) {
+    auto& builder = builder_.emplace(shell(line));
+    builder.step.settings.docker.parent_image = "debian:bookworm-slim";
+    builder.step.settings.docker.skip_build = true;
+    builder.step.settings.docker.network = "none";
+    return builder;
+  }
+
+  /// Runs the attempt on an engine behind this proxy.
+  orchestrators::AttemptResult run(EngineProxy& proxy, const char* timeout = "20s") {
+    setenv("DOCKER_HOST", proxy.url().c_str(), 1);
+    setenv("PIPE_ENGINE_TIMEOUT", timeout, 1);
+    orchestrators::OrchestratorOptions options;
+    options.root = options.state = builder_->folder.path();
+    options.run_id = builder_->run_id;
+    orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
+    unsetenv("DOCKER_HOST");
+    Silent events;
+    return run_task(loop_, prepare_and_run(*orchestrator_, *builder_, events));
+  }
+
+  std::string id() const {
+    return orchestrators::container_name(const_cast<AttemptBuilder&>(*builder_).attempt());
+  }
+  std::size_t containers() {
+    std::vector<std::string> labels;
+    labels.push_back("pipe.run=" + builder_->run_id);
+    return run_task(loop_, engine_.list_containers(labels)).size();
+  }
+  void TearDown() override {
+    if (!builder_) return;
+    run_task(loop_, engine_.remove_container(id()));
+  }
+
+  asio::io_context loop_;
+  docker::EngineApi engine_{loop_, docker::find_endpoint()};
+  std::optional<AttemptBuilder> builder_;
+  std::unique_ptr<orchestrators::Orchestrator> orchestrator_;
+};
+
+TEST_F(EngineFaults, a_cut_wait_and_log_are_resumed_and_the_exit_code_is_the_steps) {
+  auto& attempt = step(
+      "echo before; echo err >&2; while [ ! -e /pipe/outputs/go ]; do sleep 0.05; done; echo "
+      "after; exit 3");
+  std::atomic<int> waits = 0;
+  EngineProxy proxy([&](const std::string&, const std::string& target) {
+    if (is_wait(target) && ++waits == 2) write(attempt.folder.path() / "outputs" / "go", "");
+    return Fault::none;
+  });
+  attempt.log.on_write = [&](const Log& log) {
+    if (log.out == "before\n" && log.err == "err\n") proxy.cut_all();
+  };
+  const auto result = run(proxy);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->message, "ended with exit code 3");
+  EXPECT_EQ(attempt.log.out, "before\nafter\n");
+  EXPECT_EQ(attempt.log.err, "err\n");
+  EXPECT_EQ(waits, 2);
+  EXPECT_EQ(containers(), 0U);
+}
+
+TEST_F(EngineFaults,
+       a_step_that_ended_while_the_connection_was_cut_is_a_success_if_it_ended_by_itself) {
+  auto& attempt =
+      step("echo before; while [ ! -e /pipe/outputs/go ]; do sleep 0.05; done; echo after");
+  std::atomic<bool> is_away = false;
+  EngineProxy proxy([&](const std::string&, const std::string&) {
+    return is_away ? Fault::refused : Fault::none;
+  });
+  attempt.log.on_write = [&, is_done = false](const Log&) mutable {
+    if (std::exchange(is_done, true)) return;
+    is_away = true;
+    proxy.cut_all();
+    write(attempt.folder.path() / "outputs" / "go", "");
+    EXPECT_EQ(std::system(("docker wait " + id() + " >/dev/null").c_str()), 0);
+    is_away = false;
+  };
+  const auto result = run(proxy);
+  EXPECT_FALSE(result.failure) << result.failure->message;
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(attempt.log.out, "before\nafter\n");
+}
+
+TEST_F(EngineFaults, a_step_that_was_stopped_with_its_engine_is_no_success_though_it_exits_with_0) {
+  auto& attempt = step("trap 'exit 0' TERM; echo ready; while true; do sleep 0.05; done");
+  std::atomic<bool> is_away = false;
+  EngineProxy proxy([&](const std::string&, const std::string&) {
+    return is_away ? Fault::refused : Fault::none;
+  });
+  attempt.log.on_write = [&, is_done = false](const Log&) mutable {
+    if (std::exchange(is_done, true)) return;
+    is_away = true;
+    proxy.cut_all();
+    EXPECT_EQ(std::system(("docker stop " + id() + " >/dev/null").c_str()), 0);
+    is_away = false;
+  };
+  const auto result = run(proxy);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::infrastructure);
+  EXPECT_FALSE(result.exit_code);
+  EXPECT_NE(result.failure->message.find("ended with its engine"), std::string::npos)
+      << result.failure->message;
+}
+
+TEST_F(EngineFaults, a_container_that_vanished_while_the_connection_was_cut_is_no_success) {
+  auto& attempt = step("echo ready; sleep 600");
+  std::atomic<bool> is_away = false;
+  EngineProxy proxy([&](const std::string&, const std::string&) {
+    return is_away ? Fault::refused : Fault::none;
+  });
+  attempt.log.on_write = [&, is_done = false](const Log&) mutable {
+    if (std::exchange(is_done, true)) return;
+    is_away = true;
+    proxy.cut_all();
+    EXPECT_EQ(std::system(("docker rm -f " + id() + " >/dev/null").c_str()), 0);
+    is_away = false;
+  };
+  const auto result = run(proxy);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::infrastructure);
+  EXPECT_NE(result.failure->message.find("another program removed"), std::string::npos)
+      << result.failure->message;
+}
+
+class PassingFaults : public EngineFaults, public testing::WithParamInterface<Fault> {};
+
+TEST_P(PassingFaults, a_container_is_made_and_started_once_however_often_that_is_tried) {
+  auto& attempt = step("echo once >> /pipe/outputs/f; echo done");
+  First creates{2}, starts{2};
+  EngineProxy proxy([&](const std::string& method, const std::string& target) {
+    const bool fails =
+        (is_create(method, target) && creates()) || (is_start(method, target) && starts());
+    return fails ? GetParam() : Fault::none;
+  });
+  const auto result = run(proxy);
+  EXPECT_FALSE(result.failure) << result.failure->message;
+  EXPECT_EQ(attempt.written("f"), "once\n");
+  EXPECT_EQ(attempt.log.out, "done\n");
+  EXPECT_EQ(containers(), 0U);
+}
+std::string name_of(const testing::TestParamInfo<Fault>& fault) {
+  constexpr std::array names{"none", "refused", "lost_answer", "broken", "unavailable", "hangs"};
+  return names.at(static_cast<std::size_t>(fault.param));
+}
+INSTANTIATE_TEST_SUITE_P(EngineFaults, PassingFaults,
+                         testing::Values(Fault::refused, Fault::lost_answer, Fault::broken,
+                                         Fault::unavailable),
+                         name_of);
+
+TEST_F(EngineFaults, an_engine_that_hangs_ends_the_attempt_as_a_failure_of_the_infrastructure) {
+  auto& attempt = step("echo ready; sleep 600");
+  std::atomic<bool> hangs = false;
+  EngineProxy proxy(
+      [&](const std::string&, const std::string&) { return hangs ? Fault::hangs : Fault::none; });
+  attempt.log.on_write = [&](const Log&) { hangs = true; };
+  const auto result = run(proxy, "400ms");
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::infrastructure);
+  EXPECT_NE(result.failure->message.find("lost its engine"), std::string::npos)
+      << result.failure->message;
+}
+
+TEST_F(EngineFaults, a_wait_that_is_never_answered_is_given_up_once_the_container_has_ended) {
+  auto& attempt = step("echo ready; exit 5");
+  First waits{1};
+  std::atomic<bool> is_started = false;
+  EngineProxy proxy([&](const std::string& method, const std::string& target) {
+    if (is_wait(target) && waits()) return Fault::lost_answer;
+    is_started = is_started || is_start(method, target);
+    return Fault::none;
+  });
+  const auto result = run(proxy, "2s");
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->message, "ended with exit code 5");
+  EXPECT_EQ(attempt.log.out, "ready\n");
+}
+
+TEST_F(EngineFaults, what_an_engine_refuses_for_good_is_asked_once) {
+  auto& attempt = step("true");
+  attempt.step.settings.docker.network = "no-such-network-" + attempt.run_id;
+  EngineProxy proxy([](const std::string&, const std::string&) { return Fault::none; });
+  const auto result = run(proxy);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::not_started);
+  const auto asked = proxy.asked();
+  EXPECT_EQ(std::ranges::count_if(asked, [](const auto& each) { return each.ends_with("/start"); }),
+            1);
+}
+
+TEST_F(EngineFaults, an_engine_that_was_never_there_is_reported_at_once) {
+  EngineProxy proxy([](const std::string&, const std::string&) { return Fault::refused; });
+  auto endpoint = docker::find_endpoint();
+  endpoint.url = proxy.url();
+  docker::EngineApi engine(loop_, endpoint);
+  EXPECT_THROW(run_task(loop_, engine.system_info()), core::EnvironmentError);
+  EXPECT_EQ(proxy.asked().size(), 1U);
+}
+
+TEST_F(EngineFaults, five_steps_complete_though_three_of_ten_calls_fail) {
+  const auto seed = std::random_device{}();
+  RecordProperty("seed", std::to_string(seed));
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::minstd_rand random(seed);
+  const Fault faults[]{Fault::refused, Fault::lost_answer, Fault::broken, Fault::unavailable};
+  bool is_known = false;  // the engine has been there once
+  EngineProxy proxy([&](const std::string&, const std::string& target) {
+    is_known = is_known || target.ends_with("/version");
+    if (!is_known || target.ends_with("/_ping") || target.ends_with("/version") ||
+        random() % 10 >= 3)
+      return Fault::none;
+    return faults[random() % 4];
+  });
+  for (unsigned i = 0; i < 5; ++i) {
+    auto& attempt =
+        step("echo line >> /pipe/outputs/f; seq 100; exit " + std::to_string(i % 2 * 7));
+    orchestrators::AttemptResult result;
+    do {
+      result = run(proxy);
+      ++attempt.number;
+    } while (result.failure && result.failure->kind == FailureKind::infrastructure &&
+             attempt.number <= 4);
+    --attempt.number;
+    EXPECT_EQ(result.exit_code, i % 2 * 7) << (result.failure ? result.failure->message : "");
+    EXPECT_NE(attempt.log.out.find("100\n"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::test
