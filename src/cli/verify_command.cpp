@@ -43,8 +43,12 @@ class Verifier {
         is_of_run_(!context.options().inspect.run.empty()) {}
 
   void artifacts() {
-    const auto uses =
-        uses_of(runs_, is_of_run_ ? std::vector{context_.find_run(runs_)} : runs_.runs());
+    std::vector<store::RunRecord> runs;
+    if (is_of_run_)
+      runs.push_back(context_.find_run(runs_));
+    else
+      runs = runs_.runs();
+    const auto uses = uses_of(runs_, runs);
     std::set<core::Digest> all;
     for (const auto& [digest, use] : uses) all.insert(digest);
     if (!is_of_run_)

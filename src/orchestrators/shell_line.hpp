@@ -19,6 +19,8 @@ class ShellLine {
   /// anything but an integer, in a quoted here-document a line that would end it.
   void add_value(std::string_view value);
   std::string finish() const { return assignments_ + line_; }
+  /// True if the author's text joins two commands by `|`.
+  bool has_pipe() const { return pipes_ > 0; }
 
  private:
   enum class Kind {
@@ -56,6 +58,7 @@ class ShellLine {
   char here_quote_ = 0;
   std::size_t line_start_ = 0;
   bool escaped_ = false;
+  int pipes_ = 0;
   int values_ = 0;
 };
 
