@@ -95,6 +95,13 @@ struct StepLog {
   Stream stream;
   std::string line;  ///< Without its line break; secrets are masked.
 };
+/// The row that a running step rewrites, such as a progress bar, each time with its last state. The
+/// log has all that was printed; StepLog has the row once a line end follows it.
+struct StepProgress {
+  std::string step;
+  unsigned attempt;
+  std::string row;  ///< Without its line break; secrets are masked.
+};
 struct StepRetried {
   std::string step;
   unsigned attempt;  ///< The one that failed.
@@ -125,8 +132,8 @@ struct RunFinished {
 
 using Event =
     std::variant<event::RunStarted, event::BuildStarted, event::BuildProgress, event::BuildFinished,
-                 event::StepStarted, event::StepLog, event::StepRetried, event::StepWaits,
-                 event::StepFinished, event::Notice, event::RunFinished>;
+                 event::StepStarted, event::StepLog, event::StepProgress, event::StepRetried,
+                 event::StepWaits, event::StepFinished, event::Notice, event::RunFinished>;
 
 /// Receives events in the order in which they happened, on the thread of the run. Must not block.
 class EventSink {

@@ -35,8 +35,14 @@ struct StepOptions {
   std::vector<std::string> arguments = {};
   /// Names of the results. Default: `result`, or result1, result2, ...; of a command: those in it.
   std::vector<Output> outputs = {};
-  /// Of a command.
+  /// Of a command. A value of null stands for the pipeline's, which the command then has in its
+  /// variables.
   std::map<std::string, Json> parameters = {};
+  /// Whether a command has all of the pipeline's parameters in its variables. Otherwise it has
+  /// those that it names.
+  bool all_parameters = false;
+  /// Of a command for a shell: `{"bash"}`, or the words before the line. Default: `sh -e`.
+  std::vector<std::string> shell = {};
   /// Of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of the step whose matrix it
   /// shares.
   Json matrix = {};
@@ -81,6 +87,7 @@ struct PipelineOptions {
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
   std::optional<bool> cache = {};
+  std::vector<std::string> shell = {};
   std::vector<std::string> tags = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
   /// Folder that `code` and relative paths refer to, and that holds `.pipe`. Default: the working

@@ -32,11 +32,14 @@ struct Template {
   bool operator==(const Template&) const = default;
 };
 
-/// What a step executes: an argument vector as it stands, or one line for `sh -c`, in which the
+/// What a step executes: an argument vector as it stands, or one line for a shell, in which the
 /// value of every placeholder is quoted for the shell.
 struct Command {
   std::vector<Template> arguments = {};  ///< Exactly one if `shell`.
   bool shell = false;
+  /// The words before a shell's line, such as `bash`, `-c`. Empty: `sh -e -c`, where a failing part
+  /// of a pipe fails the step if that shell has pipefail.
+  std::vector<std::string> interpreter = {};
   bool operator==(const Command&) const = default;
 };
 

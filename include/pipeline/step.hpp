@@ -59,7 +59,8 @@ class CommandStep : public detail::StepDeclaration {
 CommandStep command(std::string_view name, std::vector<std::string> words,
                     const StepOptions& options = detail::no_options(),
                     std::source_location where = std::source_location::current());
-/// A step that executes one line with `sh -c`.
+/// A step that executes lines for a shell, by default `sh -e`: the first line that fails fails the
+/// step.
 CommandStep shell(std::string_view name, std::string_view line,
                   const StepOptions& options = detail::no_options(),
                   std::source_location where = std::source_location::current());

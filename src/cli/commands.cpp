@@ -198,6 +198,8 @@ const Command commands[] = {
      [](CLI::App& app, Options& o) {
        app.add_option("--pipeline", o.inspect.pipeline, "Only runs of this pipeline")
            ->type_name("NAME");
+       app.add_option("--tag", o.inspect.tag, "Only runs of pipelines with this tag")
+           ->type_name("TAG");
        app.add_option("-n,--limit", o.inspect.limit, "At most this many; 0: all")
            ->type_name("N")
            ->capture_default_str();

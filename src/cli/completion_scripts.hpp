@@ -22,7 +22,7 @@ _pipe() {
     --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
     --profile) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;
     --step | -s) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
-    --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline) return ;;
+    --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline | --tag) return ;;
   esac
   case $command in
     run) words="--param --orchestrator --context --namespace --profile --step --jobs --no-cache --detach --service-account --execution-mode --template-dir --state --output" ;;
@@ -30,7 +30,7 @@ _pipe() {
     plan) words="--param --orchestrator --context --namespace --profile --step --no-cache --verbose --template-dir --state --output" ;;
     render) words="--param --orchestrator --context --namespace --profile --step --template-dir --output" ;;
     build) words="--param --orchestrator --context --namespace --profile --step --template-dir --state --output" ;;
-    runs) words="--pipeline --limit --state --output" ;;
+    runs) words="--pipeline --tag --limit --state --output" ;;
     show) words="--state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
     artifacts) words="--copy --state --output" ;;
@@ -100,7 +100,7 @@ _pipe() {
     plan) _arguments $file $orchestrator $step $template $state $output '--no-cache[plan for --no-cache]' {-v,--verbose}'[list code files and key parts]' ;;
     render) _arguments $file $orchestrator $step $template $output ;;
     build) _arguments $file $orchestrator $step $template $state $output ;;
-    runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' {-n,--limit}'[at most]:N: ' ;;
+    runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' '--tag[only with this tag]:tag: ' {-n,--limit}'[at most]:N: ' ;;
     show) _arguments $state $output ':run:_pipe_runs' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     artifacts) _arguments $state $output '--copy[copy out]:destination:_files' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
@@ -149,6 +149,7 @@ complete -c pipe -n "__fish_seen_subcommand_from show logs artifacts cancel resu
 complete -c pipe -n "__fish_seen_subcommand_from logs" -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
+complete -c pipe -n "__fish_seen_subcommand_from runs" -l tag -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -s n -l limit -x
 complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
 complete -c pipe -n "__fish_seen_subcommand_from logs" -l attempt -x

@@ -7,6 +7,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/identifier.hpp"
 #include "dsl/builder.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/profile_file.hpp"
@@ -122,6 +123,12 @@ fs::path Context::required_state() const {
                            "--state and $PIPE_HOME name the folder that `pipe run` has used");
   throw core::InputError("no run has been made in this folder or above it: there is no .pipe",
                          "go to the pipeline's folder, or name its state with --state DIR");
+}
+
+std::string Context::state_option(const fs::path& folder) const {
+  const auto found = existing_state();
+  if (options_.state.empty() && found && fs::absolute(*found) == fs::absolute(folder)) return {};
+  return " --state " + core::shell_quote(shown_path(folder));
 }
 
 store::RunStore& Context::runs(const fs::path& state) {

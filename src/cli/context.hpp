@@ -50,6 +50,9 @@ class Context {
   std::optional<std::filesystem::path> existing_state() const;
   /// The same; throws InputError if there is none.
   std::filesystem::path required_state() const;
+  /// ` --state FOLDER`, for a command that the user is advised to enter and that would not find
+  /// this folder by itself; else empty.
+  std::string state_option(const std::filesystem::path& folder) const;
 
   /// Opens (and makes, if need be) the store in this folder; once in a process.
   store::RunStore& runs(const std::filesystem::path& state);

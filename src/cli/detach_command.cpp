@@ -222,10 +222,7 @@ void tell(Session& session, const orchestrators::DriverStatus& status) {
                                  {"holder", status.holder}}}};
     return context.print(event.dump() + "\n");
   }
-  std::string state;
-  if (const auto found = context.existing_state();
-      !found || fs::absolute(*found) != fs::absolute(session.runs.folder()))
-    state = " --state " + core::shell_quote(shown_path(session.runs.folder()));
+  const auto state = context.state_option(session.runs.folder());
   const auto command = [&](const char* words) {
     return context.options().name + " " + words + " " + session.run_id;
   };

@@ -1,11 +1,12 @@
 // Commands that read a pipeline file and ask no engine: validate, render, schema.
 #include <algorithm>
-#include <set>
 
+#include "cli/command_checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/gpu_warnings.hpp"
 #include "cli/render_manifests.hpp"
 #include "cli/session.hpp"
+#include "cli/step_errors.hpp"
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
@@ -24,33 +25,18 @@ using nlohmann::json;
 
 /// What `pipeline` alone does not show: patterns of code that match nothing, files that an image
 /// needs. All of it at once.
-void check_files(const PipelineSpec& pipeline) {
-  spec::CodeResolver resolver(pipeline);
-  std::vector<core::Diagnostic> diagnostics;
-  std::set<std::string> seen;
-  std::string file, source;
-  const auto attempt = [&](const auto& work) {
-    try {
-      work();
-    } catch (const core::InputError& error) {
-      if (!error.file().empty()) file = error.file(), source = error.source();
-      for (const auto& diagnostic : error.diagnostics())
-        if (seen.insert(diagnostic.message + std::to_string(diagnostic.span.line)).second)
-          diagnostics.push_back(diagnostic);
-    }
-  };
+void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
+  StepErrors errors;
   const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {
     const bool is_sibling =
         before && before->instance && step.instance && before->instance->of == step.instance->of;
     before = &step;
     if (is_sibling) continue;  // the instances of a matrix have all of this in common
-    attempt([&] { resolver.code_of(step); });
-    attempt([&] { docker::plan_image(step, {.root = pipeline.root}); });
+    errors.attempt(step, [&] { resolver.code_of(step); });
+    errors.attempt(step, [&] { docker::plan_image(step, {.root = pipeline.root}); });
   }
-  if (!diagnostics.empty())
-    throw core::InputError(std::move(diagnostics), file.empty() ? pipeline.file.string() : file,
-                           source);
+  errors.report(pipeline);
 }
 
 /// Lists that are made from the settings, such as requirements; not the scripts that read them.
@@ -109,7 +95,8 @@ json to_json(const docker::ImagePlan& plan) {
 
 core::ExitCode validate_command(Context& context) {
   const auto pipeline = context.load_pipeline();
-  check_files(pipeline);
+  spec::CodeResolver resolver(pipeline);
+  check_files(pipeline, resolver);
   std::size_t outputs = 0;
   std::vector<const StepSpec*> steps;
   for (const auto& step : pipeline.steps) {
@@ -117,10 +104,11 @@ core::ExitCode validate_command(Context& context) {
     steps.push_back(&step);
   }
   // Where the steps will run is open here: only what holds everywhere is said.
-  const auto warnings =
-      check_gpus(pipeline, gpu::check_steps(steps, {}), [&](std::string_view text) {
-        if (!context.options().json) context.note(std::string(text) + "\n");
-      });
+  auto found = gpu::check_steps(steps, {});
+  std::ranges::move(check_commands(pipeline, resolver), std::back_inserter(found));
+  const auto warnings = check_gpus(pipeline, std::move(found), [&](std::string_view text) {
+    if (!context.options().json) context.note(std::string(text) + "\n");
+  });
   if (context.options().json) {
     context.print_json(json{{"valid", true},
                             {"file", pipeline.file.string()},
@@ -151,10 +139,14 @@ core::ExitCode render_command(Context& context) {
     std::string text;
   };
   std::vector<Image> images;
+  StepErrors errors;
   for (std::size_t i = 0; i < (only.empty() ? pipeline.steps.size() : wanted.size()); ++i) {
     const auto& step = pipeline.steps[only.empty() ? i : wanted[i]];
-    const auto plan = docker::plan_image(
-        step, {.root = pipeline.root, .template_dir = context.options().template_dir});
+    docker::ImagePlan plan;
+    errors.attempt(step, [&] {
+      plan = docker::plan_image(
+          step, {.root = pipeline.root, .template_dir = context.options().template_dir});
+    });
     auto entry = to_json(plan);
     const auto same = std::ranges::find(images, entry, &Image::plan);
     if (same != images.end()) {
@@ -163,6 +155,7 @@ core::ExitCode render_command(Context& context) {
       images.push_back({std::move(entry), {step.name}, text_of(plan)});
     }
   }
+  errors.report(pipeline);
   json list = json::array();
   std::string text;
   for (auto& image : images) {

@@ -19,6 +19,7 @@
 #include "core/quantity.hpp"
 #include "detached/drivers.hpp"
 #include "detached/invocation.hpp"
+#include "engine/clock.hpp"
 #include "remote_cache/run_outputs.hpp"
 
 namespace pipeline::cli {
@@ -42,6 +43,7 @@ json run_json(const store::RunRecord& run) {
              {"steps", run.steps},
              {"reused", run.cached},
              {"failed", run.failed},
+             {"tags", run.tags},
              {"parameters", core::parse_json(run.parameters)}};
   if (const auto& lease = run.driver.lease; run.driver.is_elsewhere())
     entry["driver"] = {
@@ -117,6 +119,21 @@ std::string status_of(detached::Drivers& drivers, store::RunRecord& run) {
                                                         : "running";
 }
 
+std::string tags_of(const store::RunRecord& run) {
+  std::string text;
+  for (const auto& tag : run.tags) text += (text.empty() ? "" : ", ") + tag;
+  return text;
+}
+
+/// Of a step or attempt: what is recorded at its end, until then the time since its start.
+template <class Record>
+std::string duration_of(const Record& record) {
+  if (record.ended != WallTime{} || record.started == WallTime{})
+    return core::format_duration(record.took);
+  return core::format_duration(
+      std::max(engine::wall_now() - record.started, std::chrono::milliseconds::zero()));
+}
+
 std::string duration_of(const store::RunRecord& run) {
   return run.status == RunStatus::running ? "" : core::format_duration(run.took);
 }
@@ -135,6 +152,7 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs, store::
   if (run.driver.is_elsewhere() && run.status == RunStatus::running)
     line("driver:       ", drivers.described(run));
   line("started:      ", core::format_time(run.started));
+  line("tags:         ", tags_of(run));
   if (run.parameters != "{}") line("parameters:   ", run.parameters);
   if (!run.git_commit.empty())
     line("git commit:   ",
@@ -170,7 +188,7 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs, store::
     table.add({step.name,
                {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)),
                 colour_of(step.status)},
-               step.attempts ? core::format_duration(step.took) : "",
+               step.attempts ? duration_of(step) : "",
                step.attempts ? std::to_string(step.attempts) : "",
                clip(shorten_digests(step.image), 40),
                remark});
@@ -184,8 +202,7 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs, store::
     if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
     if (!many.empty() && ++left_out > many_steps) continue;
     for (const auto& attempt : runs.attempts(step.run, step.name))
-      failures.add({step.name + " " + std::to_string(attempt.number),
-                    core::format_duration(attempt.took),
+      failures.add({step.name + " " + std::to_string(attempt.number), duration_of(attempt),
                     attempt.exit_code ? std::to_string(*attempt.exit_code) : "",
                     clip(attempt.message, 100)});
   }
@@ -223,7 +240,7 @@ core::ExitCode runs_command(Context& context) {
   std::optional<detached::Drivers> drivers;
   if (state) {
     auto& runs = context.runs(*state);
-    list = runs.runs(options.inspect.limit, options.inspect.pipeline);
+    list = runs.runs(options.inspect.limit, options.inspect.pipeline, options.inspect.tag);
     drivers.emplace(context.driver_context(), runs);
     for (auto& run : list) drivers->update(run);
   }
@@ -234,8 +251,11 @@ core::ExitCode runs_command(Context& context) {
     return core::ExitCode::ok;
   }
   if (list.empty()) context.note("no run has been made yet");
+  const bool has_tags =
+      std::ranges::any_of(list, [](const auto& run) { return !run.tags.empty(); });
   Table table;
-  table.add({"RUN", "PIPELINE", "STATUS", "STARTED", "TIME", "STEPS", "REUSED", "FAILED"});
+  table.add({"RUN", "PIPELINE", "STATUS", "STARTED", "TIME", "STEPS", "REUSED", "FAILED",
+             has_tags ? "TAGS" : ""});
   for (auto& run : list)
     table.add({run.id,
                run.pipeline,
@@ -244,7 +264,8 @@ core::ExitCode runs_command(Context& context) {
                duration_of(run),
                std::to_string(run.steps),
                std::to_string(run.cached),
-               std::to_string(run.failed)});
+               std::to_string(run.failed),
+               tags_of(run)});
   if (!table.empty()) context.print(table.render(context.paint()));
   return core::ExitCode::ok;
 }

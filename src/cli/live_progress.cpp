@@ -46,8 +46,9 @@ class LiveProgress final : public Progress {
       tick();  // A step that prints a lot: memory stays bounded, and so does the last line's delay.
   }
 
+  /// From the first column: a terminal shows `^C` where the cursor is.
   std::string erase() const {
-    return shown_.empty() ? "" : "\x1b[" + std::to_string(shown_.size()) + "A\x1b[J";
+    return shown_.empty() ? "" : "\r\x1b[" + std::to_string(shown_.size()) + "A\x1b[J";
   }
   static std::string drawn(const std::vector<std::string>& lines) {
     std::string text;
@@ -74,7 +75,8 @@ class LiveProgress final : public Progress {
       if (step.status == StepStatus::running) {
         const std::string attempt =
             step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
-        below.push_back(activity(Colour::cyan, step.name, attempt, step.since, now, size.columns));
+        below.push_back(activity(Colour::cyan, step.name, step.row.empty() ? attempt : step.row,
+                                 step.since, now, size.columns));
       } else if (step.status == StepStatus::pending && !step.waits_for.empty()) {
         below.push_back("  " + clip(step.name + "  waits for " + step.waits_for, size.columns - 3));
       }

@@ -24,22 +24,45 @@ namespace {
 /// Prints one log as it is, or for a terminal or as JSON line by line.
 class LogPrinter {
  public:
-  LogPrinter(const Context& context, std::string step, unsigned attempt)
-      : context_(context), step_(std::move(step)), attempt_(attempt) {}
+  /// @param follow lines are shown before they end, as those of a progress bar
+  LogPrinter(const Context& context, std::string step, unsigned attempt, bool follow)
+      : context_(context),
+        step_(std::move(step)),
+        attempt_(attempt),
+        shows_partial_(follow && !context.options().json) {}
 
   void put(std::string_view bytes) {
     std::string text;
-    lines_.feed(bytes, [&](std::string_view whole) { text += line(whole); });
-    context_.print(text);
+    lines_.feed(bytes, [&](std::string_view whole) { text += end_of(whole, "\n"); });
+    if (shows_partial_) text += partial();
+    if (!text.empty()) context_.print(text);
   }
   void finish() {
     if (lines_.rest().empty()) return;
     const bool as_it_is = !context_.options().json && !context_.out().live;
-    context_.print(line(lines_.rest(), as_it_is ? "" : "\n"));
+    context_.print(end_of(lines_.rest(), as_it_is ? "" : "\n"));
     lines_.clear();
   }
 
  private:
+  /// What has come of the unfinished line: on a terminal its last state in a row that is written
+  /// over, else the new bytes. A line that may turn out to be data is held back.
+  std::string partial() {
+    const std::string& rest = lines_.rest();
+    if (rest.size() == shown_ || rest.starts_with('@')) return {};
+    const auto before = std::exchange(shown_, rest.size());
+    return context_.out().live ? "\r\x1b[K" + clip(rest, terminal_size(STDOUT_FILENO).columns - 1)
+                               : rest.substr(before);
+  }
+
+  /// The line, or what is not yet shown of it.
+  std::string end_of(std::string_view whole, std::string_view end) {
+    const auto shown = std::exchange(shown_, 0);
+    if (shown == 0) return line(whole, end);
+    return context_.out().live ? "\r\x1b[K" + line(whole, end)
+                               : std::string(whole.substr(shown)).append(end);
+  }
+
   std::string line(std::string_view text, std::string_view end = "\n") const {
     if (!context_.options().json)
       return (context_.out().live ? for_terminal(core::shown_line(text), context_.out().colours)
@@ -52,7 +75,9 @@ class LogPrinter {
   const Context& context_;
   std::string step_;
   unsigned attempt_;
+  bool shows_partial_;
   core::Lines lines_;
+  std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
 
 /// Reads what a file has and what it gets.
@@ -109,7 +134,7 @@ void print_attempt(const Context& context, detached::Drivers& drivers, store::Ru
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     return;  // An attempt that printed nothing, since it could not be started.
-  LogPrinter printer(context, attempt.step, attempt.number);
+  LogPrinter printer(context, attempt.step, attempt.number, follow);
   GrowingFile file(path);
   const auto is_over = [&] {
     if (!goes_on(drivers, runs, attempt.run)) return true;

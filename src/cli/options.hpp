@@ -32,6 +32,7 @@ struct InstancesOptions {
 struct InspectOptions {
   std::string run = "latest";
   std::string pipeline;  ///< Only runs of this one; empty: all.
+  std::string tag;       ///< Only runs of pipelines with this one; empty: all.
   unsigned limit = 20;
   bool follow = false;
   unsigned attempt = 0;  ///< 0: the last one.

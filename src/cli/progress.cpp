@@ -52,6 +52,9 @@ struct Lines {
   }
   std::string operator()(const event::BuildFinished& e) const {
     const std::string name = tag(paint, shorten_digests(e.image), Colour::blue);
+    if (e.failure && e.failure->kind == FailureKind::cancelled)
+      return name + paint(Colour::yellow, "stopped") + " after " + core::format_duration(e.took) +
+             "\n";
     if (e.failure)
       return name + paint(Colour::red, "failed") + " after " + core::format_duration(e.took) +
              ": " + failure_lines(*e.failure, paint);
@@ -70,6 +73,9 @@ struct Lines {
     return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
            for_terminal(core::shown_line(e.line), paint.on) + "\n";
   }
+  std::string operator()(const event::StepProgress&) const {
+    return "";
+  }  // Shown live; else as the line that it ends as.
   std::string operator()(const event::StepRetried& e) const {
     const std::string when = e.delay.count() ? "in " + core::format_duration(e.delay) : "at once";
     return tag(paint, e.step) +

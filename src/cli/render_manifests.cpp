@@ -1,5 +1,8 @@
 #include "cli/render_manifests.hpp"
 
+#include <unordered_map>
+
+#include "cli/step_errors.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/reference.hpp"
 #include "engine/decision.hpp"
@@ -10,18 +13,21 @@ namespace {
 
 using nlohmann::json;
 
-std::string file_name_of(const PipelineSpec& pipeline, const InputSpec& input) {
-  if (input.gathered) return input.name;
+constexpr std::size_t printed_at_once = 1 << 16;
+
+/// File names of all outputs, by `STEP OUTPUT`: a list of steps would be searched for each input.
+using FileNames = std::unordered_map<std::string, std::string>;
+
+FileNames file_names_of(const PipelineSpec& pipeline) {
+  FileNames names;
   for (const auto& step : pipeline.steps)
     for (const auto& output : step.outputs)
-      if (step.name == input.sources.front().step && output.name == input.sources.front().output)
-        return output.file_name;
-  return input.name;
+      names.emplace(step.name + " " + output.name, output.file_name);
+  return names;
 }
 
-json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec& step) {
-  const auto state =
-      context.state_beside(pipeline.file.empty() ? pipeline.root / pipeline.name : pipeline.file);
+json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec& step,
+            const FileNames& file_names) {
   const auto plan = docker::plan_image(
       step, {.root = pipeline.root, .template_dir = context.options().template_dir});
   const bool is_built = plan.build || step.program;
@@ -29,32 +35,59 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   const bool has_registry = docker::names_registry(repository);
   orchestrators::ExampleJobOptions place;
   place.pipeline = pipeline.name;
-  place.state = state;
+  place.state =
+      context.state_beside(pipeline.file.empty() ? pipeline.root / pipeline.name : pipeline.file);
   place.claim = {context.options().claim, context.options().claim_path};
   place.image =
       !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   place.pull = !is_built || has_registry;
   place.carries = context.options().artifact_store.is_given();
   if (has_registry) place.agent_image = repository + "@AGENT-DIGEST";
-  place.file_name_of = [&](const InputSpec& input) { return file_name_of(pipeline, input); };
+  place.file_name_of = [&](const InputSpec& input) {
+    const auto& source = input.sources.front();
+    const auto found =
+        input.gathered ? file_names.end() : file_names.find(source.step + " " + source.output);
+    return found == file_names.end() ? input.name : found->second;
+  };
   return orchestrators::example_job(step, place);
+}
+
+/// The text of the job as an item of a list that print_json() would print.
+std::string item_of(const json& job) {
+  std::string text = job.dump(2, ' ', false, json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;)
+    text.insert(++at, "    ");
+  return "    " + text;
 }
 
 }  // namespace
 
 core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) {
   const auto& only = context.options().step;
-  json jobs = json::array();
+  std::vector<const StepSpec*> steps;
   const auto add = [&](const StepSpec& step) {
-    if (step.orchestrator.empty() || step.orchestrator == "kubernetes")
-      jobs.push_back(job_of(context, pipeline, step));
+    if (step.orchestrator.empty() || step.orchestrator == "kubernetes") steps.push_back(&step);
   };
   if (only.empty()) {
     for (const auto& step : pipeline.steps) add(step);
   } else {
     for (const auto i : engine::steps_called(pipeline, only)) add(pipeline.steps[i]);
   }
-  context.print_json({{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(jobs)}});
+  const auto file_names = file_names_of(pipeline);
+  StepErrors errors;  // all that is wrong is reported before anything is printed
+  for (const auto* step : steps)
+    errors.attempt(*step, [&] { job_of(context, pipeline, *step, file_names); });
+  errors.report(pipeline);
+  // One job at a time: a list of 100,000 would take gigabytes.
+  std::string text = "{\n  \"apiVersion\": \"v1\",\n  \"items\": [";
+  for (const auto* step : steps) {
+    text += (step == steps.front() ? "\n" : ",\n") +
+            item_of(job_of(context, pipeline, *step, file_names));
+    if (text.size() < printed_at_once) continue;
+    context.print(text);
+    text.clear();
+  }
+  context.print(text + (steps.empty() ? "]" : "\n  ]") + ",\n  \"kind\": \"List\"\n}\n");
   return core::ExitCode::ok;
 }
 

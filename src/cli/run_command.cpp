@@ -50,13 +50,8 @@ std::vector<Result> results_of(Session& session) {
 
 std::string copy_command(Session& session, const std::vector<Result>& results) {
   if (results.empty()) return {};
-  std::string command = session.context.options().name + " artifacts " + session.run_id + " " +
-                        results.back().name + " --copy DEST";
-  if (const auto found = session.context.existing_state();
-      !found ||
-      std::filesystem::absolute(*found) != std::filesystem::absolute(session.runs.folder()))
-    command += " --state " + core::shell_quote(shown_path(session.runs.folder()));
-  return command;
+  return session.context.options().name + " artifacts " + session.run_id + " " +
+         results.back().name + " --copy DEST" + session.context.state_option(session.runs.folder());
 }
 
 nlohmann::json summary_json(const Summary& summary) {
@@ -145,7 +140,8 @@ core::ExitCode drive(Context& context, const std::string& resumed,
   }
   display.close();
   const auto& model = display.progress().model();
-  Summary summary{model, *outcome, {}, {}, context.options().name};
+  Summary summary{
+      model, *outcome, {}, {}, context.options().name, context.state_option(session.runs.folder())};
   if (model.total <= many_steps || outcome->succeeded > 0) summary.results = results_of(session);
   summary.copy_command = copy_command(session, summary.results);
   if (context.options().json) {

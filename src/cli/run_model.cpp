@@ -93,7 +93,8 @@ void RunModel::apply(const Event& event, SteadyTime now) {
           },
           [&](const event::BuildFinished& e) {
             std::erase_if(builds, [&](const BuildView& build) { return build.image == e.image; });
-            if (e.failure) failed_builds.emplace_back(e.image, *e.failure);
+            if (e.failure && e.failure->kind != FailureKind::cancelled)
+              failed_builds.emplace_back(e.image, *e.failure);
           },
           [&](const event::StepStarted& e) {
             auto& view = step(e.step);
@@ -101,8 +102,10 @@ void RunModel::apply(const Event& event, SteadyTime now) {
             view.attempts = e.attempt;
             view.since = now;
             view.waits_for.clear();
+            view.row.clear();
           },
-          [](const event::StepLog&) {},
+          [&](const event::StepLog& e) { step(e.step).row.clear(); },
+          [&](const event::StepProgress& e) { step(e.step).row = e.row; },
           [&](const event::StepRetried& e) {
             auto& view = step(e.step);
             set_status(view, StepStatus::pending, now);

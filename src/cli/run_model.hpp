@@ -38,6 +38,7 @@ struct StepView {
   std::chrono::milliseconds took{};
   SteadyTime since{};     ///< When the running attempt began.
   std::string waits_for;  ///< Why it has not begun.
+  std::string row;        ///< Of the running attempt: a progress bar that it shows.
   std::string reused_from;
   std::optional<Failure> failure;
 };

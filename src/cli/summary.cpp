@@ -44,8 +44,10 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
   return troubles;
 }
 
-/// @param logs the command that prints them: `pipe logs RUN`
-std::string render(const Trouble& trouble, const std::string& logs, const Paint& paint) {
+/// @param logs the command that prints them: `pipe logs RUN` @param state ` --state FOLDER`, or
+/// empty
+std::string render(const Trouble& trouble, const std::string& logs, const std::string& state,
+                   const Paint& paint) {
   constexpr std::size_t last_lines = 15;
   const auto& [kind, message, hints, details] = *trouble.failure;
   std::string names;
@@ -60,7 +62,8 @@ std::string render(const Trouble& trouble, const std::string& logs, const Paint&
     text += "  " + paint(Colour::dim, "| ") + for_terminal(details[i], paint.on) + "\n";
   for (const auto& hint : hints)
     text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
-  if (is_log && !details.empty()) text += "  all that it printed: " + logs + " " + names + "\n";
+  if (is_log && !details.empty())
+    text += "  all that it printed: " + logs + " " + names + state + "\n";
   return text;
 }
 
@@ -149,12 +152,12 @@ core::ExitCode exit_code_of(const engine::RunSummary& outcome) {
 }
 
 std::string render_summary(const Summary& summary, const Paint& paint) {
-  const auto& [model, outcome, results, copy_command, program] = summary;
+  const auto& [model, outcome, results, copy_command, program, state] = summary;
   std::string text = steps_table(model, paint);
   if (!text.empty()) text.insert(0, "\n");
   const auto troubles = troubles_of(model);
   for (std::size_t i = 0; i < std::min(troubles.size(), many_steps); ++i)
-    text += "\n" + render(troubles[i], program + " logs " + outcome.run, paint);
+    text += "\n" + render(troubles[i], program + " logs " + outcome.run, state, paint);
 
   std::string counts;
   const auto add = [&](std::size_t count, const char* what) {

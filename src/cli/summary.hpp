@@ -26,7 +26,8 @@ struct Summary {
   std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty: there is
                              ///< nothing to copy.
   std::string program =
-      "pipe";  ///< As the user calls it: another where a C++ program is the pipeline.
+      "pipe";              ///< As the user calls it: another where a C++ program is the pipeline.
+  std::string state = {};  ///< Context::state_option()
 };
 
 /// Per step status, time, attempts and the run it was reused from; failures with details and hints,

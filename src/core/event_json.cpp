@@ -57,6 +57,10 @@ json convert(const event::StepLog& e) {
   return object;
 }
 
+json convert(const event::StepProgress& e) {
+  return {{"event", "step_progress"}, {"step", e.step}, {"attempt", e.attempt}, {"row", e.row}};
+}
+
 json convert(const event::StepRetried& e) {
   return {{"event", "step_retried"},
           {"step", e.step},

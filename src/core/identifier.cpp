@@ -55,6 +55,12 @@ std::string variable_name(std::string_view prefix, std::string_view name) {
   return result;
 }
 
+std::string same_case_variable_name(std::string_view prefix, std::string_view name) {
+  std::string result(prefix);
+  for (const char c : name) result += is_alphanumeric(c) ? c : '_';
+  return result;
+}
+
 std::string shell_quote(std::string_view text) {
   static constexpr std::string_view safe = "_@%+=:,./-";
   const auto plain = [](char c) {

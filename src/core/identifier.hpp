@@ -25,6 +25,10 @@ std::string make_run_id(std::int64_t unix_milliseconds, std::uint32_t random);
 /// `data-set` -> `PIPE_INPUT_DATA_SET` with the prefix `PIPE_INPUT_`.
 std::string variable_name(std::string_view prefix, std::string_view name);
 
+/// `lr-max` -> `PIPE_PARAM_lr_max` with the prefix `PIPE_PARAM_`: the other spelling, with the
+/// name's own letters.
+std::string same_case_variable_name(std::string_view prefix, std::string_view name);
+
 /// The text as one word for a POSIX shell, in single quotes where it needs them.
 std::string shell_quote(std::string_view text);
 

@@ -111,6 +111,9 @@ void ShellLexer::unquoted(char c) {
     case '#':
       if (!quoted && here.kind != Kind::braces && word_start) stack_.push_back({Kind::comment});
       return;
+    case '|':  // the second one of `||` takes the first one back
+      if (!quoted && here.kind != Kind::braces && !follows(">|")) pipes_ += follows("||") ? -1 : 1;
+      return;
     case '<':
       if (!quoted && follows("<<") && !follows("<<<")) {
         pending_.push_back({{}, false, false});

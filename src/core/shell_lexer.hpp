@@ -53,6 +53,8 @@ class ShellLexer {
   bool is_in_end_mark() const { return here_word_ != WordOf::none; }  ///< After `<<`.
   const HereDocument& document() const { return pending_.front(); }   ///< In a `here_document`.
   const std::string& text() const { return text_; }                   ///< All that was read.
+  /// True if the text joins two commands by `|`.
+  bool has_pipe() const { return pipes_ > 0; }
 
  private:
   void unquoted(char c);
@@ -68,6 +70,7 @@ class ShellLexer {
   enum class WordOf { none, before, within } here_word_ = WordOf::none;
   char here_quote_ = 0;
   std::size_t line_start_ = 0;
+  int pipes_ = 0;  ///< `|` outside of quotes, those of `||` and `>|` left out.
   bool escaped_ = false;
   bool in_word_ = false;  ///< A `#` begins no comment then.
 };

@@ -307,7 +307,9 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
   return core::BuildError("cannot build " + name + where + ": " + error, details, advice);
 }
 
-Failure failure_of(const core::EnvironmentError& error) {
+Failure failure_of(const core::EnvironmentError& error, const core::CancelSource& cancel) {
+  if (cancel.level() != core::StopLevel::none)
+    return {FailureKind::cancelled, "was stopped", {}, {}};
   Failure failure{FailureKind::environment, error.what(), error.advice(), {}};
   if (auto* build = dynamic_cast<const core::BuildError*>(&error)) {
     failure.kind = FailureKind::build;

@@ -13,6 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <pipeline/events.hpp>
+#include "core/cancel.hpp"
 #include "core/error.hpp"
 
 #include "docker/image_plan.hpp"
@@ -67,7 +68,8 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
                                const BuildLog& log, const std::string& rejected);
 
 /// What an event says of an error.
-Failure failure_of(const core::EnvironmentError& error);
+/// @param cancel with which it was made: a build that was stopped has not failed
+Failure failure_of(const core::EnvironmentError& error, const core::CancelSource& cancel);
 
 /// What to try, by what a build printed.
 std::vector<std::string> build_advice(const std::vector<std::string>& lines,

@@ -279,7 +279,7 @@ async::Task<bool> ImageBuilder::Implementation::run_pull(const std::string& refe
         },
         cancel);
   } catch (const core::EnvironmentError& failed) {
-    events.emit(event::BuildFinished{reference, "", took(), failure_of(failed)});
+    events.emit(event::BuildFinished{reference, "", took(), failure_of(failed, cancel)});
     throw;
   }
   auto image = co_await engine.inspect_image(reference);
@@ -360,7 +360,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::reported_build(
     events.emit(event::BuildFinished{result.reference, result.image_id, took(), {}});
     co_return result;
   } catch (const core::EnvironmentError& error) {
-    events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error)});
+    events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error, cancel)});
     throw;
   }
 }

@@ -78,7 +78,7 @@ async::Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, 
   try {
     id = co_await run_build(engine, image, events, cancel);
   } catch (const core::EnvironmentError& error) {
-    events.emit(event::BuildFinished{image.reference, "", took(), failure_of(error)});
+    events.emit(event::BuildFinished{image.reference, "", took(), failure_of(error, cancel)});
     throw;
   }
   events.emit(event::BuildFinished{image.reference, id, took(), {}});

@@ -111,9 +111,9 @@ async::Task<std::string> PublishedImages::push(std::string reference, std::strin
   } catch (const core::EnvironmentError& error) {
     failed = error;
   }
-  events.emit(
-      event::BuildFinished{reference, digest, took(),
-                           failed ? std::optional<Failure>(failure_of(*failed)) : std::nullopt});
+  events.emit(event::BuildFinished{
+      reference, digest, took(),
+      failed ? std::optional<Failure>(failure_of(*failed, cancel)) : std::nullopt});
   if (failed) throw core::EnvironmentError(*failed);
   co_return digest;
 }

@@ -6,6 +6,7 @@
 
 #include "dsl/declaration.hpp"
 #include "settings/settings.hpp"
+#include "spec/references.hpp"
 #include "spec/value_builder.hpp"
 
 namespace pipeline::dsl {
@@ -60,6 +61,10 @@ void add_common(core::Value& map, const Options& options) {
   add_some(map, "retry", retry_of(options.retry));
   if (options.timeout) add(map, "timeout", json(duration(*options.timeout)));
   if (options.cache) add(map, "cache", json(*options.cache));
+  if (options.shell.size() == 1 && (options.shell[0] == "sh" || options.shell[0] == "bash"))
+    add(map, "shell", json(options.shell[0]));
+  else
+    add_some(map, "shell", json(options.shell));
 }
 
 /// A parameter is one value: texts and numbers as they are, all else as JSON in a text.
@@ -72,7 +77,16 @@ std::string reference(const AnyArtifact& artifact, const std::string& selector) 
   return artifact.step + selector + "." + artifact.output;
 }
 
-core::Value step_of(const detail::Declaration& step, core::Span span, const std::string& program) {
+/// The pipeline's parameters that a command finds in its variables, besides those that it names.
+std::vector<std::string> taken_by(const detail::Declaration& step,
+                                  const std::vector<std::string>& of_pipeline) {
+  if (step.options.all_parameters) return of_pipeline;
+  return spec::parameters_read_by(step.script, of_pipeline);
+}
+
+/// @param of_pipeline the names of the pipeline's parameters
+core::Value step_of(const detail::Declaration& step, core::Span span, const std::string& program,
+                    const std::vector<std::string>& of_pipeline) {
   const auto& options = step.options;
   auto map = empty_value(core::Value::Kind::map, span);
   add_some(map, "description", options.description.empty() ? json() : json(options.description));
@@ -81,6 +95,7 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
   // In the order of the arguments, which is that of the instances.
   auto axes = value_of(matrix.is_object() ? matrix : json::object(), span);
   json parameters = json::object(), inputs = json::object(), outputs = json::object();
+  for (const auto& name : taken_by(step, of_pipeline)) parameters[name] = nullptr;
   for (const auto& [name, value] : options.parameters) parameters[name] = *value;
   for (const auto& argument : step.arguments) {
     if (argument.slot == detail::Slot::context) continue;
@@ -89,8 +104,8 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
       for (const auto& value : argument.axis) values.push_back(parameter_of(argument, *value));
       add(axes, argument.name, values);
     } else if (argument.slot == detail::Slot::parameter) {
-      if (!argument.of_pipeline)
-        parameters[argument.name] = parameter_of(argument, *argument.value);
+      parameters[argument.name] =
+          argument.of_pipeline ? json() : parameter_of(argument, *argument.value);
     } else if (!argument.sources.empty()) {
       inputs[argument.name] = reference(argument.sources[0], argument.selector);
       if (argument.selector == "[=]" && matrix.is_null()) matrix = argument.sources[0].step;
@@ -171,13 +186,15 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
   add_some(root, "parameters", parameters);
   add_common(root, options);
 
+  std::vector<std::string> names;
+  for (const auto& [name, value] : parameters.items()) names.push_back(name);
   auto steps = empty_value(core::Value::Kind::map, core::Span{});
   number = 0;
   for (const auto& step : pipeline.steps()) {
     const core::Span span{++number, 1, 1};
     if (seen[step.options.name] == number)  // not by set(), which looks through all of them
       steps.members.push_back(
-          {spec::plain_value(step.options.name, span), step_of(step, span, program)});
+          {spec::plain_value(step.options.name, span), step_of(step, span, program, names)});
   }
   set(root, "steps", std::move(steps));
   return document;

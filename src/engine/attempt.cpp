@@ -192,9 +192,14 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
       work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(which.number)),
       which.joins);
   const auto& work = *own_folder;
-  StepLog log(context.runs.log_file(log_name), hidden, [&](Stream stream, std::string line) {
-    context.events.emit(event::StepLog{step.name, which.number, stream, std::move(line)});
-  });
+  StepLog log(
+      context.runs.log_file(log_name), hidden,
+      [&](Stream stream, std::string line) {
+        context.events.emit(event::StepLog{step.name, which.number, stream, std::move(line)});
+      },
+      [&](std::string row) {
+        context.events.emit(event::StepProgress{step.name, which.number, std::move(row)});
+      });
   const auto code = context.artifacts.put_tree(context.code.files(step), context.stats);
   co_await check_inputs(context, step, outputs_of);
   std::vector<orchestrators::AttemptInput> inputs;

@@ -8,6 +8,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/identifier.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::engine {
@@ -155,7 +156,12 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
                                const StringMap& environment, const std::vector<KeyPart>& code,
                                const std::string& environment_id) {
   std::vector<KeyPart> parts{{"pipeline", pipeline}, {"step", step.name}};
-  std::string command = step.command.shell ? "sh -c " : "";
+  std::string command;
+  if (step.command.shell) {
+    const auto& words = step.command.interpreter;
+    command = words.empty() ? "sh -e -c " : "";
+    for (const auto& word : words) command += core::shell_quote(word) + " ";
+  }
   for (const auto& argument : step.command.arguments)
     command += (command.empty() || step.command.shell ? "" : " ") + text_of(argument);
   parts.push_back({"command", short_text(command)});

@@ -15,6 +15,7 @@ Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& p
   record_.pipeline = pipeline.name;
   record_.file = pipeline.file.string();
   record_.parameters = nlohmann::json(pipeline.parameters).dump();
+  record_.tags = pipeline.tags;
   record_.git_commit = options.git_commit;
   record_.git_dirty = options.git_dirty;
   record_.driver = options.driver;

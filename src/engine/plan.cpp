@@ -32,6 +32,37 @@ std::vector<std::vector<core::StepIndex>> levels_of(const core::Graph& graph) {
   return levels;
 }
 
+/// What is known of steps without an earlier success, from the pipeline's newest run.
+class NewestRun {
+ public:
+  NewestRun(store::RunStore& runs, const std::string& pipeline)
+      : runs_(runs), pipeline_(pipeline) {}
+
+  std::string why_no_success(const std::string& step) {
+    if (!looked_) look();
+    const auto found = statuses_.find(step);
+    if (found == statuses_.end()) return "never run before";
+    if (found->second == StepStatus::failed) return "failed in run " + run_;
+    return "did not succeed in run " + run_;
+  }
+
+ private:
+  void look() {
+    looked_ = true;
+    const auto newest = runs_.runs(1, pipeline_);
+    if (newest.empty()) return;
+    run_ = newest.front().id;
+    for (auto& step : runs_.steps(run_))
+      if (step.attempts > 0) statuses_.emplace(std::move(step.name), step.status);
+  }
+
+  store::RunStore& runs_;
+  const std::string& pipeline_;
+  bool looked_ = false;
+  std::string run_;
+  std::unordered_map<std::string, StepStatus> statuses_;
+};
+
 }  // namespace
 
 async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
@@ -46,6 +77,7 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
     position.emplace(pipeline.steps[selected[i]].name, i);
 
   Decisions decisions(pipeline, runs, artifacts, stats, code);
+  NewestRun newest(runs, pipeline.name);
   std::vector<StepPlan> plans(selected.size());
   std::vector<std::vector<store::OutputRecord>> outputs(selected.size());
   const OutputsOf outputs_of = [&](const SourceSpec& source) {
@@ -91,11 +123,11 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
           inquiring.push_back(i);
         }
         plan.changes = last ? differences(last->second, plan.key)
-                            : std::vector<std::string>{"never run before"};
+                            : std::vector<std::string>{newest.why_no_success(step.name)};
       } else {
         plan.key = decisions.own_parts(step, environment.id);
         plan.changes = last ? own_changes(last->second, plan.key)
-                            : std::vector<std::string>{"never run before"};
+                            : std::vector<std::string>{newest.why_no_success(step.name)};
         if (!waits_for.empty() && plan.changes.empty()) {
           plan.action = StepPlan::Action::depends;
           plan.changes = {"reused if '" + waits_for + "' gives the same as before"};

@@ -13,8 +13,12 @@ constexpr std::size_t tail_lines = 50;
 }  // namespace
 
 StepLog::StepLog(const std::filesystem::path& file, std::vector<std::string> secrets,
-                 std::function<void(Stream, std::string)> on_line)
-    : path_(file), masks_{SecretMask(secrets), SecretMask(secrets)}, on_line_(std::move(on_line)) {
+                 std::function<void(Stream, std::string)> on_line,
+                 std::function<void(std::string)> on_row)
+    : path_(file),
+      masks_{SecretMask(secrets), SecretMask(secrets)},
+      on_line_(std::move(on_line)),
+      on_row_(std::move(on_row)) {
   core::make_folders(file.parent_path());
   file_.reset(std::fopen(file.c_str(), "we"));
   if (!file_) throw core::system_error("cannot write the log " + file.string(), errno);
@@ -38,6 +42,18 @@ void StepLog::put(Stream stream, std::string_view masked) {
     if (end == std::string_view::npos) break;
     masked.remove_prefix(end + 1);
   }
+  show_row(line);
+}
+
+void StepLog::show_row(std::string& line) {
+  const auto last = line.ends_with('\r') ? line.size() - 1 : line.size();  // `\r\n` may come
+  if (const auto overwritten = last ? line.rfind('\r', last - 1) : std::string::npos;
+      overwritten != std::string::npos)
+    line.erase(0, overwritten + 1);
+  else if (last == line.size())
+    return;
+  auto row = line.substr(0, line.find('\r'));
+  if (on_row_ && !row.empty()) on_row_(std::move(row));
 }
 
 void StepLog::put_line(Stream stream, std::string line) {

@@ -19,8 +19,10 @@ namespace pipeline::engine {
 class StepLog final : public orchestrators::LogSink {
  public:
   /// Creates `file` and its folder; throws EnvironmentError.
+  /// @param on_row takes the last state of a row that the step rewrites, once for each write()
   StepLog(const std::filesystem::path& file, std::vector<std::string> secrets,
-          std::function<void(Stream, std::string)> on_line);
+          std::function<void(Stream, std::string)> on_line,
+          std::function<void(std::string)> on_row = {});
   void write(Stream stream, std::string_view bytes) override;
   /// Writes what was held back and closes the file; the first failure to write is thrown here, as
   /// EnvironmentError.
@@ -32,6 +34,8 @@ class StepLog final : public orchestrators::LogSink {
  private:
   void put(Stream stream, std::string_view masked);
   void put_line(Stream stream, std::string line);
+  /// Leaves of an unfinished line with carriage returns its last state, and hands that on.
+  void show_row(std::string& line);
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
@@ -40,6 +44,7 @@ class StepLog final : public orchestrators::LogSink {
   std::array<SecretMask, 2> masks_;
   std::array<std::string, 2> lines_;  ///< Unfinished line of each stream.
   std::function<void(Stream, std::string)> on_line_;
+  std::function<void(std::string)> on_row_;
   std::deque<std::string> tail_;
   int write_error_ = 0;
 };

@@ -60,6 +60,9 @@ std::string filled(const Template& text, const Attempt& attempt, const Layout& l
   return result;
 }
 
+/// Debian's dash has no pipefail, and ends a script that asks for it: a subshell asks first.
+constexpr const char* set_pipefail = "(set -o pipefail) 2>/dev/null && set -o pipefail; ";
+
 std::string shell_line(const Template& text, const Attempt& attempt, const Layout& layout) {
   ShellLine line;
   for (auto& part : text.parts) {
@@ -90,11 +93,32 @@ std::string path_of(const AttemptOutput& output, const Layout& layout) {
 
 std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout) {
   const Command& command = attempt.step.command;
-  if (command.shell) return {"sh", "-c", shell_line(command.arguments.at(0), attempt, layout)};
+  if (command.shell) {
+    auto words = command.interpreter;
+    auto line = shell_line(command.arguments.at(0), attempt, layout);
+    if (words.empty()) {
+      words = {"sh", "-e", "-c"};
+      if (has_pipe(command)) line.insert(0, set_pipefail);
+    }
+    words.push_back(std::move(line));
+    return words;
+  }
   std::vector<std::string> arguments;
   if (attempt.step.program) arguments = layout.program;
   for (auto& argument : command.arguments) arguments.push_back(filled(argument, attempt, layout));
   return arguments;
+}
+
+bool has_pipe(const Command& command) {
+  if (!command.shell) return false;
+  ShellLine line;
+  for (const auto& part : command.arguments.at(0).parts) {
+    if (const auto* literal = std::get_if<std::string>(&part))
+      line.add_text(*literal);
+    else
+      line.add_text("x");
+  }
+  return line.has_pipe();
 }
 
 StringMap variables_of(const Attempt& attempt, const Layout& layout) {
@@ -102,14 +126,18 @@ StringMap variables_of(const Attempt& attempt, const Layout& layout) {
                       {"PIPE_STEP_NAME", attempt.step.name},
                       {"PIPE_PIPELINE", attempt.pipeline},
                       {"PIPE_ATTEMPT", std::to_string(attempt.number)}};
-  if (!layout.scratch.empty())
+  if (!layout.scratch.empty()) {
+    variables["PIPE_SCRATCH"] = layout.scratch;
     variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);
+  }
   for (auto& input : attempt.inputs)
     variables[core::variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
   for (auto& output : attempt.output_names)
     variables[core::variable_name("PIPE_OUTPUT_", output.name)] = path_of(output, layout);
-  for (auto& [name, value] : attempt.step.parameters)
+  for (auto& [name, value] : attempt.step.parameters) {
     variables[core::variable_name("PIPE_PARAM_", name)] = text_of(value);
+    variables[core::same_case_variable_name("PIPE_PARAM_", name)] = text_of(value);
+  }
   for (auto* later :
        {&attempt.environment, &attempt.step.settings.docker.runtime_environment, &attempt.secrets})
     for (auto& [name, value] : *later) variables[name] = value;

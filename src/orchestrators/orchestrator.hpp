@@ -228,12 +228,14 @@ std::string extension_of(const std::string& file_name);
 std::string path_of(const AttemptInput& input, const Layout& layout);
 std::string path_of(const AttemptOutput& output, const Layout& layout);
 
-/// The argument vector of an attempt in a place with this layout: holes filled, `sh -c` put before
-/// a shell line.
+/// The argument vector of an attempt with this layout: placeholders filled, a shell's words put
+/// before its line.
 std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout);
-/// Variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X, PIPE_RUN_ID,
-/// PIPE_STEP_NAME, PIPE_ATTEMPT, PIPE_FAILURE_FILE), the declared environment, the settings'
-/// runtime_environment and the secrets; later ones win in this order.
+/// True for a shell's line with a pipe in it.
+bool has_pipe(const Command& command);
+/// Variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X and PIPE_PARAM_x,
+/// PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT, PIPE_SCRATCH, PIPE_FAILURE_FILE), the declared
+/// environment, the settings' runtime_environment and the secrets; later ones win in this order.
 StringMap variables_of(const Attempt& attempt, const Layout& layout);
 
 }  // namespace pipeline::orchestrators

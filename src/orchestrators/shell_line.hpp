@@ -19,6 +19,8 @@ class ShellLine {
   /// anything but an integer, in a quoted here-document a line that would end it.
   void add_value(std::string_view value);
   std::string finish() const { return assignments_ + lexer_.text(); }
+  /// True if the author's text joins two commands by `|`.
+  bool has_pipe() const { return lexer_.has_pipe(); }
 
  private:
   core::ShellLexer lexer_;

@@ -45,8 +45,10 @@ class Devices {
 
   void read(const json& value) {
     if (value.is_number_integer())
-      read_number(value.is_number_unsigned() && value > most_devices ? most_devices + 1
-                                                                     : value.get<std::int64_t>());
+      read_number(value.is_number_unsigned() &&
+                          value.get<std::uint64_t>() > std::uint64_t{most_devices}
+                      ? most_devices + 1
+                      : value.get<std::int64_t>());
     else if (value.is_string())
       read_text(value.get<std::string>());
     else if (value.is_array())

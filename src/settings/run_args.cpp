@@ -180,7 +180,11 @@ json schema_of(const Argument& argument) {
     case ArgumentKind::text: return text;
     case ArgumentKind::texts: return {{"type", "array"}, {"items", scalar}};
     case ArgumentKind::map: return {{"type", "object"}, {"additionalProperties", scalar}};
-    case ArgumentKind::size: return {{"type", {"string", "integer"}}};
+    case ArgumentKind::size: {
+      json size = bytes_schema();
+      if (std::string_view(argument.name) == "memswap_limit") size["minimum"] = -1;
+      return size;
+    }
     case ArgumentKind::hosts:
       return {{"anyOf",
                {{{"type", "object"}, {"additionalProperties", text}},

@@ -288,11 +288,11 @@ json member_schema(const FieldT& field) {
   else if constexpr (std::is_same_v<Member, std::optional<bool>>)
     return {{"type", "boolean"}};
   else if constexpr (std::is_same_v<Member, std::optional<Bytes>>)
-    return {{"type", {"string", "integer"}}, {"examples", {"512MB", "8GiB"}}};
+    return bytes_schema();
   else if constexpr (std::is_same_v<Member, std::optional<unsigned>>)
     return {{"type", "integer"}, {"minimum", 0}, {"maximum", 1'000'000}};
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
-    return {{"type", {"string", "number"}}, {"examples", {"90s", "10m"}}};
+    return duration_schema();
   else if constexpr (std::is_same_v<Member, std::optional<std::string>>)
     return text_schema(*field.format);
   else if constexpr (is_choice<Member>) {
@@ -400,5 +400,19 @@ json to_json(const ResourceSettings& settings) { return object_of(settings); }
 
 json settings_schema() { return struct_schema<Settings>(); }
 json retry_schema() { return struct_schema<RetrySettings>(); }
+
+json bytes_schema() {
+  return {{"type", {"string", "integer"}},
+          {"minimum", 1},
+          {"pattern", "^[0-9]+(\\.[0-9]+)? ?([Bbkmgtp]|kB|[KMGTP](B|iB?))?$"},
+          {"examples", {"512MB", "8GiB"}}};
+}
+
+json duration_schema() {
+  return {{"type", {"string", "number"}},
+          {"minimum", 0},
+          {"pattern", "^[0-9]+(\\.[0-9]+)?((d|h|m|s|ms)([0-9]+(\\.[0-9]+)?(h|m|s|ms))*)?$"},
+          {"examples", {"90s", "10m", "1h30m"}}};
+}
 
 }  // namespace pipeline::settings

@@ -45,5 +45,8 @@ nlohmann::json to_json(const ResourceSettings& settings);
 /// description.
 nlohmann::json settings_schema();
 nlohmann::json retry_schema();
+/// Of a size and of a duration: numbers, and texts that parse_bytes() and parse_duration() read.
+nlohmann::json bytes_schema();
+nlohmann::json duration_schema();
 
 }  // namespace pipeline::settings

@@ -52,7 +52,33 @@ std::string flatten(const Template& text) {
   return flat;
 }
 
+std::vector<ShellWord> words_of(const Command& command) {
+  std::vector<ShellWord> words;
+  if (command.shell) {
+    for (const Template& line : command.arguments) words = shell_words(flatten(line));
+  } else {
+    for (const Template& argument : command.arguments) words.push_back({flatten(argument), 1});
+  }
+  return words;
+}
+
 }  // namespace
+
+std::vector<std::string> CodeDiscovery::scripts_of(const Command& command) {
+  std::vector<std::string> scripts;
+  const auto words = words_of(command);
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i].text == "cd" || words[i].text == "pushd") return {};
+    const std::string& script = words[i + 1].text;
+    const bool is_script = is_python(words[i].text)
+                               ? script.ends_with(".py")
+                               : is_shell(words[i].text) && script.ends_with(".sh");
+    if (is_script && !script.starts_with('-') && !script.starts_with('/') &&
+        script.find(unknown_value) == script.npos)
+      scripts.push_back(script);
+  }
+  return scripts;
+}
 
 std::string CodeSeeds::key() const {
   std::string key;
@@ -73,13 +99,7 @@ std::string CodeSeeds::key() const {
 CodeSeeds CodeDiscovery::seeds_of(const Command& command) {
   CodeSeeds seeds;
   seeds.looked_at.insert("");
-  std::vector<ShellWord> words;
-  if (command.shell) {
-    for (const Template& line : command.arguments) words = shell_words(flatten(line));
-  } else {
-    for (const Template& argument : command.arguments) words.push_back({flatten(argument), 1});
-  }
-  read_words(words, true, "", seeds);
+  read_words(words_of(command), true, "", seeds);
   return seeds;
 }
 

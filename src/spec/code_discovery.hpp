@@ -31,6 +31,9 @@ class CodeDiscovery {
  public:
   explicit CodeDiscovery(CodeTree& tree) : tree_(tree) {}
   CodeSeeds seeds_of(const Command& command);
+  /// The scripts, as written, that the command hands to Python or a shell; none where it changes
+  /// the folder.
+  std::vector<std::string> scripts_of(const Command& command);
   /// All files with the reason why each belongs to it.
   std::map<std::string, std::string> follow(const CodeSeeds& seeds,
                                             std::set<std::string>& looked_at);

@@ -1,10 +1,35 @@
 #include <algorithm>
 
+#include "core/file.hpp"
 #include "spec/code_discovery.hpp"
+#include "spec/failure_advice.hpp"
 #include "spec/missing_file.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace pipeline::spec {
+
+namespace {
+
+std::string advice(const StepSpec& step, const CodeSet& code, const std::string& missing) {
+  constexpr std::size_t most_listed = 12;
+  const std::string quotes =
+      missing.find_first_of(" #,:[]{}'\"*&!|>%@`") == std::string::npos ? "" : "\"";
+  std::string list;
+  const auto add = [&](const std::string& entry) { list += (list.empty() ? "" : ", ") + entry; };
+  if (step.code) {
+    for (const auto& pattern : step.code.items()) add(pattern);
+  } else if (code.files.size() <= most_listed) {
+    for (const CodeFile& file : code.files) add(file.relative_path);
+  } else {
+    return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" +
+           step.name + "': list all that it uses under its `code:`, or add `code: .`";
+  }
+  add(quotes + missing + quotes);
+  return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" +
+         step.name + "': add `code: [" + list + "]` to the step";
+}
+
+}  // namespace
 
 struct CodeResolver::Implementation {
   explicit Implementation(const PipelineSpec& pipeline) : tree(pipeline.root), discovery(tree) {}
@@ -72,33 +97,24 @@ struct CodeResolver::Implementation {
     });
   }
 
+  /// For a module that is not where Python looks for it by itself: it is elsewhere in the folder,
+  /// or in a package.
+  std::string module_advice(const StepSpec& step, const CodeSet& code, const std::string& module) {
+    std::string path = module.substr(0, module.find('.'));
+    std::set<std::string> looked_at;
+    for (const auto& file : tree.files_below("", looked_at))
+      if ((file.ends_with("/" + path + ".py") || file.ends_with("/" + path + "/__init__.py")) &&
+          !has(code, file))
+        return advice(step, code, file);
+    return "the step's environment has no module '" + module +
+           "': add its package, as `settings: {docker: {requirements: [" + package_of(module) +
+           "]}}`";
+  }
+
   CodeTree tree;
   CodeDiscovery discovery;
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
 };
-
-namespace {
-
-std::string advice(const StepSpec& step, const CodeSet& code, const std::string& missing) {
-  constexpr std::size_t most_listed = 12;
-  const std::string quotes =
-      missing.find_first_of(" #,:[]{}'\"*&!|>%@`") == std::string::npos ? "" : "\"";
-  std::string list;
-  const auto add = [&](const std::string& entry) { list += (list.empty() ? "" : ", ") + entry; };
-  if (step.code) {
-    for (const auto& pattern : step.code.items()) add(pattern);
-  } else if (code.files.size() <= most_listed) {
-    for (const CodeFile& file : code.files) add(file.relative_path);
-  } else {
-    return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" +
-           step.name + "': list all that it uses under its `code:`, or add `code: .`";
-  }
-  add(quotes + missing + quotes);
-  return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" +
-         step.name + "': add `code: [" + list + "]` to the step";
-}
-
-}  // namespace
 
 CodeResolver::CodeResolver(const PipelineSpec& pipeline)
     : self_(std::make_unique<Implementation>(pipeline)) {}
@@ -125,7 +141,22 @@ std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
       return error.diagnostics().front().message;
     }
   }
-  return std::nullopt;
+  if (!names.modules.empty()) return self_->module_advice(step, code, names.modules.front());
+  return write_advice(output);
+}
+
+std::vector<std::string> CodeResolver::missing_scripts(const StepSpec& step) {
+  std::vector<std::string> missing;
+  for (const auto& script : self_->discovery.scripts_of(step.command))
+    if (const auto path = normal_relative_path(script);
+        path && !step.files.contains(*path) && self_->tree.kind(*path) == CodeTree::Kind::none)
+      missing.push_back(script);
+  return missing;
+}
+
+std::vector<std::string> CodeResolver::all_files() {
+  std::set<std::string> looked_at;
+  return self_->tree.files_below("", looked_at);
 }
 
 }  // namespace pipeline::spec

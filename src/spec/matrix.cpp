@@ -38,7 +38,9 @@ class MatrixReader {
       settings::report(diagnostics_, "bad-matrix",
                        "the matrix of step '" + step_.spec.name + "' has no axis", map.span,
                        {expected_text});
-    if (!values.empty() && is_affordable(map, values)) multiply(values);
+    const bool has_values =
+        !values.empty() && std::ranges::none_of(values, &Row::empty);  // else it has been reported
+    if (has_values && is_affordable(map, values)) multiply(values);
     if (const core::Value* exclude = map.find("exclude")) drop(*exclude);
     if (include) append(*include);
     if (diagnostics_.size() > before) return std::nullopt;

@@ -14,6 +14,7 @@
 #include "spec/references.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/task_definition.hpp"
+#include "spec/value_builder.hpp"
 #include "spec/yaml_writer.hpp"
 #include "yaml/document.hpp"
 
@@ -42,7 +43,7 @@ void read_header(const core::Value& root, PipelineSpec& pipeline,
   constexpr settings::Format name_format{
       "a name of letters, digits, `_`, `-` and `.` that begins with a letter or digit",
       core::is_name};
-  settings::report_unknown_keys(root, pipeline_keys, "the pipeline", diagnostics);
+  report_keys(root, pipeline_keys, "the pipeline", diagnostics);
   for (const auto& [key, value] : root.members) {
     if (key.scalar == "name")
       pipeline.name = settings::read_text("name", value, name_format, diagnostics).value_or("");
@@ -65,7 +66,17 @@ std::optional<nlohmann::json> read_option(const std::string& option, const std::
                                           const nlohmann::json& declared,
                                           settings::Diagnostics& diagnostics) {
   if (declared.is_string()) return text;
-  if (auto json = settings::plain_to_json(text); json && !json->is_null()) return json;
+  const auto json = settings::plain_to_json(text);
+  if (declared.is_number() ? json && json->is_number() : json && json->is_boolean()) return json;
+  if (json && !json->is_null()) {
+    settings::report(
+        diagnostics, "bad-option",
+        "--param " + option + "=" + text + ": '" + option + "' is " +
+            (declared.is_boolean() ? "true or false" : "a number, such as " + declared.dump()) +
+            ", not " + settings::describe(plain_value(text, {})),
+        {}, {"a value that is in quotes in the file may be any text"});
+    return std::nullopt;
+  }
   settings::report(
       diagnostics, "bad-option",
       "--param " + option + "=" + text + ": the value is empty, or a number that is too large", {});
@@ -95,6 +106,7 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults,
                                    });
     const auto key = dot == std::string::npos ? std::string() : name.substr(dot + 1);
     if (step != steps.end() && step->spec.parameters.contains(key)) {
+      step->own_parameters.insert(key);
       auto& declared = step->spec.parameters[key];
       if (auto value = read_option(name, text, *declared, diagnostics))
         declared = std::move(*value);
@@ -178,6 +190,7 @@ PipelineSpec read_pipeline(const core::Value& root, std::string_view source, con
   declare_axes(steps);
   check_references(steps, diagnostics);
   read_commands(steps, source, diagnostics);
+  keep_named_parameters(steps);
 
   pipeline.sources.assign(reader.sources().begin(), reader.sources().end());
   pipeline.sources.push_back(pipeline.file);

@@ -74,8 +74,13 @@ class CodeResolver {
   ~CodeResolver();
   const CodeSet& code_of(const StepSpec& step);
   /// For a step that failed over a missing file: the root's file that `message` names but the
-  /// step's code lacks, if any.
+  /// step's code lacks, if any. Else what else the output gives to advise: a package, another place
+  /// to write to.
   std::optional<std::string> missing_file(const StepSpec& step, std::string_view output);
+  /// Scripts that the command hands to an interpreter, and that are not in the root.
+  std::vector<std::string> missing_scripts(const StepSpec& step);
+  /// All files that may be code, sorted.
+  std::vector<std::string> all_files();
 
  private:
   struct Implementation;

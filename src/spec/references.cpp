@@ -1,12 +1,15 @@
 #include "spec/references.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
 #include "core/graph.hpp"
+#include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/template.hpp"
 
@@ -175,6 +178,12 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
                        std::move(problem.notes), std::move(problem.suggestion));
   };
   if (value.kind == core::Value::Kind::list) {
+    spec.command.interpreter.clear();
+    if (const core::Value* shell = step.body->find("shell"))
+      settings::report(
+          diagnostics, "contradiction",
+          "step '" + spec.name + "' has a 'shell', but its command is a list, which no shell reads",
+          shell->span, {}, "write the command as one text, or remove 'shell'");
     if (value.items.empty())
       settings::report(diagnostics, "empty-command",
                        "the command of step '" + spec.name + "' is empty", value.span);
@@ -204,11 +213,56 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
     else
       read(value);
   } else {
-    settings::report_type(diagnostics, "command", "a list of texts, or a text for `sh -c`", value);
+    settings::report_type(diagnostics, "command", "a list of texts, or a text for a shell", value);
+  }
+}
+
+/// What follows each `PIPE_PARAM_` of the text, added to `variables`.
+void find_parameter_variables(std::string_view text, std::set<std::string>& variables) {
+  constexpr std::string_view prefix = "PIPE_PARAM_";
+  for (auto at = text.find(prefix); at != std::string_view::npos; at = text.find(prefix, at + 1)) {
+    auto end = at;
+    while (end < text.size() &&
+           (text[end] == '_' || std::isalnum(static_cast<unsigned char>(text[end]))))
+      ++end;
+    variables.emplace(text.substr(at, end - at));
   }
 }
 
 }  // namespace
+
+std::vector<std::string> parameters_read_by(std::string_view text,
+                                            const std::vector<std::string>& parameters) {
+  std::set<std::string> variables;
+  find_parameter_variables(text, variables);
+  std::vector<std::string> read;
+  for (const auto& name : parameters)
+    if (variables.contains(core::variable_name("PIPE_PARAM_", name)) ||
+        variables.contains(core::same_case_variable_name("PIPE_PARAM_", name)))
+      read.push_back(name);
+  return read;
+}
+
+void keep_named_parameters(std::vector<ReadStep>& steps) {
+  for (ReadStep& step : steps) {
+    auto named = std::move(step.own_parameters);
+    if (step.matrix) named.insert(step.matrix->axes.begin(), step.matrix->axes.end());
+    std::string literals;
+    for (const auto& argument : step.spec.command.arguments)
+      for (const auto& part : argument.parts)
+        if (const auto* reference = std::get_if<Template::Reference>(&part)) {
+          if (reference->placeholder == Template::Placeholder::parameter)
+            named.insert(reference->name);
+        } else {
+          literals += std::get<std::string>(part) + '\n';
+        }
+    std::vector<std::string> all;
+    for (const auto& [name, value] : step.spec.parameters) all.push_back(name);
+    for (auto& name : parameters_read_by(literals, all)) named.insert(std::move(name));
+    std::erase_if(step.spec.parameters,
+                  [&](const auto& parameter) { return !named.contains(parameter.first); });
+  }
+}
 
 void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   Index index;

@@ -37,8 +37,8 @@ json common_properties() {
   secret["required"] = {"name"};
   return {
       {"parameters", described(map_of(scalar()),
-                               "Values for `${params.X}`, also in the variable PIPE_PARAM_X. A "
-                               "step's own win over the pipeline's.")},
+                               "Values for `${params.X}`, also in the variables PIPE_PARAM_X and "
+                               "PIPE_PARAM_x of the steps that take them.")},
       {"environment",
        described(
            any_of({map_of({{"type", {"string", "number", "boolean", "null"}}}), list_of(variable)}),
@@ -59,8 +59,14 @@ json common_properties() {
                              "default; a step's own values win key by key, its lists "
                              "replace, its maps are merged in.")},
       {"retry", described(settings::retry_schema(), "Repetition of failed attempts.")},
-      {"timeout", described({{"type", {"string", "number"}}, {"examples", {"10m", "1h30m"}}},
+      {"timeout", described(settings::duration_schema(),
                             "Longest time of one attempt; a bare number is seconds.")},
+      {"shell", described(any_of({{{"enum", {"sh", "bash"}}}, list_of(text())}),
+                          "What reads a command that is a text. `sh`, the default, is `sh -e`: the "
+                          "first line that fails fails the step, and so does any part "
+                          "of a pipe if that shell has pipefail. `bash` is `bash -e -o pipefail`. "
+                          "A list is the words before the command: `[sh, -c]` passes "
+                          "over lines that fail.")},
       {"cache", described({{"type", "boolean"}},
                           "Whether an earlier success with the same key is used instead of a run. "
                           "Default: true.")},
@@ -74,10 +80,19 @@ json step_schema() {
   json command = any_of({list_of(scalar()), text()});
   command["anyOf"][0]["minItems"] = 1;
   properties["command"] = described(std::move(command),
-                                    "What is executed: a list as it stands, a text by `sh -c`. "
+                                    "What is executed: a list as it stands, a text by `shell`. "
                                     "Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, "
                                     "${env.X}, ${run.id}, ${step.name}; `$${` is a literal `${`.");
   properties["description"] = described(text(), "What the step is for.");
+  properties["parameters"] =
+      described(any_of({map_of({{"type", {"string", "number", "boolean", "null"}}}),
+                        list_of(text()),
+                        {{"const", "all"}}}),
+                "Values for `${params.X}`, also in the variables PIPE_PARAM_X and PIPE_PARAM_x; "
+                "they win over the pipeline's. Of the pipeline's, a step "
+                "takes those that its command names. Others are taken by name for a program that "
+                "reads the variables: `{epochs: 5, seed: }`, "
+                "`[lr, seed]`, or `all`.");
   const json values{{"type", "array"}, {"minItems", 1}, {"items", scalar()}};
   json matrix{
       {"type", "object"},

@@ -55,18 +55,42 @@ constexpr settings::Format step_reference{
 bool is_reserved(std::string_view name) {
   return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") ||
          name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" ||
-         name == "PIPE_ATTEMPT";
+         name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH";
 }
 
 }  // namespace
 
-const Strings pipeline_keys{"name",    "description",    "tags",     "parameters", "environment",
-                            "secrets", "code",           "settings", "retry",      "timeout",
-                            "cache",   "execution_mode", "steps"};
-const Strings step_keys{"description", "matrix",  "command",      "parameters",
-                        "inputs",      "outputs", "after",        "code",
-                        "environment", "secrets", "settings",     "retry",
-                        "timeout",     "cache",   "orchestrator", "version"};
+const Strings pipeline_keys{"name",    "description", "tags",           "parameters", "environment",
+                            "secrets", "code",        "settings",       "retry",      "timeout",
+                            "cache",   "shell",       "execution_mode", "steps"};
+const Strings step_keys{"description", "matrix", "command", "parameters",  "inputs",
+                        "outputs",     "after",  "code",    "environment", "secrets",
+                        "settings",    "retry",  "timeout", "cache",       "orchestrator",
+                        "shell",       "version"};
+
+void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
+                 settings::Diagnostics& diagnostics) {
+  static const std::unordered_map<std::string_view, const char*> elsewhere{
+      {"enable_cache", "write `cache: true` or `cache: false`"},
+      {"retries", "write `retry: {max_retries: 3}`"},
+      {"schedule", "a run is begun by `pipe run`: let cron, a systemd timer or CI call it"},
+      {"depends_on", "write `after: [STEP]`; a step whose output is an input needs none"},
+      {"needs", "write `after: [STEP]`; a step whose output is an input needs none"},
+      {"env", "write `environment: {NAME: VALUE}`"},
+      {"variables", "write `environment: {NAME: VALUE}`"},
+      {"script", "write `command: |`, and the lines below it"},
+      {"image", "write `settings: {docker: {parent_image: IMAGE}}`"},
+      {"requirements", "write `settings: {docker: {requirements: [...]}}`"},
+      {"resources", "write `settings: {resources: {...}}`"}};
+  const auto before = diagnostics.size();
+  settings::report_unknown_keys(map, allowed, place, diagnostics);
+  for (auto i = before; i < diagnostics.size(); ++i)
+    for (const auto& [key, value] : map.members)
+      if (const auto known = elsewhere.find(key.scalar);
+          known != elsewhere.end() && key.span.line == diagnostics[i].span.line &&
+          key.span.column == diagnostics[i].span.column)
+        diagnostics[i].suggestion = known->second;
+}
 
 std::optional<std::string> read_word(const char* key, const core::Value& value,
                                      const Strings& words, settings::Diagnostics& diagnostics) {
@@ -97,11 +121,13 @@ StepReader::StepReader(fs::path root, settings::Diagnostics& diagnostics)
     : root_(std::move(root)), diagnostics_(diagnostics), memory_(std::make_unique<Memory>()) {}
 StepReader::~StepReader() = default;
 
-Defaults StepReader::read_defaults(const core::Value& map) {
+Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipeline) {
   Defaults defaults;
   for (const auto& [key, value] : map.members) {
     if (key.scalar == "parameters")
-      read_parameters(value, defaults);
+      read_parameters(value, defaults, pipeline);
+    else if (key.scalar == "shell")
+      read_shell(value, defaults);
     else if (key.scalar == "environment")
       read_environment(value, defaults);
     else if (key.scalar == "secrets")
@@ -155,9 +181,9 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
         body.span);
     return step;
   }
-  settings::report_unknown_keys(body, step_keys, "step '" + spec.name + "'", diagnostics_);
+  report_keys(body, step_keys, "step '" + spec.name + "'", diagnostics_);
 
-  Defaults own = read_defaults(body);
+  Defaults own = read_defaults(body, &pipeline);
   for (const auto& [name, value] : body.members) {
     if (name.scalar == "command")
       step.command = &value;
@@ -189,8 +215,10 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
   }
   if (!step.command && !has_misspelt(body, "command"))
     settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
-                     key.span, {"a list is executed as it stands, a text by `sh -c`"});
+                     key.span, {"a list is executed as it stands, a text by `sh -e`"});
 
+  step.own_parameters = std::move(own.taken_parameters);
+  for (const auto& [name, value] : own.parameters) step.own_parameters.insert(name);
   spec.parameters = std::move(own.parameters);
   spec.parameters.insert(pipeline.parameters.begin(), pipeline.parameters.end());
   spec.environment = std::move(own.environment);
@@ -207,6 +235,7 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
   spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
   spec.cache = own.cache.value_or(pipeline.cache.value_or(true));
   spec.code = own.code ? own.code : pipeline.code;
+  spec.command.interpreter = own.shell.value_or(pipeline.shell.value_or(Strings{}));
   check_variables(step);
   return step;
 }
@@ -278,10 +307,57 @@ void StepReader::check_code(const core::Value& code, const Strings& patterns) {
   }
 }
 
-void StepReader::read_parameters(const core::Value& value, Defaults& defaults) {
+void StepReader::take_parameter(const core::Value& name, Defaults& defaults,
+                                const Defaults& pipeline) {
+  if (pipeline.parameters.contains(name.scalar)) {
+    defaults.taken_parameters.insert(name.scalar);
+    return;
+  }
+  Strings known;
+  for (const auto& [each, value] : pipeline.parameters) known.push_back(each);
+  settings::report(
+      diagnostics_, "unknown-parameter",
+      "the pipeline has no parameter '" + core::printable(name.scalar.substr(0, 60)) + "'",
+      name.span, {"a parameter without a value is one of the pipeline's"},
+      core::did_you_mean(name.scalar, known));
+}
+
+void StepReader::read_shell(const core::Value& value, Defaults& defaults) {
+  if (value.kind == core::Value::Kind::list) {
+    auto words = settings::read_texts("shell", value, settings::formats::word, diagnostics_);
+    if (words && value.items.empty())
+      settings::report(diagnostics_, "empty-command", "'shell' is an empty list", value.span,
+                       {"as in `shell: [bash, -c]`"});
+    defaults.shell = std::move(words);
+    return;
+  }
+  const auto word = read_word("shell", value, {"sh", "bash"}, diagnostics_);
+  if (!word)
+    diagnostics_.back().notes.push_back(
+        "or a list of the words before the command, as `[bash, -c]`");
+  if (word == "sh") defaults.shell.emplace();
+  if (word == "bash") defaults.shell = Strings{"bash", "-e", "-o", "pipefail", "-c"};
+}
+
+void StepReader::read_parameters(const core::Value& value, Defaults& defaults,
+                                 const Defaults* pipeline) {
+  if (pipeline && value.kind == core::Value::Kind::list) {
+    for (const core::Value& item : value.items) take_parameter(item, defaults, *pipeline);
+    return;
+  }
+  if (pipeline && value.kind == core::Value::Kind::scalar && value.scalar == "all") {
+    for (const auto& [name, each] : pipeline->parameters) defaults.taken_parameters.insert(name);
+    return;
+  }
+  if (pipeline && value.kind != core::Value::Kind::map)
+    return settings::report_type(
+        diagnostics_, "parameters",
+        "a map of names to values, a list of names of the pipeline's parameters, or `all`", value);
   if (!settings::expect_map("parameters", value, diagnostics_)) return;
   for (const auto& [name, member] : value.members) {
-    if (!slot_name.accepts(name.scalar)) {
+    if (pipeline && member.kind == core::Value::Kind::null) {
+      take_parameter(name, defaults, *pipeline);
+    } else if (!slot_name.accepts(name.scalar)) {
       settings::report(diagnostics_, "bad-name",
                        "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
                        name.span, {std::string("it must be ") + slot_name.expected});

@@ -22,6 +22,9 @@ namespace pipeline::spec {
 /// What both the pipeline and a step may say; the pipeline's is each step's default.
 struct Defaults {
   std::map<std::string, Json> parameters;
+  std::set<std::string>
+      taken_parameters;  ///< Of a step: those of the pipeline that it names under `parameters`.
+  std::optional<std::vector<std::string>> shell;  ///< Command::interpreter
   StepEnvironment environment;
   std::vector<SecretSpec> secrets;
   StringList code;
@@ -44,6 +47,8 @@ struct ReadStep {
   /// the matrices are expanded.
   std::vector<core::Selector> input_selectors, after_selectors;
   std::optional<Matrix> matrix;
+  /// Parameters that belong to the step although its command may not name them.
+  std::set<std::string> own_parameters;
 };
 
 class StepReader {
@@ -51,7 +56,8 @@ class StepReader {
   /// @param root the folder that relative paths are taken from
   StepReader(std::filesystem::path root, settings::Diagnostics& diagnostics);
   ~StepReader();
-  Defaults read_defaults(const core::Value& map);
+  /// @param pipeline what the pipeline says, for a step; null: `map` is the pipeline
+  Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr);
   /// The step with `pipeline` merged in; its command is read later, when all names are known.
   /// The files that the settings name, and what those include.
   const std::set<std::filesystem::path>& sources() const { return sources_; }
@@ -62,7 +68,9 @@ class StepReader {
   void check_file(const core::Value& settings, std::initializer_list<std::string_view> keys,
                   bool folder);
   void check_code(const core::Value& code, const std::vector<std::string>& patterns);
-  void read_parameters(const core::Value& map, Defaults& defaults);
+  void read_parameters(const core::Value& map, Defaults& defaults, const Defaults* pipeline);
+  void take_parameter(const core::Value& name, Defaults& defaults, const Defaults& pipeline);
+  void read_shell(const core::Value& value, Defaults& defaults);
   void read_environment(const core::Value& value, Defaults& defaults);
   void read_secrets(const core::Value& value, Defaults& defaults);
   void read_inputs(const core::Value& value, ReadStep& step);
@@ -80,6 +88,11 @@ class StepReader {
 std::optional<std::string> read_word(const char* key, const core::Value& value,
                                      const std::vector<std::string>& words,
                                      settings::Diagnostics& diagnostics);
+
+/// report_unknown_keys(), with advice for the names that ZenML, GitLab and others have for what is
+/// said differently here.
+void report_keys(const core::Value& map, const std::vector<std::string>& allowed,
+                 const std::string& place, settings::Diagnostics& diagnostics);
 
 /// True if the map has a key that is taken for a misspelt `key`: then that error says it all.
 bool has_misspelt(const core::Value& map, const std::string& key);

@@ -20,12 +20,13 @@ namespace pipeline::store {
 namespace {
 
 constexpr int application_id = 0x70697065;  // "pipe"
-constexpr int version = 2;
+constexpr int version = 3;
 constexpr auto schema = R"sql(
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, pipeline TEXT NOT NULL, orchestrator TEXT NOT NULL, file TEXT NOT NULL, parameters TEXT NOT NULL, git_commit TEXT NOT NULL,
   git_dirty INTEGER NOT NULL, status INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, took INTEGER NOT NULL,
-  driver_pid INTEGER NOT NULL, driver_started TEXT NOT NULL, same_as TEXT NOT NULL, steps INTEGER NOT NULL, cached INTEGER NOT NULL, failed INTEGER NOT NULL);
+  driver_pid INTEGER NOT NULL, driver_started TEXT NOT NULL, same_as TEXT NOT NULL, steps INTEGER NOT NULL, cached INTEGER NOT NULL, failed INTEGER NOT NULL,
+  tags TEXT NOT NULL DEFAULT '[]');
 CREATE INDEX runs_by_status ON runs (status);
 CREATE TABLE steps (
   id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, status INTEGER NOT NULL, key TEXT NOT NULL,
@@ -41,12 +42,13 @@ CREATE INDEX cache_by_step ON cache (pipeline, step);
 CREATE TABLE blobs (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
 )sql";
 constexpr const char* migrations[] = {
-    "ALTER TABLE attempts ADD COLUMN gpus TEXT NOT NULL DEFAULT ''"};
+    "ALTER TABLE attempts ADD COLUMN gpus TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'"};
 
 #define RUN_COLUMNS                                                                               \
   "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, " \
   "took, driver_pid, driver_started, same_as, steps, "                                            \
-  "cached, failed"
+  "cached, failed, tags"
 #define STEP_COLUMNS                                                                      \
   "run, name, status, key, reused_from, started, ended, took, attempts, image, message, " \
   "parameters, outputs"
@@ -124,6 +126,10 @@ RunRecord read_run(const Statement& row) {
   run.steps = static_cast<std::size_t>(row.integer(14));
   run.cached = static_cast<std::size_t>(row.integer(15));
   run.failed = static_cast<std::size_t>(row.integer(16));
+  const auto tags = core::parse_json(row.text(17));
+  if (tags.is_array())
+    for (const auto& tag : tags)
+      if (tag.is_string()) run.tags.push_back(tag);
   return run;
 }
 
@@ -328,13 +334,13 @@ void RunStore::transaction(const std::function<void()>& work) {
 void RunStore::add_run(const RunRecord& run) {
   const auto driver = self_->drive(run);
   self_->database
-      .prepare(
-          "INSERT INTO runs (" RUN_COLUMNS
-          ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")
+      .prepare("INSERT INTO runs (" RUN_COLUMNS
+               ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+               "?17, ?18)")
       .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit,
             run.git_dirty, static_cast<int>(run.status), to_integer(run.started),
             to_integer(run.ended), run.took.count(), driver.process.pid, write_driver(driver),
-            run.same_as, run.steps, run.cached, run.failed)
+            run.same_as, run.steps, run.cached, run.failed, nlohmann::json(run.tags).dump())
       .run();
 }
 
@@ -457,11 +463,13 @@ std::optional<std::pair<std::string, std::vector<KeyPart>>> RunStore::last_key_p
   return std::pair{row.text(0), std::move(parts)};
 }
 
-std::vector<RunRecord> RunStore::runs(std::size_t limit, const std::string& pipeline) {
-  auto row = self_->database.prepare(
-      "SELECT " RUN_COLUMNS
-      " FROM runs WHERE ?1 = '' OR pipeline = ?1 ORDER BY rowid DESC LIMIT ?2");
-  row.bind(pipeline, limit ? static_cast<std::int64_t>(limit) : -1);
+std::vector<RunRecord> RunStore::runs(std::size_t limit, const std::string& pipeline,
+                                      const std::string& tag) {
+  auto row = self_->database.prepare("SELECT " RUN_COLUMNS
+                                     " FROM runs WHERE (?1 = '' OR pipeline = ?1) AND"
+                                     " (?3 = '' OR EXISTS (SELECT 1 FROM json_each(tags) WHERE "
+                                     "value = ?3)) ORDER BY rowid DESC LIMIT ?2");
+  row.bind(pipeline, limit ? static_cast<std::int64_t>(limit) : -1, tag);
   std::vector<RunRecord> found;
   while (row.step()) found.push_back(read_run(row));
   return found;

@@ -69,6 +69,7 @@ struct RunRecord {
   Driver driver;
   std::string same_as;  ///< A run that reused every step of another one keeps no rows of its own.
   std::size_t steps = 0, cached = 0, failed = 0;
+  std::vector<std::string> tags;  ///< The pipeline's, as the run began.
 };
 
 struct OutputRecord {
@@ -177,8 +178,9 @@ class RunStore {
   std::optional<std::pair<std::string, std::vector<KeyPart>>> last_key_parts(
       const std::string& pipeline, const std::string& step);
 
-  /// Newest first. @param limit 0: all
-  std::vector<RunRecord> runs(std::size_t limit = 0, const std::string& pipeline = {});
+  /// Newest first. @param limit 0: all @param tag only runs that have this tag; empty: all
+  std::vector<RunRecord> runs(std::size_t limit = 0, const std::string& pipeline = {},
+                              const std::string& tag = {});
   /// By identifier, unique prefix or `latest`. Nothing if there is none; InputError if the prefix
   /// is ambiguous.
   std::optional<RunRecord> find_run(const std::string& id_or_prefix);

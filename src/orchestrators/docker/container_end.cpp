@@ -15,7 +15,8 @@ constexpr const char* retried_as_often =
 
 /// `sh`, the program that a container was to run.
 std::string program_of(const Attempt& attempt) {
-  if (attempt.step.command.shell) return "sh";
+  if (attempt.step.command.shell)
+    return attempt.step.command.interpreter.empty() ? "sh" : attempt.step.command.interpreter[0];
   const auto command = command_of(attempt, container_layout());
   return command.empty() ? std::string() : command.front();
 }
@@ -36,7 +37,7 @@ std::optional<Failure> not_executed(std::string_view text, const Attempt& attemp
   if (has("executable file not found") || (text.starts_with(gate_name) && has("not found")) ||
       has("No such file or directory") || has("no such file or directory")) {
     if (attempt.step.command.shell) {
-      failure.message = "could not start: the image " + image + " has no shell (`sh`)";
+      failure.message = "could not start: the image " + image + " has no shell (`" + program + "`)";
       failure.hints = {
           "write the command as a list, which needs no shell: `command: [PROGRAM, ARGUMENT, ...]`",
           "or take a parent image that has one"};

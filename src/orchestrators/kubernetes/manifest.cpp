@@ -184,6 +184,16 @@ constexpr std::array relied_on{"/metadata/name",
                                "/spec/template/spec/containers/0/name",
                                "/spec/template/spec/containers/0/command"};
 
+/// Labels are added to these after the patches.
+constexpr std::array labelled{"/metadata", "/metadata/labels", "/spec/template/metadata",
+                              "/spec/template/metadata/labels"};
+
+std::string field_of(const char* pointer) {
+  std::string field(pointer + 1);
+  std::replace(field.begin(), field.end(), '/', '.');
+  return field;
+}
+
 void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
   const auto& settings = step.settings.kubernetes;
   json patch = json::object();
@@ -196,12 +206,17 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
   merge_patch(job, last);
   for (const auto* place : relied_on) {
     if (kubernetes::at(job, place) == kubernetes::at(before, place)) continue;
-    std::string field(place + 1);
-    std::replace(field.begin(), field.end(), '/', '.');
     throw core::InputError(
         "step '" + step.name + "': `kubernetes.job_patch` or `additional_pod_spec_args` changes " +
-            field + ", which pipe relies on",
+            field_of(place) + ", which pipe relies on",
         std::string(place) == "/spec/backoffLimit" ? "`retry:` repeats what fails" : "");
+  }
+  for (const auto* place : labelled) {
+    const auto& made = kubernetes::at(job, place);
+    if (!made.is_null() && !made.is_object())
+      throw core::InputError("step '" + step.name + "': `kubernetes.job_patch` makes " +
+                             field_of(place) + " no map, but " +
+                             made.dump(-1, ' ', false, json::error_handler_t::replace));
   }
   for (const auto& [name, value] : labels)
     job["metadata"]["labels"][name] = job["spec"]["template"]["metadata"]["labels"][name] = value;

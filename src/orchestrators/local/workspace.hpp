@@ -11,8 +11,9 @@
 namespace pipeline::orchestrators {
 
 /// Made below the attempt's scratch folder: `code`, a private, read-only copy, so that no step can
-/// change what others share; `inputs`, links to the artifacts; `tmp`; and `bin`, where `python` is
-/// if the machine only has `python3`.
+/// change what others share, but of files above 16 MiB, which are links where the file system
+/// cannot share blocks; `inputs`, links to the artifacts; `tmp`; and `bin`, where `python` is if
+/// the machine only has `python3`.
 class Workspace {
  public:
   explicit Workspace(const Attempt& attempt);

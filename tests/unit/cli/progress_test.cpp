@@ -109,7 +109,7 @@ TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
   progress->emit(BuildStarted{"venv", {"train"}, "new"});
   progress->tick();
   EXPECT_EQ(screen.take(),
-            "\x1b[2A\x1b[J"
+            "\r\x1b[2A\x1b[J"
             "[load] one line\n"
             "[venv] preparing for train: new\n"
             "digits  0/3 done, 1 running, 1 preparing  2s\n"
@@ -121,14 +121,14 @@ TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
   progress->emit(StepFinished{"load", StepStatus::succeeded, 1, 2500ms, {}, {}});
   progress->tick();
   EXPECT_EQ(screen.take(),
-            "\x1b[3A\x1b[J"
+            "\r\x1b[3A\x1b[J"
             "[load] succeeded after 2.5s\n"
             "digits  1/3 done, 1 preparing  2s\n"
             "  venv  installing a package with a name that is much …  0s\n");
 
   progress->emit(RunFinished{"20261121-081500-7f3a9c", RunStatus::succeeded, 3s});
   progress->close();
-  EXPECT_EQ(screen.take(), "\x1b[2A\x1b[J");
+  EXPECT_EQ(screen.take(), "\r\x1b[2A\x1b[J");
   progress->tick();
   progress->close();
   EXPECT_EQ(screen.take(), "");

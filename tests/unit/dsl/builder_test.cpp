@@ -27,6 +27,7 @@ json described(const PipelineSpec& pipeline) {
     json entry{{"name", step.name},
                {"description", step.description},
                {"shell", step.command.shell},
+               {"interpreter", step.command.interpreter},
                {"parameters", step.parameters},
                {"after", step.after},
                {"code", step.code.items()},
@@ -148,6 +149,36 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
   EXPECT_EQ(described(dsl::build(digits)), by_hand);
   EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(digits).root))), by_hand)
       << "and what it exports is the same again";
+}
+
+TEST_F(Builder, shells_and_parameters_are_those_of_yaml) {
+  Pipeline one{"one",
+               {.parameters = {{"lr", 0.1}, {"seed", 7}},
+                .code = std::vector<std::string>{},
+                .shell = {"bash"},
+                .root = folder_.path()}};
+  one.add(shell("named", "echo ${params.lr} | cat", {}));
+  one.add(shell("taken", "run",
+                {.parameters = {{"own", 1}, {"seed", nullptr}}, .shell = {"sh", "-c"}}));
+  one.add(shell("all", "run", {.all_parameters = true, .shell = {"sh"}}));
+  const auto by_hand = described(from_yaml(R"(
+name: one
+parameters: {lr: 0.1, seed: 7}
+code: []
+shell: bash
+steps:
+  named: {command: "echo ${params.lr} | cat"}
+  taken: {command: run, parameters: {own: 1, seed: }, shell: [sh, -c]}
+  all: {command: run, parameters: all, shell: sh}
+)"));
+  EXPECT_EQ(described(dsl::build(one)), by_hand);
+  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(one).root))), by_hand);
+}
+
+TEST_F(Builder, a_script_has_the_parameters_whose_variables_it_reads) {
+  Pipeline one{"one", {.parameters = {{"lr", 0.1}, {"seed", 7}}, .root = folder_.path()}};
+  one.add(script("report", {"sh"}, "echo $PIPE_PARAM_SEED"));
+  EXPECT_EQ(described(dsl::build(one))["steps"][0]["parameters"], (json{{"seed", 7}}));
 }
 
 TEST_F(Builder, every_way_to_ask_for_gpus_is_the_same_plan_in_yaml_and_cpp) {

@@ -263,6 +263,15 @@ TEST_F(JobManifest, what_pipe_relies_on_is_not_patched) {
   EXPECT_EQ(pod()["containers"].size(), 2u);
 }
 
+TEST_F(JobManifest, patches_leave_room_for_the_labels) {
+  for (const json& metadata : {json(5), json{{"labels", "a"}}, json{{"labels", json::array()}}}) {
+    step.settings.kubernetes.job_patch = {{"spec", json{{"template", {{"metadata", metadata}}}}}};
+    EXPECT_THAT(refusal(), HasSubstr("`kubernetes.job_patch` makes spec.template.metadata"));
+  }
+  step.settings.kubernetes.job_patch = {{"spec", json{{"template", {{"metadata", nullptr}}}}}};
+  EXPECT_EQ(refusal(), "no refusal");
+}
+
 TEST_F(JobManifest, secrets_are_in_a_secret_and_nowhere_else) {
   EXPECT_EQ(job().dump().find("hush"), std::string::npos);
   EXPECT_EQ(job().dump().find("from the file"),

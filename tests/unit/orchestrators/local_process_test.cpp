@@ -1,4 +1,7 @@
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +14,7 @@
 #include "core/error.hpp"
 #include "orchestrators/local/limits.hpp"
 #include "orchestrators/local/local_orchestrator.hpp"
+#include "orchestrators/local/workspace.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/run_task.hpp"
@@ -41,6 +45,24 @@ bool stays_alive(pid_t pid) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return kill(pid, 0) == 0;
+}
+
+/// Bytes on disk that only this file has: none of a link, none that the file system shares.
+bool is_shared(const fs::path& file) {
+  if (fs::hard_link_count(file) > 1) return true;
+  core::Descriptor source(open(file.c_str(), O_RDONLY | O_CLOEXEC)),
+      target(open((file.string() + ".probe").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  return ioctl(target.get(), FICLONE, source.get()) == 0;
+}
+
+TEST_F(Local, large_file_of_the_code_is_not_copied) {
+  AttemptBuilder step(shell("test -e large.bin"));
+  step.code("large.bin", std::string(17 << 20, 'x')).code("small.bin", "x");
+  const auto code = step.attempt().code;
+  for (const char* name : {"large.bin", "small.bin"}) fs::permissions(code / name, fs::perms(0444));
+  Workspace workspace(step.attempt());
+  EXPECT_TRUE(is_shared(fs::path(workspace.layout().code) / "large.bin"));
+  EXPECT_EQ(fs::hard_link_count(fs::path(workspace.layout().code) / "small.bin"), 1u);
 }
 
 TEST_F(Local, misspelt_program_is_told_with_what_is_there) {

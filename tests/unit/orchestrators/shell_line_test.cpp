@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -188,7 +189,45 @@ TEST(command, a_line_goes_to_the_shell) {
   AttemptBuilder step(shell(text("echo ") + placeholder(Template::Placeholder::parameter, "x")));
   step.step.parameters = {{"x", "it's"}};
   EXPECT_EQ(command_of(step.attempt(), layout),
-            (std::vector<std::string>{"sh", "-c", "echo 'it'\\''s'"}));
+            (std::vector<std::string>{"sh", "-e", "-c", "echo 'it'\\''s'"}));
+  step.step.command.interpreter = {"bash", "-c"};
+  EXPECT_EQ(command_of(step.attempt(), layout),
+            (std::vector<std::string>{"bash", "-c", "echo 'it'\\''s'"}));
+}
+
+TEST(command, pipes_are_found_where_the_shell_sees_one) {
+  for (const char* line :
+       {"a | b", "a|b", "x=$(a | b)", "echo \"$(a | b)\"", "a || b | c", "a |& b", "(a; b) | c"})
+    EXPECT_TRUE(has_pipe(shell(line))) << line;
+  for (const char* line : {"a", "a || b", "echo 'a | b'", "echo \"a | b\"", "a # | b", "a >| b",
+                           "echo a\\|b", "cat <<E\na | b\nE\n", "echo ${x:-a|b}"})
+    EXPECT_FALSE(has_pipe(shell(line))) << line;
+  EXPECT_FALSE(has_pipe(program({"a", "|", "b"})));
+}
+
+int exit_code_of(const std::vector<std::string>& words) {
+  std::string line;
+  for (const auto& word : words) line += core::shell_quote(word) + " ";
+  return WEXITSTATUS(system((line + ">/dev/null 2>&1").c_str()));
+}
+
+TEST(command, a_failing_line_fails_the_command) {
+  AttemptBuilder lines(shell("false\ntrue")), last(shell("true\nfalse")),
+      allowed(shell("false || true\nif false; then :; fi"));
+  EXPECT_NE(exit_code_of(command_of(lines.attempt(), layout)), 0);
+  EXPECT_NE(exit_code_of(command_of(last.attempt(), layout)), 0);
+  EXPECT_EQ(exit_code_of(command_of(allowed.attempt(), layout)), 0);
+}
+
+TEST(command, a_failing_part_of_a_pipe_fails_the_command_where_the_shell_can_tell) {
+  AttemptBuilder pipe(shell("false | cat")), fine(shell("true | cat"));
+  auto words = command_of(pipe.attempt(), layout), others = command_of(fine.attempt(), layout);
+  const bool sh_can_tell = exit_code_of({"sh", "-c", "set -o pipefail"}) == 0;
+  EXPECT_EQ(exit_code_of(words) != 0, sh_can_tell);
+  EXPECT_EQ(exit_code_of(others), 0) << "also where it has no pipefail";
+  words[0] = others[0] = "bash";
+  EXPECT_NE(exit_code_of(words), 0);
+  EXPECT_EQ(exit_code_of(others), 0);
 }
 
 TEST(command, parameters_are_written_as_short_as_json_has_them) {
@@ -203,6 +242,7 @@ TEST(command, parameters_are_written_as_short_as_json_has_them) {
   EXPECT_EQ(variables["PIPE_PARAM_RATE"], "0.1");
   EXPECT_EQ(variables["PIPE_PARAM_WHOLE"], "1.0");
   EXPECT_EQ(variables["PIPE_PARAM_SMALL"], "1e-05");
+  EXPECT_EQ(variables["PIPE_PARAM_small"], "1e-05");
 }
 
 TEST(command, later_variables_win) {

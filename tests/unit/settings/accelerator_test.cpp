@@ -115,6 +115,11 @@ TEST(Accelerator, what_lightnings_parser_raises_is_an_error) {
     EXPECT_EQ(outcome(with_devices(none, std::nullopt)), "none") << none;
 }
 
+TEST(Accelerator, a_number_beyond_64_bits_with_a_sign_is_not_minus_one) {
+  EXPECT_THAT(outcome(with_devices(18446744073709551615ULL)), HasSubstr("more than 1000000"));
+  EXPECT_THAT(outcome(with_devices(9223372036854775808ULL)), HasSubstr("more than 1000000"));
+}
+
 TEST(Accelerator, alone_it_says_all_or_none) {
   ResourceSettings resources;
   EXPECT_EQ(outcome(resources), "none");

@@ -1,9 +1,12 @@
 #include "settings/settings.hpp"
 
+#include <regex>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "core/quantity.hpp"
 #include "settings/decode.hpp"
 
 namespace pipeline::settings {
@@ -149,6 +152,18 @@ TEST(Settings, every_key_survives_the_round) {
   EXPECT_EQ(all["resources"].size() + 2,
             settings_schema()["properties"]["resources"]["properties"].size())
       << "every key but devices and gpus, which gpu_count excludes";
+}
+
+TEST(Schema, sizes_and_durations_are_texts_that_are_read) {
+  const auto matches = [](const json& schema, const std::string& text) {
+    return std::regex_search(text, std::regex(schema.at("pattern").get<std::string>()));
+  };
+  for (const char* text : {"512MB", "8GiB", "8Gi", "1.5GB", "10 MB", "100k", "7", "5 bananas",
+                           "GiB", "", "8 GiB ", "1.GB", "3M"})
+    EXPECT_EQ(matches(bytes_schema(), text), core::parse_bytes(text).has_value()) << text;
+  for (const char* text :
+       {"90s", "10m", "1h30m", "1.5h", "100ms", "2d12h", "30", "abc", "1h-", "5 m", "", "m", "1y"})
+    EXPECT_EQ(matches(duration_schema(), text), core::parse_duration(text).has_value()) << text;
 }
 
 TEST(Settings, equal_settings_have_equal_json_however_they_were_written) {

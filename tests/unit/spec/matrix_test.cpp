@@ -60,6 +60,14 @@ TEST(Matrix, makes_a_step_of_every_combination) {
   EXPECT_EQ(second.line, 3u);
 }
 
+TEST(Matrix, an_axis_without_values_is_reported_wherever_it_stands) {
+  for (const char* axes : {"{lr: 0.1, c: [1, 2]}", "{c: [1, 2], lr: 0.1}", "{lr: [], c: [1, 2]}",
+                           "{lr: [[1]], c: [1, 2], exclude: [{c: 1}]}"})
+    EXPECT_THAT(error_of("  t: {command: [x], matrix: " + std::string(axes) + "}\n"),
+                HasSubstr("'lr'"))
+        << axes;
+}
+
 TEST(Matrix, leaves_out_and_adds_combinations) {
   const auto pipeline = parse_steps(R"(  t:
     matrix:

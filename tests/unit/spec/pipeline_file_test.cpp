@@ -85,9 +85,8 @@ TEST(PipelineFile, all_keys_of_a_step_are_read) {
 TEST(PipelineFile, a_steps_value_wins_over_the_pipelines) {
   const auto pipeline = parse_text(example);
   const StepSpec &load = pipeline.steps[0], &train = pipeline.steps[1];
-  EXPECT_EQ(load.parameters.at("seed"), 7);
+  EXPECT_TRUE(load.parameters.empty());
   EXPECT_EQ(train.parameters.at("seed"), "8");
-  EXPECT_EQ(train.parameters.at("test_size"), 0.25);
   EXPECT_EQ(load.environment.at("CUDA_VISIBLE_DEVICES"), std::nullopt);
   EXPECT_EQ(train.environment.at("CUDA_VISIBLE_DEVICES"), "0");
   EXPECT_EQ(train.environment.at("EMPTY"), std::nullopt);
@@ -131,9 +130,72 @@ TEST(PipelineFile, options_set_parameters_with_the_declared_type) {
   const auto pipeline =
       parse_text(example, {{{"test_size", "1"}, {"train.seed", "1.50"}, {"train.c", "2"}}});
   EXPECT_EQ(pipeline.parameters.at("test_size"), 1);
-  EXPECT_EQ(pipeline.steps[0].parameters.at("test_size"), 1);
   EXPECT_EQ(pipeline.steps[1].parameters.at("seed"), "1.50");  // a text in the file stays a text
   EXPECT_EQ(pipeline.steps[1].parameters.at("c"), 2);
+}
+
+std::vector<std::string> parameters_of(const std::string& step) {
+  std::vector<std::string> names;
+  const auto text =
+      "name: x\nparameters: {lr: 0.1, seed: 7, batch-size: 32}\nsteps: {a: " + step + "}\n";
+  const auto pipeline = parse_text(text);
+  for (const auto& [name, value] : pipeline.steps.at(0).parameters) names.push_back(name);
+  return names;
+}
+
+TEST(PipelineFile, a_step_has_the_pipelines_parameters_that_it_names) {
+  EXPECT_THAT(parameters_of("{command: [x]}"), ElementsAre());
+  EXPECT_THAT(parameters_of("{command: [x, \"${params.lr}\"]}"), ElementsAre("lr"));
+  EXPECT_THAT(parameters_of("{command: 'x $PIPE_PARAM_SEED ${PIPE_PARAM_batch_size}'}"),
+              ElementsAre("batch-size", "seed"));
+  EXPECT_THAT(parameters_of("{command: 'x $PIPE_PARAM_SEEDS'}"), ElementsAre());
+  EXPECT_THAT(parameters_of("{command: [x], parameters: [lr, seed]}"), ElementsAre("lr", "seed"));
+  EXPECT_THAT(parameters_of("{command: [x], parameters: all}"),
+              ElementsAre("batch-size", "lr", "seed"));
+  EXPECT_THAT(parameters_of("{command: [x], parameters: {own: 1, seed: }}"),
+              ElementsAre("own", "seed"));
+  EXPECT_THAT(parameters_of("{command: [x], matrix: {lr: [1]}}"), ElementsAre("lr"));
+}
+
+TEST(PipelineFile, parameters_that_the_pipeline_lacks_are_not_taken) {
+  const std::string start =
+      "name: x\nparameters: {lr: 0.1}\nsteps: {a: {command: [x], parameters: ";
+  for (const char* parameters : {"[lrr]", "{lrr: }"}) {
+    EXPECT_THAT(error_of(start + parameters + "}}\n"), HasSubstr(":3:"));
+    EXPECT_THAT(error_of(start + parameters + "}}\n"), HasSubstr("did you mean 'lr'?"));
+  }
+  EXPECT_THAT(error_of(start + "some}}\n"), HasSubstr("or `all`"));
+  EXPECT_THAT(error_of("name: x\nparameters: [lr]\nsteps: {a: {command: [x]}}\n"),
+              HasSubstr("'parameters' must be a map"));
+}
+
+TEST(PipelineFile, options_of_another_type_are_refused) {
+  const std::string text =
+      "name: x\nparameters: {lr: 0.1, fast: true, note: \"1\"}\nsteps: {a: {command: [x]}}\n";
+  EXPECT_THAT(error_of(text, {{{"lr", "abc"}}}),
+              HasSubstr("'lr' is a number, such as 0.1, not the text 'abc'"));
+  EXPECT_THAT(error_of(text, {{{"lr", "true"}}}), HasSubstr("not the boolean true"));
+  EXPECT_THAT(error_of(text, {{{"fast", "maybe"}}}),
+              HasSubstr("'fast' is true or false, not the text 'maybe'"));
+  EXPECT_EQ(parse_text(text, {{{"lr", "1e-3"}, {"fast", "false"}, {"note", "true"}}})
+                .parameters.at("note"),
+            "true");
+}
+
+TEST(PipelineFile, a_shell_is_chosen_for_the_pipeline_or_a_step) {
+  const auto pipeline = parse_text(
+      "name: x\nshell: bash\nsteps:\n  a: {command: x}\n  b: {command: x, shell: sh}\n  c: "
+      "{command: x, shell: [sh, -c]}\n  d: {command: [x]}\n");
+  EXPECT_THAT(pipeline.steps[0].command.interpreter,
+              ElementsAre("bash", "-e", "-o", "pipefail", "-c"));
+  EXPECT_THAT(pipeline.steps[1].command.interpreter, ElementsAre());
+  EXPECT_THAT(pipeline.steps[2].command.interpreter, ElementsAre("sh", "-c"));
+  EXPECT_THAT(pipeline.steps[3].command.interpreter, ElementsAre());
+  EXPECT_THAT(error_of("name: x\nsteps: {a: {command: x, shell: zsh}}\n"),
+              HasSubstr("'shell' must be sh or bash, not the text 'zsh'"));
+  EXPECT_THAT(error_of("name: x\nsteps: {a: {command: x, shell: []}}\n"), HasSubstr("empty list"));
+  EXPECT_THAT(error_of("name: x\nsteps: {a: {command: [x], shell: bash}}\n"),
+              HasSubstr("its command is a list"));
 }
 
 TEST(PipelineFile, unknown_options_are_told_with_a_suggestion) {

@@ -661,7 +661,9 @@ TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_k
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
               SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(handle, "ALTER TABLE attempts DROP COLUMN gpus; PRAGMA user_version = 1",
+    EXPECT_EQ(sqlite3_exec(handle,
+                           "ALTER TABLE attempts DROP COLUMN gpus; ALTER TABLE runs DROP COLUMN "
+                           "tags; PRAGMA user_version = 1",
                            nullptr, nullptr, nullptr),
               SQLITE_OK);
     sqlite3_close(handle);

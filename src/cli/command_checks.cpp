@@ -1,0 +1,68 @@
+#include "cli/command_checks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/findings.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+/// Names of images, and parts of tags, whose `sh` is busybox or bash. Debian's and Ubuntu's is
+/// dash, which has no pipefail up to 0.5.12.
+constexpr std::array images_with_pipefail{"alpine",    "busybox", "fedora",    "rocky",
+                                          "almalinux", "centos",  "ubi",       "amazonlinux",
+                                          "suse",      "oracle",  "archlinux", "bash"};
+
+bool has_pipefail(const DockerSettings& settings) {
+  const auto image = settings.parent_image.value_or("");
+  return std::ranges::any_of(images_with_pipefail,
+                             [&](const char* name) { return image.find(name) != image.npos; });
+}
+
+}  // namespace
+
+std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
+                                             spec::CodeResolver& resolver) {
+  core::Findings found;
+  std::set<std::string> taken;
+  const StepSpec* before = nullptr;
+  for (const auto& step : pipeline.steps) {
+    for (const auto& [name, value] : step.parameters) taken.insert(name);
+    const bool is_sibling =
+        before && before->instance && step.instance && before->instance->of == step.instance->of;
+    before = &step;
+    if (is_sibling) continue;
+    for (const auto& script : resolver.missing_scripts(step))
+      found.add({&before, 1}, {"missing-file",
+                               "there is no file '" + script + "' in the pipeline's folder",
+                               {},
+                               {},
+                               core::did_you_mean(script, resolver.all_files()),
+                               core::Severity::warning});
+    if (step.command.interpreter.empty() && orchestrators::has_pipe(step.command) &&
+        !has_pipefail(step.settings.docker))
+      found.add({&before, 1}, {"pipe-failure",
+                               "only the last command of a pipe fails the step where `sh` has no "
+                               "pipefail, as that of Debian",
+                               {},
+                               {},
+                               "with `shell: bash` each of them does, if the image has bash",
+                               core::Severity::warning});
+  }
+  auto all = found.all();
+  for (const auto& [name, value] : pipeline.parameters)
+    if (!taken.contains(name))
+      all.push_back({"unused-parameter",
+                     "no step takes the parameter '" + name + "'",
+                     {},
+                     {},
+                     "name it in a command as ${params." + name + "}, or write `parameters: [" +
+                         name + "]` in a step whose program reads PIPE_PARAM_" + name,
+                     core::Severity::warning});
+  return all;
+}
+
+}  // namespace pipeline::cli

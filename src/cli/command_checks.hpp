@@ -1,0 +1,19 @@
+/// @file
+/// Warnings about steps' commands that need no engine.
+#pragma once
+
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "core/diagnostic.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline::cli {
+
+/// Warns of pipes in which `sh` does not notice failures, of scripts that are not there, and of
+/// parameters that no step takes.
+std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
+                                             spec::CodeResolver& resolver);
+
+}  // namespace pipeline::cli

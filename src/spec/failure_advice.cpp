@@ -1,0 +1,86 @@
+#include "spec/failure_advice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace pipeline::spec {
+namespace {
+
+/// Modules whose package has another name, as import-name surveys of the index list them first.
+constexpr std::array packages{std::pair{"Crypto", "pycryptodome"},
+                              std::pair{"PIL", "pillow"},
+                              std::pair{"attr", "attrs"},
+                              std::pair{"bs4", "beautifulsoup4"},
+                              std::pair{"cv2", "opencv-python-headless"},
+                              std::pair{"dateutil", "python-dateutil"},
+                              std::pair{"dotenv", "python-dotenv"},
+                              std::pair{"faiss", "faiss-cpu"},
+                              std::pair{"fitz", "pymupdf"},
+                              std::pair{"git", "gitpython"},
+                              std::pair{"jwt", "pyjwt"},
+                              std::pair{"magic", "python-magic"},
+                              std::pair{"osgeo", "gdal"},
+                              std::pair{"psycopg2", "psycopg2-binary"},
+                              std::pair{"pytorch_lightning", "pytorch-lightning"},
+                              std::pair{"sentence_transformers", "sentence-transformers"},
+                              std::pair{"serial", "pyserial"},
+                              std::pair{"skimage", "scikit-image"},
+                              std::pair{"sklearn", "scikit-learn"},
+                              std::pair{"usb", "pyusb"},
+                              std::pair{"yaml", "pyyaml"},
+                              std::pair{"zmq", "pyzmq"}};
+
+/// The text in the last pair of quotes of the line; else its last word.
+std::string_view last_name(std::string_view line) {
+  const auto end = line.find_last_of("'\"");
+  const auto begin = end == line.npos || end == 0 ? line.npos : line.rfind(line[end], end - 1);
+  if (begin != line.npos) return line.substr(begin + 1, end - begin - 1);
+  return line.substr(line.rfind(' ') + 1);
+}
+
+/// The file that the line says cannot be written; empty if it says nothing of the kind. Python has
+/// the name behind the complaint, shells before it: `sh: 1: cannot create out.txt: Read-only file
+/// system`.
+std::string_view unwritable(std::string_view line) {
+  for (const std::string_view complaint : {"Read-only file system", "Permission denied"}) {
+    const auto found = line.find(complaint);
+    if (found == line.npos) continue;
+    const auto behind = line.substr(found + complaint.size());
+    const auto before = line.substr(0, std::min(line.rfind(": ", found), found));
+    const auto name =
+        behind.find_first_of("'\"") == behind.npos ? last_name(before) : last_name(behind);
+    // A permission may be about anything; what is written beside the code has a relative path.
+    const bool is_write = complaint.starts_with("Read") || line.find("Errno 13") != line.npos ||
+                          line.find("cannot create") != line.npos;
+    if (is_write && !name.empty() && (complaint.starts_with("Read") || !name.starts_with('/')))
+      return name;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string package_of(std::string_view module) {
+  const auto top = module.substr(0, module.find('.'));
+  const auto known = std::ranges::find(
+      packages, top, [](const auto& each) { return std::string_view(each.first); });
+  return known == packages.end() ? std::string(top) : known->second;
+}
+
+std::optional<std::string> write_advice(std::string_view output) {
+  for (std::size_t start = 0; start < output.size();) {
+    const auto end = std::min(output.find('\n', start), output.size());
+    const auto line = output.substr(start, end - start);
+    start = end + 1;
+    const auto name = unwritable(line);
+    if (!name.empty())
+      return "'" + std::string(name.substr(0, 200)) +
+             "' cannot be written, as the step's code and inputs are read-only: write results to "
+             "${outputs.NAME}, and to "
+             "$PIPE_SCRATCH what only this attempt needs";
+  }
+  return std::nullopt;
+}
+
+}  // namespace pipeline::spec

@@ -1,0 +1,219 @@
+"""Whole pipelines made from the JSON Schema, right and wrong ones: nothing crashes, and whatever is refused has a line.
+
+PIPE_FUZZ_SEED replays a run of the generator, PIPE_FUZZ_COUNT says how many pipelines it makes.
+"""
+
+import copy
+import json
+import os
+import random
+import re
+import secrets
+import subprocess
+import unittest
+
+from re import _constants as sre, _parser as sre_parser
+
+from support import PIPE, PipeTest
+
+SEED = int(os.environ.get("PIPE_FUZZ_SEED") or secrets.randbelow(1 << 32))
+COUNT = int(os.environ.get("PIPE_FUZZ_COUNT") or 60)
+LETTERS = "abcxyzABZ019_-./:= @*"
+ODD = [None, True, 0, -1, 5, 0.5, 1e300, 2**63, 2**64 - 1, -(2**63), "", " ", "-1", "a\tb", "\u202e", "x" * 300, "${params.a}", "${", "../x", "/", "0",
+       "1e5", "null", [], [[]], [None], {}, {"": 1}, {"a": {"b": [1, {}]}}, [1, "a", 1]]
+COMMANDS = ["true", "cat a | tee b", "echo $PIPE_PARAM_a ${params.b}", ["sh", "-c", "exit 1"], ["echo", "${params.a}", "${outputs.x}"],
+            "cat <<E\n${params.a}\nE", "echo $((${params.b}))", "echo $((${params.a}))", "python train.py > ${outputs.x}", "case $x in a|b) ;; esac",
+            "echo '${params.a}' # ${params.b}"]
+# Kubernetes' own objects, of which the schema says no more than that they are maps.
+FREE_KEYS = ["metadata", "labels", "annotations", "spec", "template", "containers", "initContainers", "volumes", "name", "resources", "limits", "command",
+             "backoffLimit", "securityContext", "env", "nodeAffinity", "a"]
+# Names of files, which are not there.
+FILES = {"dockerfile", "build_context_root", "pyproject_path", "dockerignore", "parent_image_build_config", "build_config"}
+
+
+class Generator:
+    """Values that a schema allows, and then what a hurried person or a hostile one makes of them."""
+
+    def __init__(self, schema: dict, seed: str):
+        self.schema = schema
+        self.random = random.Random(seed)
+
+    def text(self, pattern: str) -> str:
+        return "".join(self.parts(sre_parser.parse(pattern)))
+
+    def parts(self, parsed) -> list[str]:
+        pieces = []
+        for code, argument in parsed:
+            if code is sre.LITERAL:
+                pieces.append(chr(argument))
+            elif code is sre.NOT_LITERAL or code is sre.ANY:
+                pieces.append(self.random.choice("abc1"))
+            elif code is sre.IN:
+                pieces.append(self.one_of(argument))
+            elif code is sre.MAX_REPEAT or code is sre.MIN_REPEAT:
+                least, most, inner = argument
+                for _ in range(self.random.randint(least, min(most, least + 3))):
+                    pieces += self.parts(inner)
+            elif code is sre.SUBPATTERN:
+                pieces += self.parts(argument[3])
+            elif code is sre.BRANCH:
+                pieces += self.parts(self.random.choice(argument[1]))
+        return pieces
+
+    def one_of(self, choices) -> str:
+        code, argument = self.random.choice([each for each in choices if each[0] is not sre.NEGATE])
+        if choices[0][0] is sre.NEGATE:
+            return self.random.choice("abc1")
+        return chr(self.random.randint(*argument)) if code is sre.RANGE else chr(argument)
+
+    def value(self, schema: dict, depth: int = 0):
+        if "$ref" in schema:
+            node = self.schema
+            for part in schema["$ref"].removeprefix("#/").split("/"):
+                node = node[part]
+            return self.value(node, depth)
+        if "anyOf" in schema:
+            return self.value(self.random.choice(schema["anyOf"]), depth)
+        if "const" in schema:
+            return schema["const"]
+        if "enum" in schema:
+            return self.random.choice(schema["enum"])
+        kind = schema.get("type", "string")
+        kind = self.random.choice(kind) if isinstance(kind, list) else kind
+        if kind == "object":
+            return self.map(schema, depth)
+        if kind == "array":
+            count = self.random.randint(schema.get("minItems", 0), 3)
+            return [self.value(schema.get("items", {}), depth + 1) for _ in range(count)]
+        if kind == "boolean":
+            return self.random.random() < 0.5
+        if kind == "null":
+            return None
+        if kind in ("integer", "number"):
+            least = schema.get("minimum", schema.get("exclusiveMinimum", -2))
+            number = self.random.randint(int(least), int(min(schema.get("maximum", least + 9), least + 9)))
+            return number if kind == "integer" or self.random.random() < 0.5 else number + 0.5
+        if "pattern" in schema:
+            return self.text(schema["pattern"])
+        return "".join(self.random.choice(LETTERS) for _ in range(self.random.randint(0, 8)))
+
+    def map(self, schema: dict, depth: int) -> dict:
+        properties = schema.get("properties", {})
+        chance = 0.5 if depth == 0 else 0.25
+        made = {key: self.value(child, depth + 1) for key, child in properties.items()
+                if key in schema.get("required", []) or self.random.random() < chance}
+        more = schema.get("additionalProperties")
+        if isinstance(more, dict):
+            for i in range(self.random.randint(schema.get("minProperties", 0), 3)):
+                key = self.text(schema["propertyNames"]["pattern"]) if "propertyNames" in schema else self.random.choice("abcd") + str(i)
+                made[key] = self.value(more, depth + 1)
+        return made
+
+    def free(self, depth: int):
+        if depth > 5 or self.random.random() < 0.3:
+            return copy.deepcopy(self.random.choice(ODD))
+        if self.random.random() < 0.2:
+            return [self.free(depth + 1) for _ in range(self.random.randint(0, 2))]
+        return {self.random.choice(FREE_KEYS): self.free(depth + 1) for _ in range(self.random.randint(1, 3))}
+
+    def drop_unlikely(self, step: dict) -> None:
+        """What is nearly never right when it is made by chance, so that more than the reader of the file is tried."""
+        docker = step.get("settings", {}).get("docker", {})
+        for key in FILES:
+            docker.pop(key, None)
+        if isinstance(docker.get("requirements"), str):
+            docker["requirements"] = ["numpy"]
+        step["code"] = ["train.py"]
+        kubernetes = step.get("settings", {}).get("kubernetes", {})
+        for key in ("job_patch", "additional_pod_spec_args"):
+            if key in kubernetes:
+                kubernetes[key] = {"spec": {"template": self.free(2)}} if key == "job_patch" else {self.random.choice(FREE_KEYS): self.free(3)}
+        for key in ("env", "env_from", "volumes", "volume_mounts", "tolerations", "affinity"):
+            if self.random.random() < 0.8:
+                kubernetes.pop(key, None)
+        resources = step.get("settings", {}).get("resources", {})
+        for key in list(resources):
+            if self.random.random() < 0.7:
+                del resources[key]
+        if isinstance(step.get("matrix"), dict):
+            step["matrix"] = {key: values for key, values in step["matrix"].items() if key not in ("include", "exclude") or self.random.random() < 0.1}
+        if not step.get("matrix") or isinstance(step["matrix"], str):
+            step.pop("matrix", None)
+        step.get("retry", {}).pop("delay", None)
+
+    def pipeline(self) -> dict:
+        document = self.value(self.schema)
+        self.drop_unlikely(document)
+        document["name"] = "fuzz"
+        document["steps"] = {f"s{i}": step for i, step in enumerate(list(document["steps"].values()) or [{}])}
+        made: list[str] = []
+        for name, step in document["steps"].items():
+            step["command"] = self.random.choice(COMMANDS)
+            self.drop_unlikely(step)
+            if self.random.random() < 0.8:
+                step["outputs"] = ["x", "model"][:self.random.randint(1, 2)]
+            if self.random.random() < 0.9:
+                step["parameters"] = {"a": self.random.choice([1, "x y", True]), "b": 2}
+            step.pop("after", None)
+            step["inputs"] = {"data": self.random.choice(made)} if made and self.random.random() < 0.7 else {}
+            many = "[*]" if "matrix" in step else ""
+            made += [f"{name}{many}.{output}" for output in step.get("outputs", []) if isinstance(output, str)]
+        for _ in range(self.random.choice([0, 0, 1, 1, 2, 4])):
+            self.spoil(document)
+        return document
+
+    def spoil(self, document: dict) -> None:
+        """Replaces, removes, moves or renames something, anywhere."""
+        places = []
+
+        def collect(node):
+            for key in (node.keys() if isinstance(node, dict) else range(len(node))):
+                places.append((node, key))
+                if isinstance(node[key], (dict, list)):
+                    collect(node[key])
+
+        collect(document)  # the deeper it is the more there is of it
+        node, key = self.random.choice(places)
+        what = self.random.randrange(5)
+        if what == 0 and isinstance(node, dict):
+            del node[key]
+        elif what == 1 and isinstance(node, dict):
+            node[key + self.random.choice(["s", "_", " "])] = node.pop(key)
+        elif what == 2:
+            node[key] = copy.deepcopy(self.random.choice(places)[0])
+        else:
+            node[key] = copy.deepcopy(self.random.choice(ODD))
+
+
+class GeneratedPipelines(PipeTest):
+    orchestrator = "local"
+    commands = [["validate"], ["plan", "--orchestrator", "local"], ["render"], ["render", "--orchestrator", "kubernetes"]]
+
+    def check(self, words: list[str], text: str) -> None:
+        done = subprocess.run([PIPE, *words, "pipeline.yaml", "--output", "json"], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        said = f"{' '.join(words)} of this pipeline (PIPE_FUZZ_SEED={SEED}):\n{text}\n{done.stderr.decode(errors='replace')}"
+        self.assertIn(done.returncode, (0, 2, 3), said)
+        self.assertNotIn(b"internal error", done.stdout + done.stderr, said)
+        if done.returncode != 2:
+            return
+        report = json.loads(done.stdout.splitlines()[-1])
+        self.assertTrue(report.get("diagnostics"), said)
+        for diagnostic in report["diagnostics"]:
+            self.assertTrue(diagnostic.get("line") or diagnostic["code"] == "too-many-errors", f"no line: {diagnostic}\n{said}")
+
+    def test_nothing_crashes_and_every_refusal_has_a_line(self):
+        print(f"PIPE_FUZZ_SEED={SEED}", flush=True)
+        schema = json.loads(self.pipe("schema").out)
+        self.write("train.py", "import json\n")
+        for i in range(COUNT):
+            document = Generator(schema, f"{SEED} {i}").pipeline()
+            text = json.dumps(document, indent=1)
+            self.write("pipeline.yaml", text)
+            for words in self.commands:
+                with self.subTest(pipeline=i, command=words):
+                    self.check(words, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

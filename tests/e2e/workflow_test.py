@@ -1,0 +1,97 @@
+"""What a day's work with the command comes to: lines that fail, parameters, tags, progress bars, and what is said on the way."""
+
+import json
+import unittest
+
+from support import PipeTest, wait_until
+
+
+class Workflow(PipeTest):
+    orchestrator = "local"
+
+    def test_a_failing_line_fails_the_step(self):
+        self.pipeline({"a": {"command": "cat nowhere.txt\necho done > ${outputs.x}", "outputs": ["x"]}})
+        self.assertEqual(self.run_pipe(code=1).steps(), {"a": "failed"})
+        self.pipeline({"a": {"command": "cat nowhere.txt\necho done > ${outputs.x}", "outputs": ["x"], "shell": ["sh", "-c"]}})
+        self.assertEqual(self.run_pipe().steps(), {"a": "succeeded"})
+
+    def test_a_failing_part_of_a_pipe_fails_the_step(self):
+        steps = {"a": {"command": "cat nowhere.txt | tee ${outputs.x}", "outputs": ["x"]}}
+        self.pipeline(steps, shell="bash")
+        self.assertEqual(self.run_pipe(code=1).steps(), {"a": "failed"})
+        self.assertNotIn("pipe fails", self.pipe("validate").text)
+        self.pipeline(steps)
+        validated = self.pipe("validate")
+        self.assertEqual(validated.code, 0, validated)
+        self.assertIn("no pipefail", validated.err)
+        self.assertIn("`shell: bash`", validated.err)
+        self.pipeline(steps, {"parent_image": "python:3.11-alpine"})
+        self.assertNotIn("no pipefail", self.pipe("validate").err)
+
+    def test_another_shell_is_another_key(self):
+        step = {"command": "echo a > ${outputs.x}", "outputs": ["x"]}
+        self.pipeline({"a": step})
+        self.run_pipe()
+        self.pipeline({"a": step | {"shell": "bash"}})
+        self.assertEqual(self.plan()["a"]["action"], "run")
+
+    def test_only_steps_that_name_a_parameter_run_again_when_it_changes(self):
+        self.write("read.py", "import os, sys; open(sys.argv[1], 'w').write(os.environ['PIPE_PARAM_LR'] + os.environ['PIPE_PARAM_lr'])\n")
+        self.pipeline({
+            "named": {"command": "echo ${params.lr} > ${outputs.x}", "outputs": ["x"]},
+            "variable": {"command": "echo $PIPE_PARAM_lr > ${outputs.x}", "outputs": ["x"]},
+            "program": {"command": "python3 read.py ${outputs.x}", "outputs": ["x"], "parameters": ["lr"]},
+            "other": {"command": "echo ${params.seed}${PIPE_PARAM_LR:-none} > ${outputs.x}", "outputs": ["x"], "parameters": {"seed": 7}},
+            "apart": {"command": "env | grep -c PIPE_PARAM_ > ${outputs.x} || true", "outputs": ["x"], "shell": ["sh", "-c"]},
+        }, parameters={"lr": 0.5, "seed": 1})
+        self.run_pipe()
+        self.assertEqual(self.artifact("program.x"), "0.50.5")
+        self.assertEqual(self.artifact("variable.x"), "0.5\n")
+        self.assertEqual(self.artifact("apart.x"), "0\n")
+        again = self.run_pipe("-p", "lr=0.25").steps()
+        self.assertEqual(again, {"named": "succeeded", "variable": "succeeded", "program": "succeeded", "other": "succeeded", "apart": "cached"})
+        self.assertEqual(set(self.run_pipe("-p", "lr=0.25", "-p", "seed=2").steps().values()), {"cached"}, "no step has the pipeline's seed")
+
+    def test_a_parameter_that_no_step_takes_is_pointed_out(self):
+        self.pipeline({"a": {"command": "true"}}, parameters={"lr": 0.5})
+        self.assertIn("no step takes the parameter 'lr'", self.pipe("validate").err)
+
+    def test_values_of_parameters_are_of_the_declared_type(self):
+        self.pipeline({"a": {"command": "echo ${params.lr} ${params.fast}"}}, parameters={"lr": 0.5, "fast": True})
+        for option, said in (("lr=abc", "'lr' is a number"), ("fast=maybe", "'fast' is true or false")):
+            refused = self.run_pipe("-p", option, code=2)
+            self.assertIn(said, refused.err)
+
+    def test_tags_find_runs(self):
+        self.pipeline({"a": {"command": "true"}}, tags=["nightly", "gpu"])
+        self.run_pipe()
+        self.pipeline({"a": {"command": "true"}})
+        self.run_pipe("--no-cache")
+        shown = [json.loads(self.pipe("runs", "--output", "json", *words).out)["runs"] for words in ([], ["--tag", "gpu"], ["--tag", "cpu"])]
+        self.assertEqual([[run["tags"] for run in runs] for runs in shown], [[[], ["nightly", "gpu"]], [["nightly", "gpu"]], []])
+        self.assertIn("nightly, gpu", self.pipe("runs").out)
+        self.assertIn("nightly, gpu", self.pipe("show", shown[1][0]["id"]).out)
+
+    def test_a_progress_bar_is_seen_before_its_line_ends(self):
+        self.pipeline({"a": {"command": ["python3", "-c",
+                                         "import sys, time\nfor i in range(3):\n  sys.stderr.write(f'\\r{i}0%'); sys.stderr.flush(); time.sleep(0.3)"]}})
+        result = self.run_pipe()
+        rows = [event["row"] for event in result.events("step_progress")]
+        self.assertIn("00%", rows)
+        self.assertEqual([event["line"] for event in result.events("step_log")], ["20%"])
+        self.assertEqual(self.pipe("logs", "latest", "a").out, "\n00%\n10%\n20%")  # Python reads \r as \n
+
+    def test_logs_that_are_followed_show_unfinished_lines(self):
+        self.pipeline({"a": {"command": "printf '\\r10%%'; while [ ! -e ${env.GO} ]; do sleep 0.05; done; printf '\\r90%%\\n'",
+                             "environment": {"GO": str(self.folder / "go")}}})
+        run = self.start("run", "pipeline.yaml", "--orchestrator", "local")
+        wait_until(lambda: "10%" in self.pipe("logs", "latest", "a").out, "a first row")
+        follower = self.start("logs", "-f", "latest", "a")
+        self.assertEqual(follower.stdout.read(4), "\n10%")
+        (self.folder / "go").touch()
+        self.assertEqual(self.finish(follower).out, "\n90%\n")
+        self.assertEqual(self.finish(run).code, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+#include "spec/failure_advice.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A pipeline's folder with a file `lib/helpers.py`.
+struct Folder {
+  Folder() {
+    core::make_folders(folder.path() / "lib");
+    core::write_file_atomically(folder.path() / "lib/helpers.py", "");
+    core::write_file_atomically(folder.path() / "train.py", "import helpers\n");
+  }
+  PipelineSpec pipeline(const std::string& command) const {
+    return parse("name: x\nsteps: {a: {command: " + command + "}}\n",
+                 folder.path() / "pipeline.yaml");
+  }
+  std::string advice(const std::string& output) const {
+    const auto one = pipeline("[python, train.py]");
+    return CodeResolver(one).missing_file(one.steps[0], output).value_or("none");
+  }
+  std::vector<std::string> missing(const std::string& command) const {
+    const auto one = pipeline(command);
+    return CodeResolver(one).missing_scripts(one.steps[0]);
+  }
+  core::TemporaryFolder folder;
+};
+
+TEST(FailureAdvice, a_missing_package_has_the_name_of_the_index) {
+  const Folder folder;
+  EXPECT_THAT(folder.advice("ModuleNotFoundError: No module named 'cv2'\n"),
+              HasSubstr("requirements: [opencv-python-headless]"));
+  EXPECT_THAT(folder.advice("ModuleNotFoundError: No module named 'sklearn.svm'\n"),
+              HasSubstr("requirements: [scikit-learn]"));
+  EXPECT_THAT(folder.advice("ModuleNotFoundError: No module named 'pandas'\n"),
+              HasSubstr("requirements: [pandas]"));
+}
+
+TEST(FailureAdvice, a_module_of_another_folder_is_code) {
+  const Folder folder;
+  EXPECT_THAT(folder.advice("ModuleNotFoundError: No module named 'helpers'\n"),
+              HasSubstr("add `code: [train.py, lib/helpers.py]`"));
+}
+
+TEST(FailureAdvice, a_write_into_the_code_is_answered_with_where_to_write) {
+  const Folder folder;
+  for (const char* line : {"OSError: [Errno 30] Read-only file system: 'out.csv'\n",
+                           "sh: 1: cannot create out.csv: Read-only file system\n",
+                           "PermissionError: [Errno 13] Permission denied: 'out.csv'\n"}) {
+    EXPECT_THAT(folder.advice(line), HasSubstr("'out.csv' cannot be written"));
+    EXPECT_THAT(folder.advice(line), HasSubstr("$PIPE_SCRATCH"));
+  }
+  for (const char* line : {"ValueError: no\n", "sh: 1: ./run.sh: Permission denied\n",
+                           "PermissionError: [Errno 13] Permission denied: '/etc/shadow'\n"})
+    EXPECT_EQ(folder.advice(line), "none") << line;
+}
+
+TEST(MissingScripts, a_script_that_is_not_there_is_found) {
+  const Folder folder;
+  EXPECT_THAT(folder.missing("[python, trian.py]"), ElementsAre("trian.py"));
+  EXPECT_THAT(folder.missing("python3 trian.py && bash run.sh"), ElementsAre("trian.py", "run.sh"));
+  for (const char* fine : {"[python, train.py]", "[python, /opt/x.py]", "[python, -m, train]",
+                           "cd lib && python x.py", "python ${step.name}.py", "[cat, x.py]"})
+    EXPECT_THAT(folder.missing(fine), IsEmpty()) << fine;
+}
+
+}  // namespace
+}  // namespace pipeline::spec
