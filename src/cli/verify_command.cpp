@@ -45,8 +45,12 @@ class Verifier {
   /// Those that the database names, as far as it can be read.
   void artifacts() {
     if (!wrong_.empty()) return;
-    const auto uses =
-        uses_of(runs_, is_of_run_ ? std::vector{context_.find_run(runs_)} : runs_.runs());
+    std::vector<store::RunRecord> runs;
+    if (is_of_run_)
+      runs.push_back(context_.find_run(runs_));
+    else
+      runs = runs_.runs();
+    const auto uses = uses_of(runs_, runs);
     std::set<core::Digest> all;
     for (const auto& [digest, use] : uses) all.insert(digest);
     if (!is_of_run_)
