@@ -222,14 +222,14 @@ TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
 }
 
 TEST_F(ContainerSpec, a_volume_that_is_missing_is_named_where_the_engine_would_make_it) {
-  const TemporaryFolder folder;
+  const core::TemporaryFolder folder;
   place.root = folder.path();
   step.settings.docker.volumes = {"name:/a", ".:/b", "./missing:/c"};
   const auto failure = missing_volume(step, place);
   ASSERT_TRUE(failure);
   EXPECT_NE(failure->message.find((folder.path() / "missing").string()), std::string::npos)
       << failure->message;
-  make_folders(folder.path() / "missing");
+  core::make_folders(folder.path() / "missing");
   EXPECT_FALSE(missing_volume(step, place));
 }
 
