@@ -8,6 +8,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "cli/step_errors.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
@@ -70,10 +71,13 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
                                       .images = detached ? &detached->images : nullptr});
           })) {
   code_.files = [this](const StepSpec& step) -> const std::vector<store::TreeEntry>& {
-    const auto& set = resolver().code_of(step);
-    const auto [tree, is_new] = trees_.try_emplace({&set, step.files});
+    const spec::CodeSet* set = nullptr;
+    StepErrors errors;
+    errors.attempt(step, [&] { set = &resolver().code_of(step); });
+    errors.report(pipeline());
+    const auto [tree, is_new] = trees_.try_emplace({set, step.files});
     if (is_new) {
-      for (const auto& found : set.files)
+      for (const auto& found : set->files)
         tree->second.push_back({found.relative_path, found.source});
       add_files(step, tree->second);
     }

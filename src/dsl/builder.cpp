@@ -95,7 +95,7 @@ void finish(StepSpec& spec, const Declaration& step) {
   if (!step.script_file.empty()) spec.files[step.script_file] = step.script;
   if (!step.entry) return;
   spec.program = ProgramStep{this_program(), step.signature, step.options.version};
-  // Commands see all parameters of the pipeline; a function only depends on those that it takes.
+  // A function has no parameters but its arguments.
   std::erase_if(spec.parameters, [&](const auto& parameter) {
     return std::ranges::find(step.arguments, parameter.first, &Argument::name) ==
            step.arguments.end();

@@ -4,6 +4,7 @@
 #include "core/graph.hpp"
 #include "engine/cache_exchange.hpp"
 #include "engine/decision.hpp"
+#include "engine/refusal.hpp"
 #include "engine/run.hpp"
 
 namespace pipeline::engine {
@@ -98,7 +99,7 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
       const auto& step = pipeline.steps[selected[i]];
       auto& plan = plans[i];
       plan.step = step.name;
-      const auto environment = co_await orchestrator.environment(step);
+      const auto environment = co_await environment_of(orchestrator, step, pipeline.file);
       plan.environment = environment.description;
       if (!environment.ready) plan.build = environment.reason;
       const auto last = runs.last_key_parts(pipeline.name, step.name);

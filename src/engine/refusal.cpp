@@ -22,4 +22,20 @@ void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& fi
   throw core::InputError(std::move(wrong), file.string(), source);
 }
 
+async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrator& orchestrator,
+                                                       const StepSpec& step,
+                                                       const std::filesystem::path& file) {
+  std::vector<core::Diagnostic> wrong;
+  try {
+    co_return co_await orchestrator.environment(step);
+  } catch (const core::InputError& error) {
+    if (!error.file().empty()) throw;
+    wrong = error.diagnostics();
+  }
+  for (auto& diagnostic : wrong)
+    if (diagnostic.span.line == 0) diagnostic.span.line = step.line;
+  refuse(std::move(wrong), file);
+  co_return orchestrators::Environment{};
+}
+
 }  // namespace pipeline::engine

@@ -191,7 +191,7 @@ async::Task<bool> Run::has_all_results() {
   const auto order = graph_.topological_order();
   try {
     for (const auto i : *order) {
-      const auto environment = co_await orchestrator_.environment(spec(i));
+      const auto environment = co_await environment_of(orchestrator_, spec(i), pipeline_.file);
       if (environment.id.empty()) co_return false;
       const auto key = results_.key(spec(i), environment.id, outputs_of());
       auto entry = results_.here(spec(i), key.key);
@@ -310,7 +310,7 @@ async::Task<> Run::sweep() {
     if (!i) break;
     std::optional<Failure> failure;
     try {
-      auto environment = co_await orchestrator_.environment(spec(*i));
+      auto environment = co_await environment_of(orchestrator_, spec(*i), pipeline_.file);
       std::optional<StepKey> key;
       if (!environment.id.empty()) key = results_.key(spec(*i), environment.id, outputs_of());
       if (auto entry = key ? results_.here(spec(*i), key->key) : std::nullopt) {
