@@ -1,8 +1,9 @@
 /// @file
 /// Regular expressions whose cost cannot run away: matched in time proportional to pattern times
 /// text, whatever they are (Thompson's construction; no backtracking). Literals, `.`, classes, `\d
-/// \w \s` and their opposites, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references. Not RE2,
-/// which since 2023 brings some thirty libraries of Abseil, for a text of a few words in one setting.
+/// \w \s` and their opposites, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references. Not
+/// RE2: since 2023 it depends on Abseil, much to link and start for a text of a few words in one
+/// setting.
 #pragma once
 
 #include <bitset>

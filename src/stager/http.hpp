@@ -1,6 +1,8 @@
 /// @file
 /// HTTP/1.1 for a static program: plain or TLS, blocking, one connection at a time, which is kept
-/// for the next call to the same host.
+/// for the next call to the same host. Not Boost.Beast, by which the static program is 538 KB
+/// larger (5,509,576 bytes for 4,971,432): its timeouts take asynchronous operations, and so an
+/// event loop.
 #pragma once
 
 #include <cstdint>
