@@ -3,6 +3,7 @@
 #include <ctime>
 #include <utility>
 
+#include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/json_lines.hpp"
@@ -249,7 +250,7 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
   call.retried = false;
   call.probe = container_path(id, "/json");
   call.is_over = [](const net::Response& response) {
-    const auto container = nlohmann::json::parse(response.body, nullptr, false);
+    const auto container = core::parse_json(response.body);
     return response.status == 404 ||
            (response.status == 200 && container.is_object() && has_ended(state_of(container)));
   };

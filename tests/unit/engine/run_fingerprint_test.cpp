@@ -148,12 +148,6 @@ TEST_F(MemoTest, damaged_memo_does_not_hold) {
   }
 }
 
-TEST_F(MemoTest, file_that_has_just_changed_leaves_no_memo) {
-  core::write_file_atomically(file, "name: z");
-  remember();
-  EXPECT_FALSE(holds());
-}
-
 TEST_F(MemoTest, spoiled_run_leaves_no_memo) {
   remember();
   RunFingerprint fingerprint("asked");

@@ -1,9 +1,11 @@
 #include "orchestrators/docker/container_spec.hpp"
 
+
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
+#include "core/file.hpp"
 #include "orchestrators/docker/container_end.hpp"
 
 namespace pipeline::orchestrators {

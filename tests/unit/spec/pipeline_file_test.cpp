@@ -146,7 +146,7 @@ std::vector<std::string> parameters_of(const std::string& step) {
 TEST(PipelineFile, a_step_has_the_pipelines_parameters_that_it_names) {
   EXPECT_THAT(parameters_of("{command: [x]}"), ElementsAre());
   EXPECT_THAT(parameters_of("{command: [x, \"${params.lr}\"]}"), ElementsAre("lr"));
-  EXPECT_THAT(parameters_of("{command: 'x $PIPE_PARAM_SEED ${PIPE_PARAM_batch_size}'}"),
+  EXPECT_THAT(parameters_of("{command: 'x $PIPE_PARAM_SEED $PIPE_PARAM_batch_size'}"),
               ElementsAre("batch-size", "seed"));
   EXPECT_THAT(parameters_of("{command: 'x $PIPE_PARAM_SEEDS'}"), ElementsAre());
   EXPECT_THAT(parameters_of("{command: [x], parameters: [lr, seed]}"), ElementsAre("lr", "seed"));
