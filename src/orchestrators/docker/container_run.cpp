@@ -346,11 +346,15 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
     }
     if (gate_) be_patient();
   } catch (const EngineError& error) {
-    refused = error;
+    // Its answer may have been lost, and the container removed since.
+    if (std::string_view(error.what()).find("No such container") == std::string_view::npos)
+      refused = error;
+    else
+      lost_ = was_removed(container_name(attempt_));
   } catch (...) {
     lost = std::current_exception();
   }
-  if (refused || lost)
+  if (refused || lost || lost_)
     connections_.stop(core::StopLevel::immediate);
   else
     co_await watch(output, end);
@@ -365,9 +369,9 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
     co_return result;
   }
   if (lost) std::rethrow_exception(lost);
-  if (end.error()) std::rethrow_exception(end.error());
+  if (end.error() && !lost_) std::rethrow_exception(end.error());
   if (!lost_) result.exit_code = exit_code_;
-  if (output.error()) std::rethrow_exception(output.error());
+  if (output.error() && !lost_) std::rethrow_exception(output.error());
   result.failure = co_await judge(image);
   if (gate_ && !gate_->open()) result.exit_code.reset();  // the gate's own
   co_return result;

@@ -61,6 +61,7 @@ class ClusterSecrets : public testing::Test {
     builder.secrets["TOKEN"] = "hush";
     auto who = client();
     JobOptions place;
+    place.user = "1000:100";
     Removals removals;
     std::string failure;
     try {
@@ -100,6 +101,7 @@ TEST_F(ClusterSecrets,
 TEST_F(ClusterSecrets, a_drivers_secret_is_owned_by_its_job_from_the_start) {
   DriverJob driver;
   driver.run_id = "r1";
+  driver.user = "1000:100";
   driver.variables["TOKEN"] = "hush";
   auto who = client();
   run_task(loop, start_driver(who, driver));
@@ -114,6 +116,7 @@ TEST_F(ClusterSecrets,
   refused = {"POST secrets", "DELETE jobs"};
   DriverJob driver;
   driver.run_id = "r1";
+  driver.user = "1000:100";
   driver.variables["TOKEN"] = "hush";
   auto who = client();
   std::string failure;
