@@ -31,6 +31,14 @@ echo "ends $EPOCHREALTIME $PIPE_RUN_ID.$PIPE_STEP_NAME $CUDA_VISIBLE_DEVICES" >>
 """
 
 
+def descendants(pid) -> list[str]:
+    """The processes below this one: steps are children of the process that reaps them, which is the driver's child."""
+    found: list[str] = []
+    for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        found += [child, *descendants(child)]
+    return found
+
+
 class GpuTest(PipeTest):
     orchestrator = "local"
 
@@ -391,8 +399,7 @@ class ManyRuns(GpuTest):
                     running[file] = self.begin(file)
                 elif kills["steps"] < 20:
                     with contextlib.suppress(OSError):  # it has just ended
-                        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-                        steps = [pid for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "bash"]
+                        steps = [pid for pid in descendants(process.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "bash"]
                         if steps:
                             os.kill(int(chance.choice(steps)), signal.SIGKILL)
                             kills["steps"] += 1

@@ -30,7 +30,7 @@ class HostileSteps(PipeTest):
 
     def test_an_output_that_is_all_but_holes_is_refused_at_once(self):
         self.pipeline({"sparse": python("import os; open('${outputs.big}', 'wb').truncate(15 << 40)", outputs=["big"])})
-        result = self.run_pipe(code=1)
+        result = self.run_pipe(code=3)
         self.assertEqual(result.steps(), {"sparse": "failed"})
         self.assertIn("it is sparse", result.failure("sparse")["message"])
 

@@ -114,7 +114,7 @@ class Program(unittest.TestCase):
 
     def test_parameter_of_the_wrong_type_is_refused(self):
         text = self.program("lines", "validate", "--param", "count=many", code=2)
-        self.assertIn("the parameter 'count' of step 'make' is of type int", text)
+        self.assertIn("'count' is a number, such as 100, not the text 'many'", text)
 
     def test_export_is_yaml_that_runs(self):
         (self.folder / "program.yaml").write_text(

@@ -41,7 +41,7 @@ class Workflow(PipeTest):
             "named": {"command": "echo ${params.lr} > ${outputs.x}", "outputs": ["x"]},
             "variable": {"command": "echo $PIPE_PARAM_lr > ${outputs.x}", "outputs": ["x"]},
             "program": {"command": "python3 read.py ${outputs.x}", "outputs": ["x"], "parameters": ["lr"]},
-            "other": {"command": "echo ${params.seed}${PIPE_PARAM_LR:-none} > ${outputs.x}", "outputs": ["x"], "parameters": {"seed": 7}},
+            "other": {"command": "echo ${params.seed}$PIPE_PARAM_LR > ${outputs.x}", "outputs": ["x"], "parameters": {"seed": 7}},
             "apart": {"command": "env | grep -c PIPE_PARAM_ > ${outputs.x} || true", "outputs": ["x"], "shell": ["sh", "-c"]},
         }, parameters={"lr": 0.5, "seed": 1})
         self.run_pipe()
