@@ -1,6 +1,5 @@
 #include "orchestrators/docker/container_spec.hpp"
 
-
 #include <algorithm>
 
 #include <gtest/gtest.h>
