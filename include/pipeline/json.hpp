@@ -42,6 +42,7 @@ class Json {
     detail::encode(value, **this);
   }
   template <std::same_as<nlohmann::json> J>
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the concept excludes Json itself.
   Json(J&& value) : Json() {
     detail::move_json(**this, value);
   }

@@ -29,7 +29,7 @@ bool same(const Diagnostic& a, const Diagnostic& b) {
 void Findings::add(std::span<const StepSpec* const> steps, Diagnostic finding) {
   auto known = std::find_if(found_.begin(), found_.end(),
                             [&](const auto& each) { return same(each.first, finding); });
-  if (known == found_.end()) known = found_.insert(found_.end(), {std::move(finding), {}});
+  if (known == found_.end()) known = found_.insert(found_.end(), {finding, {}});
   for (const auto* step : steps)
     if (auto& of = known->second; std::find(of.begin(), of.end(), step) == of.end())
       of.push_back(step);
