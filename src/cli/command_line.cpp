@@ -4,7 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/arguments.hpp"
+#include "cli/command_line.hpp"
 #include "cli/context.hpp"
 #include "cli/profiles.hpp"
 #include "cli/report_error.hpp"

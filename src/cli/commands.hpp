@@ -1,12 +1,8 @@
 /// @file
 /// The commands of `pipe`. To add one: write its function in a file of its own, declare it here,
-/// and give it a row in commands.cpp.
+/// and give it a row in command_table.cpp.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "cli/options.hpp"
 #include "core/error.hpp"
 
 namespace pipeline::cli {
@@ -41,20 +37,5 @@ core::ExitCode complete_command(Context& context);
 core::ExitCode detach_command(Context& context);
 /// What the driver in the cluster is started with.
 core::ExitCode drive_command(Context& context);
-
-/// What a command line asks for: a command with its options, or a text (help) to print.
-struct Invocation {
-  core::ExitCode (*command)(Context&) = nullptr;
-  Options options;
-  std::string text;
-};
-
-/// @param arguments without the program's name. Throws InputError for what is no command or option,
-/// with the likely one.
-/// @param start what the options begin as: those of a C++ program say so
-Invocation parse_arguments(const std::vector<std::string>& arguments, const Options& start = {});
-
-/// All of `pipe` but its `main`: parses, runs, reports errors. Returns the exit code.
-int run_command_line(const std::vector<std::string>& arguments, const Options& start = {});
 
 }  // namespace pipeline::cli

@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/gpu_warnings.hpp"
+#include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"

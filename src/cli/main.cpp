@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "cli/commands.hpp"
+#include "cli/command_line.hpp"
 
 int main(int argc, char** argv) {
   // What scripts ask most must cost least: answered before anything is made.

@@ -6,7 +6,7 @@
 
 #include <pipeline/run.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/command_line.hpp"
 #include "cli/context.hpp"
 #include "cli/report_error.hpp"
 #include "cli/session.hpp"

@@ -136,150 +136,213 @@ void check_apt_package(const std::string& package) {
                            "write NAME or NAME=VERSION");
 }
 
+void check_user(const std::string& user) {
+  if (!made_of(user, "_-.:") || std::ranges::count(user, ':') > 1 || user.front() == '-')
+    throw core::InputError("user '" + user + "' is not a user's name",
+                           "write NAME, UID or UID:GID");
+}
+
+/// Puts the plan of one step's image together: each setting adds its part.
+class Planner {
+ public:
+  Planner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user)
+      : step_(step),
+        options_(options),
+        settings_(step.settings.docker),
+        context_(options.template_dir) {
+    values_.environment = settings_.environment;
+    values_.installer = settings_.python_package_installer.value_or(PackageInstaller::uv);
+    values_.parent_user = parent_user;
+  }
+
+  ImagePlan plan() && {
+    read_parent_image();
+    if (settings_.skip_build.value_or(false)) {
+      plan_.build = false;
+      return std::move(plan_);
+    }
+    read_repository();
+    add_user();
+    add_apt_packages();
+    add_python_packages();
+    add_project();
+    add_environment();
+    if (settings_.dockerfile) add_own_dockerfile();
+    if (parent_is_empty()) check_empty_parent();
+    if (!values_.installs() && values_.environment.empty()) return std::move(*this).without_layer();
+    add_dockerfiles();
+    return std::move(plan_);
+  }
+
+ private:
+  /// `scratch` is a word of the builder, not an image that could be pulled.
+  bool parent_is_empty() const { return plan_.parent_image == empty_image; }
+
+  void read_parent_image() {
+    plan_.platform = settings_.platform.value_or("");
+    plan_.parent_image =
+        settings_.parent_image.value_or(std::string(settings::default_parent_image));
+    if (!settings::is_image_reference(plan_.parent_image))
+      throw core::InputError("parent_image '" + plan_.parent_image + "' is not an image reference",
+                             "write NAME:TAG or REGISTRY/NAME:TAG");
+    if (!parent_is_empty()) {
+      plan_.images_used = {plan_.parent_image};
+    } else if (!step_.program && !settings_.dockerfile) {
+      throw core::InputError(
+          "step '" + step_.name +
+              "': parent_image 'scratch' is empty, so there is no program in it to run",
+          "only the functions of a C++ program run in it, which bring all that they need");
+    }
+  }
+
+  void read_repository() {
+    plan_.options = settings_.build_config.build_options;
+    plan_.repository = settings_.target_repository.value_or("pipe");
+    if (!settings::is_image_reference(plan_.repository) ||
+        plan_.repository.find('@') != plan_.repository.npos)
+      throw core::InputError(
+          "target_repository '" + plan_.repository + "' is not a repository's name",
+          "write NAME or REGISTRY/NAME, without a tag");
+    plan_.tag = settings_.image_tag.value_or("");
+    if (!plan_.tag.empty() && (plan_.tag.size() > 128 || plan_.tag.front() == '.' ||
+                               plan_.tag.front() == '-' || !made_of(plan_.tag, "._-")))
+      throw core::InputError("image_tag '" + plan_.tag + "' is not a tag",
+                             "letters, digits, `_`, `.`, `-`");
+    if (settings_.prevent_build_reuse.value_or(false))
+      plan_.run_id = options_.run_id.empty() ? "always" : options_.run_id;
+  }
+
+  void add_user() {
+    if (!settings_.user) return;
+    check_user(*settings_.user);
+    plan_.parts["user"] = {*settings_.user};
+    // An empty parent has no list of users to add one to: its containers take the number.
+    if (parent_is_empty()) return;
+    values_.user = settings_.user;
+    context_.add_script("user/create.sh", "image/user.sh");
+  }
+
+  void add_apt_packages() {
+    auto packages = settings_.apt_packages.items();
+    if (packages.empty()) return;
+    std::ranges::sort(packages);
+    packages.erase(std::ranges::unique(packages).begin(), packages.end());
+    for (const auto& package : packages) check_apt_package(package);
+    values_.apt = true;
+    context_.add_lines("apt/packages", packages);
+    context_.add_script("apt/install.sh", "image/apt.sh");
+    plan_.parts["apt_packages"] = std::move(packages);
+  }
+
+  void add_python_packages() {
+    const auto requirements = requirement_lines(settings_, options_.root, plan_.notices);
+    const bool reads_pyproject =
+        settings_.pyproject_path && !settings_.pyproject_export_command.has_value();
+    if (requirements.empty() && !reads_pyproject) return;
+    values_.python = true;
+    const auto arguments = installer_arguments(settings_.python_package_installer_args);
+    context_.add_lines("python/arguments", arguments);
+    context_.add_script("python/install.sh", "image/python.sh");
+    if (!requirements.empty()) context_.add_lines("python/requirements.txt", requirements);
+    std::ranges::transform(requirements, std::back_inserter(plan_.parts["requirements"]),
+                           without_secrets);
+    if (reads_pyproject) {
+      auto text = core::read_file(options_.root / *settings_.pyproject_path);
+      plan_.parts["pyproject"] = {short_digest(text)};
+      context_.add("python/pyproject.toml", std::move(text));
+    }
+    auto& installer = plan_.parts["python_package_installer"];
+    installer = {values_.installer == PackageInstaller::uv ? "uv" : "pip"};
+    std::ranges::transform(arguments, std::back_inserter(installer), without_secrets);
+  }
+
+  void add_project() {
+    if (settings_.local_project_install_command) {
+      const auto& command = *settings_.local_project_install_command;
+      if (core::has_control_characters(command))
+        throw core::InputError("local_project_install_command holds a control character");
+      auto files = project_files(options_.root, step_.code.items());
+      if (files.empty())
+        throw core::InputError(
+            "local_project_install_command has no files to work on: the step's code is empty",
+            "name them with `code:`");
+      values_.project = true;
+      context_.add_files("project", std::move(files));
+      context_.add("install/command.sh", command + "\n");
+      context_.add_script("install/install.sh", "image/project.sh");
+      plan_.parts["local_project_install_command"] = {command};
+    }
+    if (values_.python || values_.project) context_.add_script("tools/fetch.sh", "image/tools.sh");
+  }
+
+  void add_environment() {
+    for (const auto& [name, value] : values_.environment)
+      plan_.parts["environment"].push_back(name + "=" + value);
+  }
+
+  void add_own_dockerfile() {
+    plan_.parent = std::make_unique<ImagePlan>(plan_own_dockerfile(settings_, options_));
+    plan_.parent->repository = plan_.repository;
+    plan_.parent->run_id = plan_.run_id;
+  }
+
+  void check_empty_parent() const {
+    if (!settings_.dockerfile && (values_.apt || values_.python || values_.project))
+      throw core::InputError(
+          "step '" + step_.name +
+              "': parent_image 'scratch' is empty, so nothing can be installed in it",
+          "name a parent image with a package manager, or drop apt_packages, requirements and "
+          "what else is installed");
+  }
+
+  /// The plan where no setting adds a layer: the parent itself, or the user's own image.
+  ImagePlan without_layer() && {
+    if (!plan_.parent) {
+      plan_.build = false;
+      return std::move(plan_);
+    }
+    auto own = std::move(*plan_.parent);
+    own.tag = plan_.tag;
+    return own;
+  }
+
+  void add_dockerfiles() {
+    values_.parent_image = settings_.dockerfile ? "pipe:own-dockerfile" : plan_.parent_image;
+    plan_.dockerfile = dockerfile_text(values_, Builder::buildkit, options_.template_dir);
+    plan_.classic_dockerfile = dockerfile_text(values_, Builder::classic, options_.template_dir);
+    plan_.context = std::move(context_).sorted();
+    if (plan_.parent) {
+      plan_.parent_image.clear();
+      plan_.images_used.clear();
+    }
+    if (values_.installs()) add_host_files();
+    note_large_context(
+        plan_,
+        "List what the step does not need in .dockerignore, or name what it needs with `code:`");
+  }
+
+  void add_host_files() {
+    plan_.host_only = host_files(read_host_config(this_machine()));
+    // Only the classic builder's Dockerfile uses this script, so it is not part of the digest.
+    plan_.host_only.push_back(generated(
+        "collect/collect.sh", template_text("image/common.sh", options_.template_dir) +
+                                  template_text("image/collect.sh", options_.template_dir)));
+    std::ranges::sort(plan_.host_only, {}, &ContextFile::path);
+  }
+
+  const StepSpec& step_;
+  const BuilderOptions& options_;
+  const DockerSettings& settings_;
+  ImagePlan plan_;
+  DockerfileValues values_;
+  Context context_;
+};
+
 }  // namespace
 
 ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
                      const std::string& parent_user) {
-  auto& settings = step.settings.docker;
-  ImagePlan plan;
-  plan.platform = settings.platform.value_or("");
-  plan.parent_image = settings.parent_image.value_or(std::string(settings::default_parent_image));
-  if (!settings::is_image_reference(plan.parent_image))
-    throw core::InputError("parent_image '" + plan.parent_image + "' is not an image reference",
-                           "write NAME:TAG or REGISTRY/NAME:TAG");
-  const bool is_empty =
-      plan.parent_image == empty_image;  // a word of the builder's, no image that could be pulled
-  if (!is_empty) plan.images_used = {plan.parent_image};
-  if (is_empty && !step.program && !settings.dockerfile)
-    throw core::InputError(
-        "step '" + step.name +
-            "': parent_image 'scratch' is empty, so there is no program in it to run",
-        "only the functions of a C++ program run in it, which bring all that they need");
-  if (settings.skip_build.value_or(false)) {
-    plan.build = false;
-    return plan;
-  }
-
-  plan.options = settings.build_config.build_options;
-  plan.repository = settings.target_repository.value_or("pipe");
-  plan.tag = settings.image_tag.value_or("");
-  if (!settings::is_image_reference(plan.repository) ||
-      plan.repository.find('@') != plan.repository.npos)
-    throw core::InputError("target_repository '" + plan.repository + "' is not a repository's name",
-                           "write NAME or REGISTRY/NAME, without a tag");
-  if (!plan.tag.empty() && (plan.tag.size() > 128 || plan.tag.front() == '.' ||
-                            plan.tag.front() == '-' || !made_of(plan.tag, "._-")))
-    throw core::InputError("image_tag '" + plan.tag + "' is not a tag",
-                           "letters, digits, `_`, `.`, `-`");
-  if (settings.prevent_build_reuse.value_or(false))
-    plan.run_id = options.run_id.empty() ? "always" : options.run_id;
-
-  DockerfileValues values;
-  values.parent_image = settings.dockerfile ? "pipe:own-dockerfile" : plan.parent_image;
-  values.environment = settings.environment;
-  values.installer = settings.python_package_installer.value_or(PackageInstaller::uv);
-  values.parent_user = parent_user;
-  if (settings.user) {
-    if (!made_of(*settings.user, "_-.:") || std::ranges::count(*settings.user, ':') > 1 ||
-        settings.user->front() == '-')
-      throw core::InputError("user '" + *settings.user + "' is not a user's name",
-                             "write NAME, UID or UID:GID");
-    values.user = settings.user;
-    plan.parts["user"] = {*settings.user};
-  }
-  Context context(options.template_dir);
-
-  if (auto packages = settings.apt_packages.items(); !packages.empty()) {
-    std::ranges::sort(packages);
-    packages.erase(std::ranges::unique(packages).begin(), packages.end());
-    for (auto& package : packages) check_apt_package(package);
-    values.apt = true;
-    context.add_lines("apt/packages", packages);
-    context.add_script("apt/install.sh", "image/apt.sh");
-    plan.parts["apt_packages"] = packages;
-  }
-
-  auto requirements = requirement_lines(settings, options.root, plan.notices);
-  bool reads_pyproject = settings.pyproject_path && !settings.pyproject_export_command.has_value();
-  std::string installer = values.installer == PackageInstaller::uv ? "uv" : "pip";
-  if (!requirements.empty() || reads_pyproject) {
-    values.python = true;
-    auto arguments = installer_arguments(settings.python_package_installer_args);
-    context.add_lines("python/arguments", arguments);
-    context.add_script("python/install.sh", "image/python.sh");
-    if (!requirements.empty()) context.add_lines("python/requirements.txt", requirements);
-    std::ranges::transform(requirements, std::back_inserter(plan.parts["requirements"]),
-                           without_secrets);
-    if (reads_pyproject) {
-      auto text = core::read_file(options.root / *settings.pyproject_path);
-      plan.parts["pyproject"] = {short_digest(text)};
-      context.add("python/pyproject.toml", std::move(text));
-    }
-    plan.parts["python_package_installer"] = {installer};
-    std::ranges::transform(arguments, std::back_inserter(plan.parts["python_package_installer"]),
-                           without_secrets);
-  }
-
-  if (settings.local_project_install_command) {
-    values.project = true;
-    if (core::has_control_characters(*settings.local_project_install_command))
-      throw core::InputError("local_project_install_command holds a control character");
-    auto files = project_files(options.root, step.code.items());
-    if (files.empty())
-      throw core::InputError(
-          "local_project_install_command has no files to work on: the step's code is empty",
-          "name them with `code:`");
-    context.add_files("project", std::move(files));
-    context.add("install/command.sh", *settings.local_project_install_command + "\n");
-    context.add_script("install/install.sh", "image/project.sh");
-    plan.parts["local_project_install_command"] = {*settings.local_project_install_command};
-  }
-  if (values.python || values.project) context.add_script("tools/fetch.sh", "image/tools.sh");
-  if (values.user) context.add_script("user/create.sh", "image/user.sh");
-
-  for (auto& [name, value] : values.environment)
-    plan.parts["environment"].push_back(name + "=" + value);
-  if (settings.dockerfile) {
-    plan.parent = std::make_unique<ImagePlan>(plan_own_dockerfile(settings, options));
-    plan.parent->repository = plan.repository;
-    plan.parent->run_id = plan.run_id;
-  }
-  if (is_empty && !settings.dockerfile && (values.apt || values.python || values.project))
-    throw core::InputError(
-        "step '" + step.name +
-            "': parent_image 'scratch' is empty, so nothing can be installed in it",
-        "name a parent image with a package manager, or drop apt_packages, requirements and what "
-        "else is installed");
-  if (is_empty)
-    values.user.reset();  // there is no list of users to add it to: a container takes its number
-  if (!values.installs() && values.environment.empty()) {
-    if (!plan.parent) {
-      plan.build = false;
-      return plan;
-    }
-    auto own = std::move(*plan.parent);
-    own.tag = plan.tag;
-    return own;
-  }
-  plan.dockerfile = dockerfile_text(values, Builder::buildkit, options.template_dir);
-  plan.classic_dockerfile = dockerfile_text(values, Builder::classic, options.template_dir);
-  plan.context = std::move(context).sorted();
-  if (plan.parent) {
-    plan.parent_image.clear();
-    plan.images_used.clear();
-  }
-  if (values.installs()) plan.host_only = host_files(read_host_config(this_machine()));
-  if (values.installs()) {
-    // Only the classic builder's Dockerfile uses it: no part of what the image is.
-    auto script = template_text("image/common.sh", options.template_dir) +
-                  template_text("image/collect.sh", options.template_dir);
-    plan.host_only.push_back(generated("collect/collect.sh", std::move(script)));
-    std::ranges::sort(plan.host_only, {}, &ContextFile::path);
-  }
-  note_large_context(
-      plan,
-      "List what the step does not need in .dockerignore, or name what it needs with `code:`");
-  return plan;
+  return Planner(step, options, parent_user).plan();
 }
 
 std::string plan_digest(const ImagePlan& plan, const std::vector<std::string>& image_ids) {

@@ -3,6 +3,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/completion_scripts.hpp"
 #include "core/diagnostic.hpp"

@@ -1,0 +1,133 @@
+#include "cli/arguments.hpp"
+
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command_table.hpp"
+#include "core/diagnostic.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+constexpr const char* program_version = PIPELINE_VERSION;
+
+/// Of `pipe` itself, or of a C++ program with a pipeline of its own.
+bool is_for(const Command& command, const Options& start) {
+  return command.use == Command::For::both ||
+         (command.use == Command::For::programs) == (start.program != nullptr);
+}
+
+const Command* find_command(std::string_view name, const Options& start) {
+  const auto found = std::ranges::find_if(command_table(), [&](const Command& command) {
+    return name == command.name && is_for(command, start);
+  });
+  return found == command_table().end() ? nullptr : &*found;
+}
+
+std::vector<std::string> shown_names(const Options& start) {
+  std::vector<std::string> names;
+  for (const auto& command : command_table())
+    if (command.summary && is_for(command, start)) names.emplace_back(command.name);
+  return names;
+}
+
+/// Texts are written for `pipe`; a program goes by its own name.
+std::string named(std::string text, const Options& start) {
+  if (!start.program) return text;
+  for (auto at = text.find("pipe "); at != text.npos;
+       at = text.find("pipe ", at + start.name.size()))
+    text.replace(at, 4, start.name);
+  return text;
+}
+
+std::string overview(const Options& start) {
+  std::string text =
+      start.program
+          ? start.name + ": a program with a pipeline\n\n"
+          : "pipe: machine-learning pipelines, each step in an environment of its own\n\n";
+  text += "Usage: " + start.name + " COMMAND [OPTIONS]\n\nCommands:\n";
+  for (const auto& command : command_table()) {
+    if (!command.summary || !is_for(command, start)) continue;
+    std::string name = command.name;
+    name.resize(12, ' ');
+    text += "  " + name + command.summary + "\n";
+  }
+  if (!start.program) text += "\nBegin here:\n  pipe init hello && pipe run hello/pipeline.yaml\n";
+  return text + "\n`" + start.name + " COMMAND --help` tells all options and shows examples; `" +
+         start.name +
+         " --version` the version.\n"
+         "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
+}
+
+[[noreturn]] void unknown_command(const std::string& name, const Options& start) {
+  const auto names = shown_names(start);
+  throw core::InputError(
+      name.starts_with('-') ? "unknown option '" + name + "'" : "unknown command '" + name + "'",
+      [&] {
+        const auto hint = core::did_you_mean(name, names);
+        return hint.empty() ? "`" + start.name + " help` lists the commands" : hint;
+      }());
+}
+
+std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
+  auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "",
+                                        options.name + " " + command.name);
+  app->allow_extras();  // Reported by ourselves, with the option that was probably meant.
+  app->footer(named(command.more, options));
+  app->get_formatter()->column_width(30);
+  app->get_formatter()->label("REQUIRED", "");
+  command.add_options(*app, options);
+  return app;
+}
+
+[[noreturn]] void unknown_argument(const CLI::App& app, const std::string& argument) {
+  const std::string help = "`" + app.get_name() + " --help` lists the options";
+  if (!argument.starts_with('-'))
+    throw core::InputError("unexpected argument '" + argument + "'", help);
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_snames()) names.push_back("-" + name);
+  }
+  const std::string given = argument.substr(0, argument.find('='));
+  const auto hint = core::did_you_mean(given, names);
+  throw core::InputError("unknown option '" + given + "' of `" + app.get_name() + "`",
+                         hint.empty() ? help : hint);
+}
+
+}  // namespace
+
+Invocation parse_arguments(const std::vector<std::string>& arguments, const Options& start) {
+  if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help")
+    return {.options = {}, .text = overview(start)};
+  if (arguments[0] == "--version" || arguments[0] == "-V")
+    return {.options = {}, .text = std::string("pipe ") + program_version + "\n"};
+  const bool wants_help = arguments[0] == "help";
+  if (wants_help && arguments.size() == 1) return {.options = {}, .text = overview(start)};
+  const std::string& name = arguments[wants_help ? 1 : 0];
+  const auto* command = find_command(name, start);
+  if (!command) unknown_command(name, start);
+
+  Invocation invocation{.command = command->run, .options = start, .text = {}};
+  const auto app = make_app(*command, invocation.options);
+  if (wants_help) return {.options = {}, .text = app->help()};
+  std::vector<std::string> rest(arguments.rbegin(),
+                                arguments.rend() - 1);  // CLI11 wants them last first.
+  try {
+    app->parse(std::move(rest));
+  } catch (const CLI::CallForHelp&) {
+    return {.options = {}, .text = app->help()};
+  } catch (const CLI::ParseError& error) {
+    throw core::InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
+  }
+  if (const auto unknown = app->remaining(); !unknown.empty())
+    unknown_argument(*app, unknown.front());
+  for (const auto* option : app->get_options())
+    if (option->count() > 0 && !option->get_lnames().empty())
+      invocation.options.given.insert("--" + option->get_lnames().front());
+  if (app->get_option_no_throw("--profile")) invocation.options.takes_profile = true;
+  return invocation;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/recorded_steps.hpp"
+#include "cli/run_records.hpp"
+#include "cli/session.hpp"
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/identifier.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Refers to the records.
+struct NamedOutput {
+  std::string name;  ///< STEP.OUTPUT
+  const store::StepRecord& step;
+  const store::OutputRecord& output;
+};
+
+/// The outputs that `wanted` names: `STEP`, `STEP.OUTPUT`, and either with instances picked in
+/// brackets, as `STEP[c=1].OUTPUT`; empty: all of the run. Throws InputError if there is no such
+/// step or output.
+std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRecord& run,
+                                       const std::vector<store::StepRecord>& steps,
+                                       const std::string& wanted) {
+  const auto bracket = wanted.rfind(']');
+  const auto dot = bracket == std::string::npos ? std::string::npos : wanted.find('.', bracket);
+  const auto wanted_output = dot == std::string::npos ? std::string() : wanted.substr(dot + 1);
+  std::set<std::string> wanted_steps;
+  for (const auto& step : recorded_steps(runs, run, wanted.substr(0, dot)))
+    wanted_steps.insert(step.name);
+
+  std::vector<NamedOutput> found;
+  std::vector<std::string> known;
+  for (const auto& step : steps) {
+    known.push_back(step.name);
+    for (const auto& output : step.outputs) {
+      auto name = step.name + "." + output.name;
+      known.push_back(name);
+      const bool is_of_step = wanted_steps.contains(step.name) &&
+                              (wanted_output.empty() || wanted_output == output.name);
+      if (wanted.empty() || is_of_step || wanted == name)
+        found.push_back({std::move(name), step, output});
+    }
+  }
+  if (!wanted.empty() && found.empty() && wanted_steps.empty() &&
+      std::ranges::find(known, wanted) == known.end())
+    throw core::InputError("run " + run.id + " has no step or output '" + wanted + "'",
+                           core::did_you_mean(wanted, known));
+  return found;
+}
+
+void print_content(const Context& context, const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  for (std::string piece(1 << 16, '\0'); in;) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    context.print(std::string_view(piece.data(), static_cast<std::size_t>(in.gcount())));
+  }
+  if (!in.eof()) throw core::EnvironmentError("cannot read " + file.string());
+}
+
+/// `--copy -`
+void print_output(Context& context, remote_cache::RunOutputs& outputs,
+                  const std::vector<NamedOutput>& found) {
+  const bool is_json = context.options().json;
+  const auto& first = found.front();
+  if (found.size() > 1 || first.output.is_directory || is_json)
+    throw core::InputError(
+        "`--copy -` writes the content of one file to standard output, and nothing else",
+        is_json ? "leave out `--output json`"
+                : "name a file: STEP.OUTPUT; folders and several files need a folder's name");
+  outputs.fetch(first.step, first.output);
+  print_content(context, context.artifacts().path(first.output.digest));
+}
+
+/// Several outputs may have the same file name, so they go by their full names.
+std::string name_of_copy(const NamedOutput& output, bool is_one_of_many) {
+  const auto& file_name = output.output.file_name;
+  return is_one_of_many ? output.name + std::filesystem::path(file_name).extension().string()
+                        : file_name;
+}
+
+/// `--copy DEST`
+void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std::string& run,
+                  const std::vector<NamedOutput>& found) {
+  const auto& given = context.options().inspect.copy_to;
+  const auto target = std::filesystem::absolute(given);
+  std::error_code error;
+  const bool into_folder = found.size() > 1 || given.string().ends_with('/') ||
+                           std::filesystem::is_directory(target, error);
+  if (into_folder) {
+    std::filesystem::create_directories(target, error);
+    if (error) throw core::system_error("cannot make the folder " + target.string(), error.value());
+  }
+  json copied = json::array();
+  for (const auto& output : found) {
+    const auto file_name = name_of_copy(output, found.size() > 1);
+    if (!core::is_name(file_name))
+      throw core::EnvironmentError("the record of " + run + " has a file name that is none: '" +
+                                   core::printable(file_name) + "'");
+    const auto destination = into_folder ? target / file_name : target;
+    outputs.fetch(output.step, output.output);
+    context.artifacts().copy_out(output.output.digest, destination);
+    copied.push_back({{"output", output.name}, {"copied_to", destination.string()}});
+    if (!context.options().json)
+      context.print(output.name + " -> " + shown_path(destination) + "\n");
+  }
+  if (context.options().json) context.print_json({{"run", run}, {"copied", copied}});
+}
+
+void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, const std::string& run,
+                  const std::vector<NamedOutput>& found) {
+  if (context.options().json) {
+    json list = json::array();
+    for (const auto& [name, step, output] : found)
+      list.push_back(output_json(context, outputs, step.name, output));
+    context.print_json({{"run", run}, {"artifacts", list}});
+    return;
+  }
+  Table table;
+  table.add({"ARTIFACT", "FILE", "SIZE", "PATH"});
+  for (const auto& [name, step, output] : found) {
+    const auto location = outputs.location(output);
+    table.add({name, output.file_name + (output.is_directory ? "/" : ""),
+               core::format_bytes(output.bytes),
+               outputs.is_here(output) ? shown_path(location) : location});
+  }
+  context.print(table.render(context.paint()));
+}
+
+}  // namespace
+
+core::ExitCode artifacts_command(Context& context) {
+  auto& runs = context.existing_runs();
+  detached::Drivers drivers(context.driver_context(), runs);
+  const auto run = find_run(context, drivers, runs);
+  const auto& wanted = context.options().step;
+  const auto& copy_to = context.options().inspect.copy_to;
+  const auto steps = runs.steps(run.id);
+  const auto found = outputs_named(runs, run, steps, wanted);
+  auto outputs = outputs_of(context, runs, run);
+  if (!copy_to.empty() && found.empty())
+    throw core::InputError(wanted.empty() ? "run " + run.id + " has no artifacts"
+                                          : "'" + wanted + "' has no artifacts in run " + run.id);
+  if (copy_to.empty())
+    list_outputs(context, outputs, run.id, found);
+  else if (copy_to == "-")
+    print_output(context, outputs, found);
+  else
+    copy_outputs(context, outputs, run.id, found);
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

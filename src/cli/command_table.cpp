@@ -1,0 +1,489 @@
+#include "cli/command_table.hpp"
+
+#include <array>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/options.hpp"
+#include "core/error.hpp"
+#include "settings/settings.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+void add_output(CLI::App& app, Options& options) {
+  app.add_option_function<std::string>(
+         "--output", [&options](const std::string& format) { options.json = format == "json"; },
+         "text, or json for programs")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT");
+}
+
+void add_state(CLI::App& app, Options& options) {
+  app.add_option("--state", options.state,
+                 "Where runs and artifacts are kept (default: $PIPE_HOME, or .pipe beside the "
+                 "pipeline file)")
+      ->type_name("DIR");
+  add_output(app, options);
+}
+
+void add_file(CLI::App& app, Options& options) {
+  if (!options.program)
+    app.add_option("FILE", options.file, "The pipeline file")->type_name("")->capture_default_str();
+  app.add_option_function<std::vector<std::string>>(
+         "-p,--param",
+         [&options](const std::vector<std::string>& given) {
+           for (const auto& parameter : given) {
+             const auto equals = parameter.find('=');
+             if (equals == parameter.npos || equals == 0)
+               throw core::InputError("--param " + parameter + ": expected NAME=VALUE",
+                                      "write --param NAME=VALUE");
+             options.parameters[parameter.substr(0, equals)] = parameter.substr(equals + 1);
+           }
+         },
+         "Set a parameter of the pipeline, or with STEP.NAME=VALUE of one step; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_profile(CLI::App& app, Options& options) {
+  app.add_option("--profile", options.profile,
+                 "Where steps run and what goes with it, by a name from profiles.yaml (default: "
+                 "$PIPE_PROFILE)")
+      ->type_name("NAME");
+}
+
+void add_cluster(CLI::App& app, Options& options) {
+  app.add_option("--context", options.context,
+                 "The kubeconfig's context that names the cluster (default: its current one)")
+      ->type_name("NAME");
+  app.add_option("--namespace", options.name_space, "Where in the cluster (default: the context's)")
+      ->type_name("NAME");
+}
+
+void add_orchestrator(CLI::App& app, Options& options) {
+  app.add_option("-o,--orchestrator", options.orchestrator,
+                 "Where steps run: docker, in containers; local, as processes of this machine; "
+                 "kubernetes, as Jobs of a cluster")
+      ->check(CLI::IsMember(settings::orchestrator_names()))
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_cluster(app, options);
+  add_profile(app, options);
+}
+
+void add_step(CLI::App& app, Options& options, const char* help) {
+  app.add_option("-s,--step", options.step, help)->type_name("STEP");
+}
+
+void add_template_dir(CLI::App& app, Options& options) {
+  app.add_option("--template-dir", options.template_dir,
+                 "Folder with templates that override the built-in ones")
+      ->type_name("DIR")
+      ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
+}
+
+void add_run(CLI::App& app, Options& options, bool required = false) {
+  auto* option = app.add_option("RUN", options.inspect.run,
+                                "A run: its identifier, a unique prefix of it, or 'latest'")
+                     ->type_name("");
+  required ? option->required() : option->capture_default_str();
+}
+
+void add_jobs(CLI::App& app, Options& o) {
+  app.add_option("-j,--jobs", o.jobs,
+                 "Steps at a time (default: the number of CPUs; on a cluster 100)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 100'000u).description(""));
+}
+
+void add_run_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_step(app, o, "Run only this step and what it needs");
+  add_jobs(app, o);
+  app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
+  app.add_flag("--detach", o.detach,
+               "Hand the run to a driver in the cluster, once its images are there, and return");
+  app.add_option("--service-account", o.service_account, "As which that driver acts")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--execution-mode", o.execution_mode,
+                 "What happens to other steps when one has failed (default: the file's, or "
+                 "continue_on_failure)")
+      ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
+      ->type_name("MODE");
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+constexpr Command run_row{
+    "run", "Build what is missing and run the pipeline",
+    "Examples:\n"
+    "  pipe run                              pipeline.yaml of this folder, in containers\n"
+    "  pipe run digits.yaml -o local         as processes, without a container engine\n"
+    "  pipe run -p test_size=0.3 -s train    another parameter; only train and what it needs\n"
+    "  pipe run --output json                events, one a line\n"
+    "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may "
+    "go\n\n"
+    "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, "
+    "twice at once.\n"
+    "Exit code: 0 all well, 1 a step failed, 2 wrong input, 3 the environment (no engine, no "
+    "disk), 4 a build failed, 130 interrupted.",
+    add_run_options, run_command};
+
+void add_validate_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_output(app, o);
+}
+
+constexpr Command validate_row{
+    "validate", "Check a pipeline file and say everything that is wrong with it",
+    "Example:\n  pipe validate pipeline.yaml", add_validate_options, validate_command};
+
+void add_plan_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_step(app, o, "Only this step and what it needs");
+  app.add_flag("--no-cache", o.no_cache, "Plan for a run with --no-cache");
+  app.add_flag("-v,--verbose", o.verbose,
+               "List the code files with the reason of each, and the parts of the cache key");
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+constexpr Command plan_row{
+    "plan", "Say what a run would do: run or reuse each step, of which run, and why",
+    "Examples:\n"
+    "  pipe plan\n"
+    "  pipe plan -v -s train     with its code files, why they belong to it, and all parts of its "
+    "key",
+    add_plan_options, plan_command};
+
+void add_render_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_step(app, o, "Only this step");
+  add_template_dir(app, o);
+  add_output(app, o);
+}
+
+constexpr Command render_row{
+    "render",
+    "Print the Dockerfile of each step and the files of its build context; or the Job of each "
+    "step on a cluster",
+    "Examples:\n  pipe render -s train\n  pipe render -o kubernetes", add_render_options,
+    render_command};
+
+void add_build_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_step(app, o, "Only this step's");
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+constexpr Command build_row{
+    "build",
+    "Make the environments of all steps (images, or virtual environments), and run nothing",
+    "Example:\n  pipe build -o local", add_build_options, build_command};
+
+void add_runs_options(CLI::App& app, Options& o) {
+  app.add_option("--pipeline", o.inspect.pipeline, "Only runs of this pipeline")->type_name("NAME");
+  app.add_option("--tag", o.inspect.tag, "Only runs of pipelines with this tag")->type_name("TAG");
+  app.add_option("-n,--limit", o.inspect.limit, "At most this many; 0: all")
+      ->type_name("N")
+      ->capture_default_str();
+  add_state(app, o);
+}
+
+constexpr Command runs_row{"runs", "List runs, the newest first",
+                           "Example:\n  pipe runs --pipeline digits -n 5", add_runs_options,
+                           runs_command};
+
+void add_show_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  add_state(app, o);
+}
+
+constexpr Command show_row{"show", "Show a run: its steps, attempts, times and failures",
+                           "Examples:\n  pipe show\n  pipe show 20261121-0815", add_show_options,
+                           show_command};
+
+void add_logs_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
+  app.add_flag("-f,--follow", o.inspect.follow, "Go on until the step ends");
+  app.add_option("--attempt", o.inspect.attempt, "Which attempt (default: the last one)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1'000'000u).description(""));
+  add_state(app, o);
+}
+
+constexpr Command logs_row{
+    "logs", "Print what a step printed",
+    "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train "
+    "--attempt 1 > train.log",
+    add_logs_options, logs_command};
+
+void add_artifacts_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it")->type_name("");
+  app.add_option("--copy", o.inspect.copy_to,
+                 "Copy to this file or folder; what exists is not overwritten; `-`: one file "
+                 "to standard output")
+      ->type_name("DEST");
+  add_state(app, o);
+}
+
+constexpr Command artifacts_row{
+    "artifacts", "List the outputs of a run's steps, or copy one out",
+    "Examples:\n"
+    "  pipe artifacts                                     all of the latest run\n"
+    "  pipe artifacts latest train.model --copy model.pkl\n"
+    "  pipe artifacts latest report --copy results/",
+    add_artifacts_options, artifacts_command};
+
+void add_cancel_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_flag("--now", o.inspect.now, "Kill its steps at once instead of asking them to end");
+  app.add_flag("--force", o.inspect.force,
+               "Record that its driver is gone, where that is not known here");
+  add_state(app, o);
+}
+
+constexpr Command cancel_row{"cancel", "Stop a run that goes on",
+                             "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
+                             add_cancel_options, cancel_command};
+
+void add_resume_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  add_jobs(app, o);
+  add_state(app, o);
+}
+
+constexpr Command resume_row{
+    "resume",
+    "Go on with a run whose process was killed: what it has done stays, what still runs on a "
+    "cluster is joined",
+    "Examples:\n  pipe resume\n  pipe resume 01k7 --output json\n\nIt runs as it was begun, with "
+    "the files as they are now.",
+    add_resume_options, resume_command};
+
+void add_verify_options(CLI::App& app, Options& o) {
+  o.inspect.run.clear();
+  app.add_option(
+         "RUN", o.inspect.run,
+         "A run: its identifier, a unique prefix of it, or 'latest' (default: all artifacts)")
+      ->type_name("");
+  add_state(app, o);
+}
+
+constexpr Command verify_row{
+    "verify", "Read every artifact, or those of one run, and the database, and say what is damaged",
+    "Examples:\n  pipe verify             all artifacts and the database\n  pipe verify latest    "
+    "  what one run made and reused\n\n"
+    "What is damaged is moved aside; the next run makes it again.\nExit code: 0 all well, 3 "
+    "something is damaged or missing.",
+    add_verify_options, verify_command};
+
+void add_import_options(CLI::App& app, Options& o) {
+  app.add_option("FILE", o.file, "The task definition, in JSON")->type_name("")->required();
+  app.add_option("--out", o.inspect.copy_to,
+                 "Where to write it; nothing that exists is overwritten (default: standard output)")
+      ->type_name("FILE");
+}
+
+constexpr Command import_row{
+    "import", "Write the pipeline file that an Amazon ECS task definition stands for",
+    "Examples:\n"
+    "  pipe import task-definition.json > pipeline.yaml\n"
+    "  aws ecs describe-task-definition --task-definition train > task.json && pipe import "
+    "task.json --out pipeline.yaml\n\n"
+    "What is not honoured is named. `pipe run task-definition.json` runs one as it is.",
+    add_import_options, import_command};
+
+void add_init_options(CLI::App& app, Options& o) {
+  app.add_option("DIR", o.folder, "Where to; made if it is not there")
+      ->type_name("")
+      ->capture_default_str();
+  add_output(app, o);
+}
+
+constexpr Command init_row{
+    "init",
+    "Write a small pipeline to start from",
+    "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that "
+    "exists is overwritten.",
+    add_init_options,
+    init_command,
+    Command::For::files};
+
+void add_doctor_options(CLI::App& app, Options& o) { add_state(app, o); }
+
+constexpr Command doctor_row{
+    "doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",
+    "Exit code 3 if something that is needed fails.", add_doctor_options, doctor_command};
+
+void add_gpus_options(CLI::App& app, Options& o) { add_output(app, o); }
+
+constexpr Command gpus_row{
+    "gpus", "List this machine's GPUs, what occupies them, which steps hold them and which wait",
+    "Examples:\n  pipe gpus\n  pipe gpus --output json\n\n"
+    "Steps of all users' runs count. PIPE_GPU_LOCKS names another folder for the reservations, "
+    "PIPE_NVML another libnvidia-ml.",
+    add_gpus_options, gpus_command};
+
+void add_clean_options(CLI::App& app, Options& o) {
+  app.add_flag("--containers", o.clean.containers, "Containers of runs that have died");
+  app.add_flag("--images", o.clean.images, "Images that pipe has built");
+  app.add_flag(
+      "--runs", o.clean.runs,
+      "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
+  app.add_option("--keep", o.clean.keep, "With --runs: keep the newest N")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--all", o.clean.all, "All of these");
+  app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only say what would be");
+  add_state(app, o);
+}
+
+constexpr Command clean_row{
+    "clean", "Remove containers, images and old runs that pipe has left",
+    "Examples:\n"
+    "  pipe clean --dry-run --all      say what would go\n"
+    "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
+    "the others use\n"
+    "  pipe clean --images             images that pipe has built\n\n"
+    "What a run that goes on uses stays.",
+    add_clean_options, clean_command};
+
+void add_instances_options(CLI::App& app, Options& o) {
+  app.add_option("--gpus", o.instances.gpus, "At least so many GPUs (default: 1)")
+      ->check(CLI::Range(1u, 1000u))
+      ->type_name("N");
+  app.add_option("--class", o.instances.gpu_class, "Model of the GPUs, such as A100")
+      ->type_name("NAME");
+  app.add_option("--gpu-memory", o.instances.gpu_memory, "Memory of each GPU, such as 24GB")
+      ->type_name("SIZE");
+  app.add_option("--compute-capability", o.instances.compute_capability,
+                 "At least this compute capability, such as 8.0")
+      ->type_name("N.N");
+  app.add_option("--memory", o.instances.memory, "Memory of the machine, such as 100GiB")
+      ->type_name("SIZE");
+  app.add_option("--cpus", o.instances.cpus, "At least so many vCPUs")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  app.add_option("--arch", o.instances.architecture, "Processor")
+      ->check(CLI::IsMember({"x86_64", "arm64"}))
+      ->type_name("ARCH");
+  add_output(app, o);
+}
+
+constexpr Command instances_row{
+    "instances", "List Amazon EC2's instance types with GPUs that fit, the smallest first",
+    "Examples:\n"
+    "  pipe instances --gpus 4 --memory 100GiB\n"
+    "  pipe instances --class A100 --gpu-memory 80GiB --output json",
+    add_instances_options, instances_command};
+
+void add_kubernetes_options(CLI::App& app, Options& o) {
+  app.add_option("rbac", o.action, "What to print")
+      ->check(CLI::IsMember({"rbac"}))
+      ->type_name("")
+      ->required();
+  app.add_option("--namespace", o.name_space, "The Role's namespace (default: default)")
+      ->type_name("NAME");
+  app.add_option("--subject", o.subject,
+                 "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")
+      ->type_name("KIND:NAME");
+}
+
+constexpr Command kubernetes_row{
+    "kubernetes",
+    "Print the Role that running steps on a cluster takes, with its binding; for `kubectl apply "
+    "-f -`",
+    "Examples:\n"
+    "  pipe kubernetes rbac --namespace ml --subject User:ann | kubectl apply -f -\n"
+    "  pipe kubernetes rbac --subject ServiceAccount:runner",
+    add_kubernetes_options, kubernetes_command};
+
+void add_profiles_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_output(app, o);
+}
+
+constexpr Command profiles_row{
+    "profiles", "List the profiles: named places to run in, with what goes with them",
+    "Examples:\n  pipe profiles\n  pipe run --profile lab\n\nThey are in profiles.yaml beside the "
+    "pipeline, and in ~/.config/pipe/profiles.yaml "
+    "($PIPE_PROFILES).",
+    add_profiles_options, profiles_command};
+
+void add_schema_options(CLI::App& app, Options& o) { add_output(app, o); }
+
+constexpr Command schema_row{
+    "schema",
+    "Print the JSON Schema of pipeline files, for editors",
+    "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the "
+    "YAML language server:\n  # yaml-language-server: "
+    "$schema=pipeline.schema.json",
+    add_schema_options,
+    schema_command,
+    Command::For::files};
+
+void add_export_options(CLI::App& app, Options& o) { add_output(app, o); }
+
+constexpr Command export_row{
+    "export",
+    "Write the pipeline as YAML",
+    "Example:\n  pipe export > pipeline.yaml\n\nA step that is a function keeps this program as "
+    "its command.",
+    add_export_options,
+    export_command,
+    Command::For::programs};
+
+void add_completion_options(CLI::App& app, Options& o) {
+  app.add_option("SHELL", o.shell, "bash, zsh or fish")
+      ->type_name("")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+}
+
+constexpr Command completion_row{
+    "completion",
+    "Print a script that completes commands and options in a shell",
+    "Examples:\n"
+    "  pipe completion bash > ~/.local/share/bash-completion/completions/pipe\n"
+    "  pipe completion zsh  > ~/.zfunc/_pipe\n"
+    "  pipe completion fish > ~/.config/fish/completions/pipe.fish",
+    add_completion_options,
+    completion_command,
+    Command::For::files};
+
+void add_complete_options(CLI::App& app, Options& o) {
+  app.add_option("WHAT", o.words)->required();
+  app.add_option("RUN", o.inspect.run);
+  app.add_option("--state", o.state);
+}
+
+constexpr Command complete_row{"__complete", nullptr, "", add_complete_options, complete_command};
+
+void add_drive_options(CLI::App& app, Options& o) {
+  app.add_option("RUN", o.inspect.run)->required();
+  app.add_option("--state", o.state)->required();
+}
+
+constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
+
+constexpr std::array table{run_row,    validate_row, plan_row,       render_row,     build_row,
+                           runs_row,   show_row,     logs_row,       artifacts_row,  cancel_row,
+                           resume_row, verify_row,   import_row,     init_row,       doctor_row,
+                           gpus_row,   clean_row,    instances_row,  kubernetes_row, profiles_row,
+                           schema_row, export_row,   completion_row, complete_row,   drive_row};
+
+}  // namespace
+
+std::span<const Command> command_table() { return table; }
+
+}  // namespace pipeline::cli

@@ -1,0 +1,30 @@
+/// @file
+/// The commands with their options and help texts. CLI11's headers take seconds to compile, so only
+/// command_table.cpp and arguments.cpp include them.
+#pragma once
+
+#include <span>
+
+#include "cli/commands.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace pipeline::cli {
+
+struct Options;
+
+struct Command {
+  const char* name;
+  const char* summary;  ///< In the overview; null: the command is not shown.
+  const char* more;     ///< Below the options in its help; examples.
+  void (*add_options)(CLI::App& app, Options& options);
+  core::ExitCode (*run)(Context&);
+  enum class For { both, files, programs } use = For::both;
+};
+
+/// In the order of the overview.
+std::span<const Command> command_table();
+
+}  // namespace pipeline::cli

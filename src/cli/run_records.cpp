@@ -1,0 +1,113 @@
+#include "cli/run_records.hpp"
+
+#include "core/bounded_json.hpp"
+#include "core/identifier.hpp"
+#include "core/quantity.hpp"
+#include "detached/invocation.hpp"
+
+namespace pipeline::cli {
+
+using nlohmann::json;
+
+namespace {
+
+json time_json(WallTime time) {
+  return time == WallTime{} ? json() : json(core::format_time(time));
+}
+
+json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attempt) {
+  json entry{{"number", attempt.number},
+             {"started", time_json(attempt.started)},
+             {"ended", time_json(attempt.ended)},
+             {"took_ms", attempt.took.count()},
+             {"log", runs.log_file(attempt.log).string()}};
+  for (const auto& gpu : attempt.gpus)
+    entry["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+  if (attempt.exit_code) entry["exit_code"] = *attempt.exit_code;
+  if (!attempt.failure_kind.empty())
+    entry["failure"] = {{"kind", attempt.failure_kind}, {"message", attempt.message}};
+  return entry;
+}
+
+}  // namespace
+
+json run_json(const store::RunRecord& run) {
+  json entry{{"id", run.id},
+             {"pipeline", run.pipeline},
+             {"orchestrator", run.orchestrator},
+             {"file", run.file},
+             {"status", to_string(run.status)},
+             {"started", time_json(run.started)},
+             {"ended", time_json(run.ended)},
+             {"took_ms", run.took.count()},
+             {"steps", run.steps},
+             {"reused", run.cached},
+             {"failed", run.failed},
+             {"tags", run.tags},
+             {"parameters", core::parse_json(run.parameters)}};
+  if (const auto& lease = run.driver.lease; run.driver.is_elsewhere())
+    entry["driver"] = {
+        {"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}};
+  if (!run.git_commit.empty())
+    entry["git"] = {{"commit", run.git_commit}, {"dirty", run.git_dirty}};
+  return entry;
+}
+
+remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& runs,
+                                    const store::RunRecord& run) {
+  const auto options = detached::invocation_of(runs, run.id);
+  return {context.loop(), context.artifacts(), runs.folder(),
+          options ? options->artifact_store : settings::ArtifactStoreSettings{}};
+}
+
+json output_json(Context& context, const remote_cache::RunOutputs& outputs, const std::string& step,
+                 const store::OutputRecord& output) {
+  json entry{{"output", step + "." + output.name},
+             {"file_name", output.file_name},
+             {"digest", output.digest.hex()},
+             {"directory", output.is_directory},
+             {"bytes", output.bytes}};
+  if (outputs.is_here(output))
+    entry["path"] = context.artifacts().path(output.digest).string();
+  else
+    entry["url"] = outputs.location(output);
+  return entry;
+}
+
+json step_json(Context& context, store::RunStore& runs, const remote_cache::RunOutputs& outputs,
+               const store::StepRecord& step) {
+  json entry{{"step", step.name},
+             {"status", to_string(step.status)},
+             {"started", time_json(step.started)},
+             {"ended", time_json(step.ended)},
+             {"took_ms", step.took.count()},
+             {"attempts", json::array()},
+             {"outputs", json::array()},
+             {"parameters", core::parse_json(step.parameters)}};
+  if (!step.key.empty()) entry["key"] = step.key;
+  if (!step.image.empty()) entry["image"] = step.image;
+  if (!step.message.empty()) entry["message"] = step.message;
+  if (!step.reused_from.empty()) entry["reused_from"] = step.reused_from;
+  for (const auto& attempt : runs.attempts(step.run, step.name))
+    entry["attempts"].push_back(attempt_json(runs, attempt));
+  for (const auto& output : step.outputs)
+    entry["outputs"].push_back(output_json(context, outputs, step.name, output));
+  return entry;
+}
+
+std::string status_of(detached::Drivers& drivers, store::RunRecord& run) {
+  if (run.status != RunStatus::running) return std::string(to_string(run.status));
+  const auto life = drivers.liveness_of(run);
+  if (run.status != RunStatus::running) return std::string(to_string(run.status));
+  return life == detached::Drivers::Liveness::dead      ? "died"
+         : life == detached::Drivers::Liveness::unknown ? "unknown"
+                                                        : "running";
+}
+
+std::string tags_of(const store::RunRecord& run) {
+  std::string text;
+  for (const auto& tag : run.tags) text += (text.empty() ? "" : ", ") + tag;
+  return text;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,36 @@
+/// @file
+/// Recorded runs as the commands show them: the objects of `--output json`, and the words that the
+/// tables of several commands share.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/context.hpp"
+#include "detached/drivers.hpp"
+#include "remote_cache/run_outputs.hpp"
+
+namespace pipeline::cli {
+
+nlohmann::json run_json(const store::RunRecord& run);
+
+/// With its attempts and outputs.
+nlohmann::json step_json(Context& context, store::RunStore& runs,
+                         const remote_cache::RunOutputs& outputs, const store::StepRecord& step);
+
+nlohmann::json output_json(Context& context, const remote_cache::RunOutputs& outputs,
+                           const std::string& step, const store::OutputRecord& output);
+
+/// Where the run's outputs are: here, or in the artifact store that the run was asked to use.
+remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& runs,
+                                    const store::RunRecord& run);
+
+/// The recorded status; of a run that is recorded as running, whether its driver lives: "running",
+/// "died" or "unknown".
+std::string status_of(detached::Drivers& drivers, store::RunRecord& run);
+
+/// The run's tags with commas between them.
+std::string tags_of(const store::RunRecord& run);
+
+}  // namespace pipeline::cli

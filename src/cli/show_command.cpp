@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <map>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/origin.hpp"
+#include "cli/progress.hpp"
+#include "cli/run_model.hpp"
+#include "cli/run_records.hpp"
+#include "cli/session.hpp"
+#include "cli/summary.hpp"
+#include "core/identifier.hpp"
+#include "core/instance.hpp"
+#include "core/quantity.hpp"
+#include "engine/clock.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Of a step or attempt: what is recorded at its end, until then the time since its start.
+template <class Record>
+std::string duration_of(const Record& record) {
+  if (record.ended != WallTime{} || record.started == WallTime{})
+    return core::format_duration(record.took);
+  return core::format_duration(
+      std::max(engine::wall_now() - record.started, std::chrono::milliseconds::zero()));
+}
+
+/// The instances of the steps that have so many that one line a status stands for them.
+class InstanceGroups {
+ public:
+  explicit InstanceGroups(const std::vector<store::StepRecord>& steps) {
+    for (const auto& step : steps)
+      if (const auto base = core::base_name(step.name); base != step.name)
+        ++groups_[base].instances;
+    std::erase_if(groups_,
+                  [](const auto& entry) { return entry.second.instances <= many_instances; });
+    for (const auto& step : steps)
+      if (auto* group = of(step)) ++group->by_status[step.status];
+  }
+
+  struct Group {
+    std::size_t instances = 0;
+    std::map<StepStatus, std::size_t> by_status;
+    bool is_shown = false;
+  };
+  /// Null for a step that has a line of its own.
+  Group* of(const store::StepRecord& step) {
+    const auto found = groups_.find(core::base_name(step.name));
+    return found == groups_.end() ? nullptr : &found->second;
+  }
+  bool empty() const { return groups_.empty(); }
+
+ private:
+  std::map<std::string_view, Group> groups_;
+};
+
+Table::Cell status_cell(StepStatus status) {
+  return {std::string(status == StepStatus::cached ? "reused" : to_string(status)),
+          colour_of(status)};
+}
+
+std::string heading(detached::Drivers& drivers, store::RunRecord run, const Paint& paint) {
+  std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
+                     paint(colour_of(run.status), status_of(drivers, run));
+  if (run.status != RunStatus::running) text += " in " + core::format_duration(run.took);
+  text += "\n";
+  const auto line = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += std::string("  ") + name + for_terminal(value, false) + "\n";
+  };
+  line("file:         ", run.file);
+  line("orchestrator: ", run.orchestrator);
+  if (run.driver.is_elsewhere() && run.status == RunStatus::running)
+    line("driver:       ", drivers.described(run));
+  line("started:      ", core::format_time(run.started));
+  line("tags:         ", tags_of(run));
+  if (run.parameters != "{}") line("parameters:   ", run.parameters);
+  if (!run.git_commit.empty())
+    line("git commit:   ",
+         run.git_commit + (run.git_dirty ? " and changes that are not committed" : ""));
+  return text + "\n";
+}
+
+Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& groups) {
+  Table table;
+  table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", "IMAGE", ""});
+  for (const auto& step : steps) {
+    if (auto* const group = groups.of(step)) {
+      if (std::exchange(group->is_shown, true)) continue;
+      for (const auto& [status, count] : group->by_status)
+        table.add({std::string(core::base_name(step.name)) + "[*]", status_cell(status), "", "", "",
+                   std::to_string(count) + " of " + std::to_string(group->instances)});
+      continue;
+    }
+    table.add(
+        {step.name, status_cell(step.status), step.attempts ? duration_of(step) : "",
+         step.attempts ? std::to_string(step.attempts) : "", clip(shorten_digests(step.image), 40),
+         step.reused_from.empty() ? clip(step.message, 100) : "of " + origin_of(step.reused_from)});
+  }
+  return table;
+}
+
+/// The attempts of the steps that failed or were tried again.
+std::string attempts_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
+                          bool is_large, const Paint& paint) {
+  Table table;
+  table.add({"ATTEMPT", "TIME", "EXIT CODE", ""});
+  std::size_t count = 0;
+  for (const auto& step : steps) {
+    if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
+    if (is_large && ++count > many_steps) continue;
+    for (const auto& attempt : runs.attempts(step.run, step.name))
+      table.add({step.name + " " + std::to_string(attempt.number), duration_of(attempt),
+                 attempt.exit_code ? std::to_string(*attempt.exit_code) : "",
+                 clip(attempt.message, 100)});
+  }
+  std::string text;
+  if (!table.empty()) text += "\n" + table.render(paint);
+  if (count > many_steps) text += "and " + counted(count - many_steps, "more step") + "\n";
+  return text;
+}
+
+std::string gpus_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
+                      const Paint& paint) {
+  Table table;
+  table.add({"ATTEMPT", "GPU", "MODEL", "UUID"});
+  for (const auto& step : steps) {
+    if (step.attempts == 0) continue;
+    for (const auto& attempt : runs.attempts(step.run, step.name))
+      for (const auto& gpu : attempt.gpus)
+        table.add({step.name + " " + std::to_string(attempt.number), std::to_string(gpu.index),
+                   gpu.model, gpu.uuid});
+  }
+  return table.empty() ? "" : "\n" + table.render(paint);
+}
+
+std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
+                      const store::RunRecord& run, const Paint& paint) {
+  const auto steps = runs.steps(run.id);
+  InstanceGroups groups(steps);
+  auto text = heading(drivers, run, paint) + steps_table(steps, groups).render(paint) +
+              attempts_text(runs, steps, !groups.empty(), paint);
+  if (groups.empty()) text += gpus_text(runs, steps, paint);
+  return text;
+}
+
+}  // namespace
+
+core::ExitCode show_command(Context& context) {
+  auto& runs = context.existing_runs();
+  detached::Drivers drivers(context.driver_context(), runs);
+  const auto run = find_run(context, drivers, runs);
+  if (!context.options().json) {
+    context.print(show_text(drivers, runs, run, context.paint()));
+    return core::ExitCode::ok;
+  }
+  auto entry = run_json(run);
+  entry["steps"] = json::array();
+  const auto outputs = outputs_of(context, runs, run);
+  for (const auto& step : runs.steps(run.id))
+    entry["steps"].push_back(step_json(context, runs, outputs, step));
+  context.print_json(entry);
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli
