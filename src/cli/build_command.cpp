@@ -27,7 +27,7 @@ async::Task<std::vector<Prepared>> prepare_all(Session& session, Display& displa
   asio::steady_timer done(executor, asio::steady_timer::time_point::max());
   for (auto& one : all) {
     asio::co_spawn(executor,
-                   session.orchestrator->prepare(*one.step, display.progress(), display.cancel()),
+                   session.orchestrator().prepare(*one.step, display.progress(), display.cancel()),
                    [&](std::exception_ptr error, orchestrators::Environment environment) {
                      one.environment = std::move(environment);
                      one.error = error;
@@ -51,7 +51,7 @@ std::string message_of(const std::exception_ptr& error) {
 
 core::ExitCode build_command(Context& context) {
   Session session(context);
-  const auto steps = session.selected_steps();
+  const auto steps = session.source.selected_steps();
   require_engine(session);
   Display display(context);
   const auto all = context.await(prepare_all(session, display, steps));

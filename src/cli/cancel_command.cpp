@@ -98,7 +98,7 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
   drivers.bring_home(run);
   const auto now = runs.find_run(run.id);
   if (!now || now->status != RunStatus::running) return true;  // at the last moment
-  reap_stale_runs(context, runs, {}, run.id);
+  recover_dead_runs(context, runs, {}, run.id);
   return false;
 }
 
@@ -121,7 +121,7 @@ core::ExitCode cancel_command(Context& context) {
                                         : stop_process(context, runs, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   const auto how = stopped ? "stopped" : gone + " was gone; what it had left has been removed";
-  reap_stale_runs(context, runs, {}, is_forced ? run.id : "");
+  recover_dead_runs(context, runs, {}, is_forced ? run.id : "");
   if (const auto now = runs.find_run(run.id)) run = *now;
   if (context.options().json) {
     context.print_json(nlohmann::json{{"run", run.id}, {"status", to_string(run.status)}});

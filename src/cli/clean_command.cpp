@@ -92,7 +92,7 @@ class Cleaner {
 
 void Cleaner::containers() {
   if (!runs_) return;
-  if (!dry_run_) reap_stale_runs(context_, *runs_);
+  if (!dry_run_) recover_dead_runs(context_, *runs_);
   const auto place = make_orchestrator(context_, "docker", {.state = runs_->folder()});
   context_.await(place->remove_orphans([&](const std::string& id) {
     const auto run = runs_->find_run(id);
@@ -180,7 +180,7 @@ void Cleaner::remove_left_work() {
 
 void Cleaner::runs() {
   if (!runs_) return;
-  if (!dry_run_) reap_stale_runs(context_, *runs_);
+  if (!dry_run_) recover_dead_runs(context_, *runs_);
   const auto all = runs_->runs();
   const std::size_t keep = std::min<std::size_t>(context_.options().clean.keep, all.size());
   std::set<std::string> needed;  // Runs whose results those that stay have reused: they go, their

@@ -37,7 +37,7 @@ constexpr auto retry_policy = 60s;  // with a driver that does not begin; it may
 /// What a cluster's driver cannot run: it has no engine, and is not this machine.
 void refuse_other_places(Session& session) {
   std::vector<core::Diagnostic> wrong;
-  for (const auto* step : session.selected_steps()) {
+  for (const auto* step : session.source.selected_steps()) {
     if (step->orchestrator.empty() || step->orchestrator == "kubernetes") continue;
     core::Diagnostic diagnostic;
     diagnostic.code = "not-detached";
@@ -72,9 +72,9 @@ StringMap variables_of(Session& session) {
                                  "cluster has one of each",
                              "give one of them another name, or run without --detach");
   };
-  if (session.bucket)
-    all = detached::variables_of_bucket(session.context.driver_context(), *session.bucket);
-  for (const auto* step : session.selected_steps()) {
+  if (session.bucket())
+    all = detached::variables_of_bucket(session.context.driver_context(), *session.bucket());
+  for (const auto* step : session.source.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
       if (!value) add(*step, name, values.at(name));
@@ -85,14 +85,14 @@ StringMap variables_of(Session& session) {
 
 std::vector<std::string> pull_secrets_of(Session& session) {
   std::set<std::string> names;
-  for (const auto* step : session.selected_steps())
+  for (const auto* step : session.source.selected_steps())
     for (const auto& name : step->settings.kubernetes.image_pull_secrets.items())
       names.insert(name);
   return {names.begin(), names.end()};
 }
 
 std::string repository_of(Session& session) {
-  for (const auto* step : session.selected_steps())
+  for (const auto* step : session.source.selected_steps())
     if (auto repository = orchestrators::registry_repository(*step); !repository.empty())
       return repository;
   return {};
@@ -109,7 +109,7 @@ orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRec
   driver.service_account = options.service_account;
   driver.user = core::user_and_group();
   driver.image = std::move(image);
-  driver.has_own_state = session.bucket != nullptr;
+  driver.has_own_state = session.bucket() != nullptr;
   driver.state = driver.has_own_state ? detached::state_of_driver
                                       : fs::weakly_canonical(session.runs.folder());
   if (!options.claim.empty())
@@ -124,13 +124,13 @@ orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRec
 /// Returns the pipeline's file in there.
 fs::path keep_files(Session& session, const fs::path& folder) {
   const auto& profile = session.context.options().profile;
-  const auto file = session.file.lexically_normal();
+  const auto file = session.source.file().lexically_normal();
   std::set<fs::path> files;
-  for (const auto& source : session.sources()) files.insert(source.lexically_normal());
+  for (const auto& source : session.source.sources()) files.insert(source.lexically_normal());
   for (const auto& each : spec::profile_files(file.parent_path()))
     files.erase(each.lexically_normal());
-  for (const auto* step : session.selected_steps())
-    for (const auto& each : session.resolver().code_of(*step).files)
+  for (const auto* step : session.source.selected_steps())
+    for (const auto& each : session.source.resolver().code_of(*step).files)
       files.insert(each.source.lexically_normal());
   const detached::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
   if (!profile.empty())
@@ -159,9 +159,9 @@ async::Task<> put_in_bucket(Session& session, const fs::path& file) {
   options.file = fs::path(detached::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
-  options.artifact_store = detached::bucket_of_driver(*session.bucket);
+  options.artifact_store = detached::bucket_of_driver(*session.bucket());
   detached::keep_invocation(runs, session.run_id, options);
-  detached::RunReplica bucket(*session.bucket, session.run_id);
+  detached::RunReplica bucket(*session.bucket(), session.run_id);
   co_await bucket.upload_all(runs, kept);
 }
 
@@ -192,14 +192,14 @@ void await_driver(kubernetes::Client& client, Session& session, Display& display
                   orchestrators::DriverStatus& status) {
   auto& context = session.context;
   status = context.await(begun(client, session, display));
-  if (session.bucket)
-    context.await(detached::RunReplica(*session.bucket, session.run_id)
+  if (session.bucket())
+    context.await(detached::RunReplica(*session.bucket(), session.run_id)
                       .bring(session.runs));  // it may be over
   const auto run = session.runs.find_run(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;
   context.await(orchestrators::remove_driver(client, orchestrators::driver_name(session.run_id)));
-  reap_stale_runs(context, session.runs, {}, session.run_id);
+  recover_dead_runs(context, session.runs, {}, session.run_id);
   const std::string why = status.failure.empty()
                               ? status.hopeless ? status.waits_for : "its Job was deleted"
                               : status.failure;
@@ -242,8 +242,9 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
   detached::DetachedRecord detached;
   Session session(context, {}, &detached);
   detached.owner = orchestrators::owner_of(session.runs.folder());
-  reap_stale_runs(context, session.runs);
-  if (!session.bucket && (!context.options().claim.empty() || is_on_network(session.runs.folder())))
+  recover_dead_runs(context, session.runs);
+  if (!session.bucket() &&
+      (!context.options().claim.empty() || is_on_network(session.runs.folder())))
     session.runs.share();
   refuse_other_places(session);
   kubernetes::Client client(context.loop(), access);
@@ -254,11 +255,11 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
   auto options = session.run_options();
   options.driver.lease = {access.context, access.name_space,
                           orchestrators::driver_name(session.run_id)};
-  if (const auto state = vcs::source_state(session.file.parent_path())) {
+  if (const auto state = vcs::source_state(session.source.file().parent_path())) {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
   }
-  options.is_task = session.is_task();
+  options.is_task = session.source.is_task();
 
   Display display(context);
   require_engine(session);
@@ -273,7 +274,7 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
         orchestrators::make_driver_image(context.loop(), repository_of(session), session.run_id,
                                          display.progress(), display.cancel()));
     options.machine = session.machine_in_use();
-    context.await(engine::prepare_detached(session.pipeline(), *session.orchestrator, session.runs,
+    context.await(engine::prepare_detached(session.pipeline(), session.orchestrator(), session.runs,
                                            context.artifacts(), context.stats(), session.code(),
                                            display.progress(), display.cancel(), options));
   } catch (...) {
@@ -286,10 +287,10 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
   orchestrators::DriverStatus status;
   try {
     keep(session, file, detached);
-    if (session.bucket) context.await(put_in_bucket(session, file));
+    if (session.bucket()) context.await(put_in_bucket(session, file));
     context.await(orchestrators::start_driver(client, std::move(driver)));
   } catch (...) {
-    reap_stale_runs(context, session.runs, {}, session.run_id);
+    recover_dead_runs(context, session.runs, {}, session.run_id);
     throw;
   }
   await_driver(client, session, display, status);

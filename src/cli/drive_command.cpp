@@ -50,11 +50,11 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
   options.resume = true;
   options.git_commit = run.git_commit;
   options.git_dirty = run.git_dirty;
-  options.is_task = session.is_task();
+  options.is_task = session.source.is_task();
   options.driver = run.driver;
   if (uploader) options.wait_until_persisted = [uploader] { return uploader->keep(); };
   const auto pipeline = pipeline_of(session);
-  context.await(engine::run(pipeline, *session.orchestrator, session.runs, context.artifacts(),
+  context.await(engine::run(pipeline, session.orchestrator(), session.runs, context.artifacts(),
                             context.stats(), session.code(), display.progress(), display.cancel(),
                             options));
 }

@@ -110,15 +110,15 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
 
 std::vector<core::Diagnostic> check_gpus(Session& session, const Say& say) {
   std::map<const orchestrators::Capabilities*, std::vector<const StepSpec*>> places;
-  for (const auto* step : session.selected_steps()) {
+  for (const auto* step : session.source.selected_steps()) {
     const ResourceSettings& resources = step->settings.resources;
     if (resources.instance_type || !resources.placement_constraints.items().empty() ||
         settings::gpu_request(resources).wanted())
-      places[&session.orchestrator->capabilities_of(*step)].push_back(step);
+      places[&session.orchestrator().capabilities_of(*step)].push_back(step);
   }
   std::vector<PlacedStep> placed;
-  for (const auto* step : session.selected_steps())
-    placed.emplace_back(step, session.orchestrator->capabilities_of(*step).name);
+  for (const auto* step : session.source.selected_steps())
+    placed.emplace_back(step, session.orchestrator().capabilities_of(*step).name);
   auto found = check_volumes(placed);
   for (const auto& [place, steps] : places)
     for (auto& diagnostic : check_gpus_in(session, *place, steps))

@@ -124,7 +124,7 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   std::size_t next = 0;
   if (session.context.options().verbose)
     for (const auto& plan : plans)
-      text += details(plan, session.resolver().code_of(step_of(session, plan, next)), paint);
+      text += details(plan, session.source.resolver().code_of(step_of(session, plan, next)), paint);
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
           std::to_string(counts[1]) + " to reuse";
   if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what those before give";
@@ -145,7 +145,7 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
     if (!plan.build.empty()) entry["build"] = plan.build;
     for (const auto& part : plan.key)
       entry["key"].push_back({{"name", part.name}, {"value", part.value}});
-    for (const auto& file : session.resolver().code_of(step_of(session, plan, next)).files)
+    for (const auto& file : session.source.resolver().code_of(step_of(session, plan, next)).files)
       entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
     document["steps"].push_back(std::move(entry));
   }
@@ -163,7 +163,7 @@ core::ExitCode plan_command(Context& context) {
   });
   const auto options = session.run_options();
   const auto plans =
-      context.await(engine::plan(session.pipeline(), *session.orchestrator, session.runs,
+      context.await(engine::plan(session.pipeline(), session.orchestrator(), session.runs,
                                  context.artifacts(), context.stats(), session.code(), options));
   if (context.options().json) {
     auto json = to_json(session, plans);

@@ -68,7 +68,7 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   start.state = options.state;
   cli::Context context(std::move(start));
   cli::Session session(context);
-  cli::reap_stale_runs(context, session.runs);
+  cli::recover_dead_runs(context, session.runs);
   session.pipeline();
   if (!options.executor) cli::require_engine(session);
 
@@ -78,7 +78,7 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
     asio::post(context.loop(), [&cancel] { cancel.stop(core::StopLevel::graceful); });
   });
   const auto summary = context.await(
-      engine::run(session.pipeline(), *session.orchestrator, session.runs, context.artifacts(),
+      engine::run(session.pipeline(), session.orchestrator(), session.runs, context.artifacts(),
                   context.stats(), session.code(), events, cancel, session.run_options()));
   return result_of(session, summary, events);
 }

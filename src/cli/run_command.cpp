@@ -77,7 +77,7 @@ nlohmann::json summary_json(const Summary& summary) {
 std::string identity_of(const Session& session) {
   const auto& options = session.context.options();
   return nlohmann::json{PIPELINE_VERSION,
-                        session.file.string(),
+                        session.source.file().string(),
                         options.orchestrator,
                         options.profile,
                         options.parameters,
@@ -97,7 +97,7 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display,
   const bool each_step = session.context.options().json || !last || last->steps <= many_steps;
   try {
     return session.context.await(engine::reuse_by_fingerprint(
-        options.identity, *session.orchestrator, session.runs, session.context.artifacts(),
+        options.identity, session.orchestrator(), session.runs, session.context.artifacts(),
         display.progress(), options, each_step));
   } catch (const core::EnvironmentError&) {
     return std::nullopt;  // Met again, and told, by the run proper.
@@ -114,7 +114,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
     return vcs::source_state(folder);
   });
   Session session(context, resumed, detached);
-  reap_stale_runs(context, session.runs, resumed, detached ? resumed : "");
+  recover_dead_runs(context, session.runs, resumed, detached ? resumed : "");
   auto options = session.run_options();
   if (!detached) options.identity = identity_of(session);
   if (const auto state = source.get()) {
@@ -126,15 +126,15 @@ core::ExitCode drive(Context& context, const std::string& resumed,
   options.resume = !resumed.empty();
   auto outcome = options.resume ? std::nullopt : run_again(session, display, options);
   if (!outcome) {
-    options.sources = session.sources();
+    options.sources = session.source.sources();
     if (!detached) {
       require_engine(session);
       report_gpu_warnings(session, display.progress());
     }
-    options.is_task = session.is_task();
+    options.is_task = session.source.is_task();
     options.machine = session.machine_in_use();
     if (!detached) detached::keep_invocation(session.runs, session.run_id, context.options());
-    outcome = context.await(engine::run(session.pipeline(), *session.orchestrator, session.runs,
+    outcome = context.await(engine::run(session.pipeline(), session.orchestrator(), session.runs,
                                         context.artifacts(), context.stats(), session.code(),
                                         display.progress(), display.cancel(), options));
   }

@@ -177,7 +177,7 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log,
 }  // namespace
 
 fs::path work_folder(const store::RunStore& runs, const std::string& run_id) {
-  return runs.folder() / "work" / run_id;
+  return runs.work_folder(run_id);
 }
 
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,

@@ -68,7 +68,7 @@ bool is_address(const std::string& host) {
 
 }  // namespace
 
-class Http::Connection {
+class Connection {
  public:
   Connection(const Target& target, const std::string& authorities)
       : place_(target.header), tls_(target.tls) {
@@ -206,6 +206,140 @@ class Http::Connection {
   std::uint64_t received_ = 0;
 };
 
+namespace {
+
+/// Sends the request. @return false if the server closed its side before it had all of the body;
+/// its answer says why
+bool send_request(Connection& connection, const Call& call, const std::string& host,
+                  const std::string& target) {
+  std::string head =
+      call.method + " " + target + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: pipe-stager\r\n";
+  for (const auto& header : call.headers) head += header + "\r\n";
+  if (call.method != "GET" && call.method != "HEAD")
+    head += "Content-Length: " + std::to_string(call.size) + "\r\n";
+  bool is_taken = connection.write(head + "\r\n");
+  std::array<char, 64 << 10> piece;
+  for (std::uint64_t sent = 0; is_taken && sent < call.size;) {
+    const auto count = call.read(
+        sent, std::span(piece).first(std::min<std::uint64_t>(piece.size(), call.size - sent)));
+    if (count == 0) throw core::EnvironmentError("a file became shorter while it was sent");
+    is_taken = connection.write({piece.data(), count});
+    sent += count;
+  }
+  return is_taken;
+}
+
+/// Reads one answer. Its body goes to the call's function, or into the reply.
+class ReplyReader {
+ public:
+  ReplyReader(Connection& connection, const Call& call) : connection_(connection), call_(call) {}
+
+  Reply read() {
+    do read_head();
+    while (reply_.status < 200);
+    if (call_.method == "HEAD" || reply_.status == 204 || reply_.status == 304)
+      return std::move(reply_);
+    const auto encoding = reply_.headers.find("transfer-encoding");
+    const auto length = reply_.headers.find("content-length");
+    if (encoding != reply_.headers.end() && core::lower(encoding->second) == "chunked") {
+      read_chunks();
+    } else if (length != reply_.headers.end()) {
+      read_bytes(number(length->second, 10));
+    } else {
+      take(std::exchange(pending_, {}));
+      for (auto bytes = connection_.read(); !bytes.empty(); bytes = connection_.read()) take(bytes);
+    }
+    return std::move(reply_);
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw NoAnswer("what answers at " + connection_.place() + " speaks no HTTP", false);
+  }
+
+  std::uint64_t number(std::string_view text, int base) const {
+    std::uint64_t number = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), number, base).ec != std::errc())
+      refuse();
+    return number;
+  }
+
+  std::string_view more() {
+    const auto bytes = connection_.read();
+    if (bytes.empty())
+      throw NoAnswer("the connection to " + connection_.place() + " was cut", true);
+    return bytes;
+  }
+
+  std::string read_line() {
+    for (;;) {
+      if (const auto end = pending_.find('\n'); end != pending_.npos) {
+        auto text = pending_.substr(0, end);
+        pending_.erase(0, end + 1);
+        if (text.ends_with('\r')) text.pop_back();
+        return text;
+      }
+      if (pending_.size() > (64 << 10)) refuse();
+      pending_ += more();
+    }
+  }
+
+  void read_head() {
+    reply_ = {};
+    const auto first = read_line();
+    if (!first.starts_with("HTTP/1.") || first.size() < 12) refuse();
+    std::from_chars(first.data() + 9, first.data() + 12, reply_.status);
+    for (auto header = read_line(); !header.empty(); header = read_line()) {
+      const auto colon = std::min(header.find(':'), header.size() - 1);
+      const auto value = header.find_first_not_of(' ', colon + 1);
+      reply_.headers[core::lower(std::string_view(header).substr(0, colon))] =
+          value == header.npos ? "" : header.substr(value);
+    }
+  }
+
+  void read_chunks() {
+    while (const auto size = number(read_line(), 16)) {
+      read_bytes(size);
+      read_line();
+    }
+    while (!read_line().empty()) {  // trailers
+    }
+  }
+
+  void read_bytes(std::uint64_t size) {
+    while (size > 0) {
+      if (pending_.empty()) pending_ = more();
+      const auto count = std::min<std::uint64_t>(size, pending_.size());
+      take(std::string_view(pending_).substr(0, count));
+      pending_.erase(0, count);
+      size -= count;
+    }
+  }
+
+  void take(std::string_view bytes) {
+    if (bytes.empty()) return;
+    if (call_.on_bytes && reply_.status < 300)
+      call_.on_bytes(reply_.headers.contains("content-range"), bytes);
+    else if (reply_.body.size() < (1 << 20))
+      reply_.body += bytes;
+  }
+
+  Connection& connection_;
+  const Call& call_;
+  Reply reply_;
+  std::string pending_;  ///< What has been received and is not yet used.
+};
+
+Reply exchange(Connection& connection, const Call& call, const Target& target) {
+  const bool is_taken = send_request(connection, call, target.header, target.path);
+  auto reply = ReplyReader(connection, call).read();
+  if (!is_taken && reply.status < 300)
+    throw NoAnswer("the connection to " + connection.place() + " was cut", true);
+  return reply;
+}
+
+}  // namespace
+
 Http::Http(std::string authorities) : authorities_(std::move(authorities)) {}
 Http::~Http() = default;
 
@@ -218,7 +352,7 @@ Reply Http::send(const Call& call) {
     if (!connection) connection = std::make_unique<Connection>(target, authorities_);
     connection->received();
     try {
-      auto reply = exchange(*connection, call, target.header, target.path);
+      auto reply = exchange(*connection, call, target);
       const auto header = reply.headers.find("connection");
       const bool bounded = reply.headers.contains("content-length") ||
                            reply.headers.contains("transfer-encoding") || reply.status == 204;
@@ -230,100 +364,6 @@ Reply Http::send(const Call& call) {
       if (!is_old || !error.passes() || connection->received() > 0) throw;
     }
   }
-}
-
-Reply Http::exchange(Connection& connection, const Call& call, const std::string& host,
-                     const std::string& target) {
-  std::string head =
-      call.method + " " + target + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: pipe-stager\r\n";
-  for (const auto& header : call.headers) head += header + "\r\n";
-  if (call.method != "GET" && call.method != "HEAD")
-    head += "Content-Length: " + std::to_string(call.size) + "\r\n";
-  bool taken = connection.write(head + "\r\n");
-  std::array<char, 64 << 10> piece;
-  for (std::uint64_t sent = 0; taken && sent < call.size;) {
-    const auto count = call.read(
-        sent, std::span(piece).first(std::min<std::uint64_t>(piece.size(), call.size - sent)));
-    if (count == 0) throw core::EnvironmentError("a file became shorter while it was sent");
-    taken = connection.write({piece.data(), count});
-    sent += count;
-  }
-  Reply reply;
-  std::string lines;
-  const auto more = [&] {
-    const auto bytes = connection.read();
-    if (bytes.empty()) throw NoAnswer("the connection to " + connection.place() + " was cut", true);
-    return bytes;
-  };
-  const auto line = [&] {
-    for (;;) {
-      if (const auto end = lines.find('\n'); end != lines.npos) {
-        auto text = lines.substr(0, end);
-        lines.erase(0, end + 1);
-        if (text.ends_with('\r')) text.pop_back();
-        return text;
-      }
-      if (lines.size() > (64 << 10))
-        throw NoAnswer("what answers at " + connection.place() + " speaks no HTTP", false);
-      lines += more();
-    }
-  };
-  do {
-    const auto first = line();
-    reply = {};
-    if (!first.starts_with("HTTP/1.") || first.size() < 12)
-      throw NoAnswer("what answers at " + connection.place() + " speaks no HTTP", false);
-    std::from_chars(first.data() + 9, first.data() + 12, reply.status);
-    for (auto header = line(); !header.empty(); header = line()) {
-      const auto colon = std::min(header.find(':'), header.size() - 1);
-      const auto value = header.find_first_not_of(' ', colon + 1);
-      reply.headers[core::lower(std::string_view(header).substr(0, colon))] =
-          value == header.npos ? "" : header.substr(value);
-    }
-  } while (reply.status < 200);
-  const auto take = [&](std::string_view bytes) {
-    if (bytes.empty()) return;
-    if (call.on_bytes && reply.status < 300)
-      call.on_bytes(reply.headers.contains("content-range"), bytes);
-    else if (reply.body.size() < (1 << 20))
-      reply.body += bytes;
-  };
-  /// So many bytes of the body, from what was read already and from what comes.
-  const auto pass = [&](std::uint64_t size) {
-    while (size > 0) {
-      if (lines.empty()) lines = more();
-      const auto count = std::min<std::uint64_t>(size, lines.size());
-      take(std::string_view(lines).substr(0, count));
-      lines.erase(0, count);
-      size -= count;
-    }
-  };
-  if (call.method == "HEAD" || reply.status == 204 || reply.status == 304) return reply;
-  const auto encoding = reply.headers.find("transfer-encoding"),
-             length = reply.headers.find("content-length");
-  if (encoding != reply.headers.end() && core::lower(encoding->second) == "chunked") {
-    for (;;) {
-      const auto text = line();
-      std::uint64_t size = 0;
-      if (std::from_chars(text.data(), text.data() + text.size(), size, 16).ec != std::errc())
-        throw NoAnswer("what answers at " + connection.place() + " speaks no HTTP", false);
-      if (size == 0) break;
-      pass(size);
-      line();
-    }
-    while (!line().empty()) {
-    }
-  } else if (length != reply.headers.end()) {
-    std::uint64_t size = 0;
-    std::from_chars(length->second.data(), length->second.data() + length->second.size(), size);
-    pass(size);
-  } else {
-    take(std::exchange(lines, {}));
-    for (auto bytes = connection.read(); !bytes.empty(); bytes = connection.read()) take(bytes);
-  }
-  if (!taken && reply.status < 300)
-    throw NoAnswer("the connection to " + connection.place() + " was cut", true);
-  return reply;
 }
 
 }  // namespace pipeline::stager

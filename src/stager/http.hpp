@@ -46,6 +46,8 @@ class NoAnswer : public core::EnvironmentError {
   bool passes_;
 };
 
+class Connection;
+
 class Http {
  public:
   /// @param authorities PEM; of whom servers' certificates have to be
@@ -57,9 +59,6 @@ class Http {
   Reply send(const Call& call);
 
  private:
-  class Connection;
-  Reply exchange(Connection& connection, const Call& call, const std::string& host,
-                 const std::string& target);
   std::string authorities_;
   std::unique_ptr<Connection> kept_;
 };

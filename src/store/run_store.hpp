@@ -139,6 +139,10 @@ class RunStore {
   void share();
 
   const std::filesystem::path& folder() const;
+  /// Where the attempts of a run have their folders.
+  std::filesystem::path work_folder(const std::string& run) const {
+    return folder() / "work" / run;
+  }
   std::filesystem::path log_file(const std::string& name) const;  ///< folder/logs/name
   std::filesystem::path kept_folder(const std::string& run)
       const;  ///< folder/detached/run: the files of a run that is driven elsewhere.

@@ -1,0 +1,72 @@
+#include "detached/recovery.hpp"
+
+#include <set>
+#include <sstream>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "detached/detached_record.hpp"
+
+namespace pipeline::detached {
+namespace {
+
+/// Removes the folders of the attempts of a run unless the run has a driver. What cannot be removed
+/// is a note.
+void remove_work(const DriverContext& context, store::RunStore& runs, const std::string& id) {
+  const auto held = runs.hold(id);  // else the run may be resumed meanwhile
+  const auto run = runs.find_run(id);
+  if (!held || (run && run->id == id && run->status == RunStatus::running)) return;
+  try {
+    core::remove_tree(runs.work_folder(id));
+  } catch (const core::EnvironmentError& error) {
+    context.note(std::string("note: ") + error.what());
+  }
+}
+
+/// An orchestrator as a dead run used it: its name, its cluster's context and namespace, and the
+/// owner of its Jobs there.
+using Used = std::tuple<std::string, std::string, std::string, std::string>;
+
+void add_used(store::RunStore& runs, const store::RunRecord& run, const Invocation& caller,
+              std::set<Used>& used) {
+  const auto invocation = invocation_of(runs, run.id).value_or(caller);
+  const auto detached = detached_of(runs, run.id);
+  std::istringstream names(run.orchestrator);  // `local, kubernetes`
+  for (std::string name; std::getline(names >> std::ws, name, ',');)
+    used.emplace(name, invocation.context, invocation.name_space, detached ? detached->owner : "");
+}
+
+}  // namespace
+
+std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, store::RunStore& runs,
+                                                const Invocation& caller,
+                                                const MakeOrchestrator& make_orchestrator,
+                                                const std::string& resumed,
+                                                const std::string& gone) {
+  auto dead = runs.mark_dead_runs(gone);
+  std::set<Used> used;
+  for (const auto& run : dead) {
+    add_used(runs, run, caller, used);
+    if (run.id != resumed) remove_work(context, runs, run.id);
+  }
+  for (const auto& [name, cluster, name_space, owner] : used) {
+    try {
+      const auto orchestrator = make_orchestrator(
+          name,
+          {.state = runs.folder(), .context = cluster, .name_space = name_space, .owner = owner});
+      const bool can_join = orchestrator->capabilities().outlives_driver;
+      context.await(orchestrator->remove_orphans([&](const std::string& id) {
+        if (id == resumed) return can_join;
+        const auto run = runs.find_run(id);
+        return run && run->status == RunStatus::running;
+      }));
+    } catch (const core::EnvironmentError& error) {
+      context.note(std::string("note: cannot remove what an interrupted run has left: ") +
+                   error.what() + "; `" + context.program + " clean --containers` does it later");
+    }
+  }
+  return dead;
+}
+
+}  // namespace pipeline::detached
