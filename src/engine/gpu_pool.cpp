@@ -64,9 +64,11 @@ GpuPool::~GpuPool() {
   if (changes_) changes_->release();  // the folder's own descriptor
 }
 
-async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
-                             const std::filesystem::path& file) {
-  std::vector<std::pair<const StepSpec*, settings::GpuRequest>> requests;
+/// The requests of the steps that run on the engine's own machine, where GPUs are reserved here;
+/// elsewhere a scheduler does that. Throws InputError for what the orchestrators cannot honour.
+std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepSpec*>& steps,
+                                                   const std::filesystem::path& file) const {
+  std::vector<Request> requests;
   std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
     auto request = settings::gpu_request(step->settings.resources);
@@ -80,11 +82,10 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
                        {},
                        "ask for a number of them: `gpu_count: " +
                            std::to_string(request.devices.size()) + "`"});
-    if (place.on_this_machine)
-      requests.emplace_back(step, std::move(request));  // elsewhere there is a scheduler for that
+    if (place.on_this_machine) requests.emplace_back(step, std::move(request));
   }
   refuse(wrong, file);
-  if (requests.empty()) co_return;
+  if (requests.empty()) return requests;
   const auto& place = orchestrator_.capabilities_of(*requests.front().first);
   for (const auto& [step, request] : requests)
     if (const auto& other = orchestrator_.capabilities_of(*step);
@@ -98,44 +99,62 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
            {},
            "run both in the same place"});
   refuse(wrong, file);
+  return requests;
+}
 
+/// The GPUs of the machine that the step runs on; nothing if its orchestrator chooses them itself.
+async::Task<std::optional<gpu::Inventory>> GpuPool::inventory_for(const StepSpec& step) {
+  const bool is_this_machine = orchestrator_.capabilities_of(step).gpus_of_this_machine;
   gpu::Inventory inventory;
-  if (!place.gpus_of_this_machine) machine_ = nullptr;
-  if (place.gpus_of_this_machine)
+  if (!is_this_machine) machine_ = nullptr;
+  if (is_this_machine)
     inventory = co_await async::on_pool(pool_, [this] {
       if (!machine_) machine_ = (own_machine_ = std::make_unique<gpu::Machine>()).get();
       return machine_->read();
     });
-  if (!machine_ || inventory.unavailable) {
-    auto there = co_await orchestrator_.gpus(*requests.front().first, events_, stop_);
-    if (!machine_ && !there) co_return;  // it chooses itself
-    if (there) {
-      inventory = std::move(*there);
-      if (place.gpus_of_this_machine) gpu::show_only_visible(inventory);
-      machine_ = nullptr;
-    }
+  if (machine_ && !inventory.unavailable) co_return inventory;
+  auto there = co_await orchestrator_.gpus(step, events_, stop_);
+  if (!machine_ && !there) co_return std::nullopt;
+  if (!there) co_return inventory;
+  if (is_this_machine) gpu::show_only_visible(*there);
+  machine_ = nullptr;
+  co_return there;
+}
+
+/// Adds the step's demand, or what is wrong with it. Throws EnvironmentError where the machine
+/// lacks what the step asks for.
+void GpuPool::add_demand(const Request& request, const gpu::Inventory& inventory,
+                         std::vector<core::Diagnostic>& wrong) {
+  const auto* step = request.first;
+  auto result = gpu::demand_of(request.second, inventory);
+  if (auto* demand = std::get_if<gpu::Demand>(&result)) {
+    processes_matter_ |= demand->idle;
+    demands_.emplace(step, std::move(*demand));
+    return;
   }
-  units_ = gpu::units_of(inventory);
-  for (const auto& [step, request] : requests) {
-    auto result = gpu::demand_of(request, inventory);
-    if (auto* demand = std::get_if<gpu::Demand>(&result)) {
-      processes_matter_ |= demand->idle;
-      demands_.emplace(step, std::move(*demand));
-      continue;
-    }
-    auto& shortage = std::get<gpu::Shortage>(result);
-    const auto message = "step '" + step->name + "' " + shortage.message;
-    if (shortage.of_machine) {
-      auto advice = shortage.notes;
-      if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
-      throw core::EnvironmentError(message, advice);
-    }
-    wrong.push_back({shortage.code,
-                     message,
-                     {.line = step->line, .column = 1},
-                     shortage.notes,
-                     shortage.suggestion});
+  auto& shortage = std::get<gpu::Shortage>(result);
+  const auto message = "step '" + step->name + "' " + shortage.message;
+  if (shortage.of_machine) {
+    auto advice = shortage.notes;
+    if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
+    throw core::EnvironmentError(message, advice);
   }
+  wrong.push_back({shortage.code,
+                   message,
+                   {.line = step->line, .column = 1},
+                   shortage.notes,
+                   shortage.suggestion});
+}
+
+async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
+                             const std::filesystem::path& file) {
+  const auto requests = requests_of(steps, file);
+  if (requests.empty()) co_return;
+  const auto inventory = co_await inventory_for(*requests.front().first);
+  if (!inventory) co_return;
+  units_ = gpu::units_of(*inventory);
+  std::vector<core::Diagnostic> wrong;
+  for (const auto& request : requests) add_demand(request, *inventory, wrong);
   if (is_task_) check_together(steps, wrong);
   refuse(wrong, file);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;

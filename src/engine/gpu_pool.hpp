@@ -57,6 +57,12 @@ class GpuPool {
   using Session = gpu::LockFolder::Session;
 
   const gpu::Demand& demand_of(const StepSpec& step) const;
+  using Request = std::pair<const StepSpec*, settings::GpuRequest>;
+  std::vector<Request> requests_of(const std::vector<const StepSpec*>& steps,
+                                   const std::filesystem::path& file) const;
+  async::Task<std::optional<gpu::Inventory>> inventory_for(const StepSpec& step);
+  void add_demand(const Request& request, const gpu::Inventory& inventory,
+                  std::vector<core::Diagnostic>& wrong);
   void check_together(const std::vector<const StepSpec*>& steps,
                       std::vector<core::Diagnostic>& wrong) const;
   async::Task<> pump();

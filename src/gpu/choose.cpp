@@ -92,6 +92,81 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
       listed(inventory, units), ""};
 }
 
+/// Why a machine has no unit that a step could use.
+Shortage no_gpu(const Inventory& inventory) {
+  if (inventory.unavailable)
+    return {"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
+            inventory.unavailable->advice, "", true};
+  if (inventory.devices.empty() && !inventory.narrowed.empty())
+    return {"no-gpu",
+            "asks for GPUs, and " + inventory.narrowed,
+            {"unset CUDA_VISIBLE_DEVICES, or let it name some"},
+            "",
+            true};
+  return {"no-gpu", "asks for GPUs, and this machine has none that can be used",
+          listed(inventory, {}), "`accelerator: auto` takes GPUs only where there are some", true};
+}
+
+/// The units that the request names, one by one or as the first ones of the machine.
+std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
+                                           const Inventory& inventory,
+                                           const std::vector<Unit>& units) {
+  auto devices = request.devices;
+  if (request.selection == settings::GpuRequest::Selection::first) {
+    for (unsigned i = 0; i < request.count; ++i)
+      devices.push_back({.index = i < inventory.devices.size() ? inventory.devices[i].index : i});
+    if (request.count > units.size())
+      return Shortage{"too-many-gpus",
+                      "asks for " + counted(request.count, "GPU") + ", and this machine has " +
+                          std::to_string(units.size()),
+                      listed(inventory, units), ""};
+  }
+  Demand demand{.idle = request.auto_select};
+  for (const auto& wanted : devices) {
+    auto found = find(wanted, inventory, units);
+    if (auto* shortage = std::get_if<Shortage>(&found)) return std::move(*shortage);
+    const auto& unit = *std::get<const Unit*>(found);
+    if (!meets(request, unit))
+      return Shortage{"no-matching-gpu",
+                      unit.name() + " is none" + conditions(request),
+                      {"it is " + unit.description()},
+                      ""};
+    if (std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end())
+      return Shortage{"gpu-twice",
+                      unit.name() + " is named twice, once as " + wanted.text(),
+                      {"it is " + unit.description()},
+                      "name it once"};
+    demand.candidates.push_back(unit.uuid);
+  }
+  demand.count = static_cast<unsigned>(demand.candidates.size());
+  return demand;
+}
+
+/// A number of units, or all, that meet the request's conditions: whole GPUs; slices only where a
+/// profile asks for them, or where there is nothing else. CUDA shows a process one slice at most.
+std::variant<Demand, Shortage> any_units(const settings::GpuRequest& request,
+                                         const Inventory& inventory,
+                                         const std::vector<Unit>& units) {
+  std::vector<std::string> whole, slices;
+  for (const auto& unit : units)
+    if (meets(request, unit)) (unit.slice ? slices : whole).push_back(unit.uuid);
+  Demand demand{.idle = request.auto_select};
+  demand.candidates = whole.empty() ? slices : whole;
+  demand.count = request.selection == settings::GpuRequest::Selection::all
+                     ? static_cast<unsigned>(demand.candidates.size())
+                     : request.count;
+  if (demand.candidates.empty())
+    return Shortage{"no-matching-gpu",
+                    "asks for GPUs" + conditions(request) + ", and this machine has none",
+                    listed(inventory, units), ""};
+  if (demand.count > demand.candidates.size())
+    return Shortage{"too-many-gpus",
+                    "asks for " + counted(demand.count, "GPU") + conditions(request) +
+                        ", and this machine has " + std::to_string(demand.candidates.size()),
+                    listed(inventory, units), ""};
+  return demand;
+}
+
 }  // namespace
 
 std::string Unit::name() const {
@@ -136,71 +211,11 @@ std::variant<Demand, Shortage> demand_of(const settings::GpuRequest& request,
   const auto units = units_of(inventory);
   if (units.empty()) {
     if (request.if_present) return Demand{};
-    if (inventory.unavailable)
-      return Shortage{"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
-                      inventory.unavailable->advice, "", true};
-    if (inventory.devices.empty() && !inventory.narrowed.empty())
-      return Shortage{"no-gpu",
-                      "asks for GPUs, and " + inventory.narrowed,
-                      {"unset CUDA_VISIBLE_DEVICES, or let it name some"},
-                      "",
-                      true};
-    return Shortage{"no-gpu", "asks for GPUs, and this machine has none that can be used",
-                    listed(inventory, units),
-                    "`accelerator: auto` takes GPUs only where there are some", true};
+    return no_gpu(inventory);
   }
-
-  if (request.selection == Selection::devices || request.selection == Selection::first) {
-    auto devices = request.devices;
-    if (request.selection == Selection::first)
-      for (unsigned i = 0; i < request.count; ++i)
-        devices.push_back({.index = i < inventory.devices.size() ? inventory.devices[i].index : i});
-    if (request.selection == Selection::first && request.count > units.size())
-      return Shortage{"too-many-gpus",
-                      "asks for " + counted(request.count, "GPU") + ", and this machine has " +
-                          std::to_string(units.size()),
-                      listed(inventory, units), ""};
-    Demand demand{.idle = request.auto_select};
-    for (const auto& wanted : devices) {
-      auto found = find(wanted, inventory, units);
-      if (auto* shortage = std::get_if<Shortage>(&found)) return std::move(*shortage);
-      const auto& unit = *std::get<const Unit*>(found);
-      if (!meets(request, unit))
-        return Shortage{"no-matching-gpu",
-                        unit.name() + " is none" + conditions(request),
-                        {"it is " + unit.description()},
-                        ""};
-      if (std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end())
-        return Shortage{"gpu-twice",
-                        unit.name() + " is named twice, once as " + wanted.text(),
-                        {"it is " + unit.description()},
-                        "name it once"};
-      demand.candidates.push_back(unit.uuid);
-    }
-    demand.count = static_cast<unsigned>(demand.candidates.size());
-    return demand;
-  }
-
-  // Whole GPUs; slices only where a profile asks for them, or where there is nothing else. CUDA
-  // shows a process one slice at most.
-  std::vector<std::string> whole, slices;
-  for (const auto& unit : units)
-    if (meets(request, unit)) (unit.slice ? slices : whole).push_back(unit.uuid);
-  Demand demand{.idle = request.auto_select};
-  demand.candidates = whole.empty() ? slices : whole;
-  demand.count = request.selection == Selection::all
-                     ? static_cast<unsigned>(demand.candidates.size())
-                     : request.count;
-  if (demand.candidates.empty())
-    return Shortage{"no-matching-gpu",
-                    "asks for GPUs" + conditions(request) + ", and this machine has none",
-                    listed(inventory, units), ""};
-  if (demand.count > demand.candidates.size())
-    return Shortage{"too-many-gpus",
-                    "asks for " + counted(demand.count, "GPU") + conditions(request) +
-                        ", and this machine has " + std::to_string(demand.candidates.size()),
-                    listed(inventory, units), ""};
-  return demand;
+  if (request.selection == Selection::devices || request.selection == Selection::first)
+    return named_units(request, inventory, units);
+  return any_units(request, inventory, units);
 }
 
 }  // namespace pipeline::gpu

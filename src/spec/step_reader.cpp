@@ -184,6 +184,21 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
   report_keys(body, step_keys, "step '" + spec.name + "'", diagnostics_);
 
   Defaults own = read_defaults(body, &pipeline);
+  read_members(body, step);
+  if (const auto* written = body.find("settings"))
+    settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
+  if (!step.command && !has_misspelt(body, "command"))
+    settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
+                     key.span, {"a list is executed as it stands, a text by `sh -e`"});
+
+  add_defaults(step, std::move(own), pipeline);
+  gpu::check_instance_type(spec.settings.resources, body, key.span, diagnostics_);
+  check_variables(step);
+  return step;
+}
+
+void StepReader::read_members(const core::Value& body, ReadStep& step) {
+  StepSpec& spec = step.spec;
   for (const auto& [name, value] : body.members) {
     if (name.scalar == "command")
       step.command = &value;
@@ -209,14 +224,12 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
       spec.orchestrator =
           read_word("orchestrator", value, settings::orchestrator_names(), diagnostics_)
               .value_or("");
-    } else if (name.scalar == "settings") {
-      settings::check_against_pipeline(pipeline.settings, own.settings, value, diagnostics_);
     }
   }
-  if (!step.command && !has_misspelt(body, "command"))
-    settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
-                     key.span, {"a list is executed as it stands, a text by `sh -e`"});
+}
 
+void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipeline) {
+  StepSpec& spec = step.spec;
   step.own_parameters = std::move(own.taken_parameters);
   for (const auto& [name, value] : own.parameters) step.own_parameters.insert(name);
   spec.parameters = std::move(own.parameters);
@@ -228,16 +241,13 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
     if (std::none_of(spec.secrets.begin(), spec.secrets.end(),
                      [&](const SecretSpec& other) { return other.name == secret.name; }))
       spec.secrets.push_back(secret);
-  spec.settings =
-      body.find("settings") ? settings::merge(pipeline.settings, own.settings) : pipeline.settings;
-  gpu::check_instance_type(spec.settings.resources, body, key.span, diagnostics_);
+  spec.settings = step.body->find("settings") ? settings::merge(pipeline.settings, own.settings)
+                                              : pipeline.settings;
   spec.retry = settings::merge(pipeline.retry, own.retry);
   spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
   spec.cache = own.cache.value_or(pipeline.cache.value_or(true));
   spec.code = own.code ? own.code : pipeline.code;
   spec.command.interpreter = own.shell.value_or(pipeline.shell.value_or(Strings{}));
-  check_variables(step);
-  return step;
 }
 
 void StepReader::check_file(const core::Value& settings,

@@ -58,9 +58,9 @@ class StepReader {
   ~StepReader();
   /// @param pipeline what the pipeline says, for a step; null: `map` is the pipeline
   Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr);
-  /// The step with `pipeline` merged in; its command is read later, when all names are known.
   /// The files that the settings name, and what those include.
   const std::set<std::filesystem::path>& sources() const { return sources_; }
+  /// The step with `pipeline` merged in; its command is read later, when all names are known.
   ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline);
 
  private:
@@ -75,6 +75,10 @@ class StepReader {
   void read_secrets(const core::Value& value, Defaults& defaults);
   void read_inputs(const core::Value& value, ReadStep& step);
   void read_outputs(const core::Value& value, StepSpec& step);
+  /// The members of a step that are not defaults of a pipeline as well.
+  void read_members(const core::Value& body, ReadStep& step);
+  /// Completes the step by what it and the pipeline say of parameters, environment and settings.
+  void add_defaults(ReadStep& step, Defaults own, const Defaults& pipeline);
   void check_variables(const ReadStep& step);
 
   std::filesystem::path root_;

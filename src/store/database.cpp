@@ -75,6 +75,23 @@ std::string Statement::text(int column) const {
 Database::Database(std::filesystem::path file, int application_id, int version, const char* schema,
                    std::span<const char* const> migrations)
     : file_(std::move(file)), version_(version) {
+  open();
+  // A write-ahead log takes memory that all processes share. Alone in the file, SQLite can leave
+  // one without using that memory.
+  const bool may_have_log = is_local_file_system(file_.parent_path());
+  if (!may_have_log)
+    execute(
+        "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE; PRAGMA locking_mode=NORMAL");
+  if (pragma("PRAGMA user_version") == 0) create(application_id, schema, may_have_log);
+  check_format(application_id);
+  migrate(migrations);
+  execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
+  // Emptying the log at every end would cost a run that reuses everything more than all the rest of
+  // it: see the destructor.
+  sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+void Database::open() {
   core::make_folders(file_.parent_path());
   sqlite3* database = nullptr;
   const int code = sqlite3_open_v2(file_.c_str(), &database,
@@ -83,72 +100,66 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
   database_.reset(database);
   if (code != SQLITE_OK) fail(database, code, file_);
   sqlite3_extended_result_codes(database, 1);
-  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
-                    nullptr);  // one may come from a bucket
+  // The schema is not trusted: a database may come from a bucket.
+  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_busy_timeout(database, 30'000);
   // Takes effect in a database that is about to be made: room for the checksums of its pages.
   int reserved = reserved_bytes;
   sqlite3_file_control(database, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
-  // A file that may not be written is opened read-only without a word.
+  // SQLite opens a file that may not be written read-only, without an error.
   if (sqlite3_db_readonly(database, "main") == 1)
     throw core::system_error("cannot write the run store " + file_.string(), EACCES);
-  const auto pragma = [&](const char* sql) {
-    sqlite3_stmt* statement = nullptr;
-    if (const int failed = sqlite3_prepare_v2(database, sql, -1, &statement, nullptr);
-        failed != SQLITE_OK)
-      fail(database, failed, file_);
-    const std::unique_ptr<sqlite3_stmt, Finalize> owned(statement);
-    if (const int failed = sqlite3_step(statement); failed != SQLITE_ROW)
-      fail(database, failed, file_);
-    return sqlite3_column_int(statement, 0);
-  };
-  // A write-ahead log wants memory that all processes share. Alone in the file, SQLite can leave
-  // one without using that memory.
-  const bool may_have_log = is_local_file_system(file_.parent_path());
-  if (!may_have_log)
-    execute(
-        "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE; PRAGMA locking_mode=NORMAL");
-  int found = pragma("PRAGMA user_version");
-  if (found == 0) {
-    // One process at a time: for the change to a write-ahead log SQLite lets nobody wait.
-    const core::Descriptor folder(
-        ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
-    }
-    if (pragma("PRAGMA schema_version") == 0) {
-      // An empty database needs no protection from a power failure, and each time of waiting for
-      // the disk costs milliseconds.
-      execute("PRAGMA synchronous=OFF");
-      if (may_have_log) execute("PRAGMA journal_mode=WAL");
-      execute("BEGIN IMMEDIATE");
-      execute(schema);
-      execute(("PRAGMA application_id=" + std::to_string(application_id) +
-               ";PRAGMA user_version=" + std::to_string(version))
-                  .c_str());
-      execute("COMMIT");
-    }
-    found = pragma("PRAGMA user_version");
+}
+
+int Database::pragma(const char* sql) {
+  sqlite3_stmt* statement = nullptr;
+  if (const int failed = sqlite3_prepare_v2(database_.get(), sql, -1, &statement, nullptr);
+      failed != SQLITE_OK)
+    fail(database_.get(), failed, file_);
+  const std::unique_ptr<sqlite3_stmt, Finalize> owned(statement);
+  if (const int failed = sqlite3_step(statement); failed != SQLITE_ROW)
+    fail(database_.get(), failed, file_);
+  return sqlite3_column_int(statement, 0);
+}
+
+void Database::create(int application_id, const char* schema, bool may_have_log) {
+  // One process at a time: SQLite lets no other wait for the change to a write-ahead log.
+  const core::Descriptor folder(
+      ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
+  if (pragma("PRAGMA schema_version") != 0) return;
+  // An empty database needs no protection from a power failure, and each wait for the disk costs
+  // milliseconds.
+  execute("PRAGMA synchronous=OFF");
+  if (may_have_log) execute("PRAGMA journal_mode=WAL");
+  execute("BEGIN IMMEDIATE");
+  execute(schema);
+  execute(("PRAGMA application_id=" + std::to_string(application_id) +
+           ";PRAGMA user_version=" + std::to_string(version_))
+              .c_str());
+  execute("COMMIT");
+}
+
+void Database::check_format(int application_id) {
   if (pragma("PRAGMA application_id") != application_id)
     throw core::EnvironmentError(
         "the run store " + file_.string() + " is a database of another program",
         {"move it away, or choose another folder with --state"});
-  if (found > version)
+  if (const int found = pragma("PRAGMA user_version"); found > version_)
     throw core::EnvironmentError(
         "the run store " + file_.string() + " was made by a newer version of pipe (format " +
-            std::to_string(found) + ", this one knows " + std::to_string(version) + ")",
+            std::to_string(found) + ", this one knows " + std::to_string(version_) + ")",
         {"use the newer pipe, or another folder with --state"});
-  if (found < version) {
-    execute("BEGIN IMMEDIATE");
-    for (found = pragma("PRAGMA user_version"); found < version; ++found)
-      execute(migrations[static_cast<std::size_t>(found) - 1]);
-    execute(("PRAGMA user_version=" + std::to_string(version)).c_str());
-    execute("COMMIT");
-  }
-  execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
-  // Emptying the log at every end would cost a run that reuses everything more than all the rest of
-  // it: see the destructor.
-  sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+void Database::migrate(std::span<const char* const> migrations) {
+  if (pragma("PRAGMA user_version") >= version_) return;
+  execute("BEGIN IMMEDIATE");
+  for (int found = pragma("PRAGMA user_version"); found < version_; ++found)
+    execute(migrations[static_cast<std::size_t>(found) - 1]);
+  execute(("PRAGMA user_version=" + std::to_string(version_)).c_str());
+  execute("COMMIT");
 }
 
 Database::~Database() {

@@ -90,6 +90,12 @@ class Database {
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
+  void open();
+  int pragma(const char* sql);
+  void create(int application_id, const char* schema, bool may_have_log);
+  void check_format(int application_id);
+  void migrate(std::span<const char* const> migrations);
+
   std::filesystem::path file_;
   int version_;
   std::unique_ptr<sqlite3, Close> database_;
