@@ -15,6 +15,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "store/database.hpp"
+#include "store/record_texts.hpp"
 
 namespace pipeline::store {
 namespace {
@@ -66,49 +67,6 @@ WallTime to_time(std::int64_t milliseconds) {
   return WallTime(std::chrono::milliseconds(milliseconds));
 }
 
-constexpr std::pair<SignOfLife, std::string_view> sign_names[] = {
-    {SignOfLife::lock, "lock"}, {SignOfLife::heartbeat, "heartbeat"}};
-
-/// A Lease takes the place of when a process was started, which is never JSON. Sign and host follow
-/// it.
-std::string write_driver(const Driver& driver) {
-  const auto& [context, name_space, name] = driver.lease;
-  if (driver.is_elsewhere()) return nlohmann::json{context, name_space, name}.dump();
-  for (const auto& [sign, text] : sign_names)
-    if (driver.sign == sign)
-      return driver.process.started + ":" + std::string(text) + ":" + driver.host;
-  return driver.process.started;
-}
-
-/// Takes sign and host off the end of the text.
-void read_sign(Driver& driver, std::string& text) {
-  const auto host = text.rfind(':');
-  if (host == std::string::npos || host == 0) return;
-  const auto kind = text.rfind(':', host - 1);
-  if (kind == std::string::npos) return;
-  for (const auto& [sign, name] : sign_names)
-    if (std::string_view(text).substr(kind + 1, host - kind - 1) == name) {
-      driver.sign = sign;
-      driver.host = text.substr(host + 1);
-      text.resize(kind);
-      return;
-    }
-}
-
-Driver read_driver(std::int64_t pid, std::string text) {
-  Driver driver;
-  if (!text.starts_with('[')) {
-    read_sign(driver, text);
-    driver.process = {pid, std::move(text)};
-    return driver;
-  }
-  const auto lease = core::parse_json(text);
-  if (lease.is_array() && lease.size() == 3 && lease[0].is_string() && lease[1].is_string() &&
-      lease[2].is_string())
-    driver.lease = {lease[0], lease[1], lease[2]};
-  return driver;
-}
-
 RunRecord read_run(const Statement& row) {
   RunRecord run{.id = row.text(0),
                 .pipeline = row.text(1),
@@ -133,82 +91,6 @@ RunRecord read_run(const Statement& row) {
   return run;
 }
 
-std::string write_outputs(const std::vector<OutputRecord>& outputs) {
-  auto list = nlohmann::json::array();
-  for (const auto& output : outputs)
-    list.push_back(
-        {output.name, output.file_name, output.digest.hex(), output.is_directory, output.bytes});
-  return list.dump();
-}
-
-nlohmann::json list_of(const std::string& text) {
-  auto list = core::parse_json(text);
-  if (!list.is_array()) throw std::invalid_argument("it is no list");
-  return list;
-}
-
-std::vector<OutputRecord> read_outputs(const std::string& text) try {
-  std::vector<OutputRecord> outputs;
-  for (const auto& row : list_of(text)) {
-    outputs.push_back({row.at(0), row.at(1), core::Digest::from_hex(row.at(2).get<std::string>()),
-                       row.at(3), row.at(4)});
-    // They become paths, and a run may have been fetched from a bucket.
-    for (const auto& name : {outputs.back().name, outputs.back().file_name})
-      if (!core::is_name(name))
-        throw std::invalid_argument("'" + core::printable(name) +
-                                    "' is no name of an output or its file");
-  }
-  return outputs;
-} catch (const std::exception& error) {
-  throw core::EnvironmentError(
-      std::string("the run store is damaged: a row's outputs cannot be read: ") + error.what());
-}
-
-std::string write_gpus(const std::vector<event::Gpu>& gpus) {
-  if (gpus.empty()) return {};
-  auto list = nlohmann::json::array();
-  for (const auto& gpu : gpus) list.push_back({gpu.uuid, gpu.index, gpu.model});
-  return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::vector<event::Gpu> read_gpus(const std::string& text) try {
-  std::vector<event::Gpu> gpus;
-  if (!text.empty())
-    for (const auto& row : list_of(text)) gpus.push_back({row.at(0), row.at(1), row.at(2)});
-  return gpus;
-} catch (const std::exception& error) {
-  throw core::EnvironmentError(
-      std::string("the run store is damaged: an attempt's GPUs cannot be read: ") + error.what());
-}
-
-std::string write_parts(const std::vector<KeyPart>& parts) {
-  auto list = nlohmann::json::array();
-  for (const auto& part : parts) list.push_back({part.name, part.value});
-  return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-/// When the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5). Empty if
-/// there is none, or only its zombie.
-std::string start_ticks(std::int64_t pid) try {
-  const auto stat = core::read_file("/proc/" + std::to_string(pid) + "/stat");
-  auto at = stat.rfind(')');  // the name in parentheses may hold spaces
-  if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' ||
-      stat[at + 2] == 'X')
-    return "";
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
-  return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
-} catch (const core::EnvironmentError&) {
-  return "";
-}
-
-/// This boot of the machine, and the place where process identifiers mean what they mean here: a
-/// container has identifiers of its own.
-std::string boot() {
-  std::error_code error;
-  return core::read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" +
-         std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
-}
-
 /// Names come from the database, and a path that leads out of the folder would be removed or shown.
 std::filesystem::path below(const std::string& name) {
   std::filesystem::path relative(name);
@@ -216,20 +98,6 @@ std::filesystem::path below(const std::string& name) {
     throw core::EnvironmentError("'" + name + "' is no name of a log");
   return relative;
 }
-
-}  // namespace
-
-ProcessId ProcessId::self() { return {getpid(), boot() + ":" + start_ticks(getpid())}; }
-
-bool ProcessId::is_of_this_namespace() const {
-  return started.substr(0, started.rfind(':')) == boot();
-}
-bool ProcessId::is_of_this_boot() const { return started.substr(0, 36) == boot().substr(0, 36); }
-bool ProcessId::alive() const {
-  return pid > 0 && !started.empty() && started == boot() + ":" + start_ticks(pid);
-}
-
-namespace {
 
 /// What holds a run while this process drives it.
 struct Hold {
