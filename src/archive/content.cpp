@@ -54,8 +54,7 @@ std::string header(const std::string& name, char type, unsigned mode, std::uint6
   return text;
 }
 
-/// Returns `LENGTH KEY=VALUE\
-/// `; the length includes itself.
+/// Returns `LENGTH KEY=VALUE\n`; the length includes itself.
 std::string record(const std::string& key, const std::string& value) {
   const auto rest = key.size() + value.size() + 3;
   auto length = rest + std::to_string(rest).size();

@@ -38,7 +38,6 @@ class Deadline {
   bool expired_ = false;
   // Shared with the timer's handler, which may run after this object is destroyed.
   std::shared_ptr<int> alive_ = std::make_shared<int>();
-  // may run after this object is gone
   asio::steady_timer timer_;
   core::CancelSource::Listener from_outer_;
 };
