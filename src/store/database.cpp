@@ -37,7 +37,7 @@ constexpr std::uintmax_t large_log = 1 << 20;
                                access(file.parent_path().c_str(), W_OK) != 0 ? errno : EIO);
     case SQLITE_IOERR:
       if (code == SQLITE_IOERR_DATA) damaged(what, "a page does not fit its checksum", file);
-      // SQLite tells a full disk as an I/O error where it has to grow a shared memory file.
+      // SQLite reports a full disk as an I/O error when it has to grow a shared memory file.
       if (const int reason = database ? sqlite3_system_errno(database) : 0)
         throw core::system_error("cannot write " + what, reason);
       break;
@@ -84,12 +84,12 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
   if (code != SQLITE_OK) fail(database, code, file_);
   sqlite3_extended_result_codes(database, 1);
   sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
-                    nullptr);  // one may come from a bucket
+                    nullptr);  // The database may have been downloaded from a bucket.
   sqlite3_busy_timeout(database, 30'000);
-  // Takes effect in a database that is about to be made: room for the checksums of its pages.
+  // Applies to a database that is about to be created: reserves space for checksums in its pages.
   int reserved = reserved_bytes;
   sqlite3_file_control(database, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
-  // A file that may not be written is opened read-only without a word.
+  // SQLite silently opens a file read-only if it may not be written.
   if (sqlite3_db_readonly(database, "main") == 1)
     throw core::system_error("cannot write the run store " + file_.string(), EACCES);
   const auto pragma = [&](const char* sql) {
@@ -102,22 +102,22 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
       fail(database, failed, file_);
     return sqlite3_column_int(statement, 0);
   };
-  // A write-ahead log wants memory that all processes share. Alone in the file, SQLite can leave
-  // one without using that memory.
+  // A write-ahead log needs memory shared by all processes. A single process can disable the log
+  // without that memory.
   const bool may_have_log = is_local_file_system(file_.parent_path());
   if (!may_have_log)
     execute(
         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE; PRAGMA locking_mode=NORMAL");
   int found = pragma("PRAGMA user_version");
   if (found == 0) {
-    // One process at a time: for the change to a write-ahead log SQLite lets nobody wait.
+    // One process at a time, because SQLite has no waiting for the change to a write-ahead log.
     const core::Descriptor folder(
         ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
     }
     if (pragma("PRAGMA schema_version") == 0) {
-      // An empty database needs no protection from a power failure, and each time of waiting for
-      // the disk costs milliseconds.
+      // An empty database needs no protection from a power failure, and each wait for the disk
+      // costs milliseconds.
       execute("PRAGMA synchronous=OFF");
       if (may_have_log) execute("PRAGMA journal_mode=WAL");
       execute("BEGIN IMMEDIATE");
@@ -146,16 +146,16 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
     execute("COMMIT");
   }
   execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
-  // Emptying the log at every end would cost a run that reuses everything more than all the rest of
-  // it: see the destructor.
+  // Checkpointing the log at every close would cost a run that reuses everything more than the rest
+  // of it; see the destructor.
   sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 Database::~Database() {
   statements_.clear();
-  // The next to open it reads what is in the log, which is quick as long as that is small. After
-  // much work the log is emptied, and begun anew at once: its beginning has to reach the disk, and
-  // a short run should not wait for that.
+  // The next process to open the database reads the log, which is fast while the log is small.
+  // After much work the log is checkpointed and restarted here: its beginning has to reach the
+  // disk, and a short run should not wait for that.
   std::error_code error;
   const auto log = std::filesystem::file_size(file_.string() + "-wal", error);
   if (error || log < large_log) return;

@@ -19,7 +19,7 @@
 namespace pipeline::store {
 namespace {
 
-constexpr int application_id = 0x70697065;  // "pipe"
+constexpr int application_id = 0x70697065;  // The text "pipe".
 constexpr int version = 3;
 constexpr auto schema = R"sql(
 CREATE TABLE runs (
@@ -69,8 +69,8 @@ WallTime to_time(std::int64_t milliseconds) {
 constexpr std::pair<SignOfLife, std::string_view> sign_names[] = {
     {SignOfLife::lock, "lock"}, {SignOfLife::heartbeat, "heartbeat"}};
 
-/// A Lease takes the place of when a process was started, which is never JSON. Sign and host follow
-/// it.
+/// Serialises a driver. A Lease is stored as JSON in the place of the process's start time, which
+/// is never JSON. Sign of life and host follow.
 std::string write_driver(const Driver& driver) {
   const auto& [context, name_space, name] = driver.lease;
   if (driver.is_elsewhere()) return nlohmann::json{context, name_space, name}.dump();
@@ -80,7 +80,7 @@ std::string write_driver(const Driver& driver) {
   return driver.process.started;
 }
 
-/// Takes sign and host off the end of the text.
+/// Removes sign of life and host from the end of the text.
 void read_sign(Driver& driver, std::string& text) {
   const auto host = text.rfind(':');
   if (host == std::string::npos || host == 0) return;
@@ -152,7 +152,7 @@ std::vector<OutputRecord> read_outputs(const std::string& text) try {
   for (const auto& row : list_of(text)) {
     outputs.push_back({row.at(0), row.at(1), core::Digest::from_hex(row.at(2).get<std::string>()),
                        row.at(3), row.at(4)});
-    // They become paths, and a run may have been fetched from a bucket.
+    // They become parts of paths, and a run may have been downloaded from a bucket.
     for (const auto& name : {outputs.back().name, outputs.back().file_name})
       if (!core::is_name(name))
         throw std::invalid_argument("'" + core::printable(name) +
@@ -187,11 +187,11 @@ std::string write_parts(const std::vector<KeyPart>& parts) {
   return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// When the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5). Empty if
-/// there is none, or only its zombie.
+/// Returns when the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5).
+/// Empty if there is no such process, or only its zombie.
 std::string start_ticks(std::int64_t pid) try {
   const auto stat = core::read_file("/proc/" + std::to_string(pid) + "/stat");
-  auto at = stat.rfind(')');  // the name in parentheses may hold spaces
+  auto at = stat.rfind(')');  // The name in parentheses may contain spaces.
   if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' ||
       stat[at + 2] == 'X')
     return "";
@@ -201,15 +201,15 @@ std::string start_ticks(std::int64_t pid) try {
   return "";
 }
 
-/// This boot of the machine, and the place where process identifiers mean what they mean here: a
-/// container has identifiers of its own.
+/// Identifies the current boot and the PID namespace: containers have process identifiers of their
+/// own.
 std::string boot() {
   std::error_code error;
   return core::read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" +
          std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
 }
 
-/// Names come from the database, and a path that leads out of the folder would be removed or shown.
+/// Names come from the database; a path that leaves the folder would be removed or shown.
 std::filesystem::path below(const std::string& name) {
   std::filesystem::path relative(name);
   if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
@@ -231,7 +231,7 @@ bool ProcessId::alive() const {
 
 namespace {
 
-/// What holds a run while this process drives it.
+/// The locks that mark a run as driven by this process.
 struct Hold {
   std::optional<StateLock> lock;
   std::unique_ptr<Heartbeat> heartbeat;
@@ -252,7 +252,7 @@ struct RunStore::Implementation {
   bool is_local;
   Database database;
   bool in_transaction = false;
-  std::map<std::string, Hold> held;  ///< By run.
+  std::map<std::string, Hold> held;  ///< Keyed by run.
 
   std::filesystem::path heartbeat(const std::string& run) const {
     return folder / "drivers" / below(run);
@@ -261,14 +261,14 @@ struct RunStore::Implementation {
 };
 
 /// Takes the run's lock if this process drives it. Called in the transaction that records the run
-/// as running, so that no other process finds it so and unlocked.
+/// as running, so that no other process finds it running and unlocked.
 Driver RunStore::Implementation::drive(const RunRecord& run) {
   auto driver = run.driver;
   if (run.status != RunStatus::running || driver.is_elsewhere() ||
       driver.process.started != ProcessId::self().started)
     return driver;
   auto& hold = held[run.id];
-  // Only a process that removes what an earlier driver has left can hold it now, and for a moment.
+  // Only a process that removes the remains of an earlier driver can hold it now, and only briefly.
   if (!hold.lock)
     hold.lock = StateLock::take(folder, StateLock::driver_of(run.id), StateLock::Kind::exclusive);
   driver.sign = is_local && hold.lock->locks() ? SignOfLife::lock : SignOfLife::heartbeat;
@@ -324,8 +324,8 @@ void RunStore::transaction(const std::function<void()>& work) {
     self_->in_transaction = false;
     try {
       self_->database.execute("ROLLBACK");
-    } catch (const core::EnvironmentError&) {  // SQLite has rolled back by itself, as it does on a
-                                               // full disk
+      // SQLite has rolled back by itself, as it does on a full disk.
+    } catch (const core::EnvironmentError&) {
     }
     throw;
   }
@@ -375,7 +375,7 @@ Liveness RunStore::liveness(const RunRecord& run) const {
   const bool lives_here = process.is_of_this_namespace() && process.alive();
   switch (sign) {
     case SignOfLife::process: break;
-    // Its kernel has no such lock: that is this one, or one that has gone down since.
+    // The kernel that held the lock is this one, or one that has since shut down.
     case SignOfLife::lock:
       return process.is_of_this_boot() || self_->is_local ? Liveness::dead : Liveness::unknown;
     case SignOfLife::heartbeat:
@@ -566,7 +566,7 @@ std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
   auto dead = find();
   if (dead.empty()) return dead;
   transaction([&] {
-    dead = find();  // Since the first look a driver may have ended its run, or another one have
+    dead = find();  // Since the first look a driver may have ended its run, or another one may have
                     // resumed it.
     for (auto& run : dead) {
       run.status = RunStatus::interrupted;
@@ -592,8 +592,8 @@ bool RunStore::remove_run(const std::string& run, bool keep_cache) {
     is_driven = record && record->id == run && record->status == RunStatus::running &&
                 liveness(*record) != Liveness::dead;
     if (is_driven) return;
-    // A run that reused all of this one's steps has no rows of its own: the first of them takes
-    // over the rows, the others follow it.
+    // A run that reused all steps of this one has no rows of its own. The first such run inherits
+    // the rows, and the others refer to it.
     std::string heir;
     {
       auto row =
