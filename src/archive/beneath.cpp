@@ -11,7 +11,7 @@
 namespace pipeline::archive {
 namespace {
 
-/// Holds one descriptor besides the result, however deep the path is.
+/// Opens the path component by component. Holds one descriptor besides the result, at any depth.
 core::Descriptor open_by_components(int folder, const std::string& path, int flags) {
   core::Descriptor here;
   for (std::size_t begin = 0;;) {
@@ -38,15 +38,14 @@ core::Descriptor open_beneath(int folder, const std::string& path, int flags) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  // EAGAIN: something was renamed meanwhile, and the kernel cannot tell whether the path stayed
-  // inside.
+  // EAGAIN: a rename happened meanwhile, and the kernel cannot tell whether the path stayed inside.
   for (int tries = 0; tries < most_tries; ++tries) {
     core::Descriptor found(
         static_cast<int>(::syscall(SYS_openat2, folder, text.c_str(), &how, sizeof how)));
     if (found || (errno != EAGAIN && errno != EINTR && errno != ENOSYS && errno != EPERM))
       return found;
     if (errno == ENOSYS || errno == EPERM)
-      break;  // a kernel before 5.6, or a filter of system calls that does not know it
+      break;  // The kernel is older than 5.6, or a system call filter does not know openat2.
   }
   return open_by_components(folder, text, flags);
 }

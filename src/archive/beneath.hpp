@@ -1,6 +1,6 @@
 /// @file
-/// Opens what is below a folder, and nothing else: no symbolic link is followed, and `..` does not
-/// lead out.
+/// Opens files below a folder and no others: symbolic links are not followed, and `..` does not
+/// leave the folder.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace pipeline::archive {
 
-/// Opens `path`, relative to the open folder `folder`; the empty path is the folder itself. By
-/// openat2(2) where the kernel has it, otherwise component by component. Returns no descriptor and
-/// leaves errno where that fails: ELOOP or ENOTDIR for a symbolic link, EXDEV for `..`.
-/// @param flags of open(2) without O_CREAT
+/// Opens `path`, relative to the open folder `folder`; the empty path is the folder itself. Uses
+/// openat2(2) where the kernel has it, otherwise opens component by component. On failure, returns
+/// no descriptor and sets errno: ELOOP or ENOTDIR for a symbolic link, EXDEV for `..`.
+/// @param flags flags of open(2) without O_CREAT
 core::Descriptor open_beneath(int folder, const std::string& path, int flags);
 
 }  // namespace pipeline::archive

@@ -30,7 +30,7 @@ std::string padding(std::uint64_t size) {
   return std::string((tar_block - size % tar_block) % tar_block, '\0');
 }
 
-/// POSIX's ustar.
+/// Returns a header of POSIX's ustar format.
 std::string header(const std::string& name, char type, unsigned mode, std::uint64_t size,
                    const std::string& link) {
   std::string text(tar_block, '\0');
@@ -54,7 +54,7 @@ std::string header(const std::string& name, char type, unsigned mode, std::uint6
   return text;
 }
 
-/// `LENGTH KEY=VALUE\n`, the length counting itself.
+/// Returns `LENGTH KEY=VALUE\n`; the length includes itself.
 std::string record(const std::string& key, const std::string& value) {
   const auto rest = key.size() + value.size() + 3;
   auto length = rest + std::to_string(rest).size();
@@ -62,7 +62,7 @@ std::string record(const std::string& key, const std::string& value) {
   return std::to_string(length) + " " + key + "=" + value + "\n";
 }
 
-/// With pax's extension before it for what has no room in it.
+/// Returns the header, preceded by a pax extension for values that do not fit into it.
 std::string headers(const TreeNode& node, const std::string& name) {
   constexpr std::size_t longest = 100;
   constexpr std::uint64_t largest = 077777777777;

@@ -10,14 +10,14 @@ namespace {
 constexpr std::size_t header_size = 512;
 constexpr std::uint64_t longest_text = 1u << 20;
 constexpr std::uint64_t longest_filling =
-    1u << 20;  // after the end: programs fill up to a record of some KiB
+    1u << 20;  // Limit for padding after the end: programs pad to a record of some KiB.
 
 std::string_view field(std::string_view header, std::size_t offset, std::size_t size) {
   const auto text = header.substr(offset, size);
   return text.substr(0, text.find('\0'));
 }
 
-/// Octal digits, or GNU's big-endian number behind a set high bit.
+/// Parses octal digits, or GNU's big-endian number behind a set high bit.
 std::uint64_t number(std::string_view header, std::size_t offset, std::size_t size) {
   const auto raw = header.substr(offset, size);
   std::uint64_t value = 0;
@@ -36,7 +36,7 @@ std::uint64_t number(std::string_view header, std::size_t offset, std::size_t si
   return value;
 }
 
-/// The sum of a header's bytes, its own field taken for spaces.
+/// Checks the sum of a header's bytes; its own field counts as spaces.
 void check_sum(std::string_view header) {
   std::uint64_t sum = 8 * ' ';
   for (std::size_t i = 0; i < header.size(); ++i)
@@ -98,7 +98,8 @@ void TarReader::begin_entry() {
   if (left_ == 0) end_body();
 }
 
-/// `LENGTH KEY=VALUE\n`, the length counting itself. Only what is used is kept.
+/// Parses `LENGTH KEY=VALUE\n`, where the length includes itself. Keeps only the keys that are
+/// used.
 void TarReader::read_records(std::string_view text) {
   while (!text.empty()) {
     std::size_t length = 0;
@@ -125,9 +126,9 @@ void TarReader::end_body() {
   switch (std::exchange(kind_, 0)) {
     case 0: sink_.end(); break;
     case 'x': read_records(text); break;
-    case 'L': own_["path"] = text.c_str(); break;  // to its first NUL
+    case 'L': own_["path"] = text.c_str(); break;  // Up to the first NUL.
     case 'K': own_["linkpath"] = text.c_str(); break;
-    default: break;  // what holds for all entries is nothing that matters here
+    default: break;  // Global headers hold nothing that is needed here.
   }
 }
 

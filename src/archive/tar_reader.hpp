@@ -1,9 +1,8 @@
 /// @file
-/// Reads a tar that arrives in pieces: ustar with the extensions of POSIX (pax) and GNU.
-/// This reader is our own because libarchive pulls its input, while these bytes are pushed by the
-/// event loop; because libarchive converts names by the locale (in `C` it loses those that are not
-/// ASCII) and takes an archive that was cut between two entries for a whole one; and because the
-/// same code has to be in the static stager.
+/// Reads a tar that arrives in pieces: ustar with the extensions of POSIX (pax) and GNU. libarchive
+/// is not used, for three reasons: it pulls its input, while the event loop pushes these bytes; it
+/// converts names by the locale (in `C` it loses those that are not ASCII) and accepts an archive
+/// that was truncated between two entries; and the static stager needs the same code.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +15,29 @@
 
 namespace pipeline::archive {
 
-/// An archive is no tar, is larger than its limits, or holds what may not be unpacked.
+/// The input is no tar, exceeds its limits, or holds entries that must not be unpacked.
 class ArchiveError : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;
 };
 
-/// Throws the ArchiveError of what this reader or the extraction does not take.
+/// Throws ArchiveError with the reason why the archive is rejected.
 [[noreturn]] inline void refuse(const std::string& why) {
   throw ArchiveError("cannot unpack what was sent: " + why);
 }
 
-/// What an archive may be at most.
+/// Limits of an archive.
 struct TarLimits {
-  std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  ///< Content of all files.
-  std::uint64_t entries = 10'000'000;                               ///< Headers of any kind.
+  std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  ///< Total content of all files.
+  std::uint64_t entries = 10'000'000;  ///< Number of headers of any kind.
 };
 
 /// Memory is bounded: one block, and one name or record of at most 1 MiB.
 class TarReader {
  public:
   struct Entry {
-    char type = '0';  ///< As in the header: `0` and `7` a file, `1` a hard link, `2` a symbolic
-                      ///< link, `5` a folder, others.
+    char type = '0';  ///< Type flag of the header: `0` and `7` a file, `1` a hard link, `2` a
+                      ///< symbolic link, `5` a folder; others exist.
     std::string name, linked;
     unsigned mode = 0;
     std::uint64_t size = 0;
@@ -52,9 +51,9 @@ class TarReader {
   };
 
   TarReader(Sink& sink, TarLimits limits) : sink_(sink), limits_(limits) {}
-  /// Throws ArchiveError, and what the sink throws.
+  /// Reads the next bytes. Throws ArchiveError, and exceptions of the sink.
   void feed(std::string_view bytes);
-  /// The stream has ended. Throws ArchiveError if the archive has not.
+  /// Ends the stream. Throws ArchiveError if the archive is incomplete.
   void finish() const;
 
  private:
@@ -64,14 +63,15 @@ class TarReader {
 
   Sink& sink_;
   const TarLimits limits_;
-  std::uint64_t bytes_ = 0, entries_ = 0;  ///< Read so far, as in the limits.
-  std::string header_;                     ///< Up to one block.
-  std::uint64_t left_ = 0, padding_ = 0;   ///< Of the entry's content.
-  char kind_ =
-      0;  ///< Of the content: a type of entry that describes the next one, or 0 for a file's.
-  std::string text_;  ///< Content of such an entry.
+  std::uint64_t bytes_ = 0, entries_ = 0;  ///< Read so far; compared with the limits.
+  std::string header_;                     ///< The current header, up to one block.
+  std::uint64_t left_ = 0,
+                padding_ = 0;  ///< Bytes that remain of the entry's content and its padding.
+  char kind_ = 0;  ///< Type of an entry whose content describes the next entry; 0 if the content is
+                   ///< a file's.
+  std::string text_;  ///< Content of an entry that describes the next one.
   std::map<std::string, std::string, std::less<>>
-      own_;  ///< What those say of the next entry: path, linkpath, size.
+      own_;  ///< Attributes of the next entry from such entries: path, linkpath, size.
   std::uint64_t after_end_ = 0;
   bool ended_ = false;
 };

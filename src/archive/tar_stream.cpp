@@ -44,7 +44,7 @@ PIPELINE_ARCHIVE_FUNCTION(archive_entry_set_symlink);
 }  // namespace lazy
 #undef PIPELINE_ARCHIVE_FUNCTION
 
-/// Writes one entry's header or one block of its data at a time, as the reader asks for more.
+/// Writes the header of one entry or one block of its data each time the reader asks for more.
 class TarStream {
  public:
   explicit TarStream(std::vector<ContextFile> files)
@@ -95,7 +95,7 @@ class TarStream {
       if (got > 0) check(lazy::archive_write_data(archive_, block.data(), got));
       left_ -= got;
       if (left_ == 0 || got == 0) {
-        check(lazy::archive_write_finish_entry(archive_));  // Fills up with zeros what is missing.
+        check(lazy::archive_write_finish_entry(archive_));  // Pads missing bytes with zeros.
         file_.close();
         in_file_ = false;
       }
@@ -165,7 +165,7 @@ class TarStream {
 }  // namespace
 
 TarSource tar_stream(std::vector<ContextFile> files) {
-  // std::function wants to be copied; the copies read one stream.
+  // std::function has to be copyable; all copies read the same stream.
   auto stream = std::make_shared<TarStream>(std::move(files));
   return [stream](std::span<char> buffer) { return stream->read(buffer); };
 }

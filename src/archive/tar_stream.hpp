@@ -1,6 +1,6 @@
 /// @file
-/// A tar of files from anywhere, written while it is sent: build contexts, and what is copied into
-/// containers. By libarchive, loaded on first use.
+/// A tar of files from several places, generated while it is sent: build contexts, and files copied
+/// into containers. Uses libarchive, loaded on first use.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,24 @@
 
 namespace pipeline::archive {
 
-/// An entry: its path in the archive, and its content or where that is.
+/// An entry: its path in the archive, and its content or the file that has it.
 struct ContextFile {
   enum class Kind { file, directory, symlink };
   std::string path;  ///< Relative, with `/`.
   std::optional<std::string>
-      content;  ///< Generated, or a symlink's target; else read from `source`.
+      content;  ///< Generated content, or a symlink's target; if unset, the content of `source`.
   std::filesystem::path source;
   std::uint64_t bytes = 0;
   unsigned mode = 0644;
   Kind kind = Kind::file;
 };
 
-/// Fills the buffer and returns how many bytes it wrote; 0 at the end.
+/// Fills the buffer and returns the number of bytes written; 0 at the end.
 using TarSource = std::function<std::size_t(std::span<char>)>;
 
-/// A tar (GNU format) of the files, reproducible: owner root, times 0. Files are read when their
-/// turn comes; one that has become shorter meanwhile is filled up with zeros, one that cannot be
-/// read throws EnvironmentError.
+/// Returns a reproducible tar (GNU format) of the files: owner root, times 0. Each file is read
+/// when its entry is sent. A file that became shorter meanwhile is padded with zeros; a file that
+/// cannot be read throws EnvironmentError.
 TarSource tar_stream(std::vector<ContextFile> files);
 
 }  // namespace pipeline::archive

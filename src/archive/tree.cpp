@@ -34,8 +34,8 @@ void add_components(std::deque<std::string>& components, const std::string& path
 }  // namespace
 
 bool stays_inside(const fs::path& root, const std::string& link) {
-  // As the kernel would, counting each step out of `root`: a text like `a/../b` says nothing where
-  // `a` is a link itself.
+  // Resolves the path as the kernel does and checks at each component that it is below `root`. The
+  // text alone does not suffice: `a/../b` leads elsewhere where `a` is a link.
   std::deque<std::string> rest;
   add_components(rest, link);
   fs::path place;
@@ -72,7 +72,7 @@ std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
     const auto placeholder = ::lseek(open.get(), at, SEEK_HOLE);
     if (placeholder < 0 || placeholder >= status.st_size) break;
     const auto data = ::lseek(open.get(), placeholder, SEEK_DATA);
-    const auto end = data < 0 ? status.st_size : data;  // ENXIO: a hole up to the end
+    const auto end = data < 0 ? status.st_size : data;  // ENXIO: a hole extends to the end.
     holes += static_cast<std::uint64_t>(end - placeholder);
     at = end;
   }
@@ -144,8 +144,8 @@ core::Digest tree_digest(const std::vector<TreeNode>& nodes) {
     if (node.kind == TreeNode::Kind::link) hasher.field(node.target);
   }
   auto digest = hasher.finish();
-  // A file with the very bytes hashed above would have the same SHA-256: turned over, it can be no
-  // file's that anyone could make.
+  // A file that contains exactly the bytes hashed above has the same SHA-256. Inverting the bits
+  // gives a digest that no known file can have.
   for (auto& byte : digest.bytes) byte = static_cast<std::uint8_t>(~byte);
   return digest;
 }

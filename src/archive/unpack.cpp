@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t most_winding_links = 10'000;
 
-/// For messages: names are somebody else's, and may be long.
+/// Quotes a name for messages: it comes from the archive and can be long or contain control
+/// characters.
 std::string in_quotes(std::string_view name) {
   constexpr std::size_t most = 200;
   return "'" + core::printable(std::string(name.substr(0, most))) +
@@ -31,7 +32,7 @@ std::string in_quotes(std::string_view name) {
                      {"copy what it points to instead, e.g. with cp -L"});
 }
 
-/// The path below the target, without the first component; empty for the target itself.
+/// Returns the path below the target, without the first component; empty for the target itself.
 std::string path_of(const std::string& name, const std::filesystem::path& target) {
   std::string path;
   bool first = true;
@@ -60,8 +61,8 @@ Split split(const std::string& path) {
 
 enum class Way { inside, outside, winding };
 
-/// Where a link leads, as far as its text says. All folders above it are real, so that leading `..`
-/// count; those after a name do not, since what the name stands for may be a link.
+/// Classifies a link's target by its text. All folders above the link are real, so leading `..` can
+/// be counted; a `..` after a name cannot, because the name may be a link.
 Way way_of(const std::string& path, const std::string& linked) {
   if (linked.empty() || linked.front() == '/') return Way::outside;
   auto depth = std::ranges::count(path, '/');
@@ -90,8 +91,8 @@ Unpacker::Unpacker(std::filesystem::path target, TarLimits limits)
   if (!root_) throw core::system_error("cannot unpack into " + target_.string(), errno);
 }
 
-/// The open folder that `path` is to be in; it stays open for the next entry, which is mostly
-/// beside this one.
+/// Returns the open folder that contains `path`. It stays open for the next entry, which is usually
+/// in the same folder.
 int Unpacker::parent_of(const std::string& path) {
   const auto folder = split(path).folder;
   if (folder.empty()) return root_.get();
@@ -122,7 +123,7 @@ void Unpacker::begin(const TarReader::Entry& entry) {
 }
 
 void Unpacker::make_folder(const std::string& path, unsigned mode) {
-  // Its owner, the caller, must be able to read it, write in it and remove it.
+  // The owner, the user of this process, must be able to read, write and remove it.
   if (::mkdirat(parent_of(path), split(path).name.c_str(), (mode & 0777) | 0700) != 0)
     throw core::system_error("cannot make the folder " + in_quotes(path), errno);
 }
@@ -157,7 +158,7 @@ void Unpacker::make_hard_link(const std::string& path, const std::string& name) 
   const auto leaf = split(other).name;
   struct stat status {};
   if (!folder || ::fstatat(folder.get(), leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) fail();
-  if (S_ISLNK(status.st_mode)) {  // elsewhere the same text may lead outside
+  if (S_ISLNK(status.st_mode)) {  // At another path, the same target could lead outside.
     std::string text(PATH_MAX, '\0');
     const auto size = ::readlinkat(folder.get(), leaf.c_str(), text.data(), text.size());
     if (size < 0) fail();

@@ -1,6 +1,6 @@
 /// @file
-/// Unpacks a tar while it arrives: what an engine sends of a container's files, what a bucket has
-/// of a folder. The only code that unpacks anything.
+/// Unpacks a tar while it arrives: files that an engine sends from a container, or a folder from a
+/// bucket. No other code unpacks archives.
 #pragma once
 
 #include <filesystem>
@@ -13,20 +13,20 @@
 
 namespace pipeline::archive {
 
-/// Nothing is written outside of the target, and no link in it leads outside, whatever the tar
-/// says: every path is opened below the target without following links, nothing that exists is
-/// opened or replaced, and targets of links are checked. What was unpacked before a failure stays:
-/// the caller discards the target then. Holds the target, one folder and one file open, however
-/// deep the folders are.
+/// Whatever the tar contains, nothing is written outside of the target, and no link in it leads
+/// outside: every path is opened below the target without following links, existing files are not
+/// opened or replaced, and link targets are checked. After a failure, the unpacked files remain and
+/// the caller discards the target. Holds the target, one folder and one file open, at any depth of
+/// folders.
 class Unpacker final : private TarReader::Sink {
  public:
-  /// @param target an empty folder, which the first component of each name in the tar stands for
-  /// Throws EnvironmentError if it cannot be opened.
+  /// @param target an empty folder; the first component of each name in the tar stands for it
+  /// Throws EnvironmentError if the target cannot be opened.
   explicit Unpacker(std::filesystem::path target, TarLimits limits = {});
-  /// Throws ArchiveError for what is no tar, exceeds the limits, or may not be unpacked;
-  /// EnvironmentError for a full disk and the like.
+  /// Unpacks the next bytes. Throws ArchiveError for input that is no tar, exceeds the limits or
+  /// must not be unpacked; EnvironmentError for a full disk and the like.
   void feed(std::string_view bytes) { reader_.feed(bytes); }
-  /// The stream has ended. Throws as feed(), also if the tar was cut short.
+  /// Ends the stream. Throws as feed() does, also if the tar was truncated.
   void finish();
 
  private:
@@ -43,12 +43,12 @@ class Unpacker final : private TarReader::Sink {
   const std::filesystem::path target_;
   TarReader reader_;
   core::Descriptor root_;
-  core::Descriptor parent_;  ///< The folder of the last entry ...
-  std::string parent_path_;  ///< ... and its path below the target.
-  core::Descriptor file_;    ///< The file whose content arrives.
+  core::Descriptor parent_;  ///< The folder of the last entry.
+  std::string parent_path_;  ///< Path of `parent_` below the target.
+  core::Descriptor file_;    ///< The file whose content is arriving.
   std::string file_name_;
   std::vector<std::string>
-      winding_links_;  ///< Those that only the whole folder shows to stay inside.
+      winding_links_;  ///< Links that can be checked only when the whole folder is unpacked.
 };
 
 }  // namespace pipeline::archive

@@ -1,5 +1,5 @@
 /// @file
-/// Waiting for a coroutine outside of one.
+/// Waits for a coroutine from outside of any coroutine.
 #pragma once
 
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace pipeline::async {
 
-/// Runs the loop until the task has ended. Returns its result or throws what it threw. Other
+/// Runs the loop until the task has ended; returns its result or throws its exception. Other
 /// coroutines of the loop proceed meanwhile.
 template <class T>
 T await(asio::io_context& loop, Task<T> task) {

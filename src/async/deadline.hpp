@@ -1,5 +1,5 @@
 /// @file
-/// A time limit on what can be cancelled.
+/// A time limit for cancellable work.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,10 @@
 
 namespace pipeline::async {
 
-/// Passes the stops of `outer` on to what heeds source(), and stops that itself when the time is
-/// up.
+/// Forwards the stops of `outer` to source(), and stops source() itself when the time is up.
 class Deadline {
  public:
-  /// @param time nothing: there is no limit
+  /// @param time unset for no limit
   Deadline(const asio::any_io_executor& executor, core::CancelSource& outer,
            std::optional<Duration> time, core::StopLevel how)
       : timer_(executor),
@@ -31,14 +30,14 @@ class Deadline {
         });
   }
   core::CancelSource& source() { return source_; }
-  /// The time was up before anybody else stopped it.
+  /// True if the time was up before `outer` was stopped.
   bool expired() const { return expired_; }
 
  private:
   core::CancelSource source_;
   bool expired_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which
-                                                          // may run after this object is gone
+  // Shared with the timer's handler, which may run after this object is destroyed.
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
   asio::steady_timer timer_;
   core::CancelSource::Listener from_outer_;
 };

@@ -6,8 +6,8 @@
 
 namespace pipeline::async {
 
-/// Waiters pass while the gate is open. It is closed at first and may be closed again. A waiter is
-/// resumed by the loop, never from within open(). The gate outlives its waiters.
+/// Waiters pass while the gate is open. The gate is closed at first and may be closed again. The
+/// loop resumes waiters; open() never does so itself. The gate must outlive its waiters.
 class Gate {
  public:
   explicit Gate(const asio::any_io_executor& executor)
@@ -26,8 +26,8 @@ class Gate {
   }
 
  private:
-  /// Never expires. Owns the waiters' handlers, so that coroutines which still wait are freed with
-  /// the loop.
+  /// A timer that never expires. It owns the waiters' handlers, so that waiting coroutines are
+  /// freed with the loop.
   asio::steady_timer waiters_;
   bool is_open_ = false;
 };

@@ -1,5 +1,5 @@
 /// @file
-/// A coroutine that runs beside the one that starts it.
+/// A coroutine that runs concurrently with its creator.
 #pragma once
 
 #include <exception>
@@ -10,11 +10,11 @@
 
 namespace pipeline::async {
 
-/// Starts with its construction. Whoever makes one joins it before it is destroyed, also when
-/// something throws in between.
+/// The task starts with the construction. Its creator must join it before destruction, also when an
+/// exception is thrown in between.
 class JoinableTask {
  public:
-  /// @param on_done called at its end, well or not; must not throw
+  /// @param on_done called at the end, also after an error; must not throw
   JoinableTask(const asio::any_io_executor& executor, Task<> task,
                std::function<void()> on_done = {})
       : done_(executor), on_done_(std::move(on_done)) {
@@ -28,7 +28,7 @@ class JoinableTask {
   JoinableTask& operator=(const JoinableTask&) = delete;
   bool done() const { return done_.is_open(); }
   const std::exception_ptr& error() const { return error_; }
-  /// Returns once it is done; its error stays in error().
+  /// Returns once the task has ended; its exception stays in error().
   Task<> join() { return done_.wait(); }
 
  private:

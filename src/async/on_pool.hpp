@@ -1,5 +1,5 @@
 /// @file
-/// Blocking work beside the event loop.
+/// Runs blocking work beside the event loop.
 #pragma once
 
 #include <type_traits>

@@ -9,7 +9,7 @@
 
 namespace pipeline::async {
 
-/// A number of slots. When one is released, the waiter with the lowest rank gets it.
+/// A number of slots. When a slot is released, the waiter with the lowest rank gets it.
 class Semaphore {
  public:
   explicit Semaphore(unsigned count) : free_(count) {}

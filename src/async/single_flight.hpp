@@ -1,5 +1,5 @@
 /// @file
-/// Work that many ask for and one does.
+/// Concurrent requests for the same value share one execution.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@
 
 namespace pipeline::async {
 
-/// Makes something once for all who ask for it. A failure that will come again (BuildError) is
-/// kept, one that may not is forgotten, and so is one that comes from the first asker's own
-/// cancellation: the next asker tries again.
+/// Computes each value once for all callers. A permanent failure (BuildError) is kept. Other
+/// failures are forgotten, as is a failure caused by the cancellation of the caller that runs the
+/// work: the next caller tries again.
 template <class Result>
 class SingleFlight {
  public:
   explicit SingleFlight(asio::io_context& loop) : loop_(loop) {}
 
-  /// `make` by reference, and named by the caller: g++ 12 destroys a temporary in a co_await
-  /// expression twice.
+  /// `make` is a reference to an object that the caller names, because g++ 12 destroys a temporary
+  /// in a co_await expression twice.
   Task<Result> get(const std::string& key, const std::function<Task<Result>()>& make,
                    core::CancelSource* cancel) {
     while (true) {
       if (auto found = jobs_.find(key); found != jobs_.end()) {
-        auto job = found->second;  // The map may forget it while we wait.
+        auto job = found->second;  // Holds the job, because the map may drop it during the wait.
         co_await job->done.wait();
         if (job->result) co_return *job->result;
         if (job->cancelled && !(cancel && cancel->level() != core::StopLevel::none)) continue;
@@ -53,7 +53,7 @@ class SingleFlight {
       co_return *job->result;
     }
   }
-  /// What was made; nothing while it is being made, or before.
+  /// Returns the finished value; null while it is being computed, or before.
   const Result* find(const std::string& key) const {
     const auto found = jobs_.find(key);
     return found == jobs_.end() || !found->second->result ? nullptr : &*found->second->result;
@@ -64,7 +64,7 @@ class SingleFlight {
     job->done.open();
     jobs_[key] = std::move(job);
   }
-  /// It is made again for the next who asks.
+  /// Forgets the value; the next caller computes it again.
   void forget(const std::string& key) { jobs_.erase(key); }
 
  private:

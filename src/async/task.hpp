@@ -1,6 +1,5 @@
 /// @file
-/// The parts of Boost.Asio that the project uses; precompiled in the rooms that run on the event
-/// loop.
+/// The parts of Boost.Asio that the project uses; precompiled in rooms that run on the event loop.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

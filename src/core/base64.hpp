@@ -1,5 +1,5 @@
 /// @file
-/// Bytes as text, by RFC 4648.
+/// Base64 encoding and decoding (RFC 4648).
 #pragma once
 
 #include <optional>
@@ -8,10 +8,11 @@
 
 namespace pipeline::core {
 
-/// The bytes; padding may be missing, `-` and `_` stand for `+` and `/`. Nothing for other text.
+/// Decodes the text; padding may be missing, and `-` and `_` are accepted for `+` and `/`. Returns
+/// nothing for invalid text.
 std::optional<std::string> decode_base64(std::string_view text);
 
-/// With padding.
+/// Encodes with padding.
 std::string encode_base64(std::string_view bytes);
 
 }  // namespace pipeline::core

@@ -1,8 +1,8 @@
 /// @file
-/// JSON from outside: what steps, engines, clusters, buckets and other programs write. Everything
-/// of the kind is parsed here, since a text may be small and yet end the program: nlohmann's
-/// library copies, compares and prints values by recursion, one level of the stack for each level
-/// of the text.
+/// Parses JSON from outside: texts of steps, engines, clusters, buckets and other programs. All
+/// such JSON is parsed here, because a small but deeply nested text can crash the program:
+/// nlohmann's library copies, compares and prints values recursively, one stack frame for each
+/// level of nesting.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,16 @@
 
 namespace pipeline::core {
 
-/// What a text may be at most.
+/// Limits of a text.
 struct JsonLimits {
   std::size_t bytes = std::size_t{64} << 20;
   unsigned depth = 500;
 };
 
-/// True if the text is not longer than that and, as far as it is JSON, not nested deeper.
+/// Returns true if the text is within the size limit and, where it is JSON, within the nesting
+/// limit.
 bool is_within(std::string_view text, JsonLimits limits);
-/// The value; a discarded one for what is no JSON or exceeds the limits.
+/// Returns the value; a discarded value if the text is not JSON or exceeds the limits.
 nlohmann::json parse_json(std::string_view text, JsonLimits limits = {});
 
 }  // namespace pipeline::core

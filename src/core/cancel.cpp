@@ -5,12 +5,12 @@ namespace pipeline::core {
 void CancelSource::stop(StopLevel level) {
   if (level <= level_) return;
   level_ = level;
-  // By identifier, not by iterator: whom a callback removed is not found any more.
+  // Looks up the next entry by identifier, because a callback can remove any listener.
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto id = entry->first;
     if (entry->second.told < level) {
       entry->second.told = level;
-      // A copy, for it may destroy its own listener while it runs.
+      // A copy, because a callback may destroy its own listener while it runs.
       const auto callback = entry->second.callback;
       callback(level);
     }

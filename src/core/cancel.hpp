@@ -1,5 +1,5 @@
 /// @file
-/// Telling work in progress to stop: first gracefully, then at once.
+/// Cancellation of work in progress: first gracefully, then at once.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace pipeline::core {
 
 enum class StopLevel { none, graceful, immediate };
 
-/// Held by the one who may say stop. One thread. Outlives its listeners.
+/// Owned by the code that may cancel. Single-threaded. Must outlive its listeners.
 class CancelSource {
  public:
   CancelSource() = default;
@@ -18,11 +18,11 @@ class CancelSource {
   CancelSource& operator=(const CancelSource&) = delete;
 
   StopLevel level() const { return level_; }
-  /// Raises the level and tells all who listen, in the order in which they came; never lowers it. A
-  /// callback may add listeners, remove itself or others, and call stop(); it must not throw.
+  /// Raises the level, never lowers it, and calls all listeners in the order of their registration.
+  /// A callback may add listeners, remove itself or others, and call stop(); it must not throw.
   void stop(StopLevel level);
 
-  /// Listens until destroyed. Called at once if the level is above none already.
+  /// Listens until destroyed. The callback is called at once if the level is already above none.
   class Listener {
    public:
     Listener(CancelSource& source, std::function<void(StopLevel)> callback);

@@ -11,18 +11,18 @@ namespace pipeline::core {
 namespace {
 
 constexpr unsigned tab_width = 4;
-/// What is shown of a source line; a longer one is cut around the span.
+/// Maximum number of columns shown of a source line; a longer line is cut around the span.
 constexpr std::size_t shown_columns = 120, columns_before = 40;
 
-/// Characters that a terminal obeys instead of showing, or that show text in another order than it
-/// has ("Trojan Source", CVE-2021-42574).
+/// Returns true for characters that a terminal interprets instead of showing, or that reorder the
+/// shown text ("Trojan Source", CVE-2021-42574).
 bool is_hidden(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
-/// Columns that a terminal gives to a character: two for East Asian wide ones and most emoji, none
-/// for combining marks.
+/// Returns the number of columns that a terminal uses for a character: two for East Asian wide
+/// characters and most emoji, none for combining marks.
 unsigned width(char32_t c) {
   struct Range {
     char32_t first, last;
@@ -58,9 +58,9 @@ std::string escape(CodePoint c) {
 /// One character of a source line as it is shown.
 struct Cell {
   std::string text;
-  std::size_t column;  ///< Where it stands when the line is shown from its beginning, from 0.
+  std::size_t column;  ///< Its column if the line is shown from its beginning, from 0.
   std::size_t width;
-  std::size_t byte;  ///< Where it begins in the line, from 0.
+  std::size_t byte;  ///< Its byte offset in the line, from 0.
 };
 
 std::vector<Cell> lay_out(std::string_view line) {
@@ -97,9 +97,10 @@ std::string_view line_of(std::string_view source, unsigned number) {
   return line;
 }
 
-/// The line and, under the span, a caret with tildes.
+/// Returns the line and, under the span, a caret with tildes.
 std::string excerpt(std::string_view line, const Span& span) {
-  // What lies far behind is never shown, so a line of megabytes costs no more than a short one.
+  // Characters far behind the span are never shown, so a line of megabytes costs no more than a
+  // short one.
   const std::size_t begin_byte =
       std::min<std::size_t>(span.column > 0 ? span.column - 1 : 0, line.size());
   const std::size_t end_byte = std::min(begin_byte + std::max(span.length, 1U), line.size());
@@ -159,7 +160,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// Without what people mix up: case, `-` and `_`.
+/// Removes the differences that users often confuse: case, `-` and `_`.
 std::string folded(std::string_view word) {
   std::string result(word);
   for (auto& c : result) {
@@ -214,7 +215,8 @@ std::string render(const Diagnostic& diagnostic, std::string_view file, std::str
 }
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
-  constexpr std::size_t longest = 256;  // nobody mistypes more, and the work grows with the square
+  // Users mistype no longer words, and the work grows with the square.
+  constexpr std::size_t longest = 256;
   if (word.size() > longest) return std::nullopt;
   const auto wanted = folded(word);
   const std::string* best = nullptr;

@@ -1,6 +1,6 @@
 /// @file
-/// What a user wrote wrong: where, what was expected, and the likely fix. As many at once as there
-/// are.
+/// Errors in the user's input: the position, what was expected, and the likely fix. All errors of
+/// an input are reported at once.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace pipeline::core {
 
-/// A stretch of a source text. Lines and columns count from 1, columns in bytes; line 0 means "the
-/// text as a whole".
+/// A range of a source text. Lines and columns count from 1, columns in bytes; line 0 means the
+/// text as a whole.
 struct Span {
   unsigned line = 0;
   unsigned column = 0;
@@ -24,38 +24,40 @@ struct Span {
 enum class Severity { error, warning };
 
 struct Diagnostic {
-  std::string code;  ///< Stable name of the error class, as `unknown-key`; docs/errors.md has one
-                     ///< entry for each.
+  std::string code;  ///< Stable name of the error class, such as `unknown-key`; docs/errors.md has
+                     ///< one entry for each.
   std::string message;
   Span span;
-  std::vector<std::string> notes;  ///< What is allowed, where the other definition is, ...
-  std::string suggestion;  ///< The likely fix, as in `did you mean 'parent_image'?`; may be empty.
+  std::vector<std::string>
+      notes;  ///< For example the permitted values, or the position of another definition.
+  std::string
+      suggestion;  ///< The likely fix, such as `did you mean 'parent_image'?`; may be empty.
   Severity severity = Severity::error;
 };
 
-/// The text as it may be shown: control characters, bytes that are no UTF-8 and marks that turn the
-/// direction of writing become `\n`, `\x1b`, `\u202e`.
+/// Returns the text as it may be shown: control characters, invalid UTF-8 and marks that change the
+/// writing direction become escapes such as `\x1b` or `\u202e`.
 std::string printable(std::string_view text);
 
-/// `FILE:LINE:COLUMN: error: MESSAGE`, the source line with a caret under the span, notes and
-/// suggestion, one per line, no end of line after the last. `source` is the whole text of `file`;
-/// all texts are made printable. Without a line: `FILE: error: MESSAGE`, without a file `error:
-/// MESSAGE`.
+/// Renders `FILE:LINE:COLUMN: error: MESSAGE`, the source line with a caret under the span, notes
+/// and suggestion, one per line, without a line end after the last. `source` is the whole text of
+/// `file`; all texts are made printable. A diagnostic without a line gives `FILE: error: MESSAGE`,
+/// one without a file `error: MESSAGE`.
 std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source);
 
-/// The candidate that `word` most likely stands for, if any: by Damerau-Levenshtein distance, at
-/// most a third of the word's length, where `-`, `_` and the letters' case do not count; else the
-/// only candidate that begins with `word`, if that has three letters or more.
+/// Returns the candidate that `word` most likely stands for, if any: by Damerau-Levenshtein
+/// distance of at most a third of the word's length, where `-`, `_` and case do not count;
+/// otherwise the only candidate that begins with `word`, if `word` has at least three letters.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
-/// `did you mean 'X'?`, or empty.
+/// Returns `did you mean 'X'?`, or an empty text.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
-/// The user's input is wrong. Carries every diagnostic, with the text that they refer to.
+/// The user's input is invalid. Carries all diagnostics and the text that they refer to.
 class InputError : public std::exception {
  public:
   InputError(std::vector<Diagnostic> diagnostics, std::string file, std::string source);
-  /// An error with no place in a file, such as a bad option.
+  /// An error without a position in a file, such as a bad option.
   explicit InputError(std::string message, std::string suggestion = {});
   const char* what() const noexcept override { return rendered_.c_str(); }
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }

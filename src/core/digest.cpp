@@ -21,8 +21,8 @@ constexpr std::size_t read_size = 1 << 20;
 
 EVP_MD_CTX* context(void* pointer) { return static_cast<EVP_MD_CTX*>(pointer); }
 
-/// Fetched once: OpenSSL 3 otherwise looks the algorithm up at every use. Its configuration file is
-/// not wanted, and reading it costs a millisecond.
+/// Fetched once, because OpenSSL 3 otherwise looks the algorithm up at every use. OpenSSL's
+/// configuration file is not needed, and reading it would cost a millisecond.
 const EVP_MD* sha256_algorithm() {
   static const EVP_MD* algorithm = [] {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
@@ -99,7 +99,7 @@ Digest sha256_file(const std::filesystem::path& file) {
   } closer{descriptor};
   ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
   Hasher hasher;
-  // Most files are small: they need no megabyte.
+  // Most files are small and need no buffer of a megabyte.
   char small[16384];
   std::unique_ptr<char[]> large;
   while (true) {

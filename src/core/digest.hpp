@@ -1,5 +1,5 @@
 /// @file
-/// SHA-256 (FIPS 180-4), of bytes, files and named parts.
+/// SHA-256 (FIPS 180-4) of bytes, files and named parts.
 #pragma once
 
 #include <array>
@@ -26,9 +26,9 @@ class Hasher {
   Hasher(const Hasher&) = delete;
   Hasher& operator=(const Hasher&) = delete;
   Hasher& update(std::string_view data);
-  /// Adds a length and then the bytes, so that ("ab","c") and ("a","bc") differ.
+  /// Adds the length and then the bytes, so that ("ab","c") and ("a","bc") differ.
   Hasher& field(std::string_view data);
-  /// The digest of all added so far; the hasher starts anew afterwards.
+  /// Returns the digest of everything added so far, and resets the hasher.
   Digest finish();
 
  private:
@@ -36,7 +36,7 @@ class Hasher {
 };
 
 Digest sha256(std::string_view data);
-/// Of a file's content; throws EnvironmentError when it cannot be read.
+/// Digest of a file's content; throws EnvironmentError if the file cannot be read.
 Digest sha256_file(const std::filesystem::path& file);
 
 }  // namespace pipeline::core

@@ -1,5 +1,5 @@
 /// @file
-/// What went wrong outside of the user's input, and the exit codes.
+/// Errors outside of the user's input, and the exit codes.
 #pragma once
 
 #include <stdexcept>
@@ -11,17 +11,17 @@ namespace pipeline::core {
 enum class ExitCode : int {
   ok = 0,
   step_failed = 1,
-  bad_input = 2,    ///< The user's file or options.
-  environment = 3,  ///< No engine, no disk, no permission.
+  bad_input = 2,    ///< The user's file or options are invalid.
+  environment = 3,  ///< For example no engine, a full disk, a missing permission.
   build_failed = 4,
   interrupted = 130,
 };
 
-/// Something outside failed: what was tried, what came back, and what to do about it.
+/// An operation outside of this program failed. Carries what was tried, the result, and advice.
 class EnvironmentError : public std::runtime_error {
  public:
-  /// @param message what was tried, on what, and what came back, in one line
-  /// @param advice  what the user can do, a line each
+  /// @param message what was tried, on which object, and the result, in one line
+  /// @param advice  what the user can do, one line each
   explicit EnvironmentError(const std::string& message, std::vector<std::string> advice = {})
       : runtime_error(message), advice_(std::move(advice)) {}
   const std::vector<std::string>& advice() const { return advice_; }
@@ -30,10 +30,10 @@ class EnvironmentError : public std::runtime_error {
   std::vector<std::string> advice_;
 };
 
-/// An image or a virtual environment could not be made.
+/// An image or a virtual environment could not be built.
 class BuildError : public EnvironmentError {
  public:
-  /// @param details the failing line of the Dockerfile and the last lines that it printed
+  /// @param details the failing line of the Dockerfile and the last lines of its output
   BuildError(const std::string& message, std::vector<std::string> details,
              std::vector<std::string> advice)
       : EnvironmentError(message, std::move(advice)), details_(std::move(details)) {}
@@ -43,8 +43,8 @@ class BuildError : public EnvironmentError {
   std::vector<std::string> details_;
 };
 
-/// The error for a failed system call: "WHAT: strerror(errno)"; ENOSPC, EACCES, EROFS and EDQUOT
-/// bring advice.
+/// Returns the error of a failed system call: "WHAT: strerror(errno)". ENOSPC, EACCES, EROFS and
+/// EDQUOT have advice.
 [[nodiscard]] EnvironmentError system_error(const std::string& what, int error_number);
 
 }  // namespace pipeline::core

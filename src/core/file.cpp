@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t longest_shown = 300;
 
-/// The names in the open folder. @param error errno if they cannot be read
+/// Returns the names in the open folder. @param error receives errno if they cannot be read
 std::vector<std::string> names_in(int folder, int& error) {
   std::vector<std::string> names;
   Descriptor again(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -42,9 +42,9 @@ std::vector<std::string> names_in(int folder, int& error) {
   return names;
 }
 
-/// Removes one entry below an open folder with all that is in it. Works with descriptors, so that
-/// swapping a folder for a link cannot lead it elsewhere, and without recursion: at most three
-/// descriptors are open, however deep the tree is. What cannot be removed stays, the rest goes.
+/// Removes one entry below an open folder and everything in it. Uses descriptors, so that replacing
+/// a folder by a link cannot redirect the removal, and no recursion: at most three descriptors are
+/// open at any depth. Entries that cannot be removed stay; the others are removed.
 class TreeRemoval {
  public:
   void remove(int parent, const std::string& name) {
@@ -60,7 +60,7 @@ class TreeRemoval {
       }
     }
   }
-  /// errno of the first failure, and below what was to be removed where it was; 0: none.
+  /// errno of the first failure; 0 if there was none.
   int error() const { return error_; }
   const std::string& where() const { return where_; }
   std::size_t failures() const { return failures_; }
@@ -71,7 +71,7 @@ class TreeRemoval {
     dev_t device;
     ino_t inode;
     std::vector<std::string> rest;  ///< Names that are still to be removed.
-    bool keeps = false;             ///< Something in it could not be removed.
+    bool keeps = false;             ///< An entry of the folder could not be removed.
   };
 
   void fail(const std::string& name, int error) {
@@ -111,7 +111,7 @@ class TreeRemoval {
     if (error) fail(".", error);
   }
 
-  /// From an empty folder to the one above it, which must be the one that it was entered from.
+  /// Changes from an empty folder to its parent, which must be the folder that it was entered from.
   void leave() {
     const auto done = std::move(levels_.back());
     levels_.pop_back();
@@ -135,7 +135,7 @@ class TreeRemoval {
   }
 
   int parent_ = -1;
-  Descriptor folder_;  ///< That of the last level.
+  Descriptor folder_;  ///< The folder of the last level.
   std::vector<Level> levels_;
   bool is_lost_ = false;
   int error_ = 0;
@@ -166,7 +166,7 @@ std::string read_file(const fs::path& path) {
   if (S_ISDIR(status.st_mode)) throw system_error("cannot read " + path.string(), EISDIR);
   std::string content;
   std::size_t length = 0;
-  // The size is a hint only: files in /proc say 0, others grow while they are read.
+  // The size is a hint only: it is 0 for files in /proc, and other files grow while they are read.
   content.resize(static_cast<std::size_t>(status.st_size) + 1);
   while (true) {
     if (length == content.size()) content.resize(content.size() * 2);
@@ -210,8 +210,8 @@ void write_fully(int descriptor, std::string_view bytes, const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view content, Durability durability) {
-  // Beside its target, for a rename crosses no file system. O_EXCL keeps two writers apart, and
-  // passes over what a killed one has left.
+  // The temporary file is beside its target, because a rename cannot cross file systems. O_EXCL
+  // separates concurrent writers and skips files left by killed ones.
   static std::atomic<unsigned> counter = 0;
   std::string temporary;
   Descriptor file;
@@ -281,8 +281,8 @@ TemporaryFolder::~TemporaryFolder() {
   try {
     remove_tree(path_);
   } catch (const EnvironmentError&) {
-    // What cannot be removed, such as files of another user, is left; a destructor has nobody to
-    // tell.
+    // Files that cannot be removed, such as those of another user, stay. A destructor cannot report
+    // it.
   }
 }
 
@@ -301,7 +301,7 @@ int write_all(int descriptor, std::string_view text) {
     const auto written = ::write(descriptor, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // Someone else has set the shared terminal to non-blocking.
+    } else if (errno == EAGAIN) {  // Another process has set the shared terminal to non-blocking.
       pollfd waiting{descriptor, POLLOUT, 0};
       ::poll(&waiting, 1, -1);
     } else if (errno != EINTR) {

@@ -7,7 +7,7 @@
 namespace pipeline::core {
 namespace {
 
-/// `step 'a'`, `steps 'a', 'b' and 3 others`.
+/// Formats `step 'a'`, or `steps 'a', 'b' and 3 others`.
 std::string names_of(const std::vector<const StepSpec*>& steps) {
   constexpr std::size_t most = 5;
   std::string text = steps.size() == 1 ? "step " : "steps ";

@@ -1,6 +1,6 @@
 /// @file
-/// What is to be said of steps before they run: what is true of several is said once, of all of
-/// them.
+/// Findings about steps before a run. A finding that several steps share is reported once for all
+/// of them.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ namespace pipeline::core {
 
 class Findings {
  public:
-  /// @param finding its message without the steps' names; its place is where the first of them
-  /// begins
+  /// @param finding its message does not name the steps; it is reported at the position of the
+  /// first step
   void add(std::span<const StepSpec* const> steps, Diagnostic finding);
   std::vector<Diagnostic> all() const;
 

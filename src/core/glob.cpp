@@ -10,7 +10,7 @@ namespace {
 
 using Ranges = std::vector<std::pair<char32_t, char32_t>>;
 
-/// POSIX classes in the C locale, as git has them.
+/// POSIX classes in the C locale, as git defines them.
 const Ranges* posix_class(std::string_view name) {
   static const std::pair<std::string_view, Ranges> classes[] = {
       {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
@@ -32,7 +32,7 @@ const Ranges* posix_class(std::string_view name) {
 
 }  // namespace
 
-/// Reads a pattern from left to right.
+/// Compiles a pattern from left to right.
 class GlobCompiler {
  public:
   explicit GlobCompiler(std::string_view pattern, bool characters) : rest_(pattern) {
@@ -50,7 +50,7 @@ class GlobCompiler {
                        ? decode_utf8(rest_)
                        : CodePoint{static_cast<unsigned char>(rest_.front()), 1, true};
     rest_.remove_prefix(c.length);
-    return c.valid ? c.value : 0xfffd;  // as Go reads a stray byte
+    return c.valid ? c.value : 0xfffd;  // Go decodes an invalid byte to U+FFFD, too.
   }
   bool take(char c) {
     if (!rest_.starts_with(c)) return false;
@@ -80,7 +80,8 @@ class GlobCompiler {
   Glob glob_;
 };
 
-/// After `[`, by Go's filepath.Match: no empty class, no bare `-` or `]` as a member.
+/// Parses the class after `[` by the rules of Go's filepath.Match: no empty class, no bare `-` or
+/// `]` as a member.
 bool GlobCompiler::docker_class() {
   Glob::Token set{Kind::set, {}, take('^'), {}};
   const auto member = [&]() -> std::optional<char32_t> {
@@ -101,8 +102,8 @@ bool GlobCompiler::docker_class() {
 }
 
 std::optional<Glob> GlobCompiler::docker() {
-  // `**name` alone is a suffix; with any other special character it is `**/name`, so says
-  // Pattern.compile.
+  // `**name` alone is a suffix; with any other special character it means `**/name`
+  // (Pattern.compile of patternmatcher).
   if (rest_.starts_with("**") && rest_.size() > 2 && rest_[2] != '/' &&
       rest_.find_first_of("*?[]\\", 2) == std::string_view::npos) {
     add(Kind::anything);
@@ -133,7 +134,7 @@ std::optional<Glob> GlobCompiler::docker() {
   return std::move(glob_);
 }
 
-/// After `[`, by git's dowild().
+/// Parses the class after `[` by the rules of git's dowild().
 bool GlobCompiler::git_class() {
   Glob::Token set{Kind::set, {}, take('!') || take('^'), {}};
   std::optional<char32_t> previous;
@@ -194,7 +195,7 @@ Glob GlobCompiler::git() {
       add_literal();
     }
   }
-  // No class of git's matches a slash.
+  // In git, no class matches a slash.
   for (auto& token : glob_.tokens_) {
     if (token.kind != Kind::set) continue;
     if (token.negated) {
@@ -250,8 +251,8 @@ bool Glob::matches(std::string_view path) const {
   path.remove_prefix(prefix_.size());
   path.remove_suffix(suffix_.size());
   if (tokens_.empty()) return path.empty();
-  // The set of places in the pattern that the path's beginning can have led to: a nondeterministic
-  // automaton, run without going back.
+  // The set of pattern positions that the path's beginning can lead to: a nondeterministic
+  // automaton, simulated without backtracking.
   const auto end = tokens_.size();
   std::vector<char> now(end + 1, 0), next(end + 1, 0);
   const auto enter = [&](std::vector<char>& places, std::size_t place) {

@@ -66,7 +66,7 @@ std::vector<StepIndex> Graph::find_cycle() const {
   std::vector<Mark> marks(size(), Mark::unseen);
   struct Place {
     StepIndex step;
-    std::size_t next;  ///< Which of its needs is looked at next.
+    std::size_t next;  ///< Index of the next dependency to look at.
   };
   std::vector<Place> path;
   for (StepIndex start = 0; start < size(); ++start) {
@@ -85,7 +85,8 @@ std::vector<StepIndex> Graph::find_cycle() const {
         std::vector<StepIndex> cycle;
         for (const auto& p : path) cycle.push_back(p.step);
         cycle.erase(cycle.begin(), std::find(cycle.begin(), cycle.end(), need));
-        // Named from its first step in the file, wherever the search came upon it.
+        // The cycle is reported from its first step in the file, independently of the order of the
+        // search.
         std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
         return cycle;
       }

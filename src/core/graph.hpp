@@ -12,20 +12,21 @@ namespace pipeline::core {
 
 using StepIndex = std::uint32_t;
 
-/// Edges go from a step to those that need it. Memory: two compressed adjacency arrays.
+/// Edges lead from a step to the steps that depend on it; stored as two compressed adjacency
+/// arrays.
 class Graph {
  public:
-  /// @param needs for each step the steps that must have succeeded first; duplicates are dropped.
-  /// An index out of range: std::out_of_range.
+  /// @param needs for each step, the steps that must succeed first; duplicates are dropped
+  /// Throws std::out_of_range for an index out of range.
   explicit Graph(const std::vector<std::vector<StepIndex>>& needs);
   std::size_t size() const { return first_need_.size() - 1; }
   std::span<const StepIndex> needs(StepIndex step) const;
   std::span<const StepIndex> needed_by(StepIndex step) const;
-  /// Every step after all that it needs, smaller index first where there is a choice; nothing if
-  /// there is a cycle.
+  /// Returns every step after its dependencies, the smaller index first where there is a choice;
+  /// nothing if there is a cycle.
   std::optional<std::vector<StepIndex>> topological_order() const;
-  /// The steps of one cycle, each needing the next, the last needing the first; empty if there is
-  /// none.
+  /// Returns the steps of one cycle, each depending on the next and the last on the first; empty if
+  /// there is no cycle.
   std::vector<StepIndex> find_cycle() const;
 
  private:
@@ -33,26 +34,26 @@ class Graph {
   std::vector<StepIndex> needs_, needed_by_;
 };
 
-/// Decides what may run next. A step becomes ready when all that it needs has succeeded; ties go to
-/// the longest chain of steps still behind it, then to the smaller index, so that the same run
-/// always makes the same choices.
+/// Decides which step may run next. A step is ready when all its dependencies have succeeded. Ties
+/// go to the step with the longest chain of steps that depend on it, then to the smaller index, so
+/// that equal runs make equal choices.
 class Scheduler {
  public:
-  /// Refers to the graph, which has no cycle (else std::invalid_argument).
+  /// Keeps a reference to the graph. Throws std::invalid_argument if the graph has a cycle.
   explicit Scheduler(const Graph& graph);
-  /// The best ready step, or nothing; it is not ready any more.
+  /// Removes and returns the most urgent ready step, or nothing.
   std::optional<StepIndex> take();
   bool has_ready() const { return ready_count_ > 0; }
-  /// The step ended well; what waited for it alone becomes ready.
+  /// Marks the step as succeeded; steps that waited only for it become ready.
   void succeeded(StepIndex step);
-  /// The step failed or was skipped: returns everything else that can never run now, in topological
-  /// order, and forgets it.
+  /// Marks the step as failed or skipped. Returns and removes all steps that can no longer run, in
+  /// topological order.
   std::vector<StepIndex> failed(StepIndex step);
-  /// No step is ready, none is running, none is waiting.
+  /// Returns true if no step is ready, running or waiting.
   bool done() const { return remaining_ == 0; }
   std::size_t running() const { return running_; }
-  /// The step's place among all, most urgent first: for those who hand out something else in the
-  /// same order.
+  /// Rank of the step among all, the most urgent first; for other resources that are allocated in
+  /// the same order.
   std::uint32_t urgency(StepIndex step) const { return urgency_[step]; }
 
  private:
@@ -61,14 +62,15 @@ class Scheduler {
   void leave(StepIndex step);
 
   const Graph& graph_;
-  std::vector<std::uint32_t> urgency_;   ///< Of each step: its place among all by chain behind it,
-                                         ///< then index. Smaller goes first.
-  std::vector<StepIndex> by_urgency_;    ///< The inverse.
-  std::vector<std::uint32_t> position_;  ///< In topological order.
-  std::vector<std::uint32_t> missing_;   ///< How many of its needs have not succeeded.
+  std::vector<std::uint32_t> urgency_;   ///< For each step, its rank by the chain of steps behind
+                                         ///< it, then by index; smaller goes first.
+  std::vector<StepIndex> by_urgency_;    ///< The step of each rank.
+  std::vector<std::uint32_t> position_;  ///< For each step, its position in topological order.
+  std::vector<std::uint32_t>
+      missing_;  ///< For each step, the number of dependencies that have not succeeded.
   std::vector<State> state_;
-  std::vector<std::uint32_t> heap_;  ///< Urgencies of the ready steps, smallest first; steps that
-                                     ///< left meanwhile are passed over.
+  std::vector<std::uint32_t> heap_;  ///< Ranks of the ready steps, smallest first; removed steps
+                                     ///< are skipped when they come up.
   std::size_t remaining_, ready_count_ = 0, running_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace pipeline::core {
 
 namespace {
 
-// Not <cctype>: what a name may be must not depend on the caller's locale.
+// <cctype> is not used, because valid names must not depend on the locale.
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 constexpr bool is_alphanumeric(char c) { return is_letter(c) || is_digit(c); }
 

@@ -15,8 +15,8 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-/// Calls `take(line, number)` for each line; a byte order mark at the beginning and a carriage
-/// return at a line's end do not count.
+/// Calls `take(line, number)` for each line, without a byte order mark at the beginning and
+/// carriage returns at line ends.
 template <class Take>
 void for_each_line(std::string_view text, const Take& take) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
@@ -29,7 +29,7 @@ void for_each_line(std::string_view text, const Take& take) {
   }
 }
 
-/// Go's path/filepath.Clean: no empty or `.` components, `x/..` resolved.
+/// Go's path/filepath.Clean: removes empty and `.` components and resolves `x/..`.
 std::string clean(std::string_view path) {
   const bool rooted = path.starts_with('/');
   std::vector<std::string_view> kept;
@@ -52,7 +52,7 @@ std::string clean(std::string_view path) {
   return result.empty() ? "." : result;
 }
 
-/// Trailing blanks, but not those behind a `\` (trim_trailing_spaces in git's dir.c).
+/// Removes trailing blanks, except those behind a `\` (trim_trailing_spaces in git's dir.c).
 std::string_view trim_for_git(std::string_view line) {
   auto end = line.size();
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -83,7 +83,7 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
                         {std::move(note)},
                         {}});
     };
-    // "!/" as well: docker drops the slash and refuses what is left.
+    // "!/" too: docker drops the slash and rejects the rest.
     if (text.empty() || (negated && clean(text) == "/")) {
       refuse("a '!' without a pattern",
              "'!' in front of a pattern includes again what an earlier line has left out");
@@ -138,8 +138,8 @@ void GitIgnore::add(std::string_view folder, std::string_view rules) {
     if (line.empty()) return;
     if (!folder.empty()) rule.folder = std::string(folder) + '/';
     rule.prefix = std::string(line.substr(0, line.find_first_of("*?[\\")));
-    // Split only for paths: there it decides what `**` behind a name means. A name is matched as a
-    // whole.
+    // Only paths are split, where the prefix decides what a following `**` means. A name is matched
+    // as a whole.
     if (!rule.anchored) rule.prefix.clear();
     rule.rest = Glob::git(line.substr(rule.prefix.size()));
     rules_.push_back(std::move(rule));
@@ -155,7 +155,7 @@ bool GitIgnore::matches(const Rule& rule, std::string_view path, bool is_directo
 }
 
 bool GitIgnore::ignores(std::string_view relative_path, bool is_directory) const {
-  // The last match decides, for each folder on the way first.
+  // The last match decides; the folders above the path are checked first.
   for (std::size_t slash = 0; slash != std::string_view::npos;) {
     slash = relative_path.find('/', slash + 1);
     const auto path = relative_path.substr(0, slash);

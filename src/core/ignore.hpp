@@ -1,6 +1,6 @@
 /// @file
-/// Which paths of a folder are left out: docker's .dockerignore rules and git's .gitignore rules,
-/// both exactly.
+/// Decides which paths of a folder are excluded, exactly by docker's .dockerignore rules and git's
+/// .gitignore rules.
 #pragma once
 
 #include <string>
@@ -11,16 +11,18 @@
 
 namespace pipeline::core {
 
-/// Rules of one .dockerignore (github.com/moby/patternmatcher): patterns are rooted at the context,
-/// the last match wins, a match on any parent excludes what is below, `!` includes again.
+/// Rules of one .dockerignore (github.com/moby/patternmatcher): patterns are relative to the
+/// context's root, the last match wins, a match of a parent excludes everything below it, `!`
+/// includes again.
 class DockerIgnore {
  public:
-  /// Throws InputError where docker would refuse the file: a lone `!`, a malformed class, a `\` at
-  /// the end. @param file its name, for messages
+  /// Throws InputError for a file that docker rejects: a lone `!`, a malformed class, a `\` at the
+  /// end.
+  /// @param file its name, for messages
   explicit DockerIgnore(std::string_view rules = {}, std::string_view file = ".dockerignore");
   bool ignores(std::string_view relative_path) const;
-  /// True if some rule begins with `!`: then an ignored folder may hold files that are not, and
-  /// must be walked.
+  /// Returns true if a rule begins with `!`. An ignored folder can then contain files that are
+  /// included, and has to be walked.
   bool has_exceptions() const { return has_exceptions_; }
 
  private:
@@ -32,20 +34,20 @@ class DockerIgnore {
   bool has_exceptions_ = false;
 };
 
-/// Rules of the .gitignore files of a tree (gitignore(5)): add them from the root down, each with
+/// Rules of the .gitignore files of a tree (gitignore(5)). Add them from the root down, each with
 /// its folder.
 class GitIgnore {
  public:
   /// @param folder relative to the root, empty for the root itself
   void add(std::string_view folder, std::string_view rules);
-  /// Looks at the folders above the path, too: below an ignored one everything is ignored.
+  /// Also checks the folders above the path: everything below an ignored folder is ignored.
   bool ignores(std::string_view relative_path, bool is_directory) const;
 
  private:
   struct Rule {
-    std::string folder;  ///< With a `/` at its end, or empty.
-    std::string prefix;  ///< What stands before the first special character; git compares it apart
-                         ///< from the rest.
+    std::string folder;  ///< Ends with `/`, or empty.
+    std::string prefix;  ///< The text before the first special character; git compares it
+                         ///< separately from the rest.
     Glob rest;
     bool negated, directories_only, anchored;
   };

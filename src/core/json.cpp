@@ -12,7 +12,7 @@ namespace {
 
 const json null_value;
 
-/// `.layers[2].size`
+/// Formats a path as `.layers[2].size`.
 std::string text_of(const JsonPath& path) {
   if (!path.parent) return {};
   return text_of(*path.parent) + (path.member.data() ? "." + std::string(path.member)
@@ -30,7 +30,7 @@ std::string prefix(const JsonPath& path) {
   throw JsonError(prefix(path) + "expected " + expected + ", found " + shown);
 }
 
-/// 1e6 counts as an integer.
+/// Accepts 1e6 as an integer.
 json integer_in(const json& from, const JsonPath& path) {
   if (from.is_number_integer()) return from;
   const auto number = from.is_number_float() ? from.get<double>() : 0.5;

@@ -11,8 +11,8 @@ namespace pipeline::core {
 
 namespace {
 
-/// Debian names a library's package by its soname: libcurl.so.4 -> libcurl4, libgit2.so.1.5 ->
-/// libgit2-1.5 (Debian Policy 8.1).
+/// Derives a Debian package's name from a library's soname: libcurl.so.4 -> libcurl4,
+/// libgit2.so.1.5 -> libgit2-1.5 (Debian Policy 8.1).
 std::string debian_package(std::string_view soname) {
   const auto dot = soname.find(".so.");
   if (dot == std::string_view::npos) return std::string(soname.substr(0, soname.find(".so")));
@@ -29,8 +29,8 @@ std::string last_loader_error() {
 }  // namespace
 
 void* load_symbol(const char* soname, const char* symbol) {
-  // The loader counts how often a library is opened and gives the same handle again; it stays
-  // loaded until the program ends.
+  // dlopen counts references and returns the same handle again; the library stays loaded until the
+  // program ends.
   void* library = ::dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
   if (!library) {
     throw EnvironmentError(

@@ -1,14 +1,14 @@
 /// @file
-/// A shared library that is loaded on the first call of one of its functions: what a command does
-/// not need costs nothing at its start.
+/// Shared libraries that are loaded on the first call of one of their functions, so that commands
+/// that do not need them start faster.
 #pragma once
 
 #include <atomic>
 
 namespace pipeline::core {
 
-/// The address of `symbol` in the library `soname`; throws EnvironmentError naming both when either
-/// is missing.
+/// Returns the address of `symbol` in the library `soname`. Throws EnvironmentError that names both
+/// if either is missing.
 void* load_symbol(const char* soname, const char* symbol);
 
 /// One function of such a library. `LazyFunction<decltype(::curl_easy_init)> easy_init{soname,

@@ -1,5 +1,5 @@
 /// @file
-/// A text that comes in pieces, line by line.
+/// Splits a text that arrives in pieces into lines.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace pipeline::core {
 
 class Lines {
  public:
-  /// @param longest a line of more bytes is visited in pieces of so many, so that memory stays
-  /// bounded
+  /// @param longest maximum bytes of a line; a longer line is visited in pieces of this size, so
+  /// that memory is bounded
   explicit Lines(std::size_t longest = std::size_t{16} << 20) : longest_(longest) {}
 
-  /// Calls `visit` with each line that is whole now, without its end.
+  /// Calls `visit` with each complete line, without its line end.
   template <class Visit>
   void feed(std::string_view bytes, Visit&& visit) {
     while (!bytes.empty()) {
@@ -29,7 +29,7 @@ class Lines {
       visit(std::string_view(line));
     }
   }
-  /// What has come of a line that has not ended.
+  /// The beginning of a line whose end has not arrived.
   const std::string& rest() const { return rest_; }
   void clear() { rest_.clear(); }
 

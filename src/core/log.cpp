@@ -20,7 +20,7 @@ spdlog::level::level_enum level_from_environment() {
   return spdlog::level::warn;
 }
 
-/// Made on first use: most commands never log, and spdlog's registry costs time at the start.
+/// Created on first use: most commands never log, and spdlog's registry costs time at the start.
 spdlog::logger& logger() {
   static spdlog::logger instance = [] {
     spdlog::logger made("pipe", std::make_shared<spdlog::sinks::stderr_sink_mt>());

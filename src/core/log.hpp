@@ -1,14 +1,13 @@
 /// @file
-/// Messages for those who look for a fault in this program: to stderr, from the level in the
-/// variable PIPE_LOG (debug, info, warn, off; default: warn). What the user should know goes
-/// through events instead.
+/// Messages for debugging this program, to stderr, from the level in the variable PIPE_LOG (debug,
+/// info, warn, off; default: warn). Information for users goes through events instead.
 #pragma once
 
 #include <string_view>
 
 namespace pipeline::core::log {
 
-/// True if debug messages are shown: to be asked before a costly one is put together.
+/// Returns true if debug messages are shown. Check it before composing a costly message.
 bool debug_enabled();
 void debug(std::string_view message);
 void info(std::string_view message);

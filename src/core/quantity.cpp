@@ -15,10 +15,11 @@ namespace pipeline::core {
 namespace {
 
 __extension__ typedef unsigned __int128
-    Wide;  // NOLINT(modernize-use-using): __extension__ needs the old form
+    Wide;  // NOLINT(modernize-use-using): __extension__ needs a typedef
 
 constexpr std::uint64_t largest_allowed = std::numeric_limits<std::int64_t>::max();
-/// Clocks count nanoseconds in 64 bits, some 292 years; nobody waits longer than a hundred.
+/// Clocks count nanoseconds in 64 bits, some 292 years; longer durations than a hundred years are
+/// mistakes.
 constexpr std::uint64_t longest_allowed = 100ULL * 365 * 24 * 3600 * 1000;
 
 struct Unit {
@@ -30,8 +31,8 @@ constexpr std::uint64_t power(std::uint64_t base, int exponent) {
   return exponent == 0 ? 1 : base * power(base, exponent - 1);
 }
 
-/// Bare lower-case letters are docker's (powers of 1024). Bare capitals are not taken: Kubernetes
-/// means 1000 by them, docker 1024.
+/// Bare lower-case letters are docker's units (powers of 1024). Bare capitals are rejected, because
+/// they mean 1000 in Kubernetes and 1024 in docker.
 constexpr Unit size_units[] = {
     {"", 1},
     {"B", 1},
@@ -59,7 +60,7 @@ constexpr Unit size_units[] = {
     {"p", power(1024, 5)},
 };
 
-/// From the longest: `1h30m` goes down this list.
+/// From the longest to the shortest, the order in which `1h30m` is parsed.
 constexpr Unit time_units[] = {
     {"d", 24 * 3600 * 1000}, {"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}, {"ms", 1}};
 
@@ -68,11 +69,11 @@ std::size_t count_digits(std::string_view text) {
                                   text.begin());
 }
 
-/// A decimal number in front of a unit, kept exactly: 0.1 has no binary form.
+/// A decimal number before a unit, kept exactly: 0.1 has no binary representation.
 struct Decimal {
   std::uint64_t whole = 0, fraction = 0, scale = 1;
   bool has_fraction = false;
-  /// Times `unit`, rounded down; nothing above `limit`.
+  /// Returns the number times `unit`, rounded down; nothing if it is above `limit`.
   std::optional<std::uint64_t> times(std::uint64_t unit, std::uint64_t limit) const {
     const Wide product = Wide(whole) * unit + Wide(fraction) * unit / scale;
     if (product > limit) return std::nullopt;
@@ -80,7 +81,7 @@ struct Decimal {
   }
 };
 
-/// Takes `12` or `1.5` off the front of the text.
+/// Removes `12` or `1.5` from the front of the text.
 std::optional<Decimal> take_decimal(std::string_view& text) {
   Decimal number;
   const auto whole_digits = count_digits(text);
@@ -137,7 +138,8 @@ std::string format_bytes(Bytes bytes) {
 }
 
 std::optional<double> parse_quantity(std::string_view text) {
-  // apimachinery's resource.Quantity: a decimal number with a suffix of these, or with an exponent.
+  // apimachinery's resource.Quantity: a decimal number with one of these suffixes, or with an
+  // exponent.
   constexpr std::array suffixes{
       std::pair{"n", 1e-9},    std::pair{"u", 1e-6},    std::pair{"m", 1e-3},
       std::pair{"", 1.0},      std::pair{"k", 1e3},     std::pair{"M", 1e6},

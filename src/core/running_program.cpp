@@ -18,22 +18,24 @@ Program running_program() {
   ::dl_iterate_phdr(
       [](dl_phdr_info* object, std::size_t, void* data) {
         auto& [program, is_first] = *static_cast<Found*>(data);
-        if (std::exchange(is_first, false)) {  // the program itself; its headers name the loader
+        if (std::exchange(
+                is_first,
+                false)) {  // The first entry is the program itself; its headers name the loader.
           for (int i = 0; i < object->dlpi_phnum; ++i)
             if (const auto& header = object->dlpi_phdr[i]; header.p_type == PT_INTERP)
               program.loader = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);
           return 0;
         }
         const std::filesystem::path path = object->dlpi_name;
-        // Without a slash it is the kernel's own (linux-vdso.so.1). The loader is among them, under
-        // the name that the libraries need it by.
+        // The entry without a slash is the kernel's own (linux-vdso.so.1). The loader is among the
+        // entries, under the name by which the libraries depend on it.
         if (path.is_absolute() && path.filename() != program.loader.filename())
           program.libraries.push_back(path);
         return 0;
       },
       &found);
-  // Started through its loader, as in an image, that is what the kernel calls the executable; the
-  // loader has put the program's own path in its place.
+  // In an image the program is started through its loader, which the kernel then reports as the
+  // executable; the loader itself reports the program's path.
   auto& program = found.program;
   if (!program.loader.empty() && program.executable.filename() == program.loader.filename())
     program.executable = std::filesystem::absolute(program_invocation_name);

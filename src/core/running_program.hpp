@@ -1,13 +1,13 @@
 /// @file
-/// What this very program was started with.
+/// The files of the running program.
 #pragma once
 
 #include <pipeline/spec.hpp>
 
 namespace pipeline::core {
 
-/// The executable, its shared libraries and the dynamic loader, as the loader found them when it
-/// started this process. To be asked early: what has been loaded since, by dlopen, is among them.
+/// Returns the executable, its shared libraries and the dynamic loader, as the loader resolved them
+/// when this process started. Call it early: libraries loaded later by dlopen would be included.
 Program running_program();
 
 }  // namespace pipeline::core

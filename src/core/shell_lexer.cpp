@@ -83,7 +83,7 @@ void ShellLexer::unquoted(char c) {
       if (!quoted) stack_.push_back({Kind::single_quotes});
       return;
     case '"':
-      // Within "${X:-...}" a double quote toggles, which comes to the same as opening a pair.
+      // Within "${X:-...}" a double quote toggles; opening a pair has the same effect.
       if (here.kind != Kind::arithmetic) stack_.push_back({Kind::double_quotes});
       return;
     case '`': stack_.push_back({Kind::backquotes}); return;
@@ -111,7 +111,7 @@ void ShellLexer::unquoted(char c) {
     case '#':
       if (!quoted && here.kind != Kind::braces && word_start) stack_.push_back({Kind::comment});
       return;
-    case '|':  // the second one of `||` takes the first one back
+    case '|':  // The second `|` of `||` cancels the first one's count.
       if (!quoted && here.kind != Kind::braces && !follows(">|")) pipes_ += follows("||") ? -1 : 1;
       return;
     case '<':
@@ -141,7 +141,7 @@ void ShellLexer::end_of_line() {
 void ShellLexer::read_here_document_word(char c) {
   HereDocument& document = pending_.back();
   if (here_word_ == WordOf::before) {
-    if (c == '<') {  // `<<<`, which some shells have
+    if (c == '<') {  // `<<<`, which some shells support.
       pending_.pop_back();
       here_word_ = WordOf::none;
       text_ += c;

@@ -1,5 +1,5 @@
 /// @file
-/// Follows the shell's quoting through a text.
+/// Tracks the shell's quoting through a text.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pipeline::core {
 
-/// Reads a character at a time and knows what it stands in (POSIX 2.2, 2.3, 2.6, 2.7.4): quotes,
+/// Reads one character at a time and tracks its context (POSIX 2.2, 2.3, 2.6, 2.7.4): quotes,
 /// comments, expansions, here-documents.
 class ShellLexer {
  public:
@@ -26,8 +26,8 @@ class ShellLexer {
   struct Context {
     Kind kind;
     bool in_double_quotes =
-        false;      ///< Of `braces`: those of "${X:-...}" follow the rules of double quotes.
-    int depth = 0;  ///< Open parentheses within.
+        false;      ///< For `braces`: the rules of double quotes apply, as in "${X:-...}".
+    int depth = 0;  ///< Number of open parentheses within.
   };
   struct HereDocument {
     std::string end;
@@ -35,25 +35,29 @@ class ShellLexer {
   };
 
   void next(char c);
-  /// Adds to the text what needs no reading, for it has no character that ends a context.
+  /// Appends text that has no character that ends a context.
   void add_verbatim(std::string_view text) {
     text_ += text;
     in_word_ = true;
   }
-  /// Takes back a backslash that was read last.
+  /// Removes the backslash that was read last.
   void drop_escape() {
     text_.pop_back();
     escaped_ = false;
   }
 
-  /// From the outermost, which is a `word`, to the one that the next character stands in.
+  /// The contexts from the outermost, which is a `word`, to that of the next character.
   const std::vector<Context>& contexts() const { return stack_; }
   Kind kind() const { return stack_.back().kind; }
   bool is_escaped() const { return escaped_; }  ///< The last character was an unquoted backslash.
-  bool is_in_end_mark() const { return here_word_ != WordOf::none; }  ///< After `<<`.
-  const HereDocument& document() const { return pending_.front(); }   ///< In a `here_document`.
-  const std::string& text() const { return text_; }                   ///< All that was read.
-  /// True if the text joins two commands by `|`.
+  bool is_in_end_mark() const {
+    return here_word_ != WordOf::none;
+  }  ///< The lexer is in the delimiter after `<<`.
+  const HereDocument& document() const {
+    return pending_.front();
+  }  ///< The current here-document, in a `here_document`.
+  const std::string& text() const { return text_; }  ///< All text read so far.
+  /// Returns true if the text joins two commands by `|`.
   bool has_pipe() const { return pipes_ > 0; }
 
  private:
@@ -65,14 +69,14 @@ class ShellLexer {
 
   std::string text_;
   std::vector<Context> stack_{{Kind::word}};
-  std::vector<HereDocument>
-      pending_;  ///< Announced on this line; the first is the current one while in a here_document.
+  std::vector<HereDocument> pending_;  ///< Here-documents announced on this line; the first is the
+                                       ///< current one while in a here_document.
   enum class WordOf { none, before, within } here_word_ = WordOf::none;
   char here_quote_ = 0;
   std::size_t line_start_ = 0;
-  int pipes_ = 0;  ///< `|` outside of quotes, those of `||` and `>|` left out.
+  int pipes_ = 0;  ///< Number of `|` outside of quotes, without those of `||` and `>|`.
   bool escaped_ = false;
-  bool in_word_ = false;  ///< A `#` begins no comment then.
+  bool in_word_ = false;  ///< While true, a `#` begins no comment.
 };
 
 }  // namespace pipeline::core

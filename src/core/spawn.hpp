@@ -1,9 +1,10 @@
 /// @file
-/// Child processes by vfork: cheap however large this process is. Until exec the child runs in this
-/// process's memory, which stands still: all that it needs is made before, and nothing may be
-/// allocated in it. Every child is started here: programs that are asked something through
-/// Boost.Process (net/child.hpp), whose launcher this is, and steps' processes
-/// (orchestrators/local/process.cpp), which enter a cgroup and are stopped with their group.
+/// Starts child processes by vfork, whose cost does not depend on the size of this process. Until
+/// exec, the child runs in this process's memory while the parent is suspended. Everything that the
+/// child needs is prepared before, and the child must not allocate memory. All children are started
+/// here: external programs through Boost.Process (net/child.hpp), which uses this launcher, and
+/// steps' processes (orchestrators/local/process.cpp), which enter a cgroup and are stopped with
+/// their group.
 #pragma once
 
 #include <signal.h>
@@ -16,7 +17,7 @@
 
 namespace pipeline::core {
 
-/// Of words for exec, as it wants them; they must stay as they are meanwhile.
+/// Returns the words as exec needs them. The words must stay unchanged meanwhile.
 inline std::vector<char*> exec_pointers(std::vector<std::string>& words) {
   std::vector<char*> all;
   for (auto& word : words) all.push_back(word.data());
@@ -24,8 +25,8 @@ inline std::vector<char*> exec_pointers(std::vector<std::string>& words) {
   return all;
 }
 
-/// The child's first words: a session of its own, the standard handlers, and its end with the
-/// parent's.
+/// First call in the child: starts a session, restores default signal handlers, and ties the
+/// child's life to its parent's.
 inline void begin_child(pid_t parent, int when_parent_dies) {
   setsid();
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -40,20 +41,21 @@ inline void begin_child(pid_t parent, int when_parent_dies) {
   if (getppid() != parent) _exit(127);
 }
 
-/// The child's last words before exec: signals reach it again.
+/// Last call in the child before exec: unblocks signals.
 inline void unblock_signals() {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// @param launch runs in the child, and ends with exec or _exit
-/// @return the child; -1 and errno where there is none
+/// @param launch runs in the child and ends with exec or _exit
+/// @return the child's pid; -1 with errno if there is none
 template <class Launch>
 [[gnu::noinline]] pid_t start_child(Launch& with, void (*launch)(Launch&)) {
   sigset_t all, before;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);  // no handler of ours may run in the child
+  sigprocmask(SIG_SETMASK, &all,
+              &before);  // No signal handler of this program may run in the child.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   const pid_t pid = vfork();

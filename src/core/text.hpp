@@ -11,14 +11,14 @@ namespace pipeline::core {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The text without the blanks at its ends.
+/// Returns the text without leading and trailing blanks.
 constexpr std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n") {
   const auto begin = text.find_first_not_of(blanks);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
-/// The text with ASCII letters in lower case.
+/// Returns the text with ASCII letters in lower case.
 inline std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result)
@@ -26,7 +26,7 @@ inline std::string lower(std::string_view text) {
   return result;
 }
 
-/// The words that blanks separate.
+/// Splits the text at blanks.
 inline std::vector<std::string> words_of(std::string_view text) {
   constexpr std::string_view blanks = " \t\n\v\f\r";
   std::vector<std::string> words;

@@ -1,15 +1,15 @@
 /// @file
-/// Who has called: variables and user.
+/// The invoking user's environment variables and uid:gid.
 #pragma once
 
 #include <string>
 
 namespace pipeline::core {
 
-/// Of the caller's environment; empty if it is not set.
+/// Value of an environment variable; empty if unset.
 std::string variable(const std::string& name);
 
-/// `UID:GID`, as container engines and clusters are told whose files are to be made.
+/// Returns `UID:GID` of the user, in the form that container engines and clusters accept.
 std::string user_and_group();
 
 }  // namespace pipeline::core

@@ -1,6 +1,6 @@
 /// @file
-/// A document as its author wrote it: every scalar, list and map with its place. What YAML and JSON
-/// parse to, and settings are decoded from.
+/// A document as its author wrote it: every scalar, list and map has its source position. YAML and
+/// JSON are parsed into this, and settings are decoded from it.
 #pragma once
 
 #include <string>
@@ -13,17 +13,18 @@ namespace pipeline::core {
 struct Value {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  std::string scalar;        ///< As written, quotes and escapes resolved.
+  std::string scalar;        ///< The text as written, with quotes and escapes resolved.
   bool quoted = false;       ///< Quoted scalars are strings, also `"5"` and `"true"`.
-  std::vector<Value> items;  ///< Of a list.
+  std::vector<Value> items;  ///< Items of a list.
   struct Member;
-  std::vector<Member> members;  ///< Of a map, in the author's order; keys are scalars, unique.
+  std::vector<Member>
+      members;  ///< Members of a map in the author's order; keys are unique scalars.
   Span span;
-  /// The member called `key`, or nothing.
+  /// Returns the member called `key`, or null.
   const Value* find(std::string_view key) const;
 };
 
-/// A key and its value. A struct of its own, for std::pair cannot be named while Value is
+/// A key and its value. A struct of its own, because std::pair cannot be named while Value is
 /// incomplete.
 struct Value::Member {
   Value first, second;

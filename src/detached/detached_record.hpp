@@ -1,6 +1,6 @@
 /// @file
-/// What is kept of a run that was handed to a driver in a cluster, beside how it was begun: what
-/// that driver cannot find out where it is.
+/// Data recorded for a detached run in addition to its invocation: what its driver in the cluster
+/// cannot find out by itself.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 namespace pipeline::detached {
 
 struct DetachedRecord {
-  std::string owner;  ///< Whose Jobs its steps are, as this machine's owner_of() has it.
+  std::string owner;  ///< Owner of the Jobs of its steps, as this machine's owner_of() returns it.
   orchestrators::ImageLock images;
 };
 
 void keep_detached(store::RunStore& runs, const std::string& run, const DetachedRecord& detached);
-/// Nothing for a run that never was.
+/// Returns nothing for a run that was not detached.
 std::optional<DetachedRecord> detached_of(store::RunStore& runs, const std::string& run);
 
 }  // namespace pipeline::detached

@@ -1,6 +1,6 @@
 /// @file
-/// The bucket of a run as its driver in a cluster reaches it: told in variables of its pod, since
-/// that sees no file of ours.
+/// Passes a run's bucket to its driver in the cluster through variables of its pod, because the pod
+/// sees no file of this machine.
 #pragma once
 
 #include <filesystem>
@@ -13,16 +13,16 @@
 
 namespace pipeline::detached {
 
-/// Where the driver's pod keeps its state.
+/// The folder in which the driver's pod keeps its state.
 inline constexpr const char* state_of_driver = "/var/lib/pipe";
 
-/// The settings as they are good there.
+/// Returns the settings in the form that is valid in the pod.
 settings::ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here);
-/// What says so to the driver, keys included: never to be shown. Notes on what the user should know
-/// are told.
+/// Returns the variables for the driver. They contain keys and must never be shown. Reports notes
+/// to the user.
 StringMap variables_of_bucket(DriverContext context, s3::Artifacts& here);
-/// In the driver: what it was told. Nothing if its state is shared. Makes the file that it names in
-/// `state`.
+/// In the driver: reads the settings from these variables. Returns nothing if its state folder is
+/// shared. Writes the CA file that they contain into `state`.
 std::optional<settings::ArtifactStoreSettings> bucket_from_environment(
     const std::filesystem::path& state);
 

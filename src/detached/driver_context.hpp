@@ -1,5 +1,5 @@
 /// @file
-/// What the code that drives runs, or asks after their drivers, needs of the program around it.
+/// What code that drives runs, or queries their drivers, needs from the rest of the program.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace pipeline::detached {
 
-/// Refers to the loop, which outlives it.
+/// Keeps a reference to the loop, which must outlive it.
 struct DriverContext {
   asio::io_context& loop;
-  std::function<void(std::string_view)> note;  ///< Shows the user a line.
-  std::string program;                         ///< Name of the command, for hints: `pipe`.
+  std::function<void(std::string_view)> note;  ///< Shows a line to the user.
+  std::string program;                         ///< Name of the command for hints: `pipe`.
 
   template <class T>
   T await(async::Task<T> task) const {

@@ -24,12 +24,12 @@ std::string name_of(const store::Driver& driver) {
   return name + (driver.host.empty() ? " of another machine" : " on the machine " + driver.host);
 }
 
-/// Where the driver saves the run; nowhere if it shares the state folder with us.
+/// The replica to which the driver saves the run; empty if the driver shares the state folder.
 struct Drivers::Elsewhere {
   std::optional<s3::Artifacts> artifacts;
   std::optional<RunReplica> bucket;
   std::optional<Clock::time_point> asked;
-  bool is_told = false;  ///< That it does not answer.
+  bool is_told = false;  ///< The user has been notified that the replica does not answer.
 };
 
 Drivers::Drivers(DriverContext context, store::RunStore& runs)
@@ -61,7 +61,7 @@ Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
   return life;
 }
 
-/// @param is_gone the driver has saved all that it will, before it went
+/// @param is_gone the driver is dead and has saved all that it could
 void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
   auto& elsewhere = elsewhere_of(run);
   if (!elsewhere.bucket ||
@@ -70,7 +70,8 @@ void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
   try {
     bring(run, elsewhere);
     if (run.status != RunStatus::running)
-      context_.await(elsewhere.bucket->remove());  // its end is the last that is saved
+      context_.await(
+          elsewhere.bucket->remove());  // The end of a run is the last thing that is saved.
   } catch (const core::EnvironmentError& error) {
     if (!std::exchange(elsewhere.is_told, true))
       context_.note("note: what is new of run " + run.id + " cannot be had: " + error.what());

@@ -1,6 +1,6 @@
 /// @file
-/// Those who drive runs: whether they live, and how far they are where they share no files with us.
-/// Processes are looked at, clusters and buckets asked.
+/// The drivers of runs: their liveness, and the progress of runs whose drivers share no files with
+/// this machine. Checks local processes, and queries clusters and buckets.
 #pragma once
 
 #include <chrono>
@@ -20,29 +20,29 @@ class Drivers {
   Drivers(DriverContext context, store::RunStore& runs);
   ~Drivers();
 
-  /// The run as far as it is by now. Costs nothing where its driver shares the state folder with
-  /// us.
+  /// Updates the record to the run's current progress. Costs nothing if its driver shares the state
+  /// folder.
   void update(store::RunRecord& run);
-  /// Of a run that we hold the Lease of: all that a driver has saved of it elsewhere is here then,
-  /// and not there any more.
+  /// For a run whose Lease this process holds: downloads everything that a driver has saved to the
+  /// replica, and removes the replica.
   void bring_home(store::RunRecord& run);
 
   using Liveness = store::Liveness;
-  /// Of a run that is recorded as running. A cluster is asked once in a few seconds, and is given
-  /// up for as long if it does not answer. What the driver has saved elsewhere is brought here
-  /// first: by that the run may have ended.
+  /// Returns the liveness of the driver of a run that is recorded as running. A cluster is queried
+  /// once in a few seconds; if it does not answer, it is not queried again for the same time. First
+  /// downloads what the driver has saved to the replica; afterwards the run may have ended.
   Liveness liveness_of(store::RunRecord& run);
-  /// As far as it can be known: also if it may do so.
+  /// True if running or of unknown liveness.
   bool goes_on(store::RunRecord& run) {
     return run.status == RunStatus::running && liveness_of(run) != Liveness::dead &&
            run.status == RunStatus::running;
   }
-  /// `the Job x in the namespace y of context z: its pod w`, with why that does not begin, or what
-  /// it ended with.
+  /// Returns `the Job x in the namespace y of context z: its pod w`, with the reason why the pod
+  /// does not start, or its result.
   std::string described(store::RunRecord& run);
-  /// Why it is unknown.
+  /// Returns why the liveness is unknown.
   const std::string& silence() const { return silence_; }
-  /// The error for a run whose driver is unknown to live.
+  /// Returns the error for a run whose driver's liveness is unknown.
   core::EnvironmentError not_known(const store::RunRecord& run) const;
 
  private:
@@ -59,14 +59,14 @@ class Drivers {
 
   DriverContext context_;
   store::RunStore& runs_;
-  std::map<std::string, std::unique_ptr<Elsewhere>> elsewhere_;  ///< By run.
-  std::map<std::string, Answer> answers_;                        ///< By run.
+  std::map<std::string, std::unique_ptr<Elsewhere>> elsewhere_;  ///< Keyed by run.
+  std::map<std::string, Answer> answers_;                        ///< Keyed by run.
   std::map<std::pair<std::string, std::string>, Clock::time_point>
-      silent_clusters_;  ///< By context and namespace.
+      silent_clusters_;  ///< Keyed by context and namespace.
   std::string silence_;
 };
 
-/// `process 1234`, `process 1234 on the machine m`, `the Job x in the namespace y`
+/// Returns `process 1234`, `process 1234 on the machine m`, or `the Job x in the namespace y`.
 std::string name_of(const store::Driver& driver);
 
 }  // namespace pipeline::detached

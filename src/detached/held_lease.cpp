@@ -9,7 +9,7 @@
 namespace pipeline::detached {
 namespace {
 
-/// In a cluster a host is called as its pod is.
+/// In a cluster, the host name is the pod's name.
 std::string own_name() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);

@@ -12,29 +12,29 @@
 
 namespace pipeline::detached {
 
-/// Taken at construction, which waits for whoever has it, and renewed while the context's loop
-/// runs. When it is lost the process ends at once: another may drive the run by then, whose steps
-/// are left to it.
+/// Acquires the Lease at construction, waiting for its holder, and renews it while the context's
+/// loop runs. If the Lease is lost, the process ends at once, because another process may then
+/// drive the run and own its steps.
 class HeldLease {
  public:
   /// @param on_signal,owners see kubernetes::Lease
   HeldLease(DriverContext context, const kubernetes::AccessOptions& cluster,
             const std::string& lease, std::function<void(const std::string&)> on_signal = {},
             nlohmann::json owners = {});
-  /// Lets go of it for the next one; or removes it, if there need be none.
+  /// Releases the Lease; removes it if the run has ended.
   ~HeldLease();
   HeldLease(const HeldLease&) = delete;
   HeldLease& operator=(const HeldLease&) = delete;
 
-  /// Ends the process if the Lease may be another's by now, as after a pause of the whole process:
-  /// to be called before each write to the run's record.
+  /// Ends the process if another process may hold the Lease by now, for example after this process
+  /// was suspended. Call it before each write to the run's record.
   void check() const;
   /// Makes each commit to the run store call check() as long as the Lease is held.
   void guard(store::RunStore& runs);
-  /// The run has ended.
+  /// Records that the run has ended.
   void is_done() { done_ = true; }
-  /// Lets go of it, and ends the process with nothing written meanwhile. To be called from within
-  /// the loop.
+  /// Releases the Lease and ends the process without writing anything in between. Must be called
+  /// from within the loop.
   [[noreturn]] void hand_on();
 
  private:

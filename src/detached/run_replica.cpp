@@ -26,8 +26,8 @@ using store::brought_kind, store::saved_kind;
 
 constexpr int record_format = 1;
 constexpr const char *head_name = "head.json", *store_name = "pipe.db";
-constexpr std::uint64_t most_at_once = 16u
-                                       << 20;  // of logs; what is more comes with the next object
+constexpr std::uint64_t most_at_once =
+    16u << 20;  // Maximum size of logs in one object; the rest goes into the next object.
 constexpr std::uint64_t largest_store = std::uint64_t{4} << 30;
 constexpr std::size_t most_log_objects = 10'000'000;
 
@@ -42,7 +42,7 @@ core::EnvironmentError no_sense(const std::string& key) {
   return core::EnvironmentError("the object " + key + " of the artifact store is none of ours");
 }
 
-/// A piece of a file; shorter where the file is.
+/// Reads a piece of a file; shorter at the file's end.
 std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t size) {
   std::ifstream open(file, std::ios::binary);
   if (!open) throw core::system_error("cannot read " + file.string(), errno);
@@ -53,7 +53,7 @@ std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t
   return bytes;
 }
 
-/// False for a place beyond the end: a log grows without gaps.
+/// Returns false for an offset beyond the end: a log has no gaps.
 bool write_piece(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
   core::make_folders(file.parent_path());
   const core::Descriptor open(
@@ -114,12 +114,12 @@ async::Task<bool> RunReplica::fetch_store(const fs::path& folder) {
   co_return true;
 }
 
-/// After the head: who finds the run to have ended finds all of its logs.
+/// Uploaded after the head, so that a reader that sees the run's end also finds all its logs.
 async::Task<> RunReplica::put_store(store::RunStore& runs) {
   const core::TemporaryFolder folder;
   {
     store::RunStore copy(folder.path());
-    copy.share();  // all of it is in the one file
+    copy.share();  // Everything is in the one database file.
     copy.take_run(runs, run_);
     copy.remove_blob(saved_kind, run_);
   }
@@ -158,7 +158,8 @@ async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) 
   co_return true;
 }
 
-/// What is run here is what was handed over: the object's name has the digest of its content.
+/// The object's key has the digest of its content, so the files that run here are the ones that
+/// were uploaded.
 async::Task<> RunReplica::fetch_files(fs::path folder) {
   core::make_folders(folder.parent_path());
   const core::TemporaryFolder fetched(folder.parent_path());
@@ -177,7 +178,7 @@ async::Task<> RunReplica::save(store::RunStore& runs) {
   co_await put_store(runs);
 }
 
-/// One object for all: a line that says whose bytes follow, and where in them they belong.
+/// One object for all logs: a line names the file and the offset of the bytes that follow it.
 async::Task<> RunReplica::save_logs(const store::RunStore& runs) {
   const auto folder = runs.log_file(run_);
   json parts = json::array();
@@ -194,7 +195,7 @@ async::Task<> RunReplica::save_logs(const store::RunStore& runs) {
     const auto [known, is_new] = sent_.try_emplace(name, 0);
     const auto size = entry.file_size(error), before = known->second;
     if (error || (!is_new && size <= before))
-      continue;  // an empty one is news, too: somebody may wait for what it gets
+      continue;  // A new empty log is uploaded too, because a user may be waiting for its lines.
     const auto piece =
         read_piece(entry.path(), before, std::min(size - before, most_at_once - bytes.size()));
     is_all &= before + piece.size() >= size;
@@ -209,7 +210,7 @@ async::Task<> RunReplica::save_logs(const store::RunStore& runs) {
   co_await artifacts_.bucket().put(key(log_name(writer, count)), std::move(body));
   ++count;
   for (auto& [name, size] : grown) sent_[name] = size;
-  last_store_.clear();  // the head has news
+  last_store_.clear();  // The head has changed.
   if (!is_all) co_await save_logs(runs);
 }
 
@@ -244,7 +245,8 @@ async::Task<> RunReplica::bring(store::RunStore& runs) {
   if (!before || std::to_string(before->saved) == known) co_return;
   const core::TemporaryFolder fetched;
   const bool is_there = co_await fetch_store(fetched.path());
-  const auto head = co_await find_head();  // not older than the store
+  const auto head =
+      co_await find_head();  // Read first, so that the head is not newer than the store.
   if (!is_there || !head) co_return;
   if (const auto text = runs.get_blob(brought_kind, run_); text && brought_.empty())
     brought_ = core::parse_json(*text).get<std::map<std::string, std::size_t>>();

@@ -1,10 +1,11 @@
 /// @file
-/// A run whose driver shares no files with whoever has begun it: what is known of it is kept in the
-/// bucket that its artifacts go through. There a driver finds it, however often its pod is lost,
-/// and whoever asks after the run.
+/// The replica of a run whose driver shares no files with the machine that started it. The record
+/// of the run is kept in the bucket of its artifacts, where the next driver finds it after any loss
+/// of a pod, and where other machines query it.
+///
 ///   drivers/RUN/pipe.db    a run store with this one run
-///   drivers/RUN/head.json  what there is beside it: where the run's files are, and how many
-///   objects hold its logs drivers/RUN/logs/...   what logs have gained from one time to the next
+///   drivers/RUN/head.json  where the run's files are, and the number of log objects
+///   drivers/RUN/logs/...   the log bytes of each save
 #pragma once
 
 #include <cstdint>
@@ -20,37 +21,37 @@
 
 namespace pipeline::detached {
 
-/// All throw EnvironmentError where the bucket cannot be asked.
+/// All functions throw EnvironmentError if the bucket cannot be reached.
 class RunReplica {
  public:
   RunReplica(s3::Artifacts& artifacts, std::string run)
       : artifacts_(artifacts), run_(std::move(run)) {}
 
-  /// For its first driver.
-  /// @param runs   a store that has the run as its driver is to find it
+  /// Uploads the run for its first driver.
+  /// @param runs   a store that has the run in the state in which the driver will find it
   /// @param folder the run's files
   async::Task<> upload_all(store::RunStore& runs, std::filesystem::path folder);
-  /// What its driver, or an earlier one, finds: into a store that may know nothing of the run, and
-  /// its files into a folder that is not there.
-  /// @return false if nobody has left anything, or it has been brought home
+  /// Downloads the run's record into a store that may not know the run yet, and its files into a
+  /// folder that must not exist. Called by a driver when it starts.
+  /// @return false if there is no replica, or it was already brought home
   async::Task<bool> take_over(store::RunStore& runs, std::filesystem::path folder);
 
-  /// Puts there what has changed since the last time. By one process at a time, which holds the
-  /// run's Lease, and has taken it over.
+  /// Uploads what has changed since the last save. Only one process may call this at a time: the
+  /// one that holds the run's Lease and has taken the run over.
   async::Task<> save(store::RunStore& runs);
 
-  /// What the driver has saved since the last time, into the store of whoever has begun the run;
-  /// logs, too. Costs one request where that is nothing.
+  /// Downloads what the driver has saved since the last call, including logs, into the store of the
+  /// machine that started the run. Costs one request if nothing is new.
   async::Task<> bring(store::RunStore& runs);
-  /// Nobody drives it any more, and all of it is here.
+  /// Removes the replica. The run must have no driver, and everything must have been downloaded.
   async::Task<> remove();
 
  private:
   struct Head {
-    std::uint64_t saved = 0;  ///< How often, by all drivers.
+    std::uint64_t saved = 0;  ///< Number of saves by all drivers.
     std::string files;        ///< Key of an artifact.
     std::vector<std::pair<std::string, std::size_t>>
-        writers;  ///< Each with the number of its objects of logs.
+        writers;  ///< Number of log objects of each driver.
   };
   std::string key(const std::string& name) const { return "drivers/" + run_ + "/" + name; }
   static std::string log_name(const std::string& writer, std::size_t number) {
@@ -67,9 +68,10 @@ class RunReplica {
   s3::Artifacts& artifacts_;
   const std::string run_;
   Head head_;
-  std::string last_store_;                      ///< Digest of what was put.
-  std::map<std::string, std::uint64_t> sent_;   ///< Bytes of each log, by this process.
-  std::map<std::string, std::size_t> brought_;  ///< Objects of logs, by writer.
+  std::string last_store_;  ///< Digest of the last uploaded store.
+  std::map<std::string, std::uint64_t>
+      sent_;  ///< Bytes of each log that this process has uploaded.
+  std::map<std::string, std::size_t> brought_;  ///< Number of downloaded log objects, by driver.
 };
 
 }  // namespace pipeline::detached

@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr Clock::duration shortest_pause = 200ms, usual_pause = 1s;
-constexpr int share = 5;  // a save that takes a second is followed by so many without
+// A save that takes one second is followed by a pause of this many seconds.
+constexpr int share = 5;
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 /// @file
-/// Saves a run in its bucket as it goes on.
+/// Saves a run to its replica while the run continues.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@
 
 namespace pipeline::detached {
 
-/// From its construction until end(), which is to be waited for.
+/// Runs from construction until end(), which must be awaited.
 class RunUploader {
  public:
-  /// @param bucket has taken the run over
+  /// @param bucket a replica that has taken the run over
   /// @param before_write called before each save; may end the process
   RunUploader(
       asio::io_context& loop, RunReplica& bucket, store::RunStore& runs,
@@ -25,10 +25,10 @@ class RunUploader {
         pause_(loop),
         going_(executor_, go()) {}
 
-  /// Returns when all that is recorded now is saved; or cannot be, which is logged, and tried again
-  /// with what is recorded later.
+  /// Returns when everything that is recorded now is saved. A failure is logged and retried with
+  /// the next save.
   async::Task<> keep();
-  /// Saves all of it. Throws EnvironmentError if that cannot be done.
+  /// Saves everything. Throws EnvironmentError on failure.
   async::Task<> end();
 
  private:
@@ -41,8 +41,8 @@ class RunUploader {
   asio::steady_timer pause_;
   bool is_wanted_ = false, has_ended_ = false;
   std::shared_ptr<async::Gate> next_ =
-      std::make_shared<async::Gate>(executor_);  ///< The end of a save that has not begun.
-  async::JoinableTask going_;                    ///< Last: it uses all of them.
+      std::make_shared<async::Gate>(executor_);  ///< Opens at the end of the next save.
+  async::JoinableTask going_;  ///< Declared last, because it uses all other members.
 };
 
 }  // namespace pipeline::detached

@@ -1,5 +1,5 @@
 /// @file
-/// A copy of the files that a run is made of, where a driver elsewhere reads them.
+/// A copy of a run's files, for a driver elsewhere.
 #pragma once
 
 #include <filesystem>
@@ -7,24 +7,24 @@
 
 namespace pipeline::detached {
 
-/// Copies files and folders into a folder, as they lie to one another.
+/// Copies files and folders into a folder and keeps their relative positions.
 class Snapshot {
  public:
-  /// @param folder the target, made if it is missing
-  /// @param root   a folder that lies in the copy as it lies to the files
-  /// @param files  absolute paths; what is not there is left out
-  /// Throws EnvironmentError when a file cannot be copied.
+  /// @param folder the target, created if missing
+  /// @param root   a folder whose position relative to the files is kept in the copy
+  /// @param files  absolute paths; missing files are skipped
+  /// Throws EnvironmentError if a file cannot be copied.
   Snapshot(std::filesystem::path folder, const std::filesystem::path& root,
            const std::set<std::filesystem::path>& files);
 
-  /// Where this file lies, or would lie, in the copy.
+  /// Returns the path of this file in the copy.
   std::filesystem::path placed(const std::filesystem::path& file) const;
-  /// Copies one more file to where placed() says.
+  /// Copies one more file to the path that placed() returns.
   void add(const std::filesystem::path& source, const std::filesystem::path& target) const;
 
  private:
   std::filesystem::path folder_;
-  std::filesystem::path top_;  ///< The deepest folder that holds all of the files.
+  std::filesystem::path top_;  ///< The deepest folder that contains all of the files.
 };
 
 }  // namespace pipeline::detached

@@ -13,7 +13,7 @@ std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// What each of the GPUs has to be, in words: ` of class 'A100' with at least 40GiB`.
+/// Describes the requirements on each GPU: ` of class 'A100' with at least 40GiB`.
 std::string conditions(const settings::GpuRequest& request) {
   std::string text;
   if (request.model) text += " of class '" + *request.model + "'";
@@ -31,7 +31,7 @@ bool meets(const settings::GpuRequest& request, const Unit& unit) {
   return !request.min_capability || unit.capability >= *request.min_capability;
 }
 
-/// What there is, a line each, for an error.
+/// Lists the machine's GPUs for an error, one line each.
 std::vector<std::string> listed(const Inventory& inventory, const std::vector<Unit>& units) {
   std::vector<std::string> lines;
   if (!inventory.narrowed.empty()) lines.push_back(inventory.narrowed);
@@ -49,7 +49,7 @@ std::vector<std::string> listed(const Inventory& inventory, const std::vector<Un
   return lines;
 }
 
-/// The unit that the user names, or why there is none.
+/// Returns the unit that the user names, or why there is none.
 std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
                                          const Inventory& inventory,
                                          const std::vector<Unit>& units) {

@@ -9,8 +9,8 @@ namespace {
 
 Version version(const char* text) { return *Version::parse(text); }
 
-/// The table's row for a CUDA version: the same, or the newest before it of the same major version.
-/// A major version alone is its first.
+/// Returns the table's row for a CUDA version, or the newest earlier row of the same major version.
+/// A major version alone gives its first row.
 const tables::Toolkit* toolkit_of(const Version& cuda) {
   const tables::Toolkit* best = nullptr;
   for (const auto& row : tables::toolkit_table)
@@ -19,7 +19,7 @@ const tables::Toolkit* toolkit_of(const Version& cuda) {
   return best;
 }
 
-/// The newest CUDA that a driver was made for.
+/// Returns the newest CUDA version that a driver was made for.
 std::optional<Version> cuda_of_driver(const Version& driver) {
   std::optional<Version> cuda;
   for (const auto& row : tables::toolkit_table)
@@ -53,7 +53,7 @@ class Check {
 
   bool image_has_cuda() const { return facts_.cuda && facts_.cuda->has == ImageCuda::Has::yes; }
 
-  /// Nothing that a GPU could speed up.
+  /// Reports a step that requests a GPU but has nothing that could use one.
   void check_missing() {
     const auto of_kind = [&](Wheel::Kind kind) {
       const auto found = std::find_if(facts_.wheels.begin(), facts_.wheels.end(),
@@ -63,8 +63,8 @@ class Check {
     const Wheel *carries = of_kind(Wheel::Kind::carries), *needs = of_kind(Wheel::Kind::needs);
     for (const Wheel& cpu : facts_.wheels) {
       if (cpu.kind != Wheel::Kind::cpu || carries || (needs && image_has_cuda())) continue;
-      // A package without GPU code beside what has some is no mistake; a CPU build of what would
-      // have some is one.
+      // A package without GPU code beside one that has some is no mistake. A CPU build of a package
+      // that usually has GPU code is one.
       if (image_has_cuda() && cpu.package != "torch" && cpu.package != "jax" &&
           cpu.package != "tensorflow-cpu")
         continue;
@@ -109,8 +109,8 @@ class Check {
       if (image.version) check_gpu(name, *image.version, core::Severity::warning);
       return;
     }
-    // What the image itself demands counts, not what is generally so: its alternatives allow older
-    // drivers on GPUs of data centres.
+    // The image's own requirement takes precedence over the general rule, because its alternatives
+    // allow older drivers on data centre GPUs.
     if (!image.require.empty()) {
       const auto verdict = check_require_cuda(image.require, driver_facts());
       if (verdict.kind == RequireVerdict::Kind::unsatisfied)
@@ -161,8 +161,8 @@ class Check {
     return facts;
   }
 
-  /// A CUDA runtime against driver and GPUs. @param gpu_severity nothing: the GPUs are checked
-  /// elsewhere
+  /// Checks a CUDA runtime against the driver and the GPUs. @param gpu_severity unset if the GPUs
+  /// are checked elsewhere
   void check_cuda(const std::string& what, const Version& cuda, const std::string& alternative,
                   std::optional<core::Severity> gpu_severity) {
     const tables::Toolkit* toolkit = toolkit_of(cuda);
@@ -183,12 +183,12 @@ class Check {
                  ": code that is compiled at its start (PTX), and newer functions, will fail",
              std::move(advice));
     } else if (host_.driver && cuda.major() > version(tables::toolkit_table.back().cuda).major()) {
-      return;  // newer than this table
+      return;  // Newer than this table.
     }
     if (gpu_severity) check_gpu(what, cuda, *gpu_severity);
   }
 
-  /// A toolkit against the GPUs' instructions.
+  /// Checks whether a toolkit supports the GPUs' compute capabilities.
   void check_gpu(const std::string& what, const Version& cuda, core::Severity severity) {
     for (const auto& capability : host_.capabilities) {
       const tables::Architecture* architecture = architecture_of(capability);

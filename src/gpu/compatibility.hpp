@@ -1,6 +1,6 @@
 /// @file
-/// Whether a GPU step's image, Python wheels, driver and GPUs go together, as far as that can be
-/// said before anything is built. Pure.
+/// Checks whether a GPU step's image, Python wheels, driver and GPUs are compatible, as far as this
+/// is known before anything is built. Pure.
 #pragma once
 
 #include <optional>
@@ -17,17 +17,18 @@ namespace pipeline::gpu {
 /// The machine that the step will run on, as far as it is known.
 struct GpuHost {
   std::optional<Version> driver;
-  std::optional<Version>
-      cuda;  ///< The newest that the driver supports; by the driver's version where nobody says.
-  std::string brand;  ///< For NVIDIA_REQUIRE_CUDA; empty: not known.
-  std::vector<settings::ComputeCapability> capabilities;  ///< Of the GPUs that the step may get.
+  std::optional<Version> cuda;  ///< The newest version that the driver supports; derived from the
+                                ///< driver's version if not reported.
+  std::string brand;            ///< Brand for NVIDIA_REQUIRE_CUDA; empty if unknown.
+  std::vector<settings::ComputeCapability>
+      capabilities;  ///< Compute capabilities of the GPUs that the step may get.
 };
 
 struct CudaFacts {
-  std::string image;              ///< Its name, for messages. Empty: the step runs in no image.
-  std::optional<ImageCuda> cuda;  ///< Nothing: no image, or nobody can say.
+  std::string image;  ///< Name of the image for messages; empty if the step runs without an image.
+  std::optional<ImageCuda> cuda;  ///< Unset if there is no image or its CUDA is unknown.
   std::vector<Wheel> wheels;
-  bool may_bring_cuda = false;  ///< Something else is installed that cannot be looked into (a
+  bool may_bring_cuda = false;  ///< The step installs something that cannot be inspected (a
                                 ///< Dockerfile, a project, apt packages of CUDA).
 };
 
@@ -35,13 +36,13 @@ struct Finding {
   core::Severity severity;
   std::string code;  ///< `cuda-driver`, `cuda-gpu`, `cuda-missing` or `cuda-mismatch`.
   std::string message;
-  std::string advice;  ///< What to change.
+  std::string advice;  ///< What the user should change.
   bool operator==(const Finding&) const = default;
 };
 
 std::vector<Finding> check_compatibility(const CudaFacts& facts, const GpuHost& host);
 
-/// For people: which CUDA runs on the host. Empty where its driver is not known.
+/// Returns the CUDA versions that run on the host, for messages; empty if its driver is unknown.
 std::string runnable_cuda(const GpuHost& host);
 
 }  // namespace pipeline::gpu

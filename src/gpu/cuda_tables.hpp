@@ -1,16 +1,16 @@
 /// @file
-/// What is known of CUDA versions, drivers, GPUs and Python wheels: the one place, as data, each
-/// table with its source.
+/// Data about CUDA versions, drivers, GPUs and Python wheels, each table with its source. No other
+/// file has such data.
 #pragma once
 
 #include <array>
 
 namespace pipeline::gpu::tables {
 
-/// A CUDA toolkit: the driver that it shipped with, and the one below which it does not run at all.
-/// Source: NVIDIA, "CUDA Toolkit Release Notes", tables "CUDA Toolkit and Corresponding Driver
-/// Versions" and "... Minimum Required Driver Version for CUDA Minor Version Compatibility"
-/// (Linux). Before 11 there was no minor-version compatibility: the two are the same.
+/// A CUDA toolkit, the driver that it shipped with, and the minimum driver version. Source: NVIDIA,
+/// "CUDA Toolkit Release Notes", tables "CUDA Toolkit and Corresponding Driver Versions" and "...
+/// Minimum Required Driver Version for CUDA Minor Version Compatibility" (Linux). Before CUDA 11
+/// there was no minor-version compatibility, so both are the same.
 struct Toolkit {
   const char *cuda, *own_driver, *minimum_driver;
 };
@@ -29,9 +29,9 @@ inline constexpr std::array toolkit_table{
     Toolkit{"12.6", "560.28", "525.60.13"}, Toolkit{"12.8", "570.26", "525.60.13"},
     Toolkit{"12.9", "575.51", "525.60.13"}, Toolkit{"13.0", "580.65", "580.65.06"}};
 
-/// The first toolkit that makes code for a compute capability, and the major version that no longer
-/// does (0: none yet). Sources: "CUDA C++ Programming Guide" and the toolkits' release notes
-/// (11.0, 11.1, 11.4, 11.8, 12.0, 12.8, 12.9, 13.0).
+/// The first toolkit that compiles for a compute capability, and the major version that dropped it
+/// (0: none yet). Sources: "CUDA C++ Programming Guide" and the toolkits' release notes (11.0,
+/// 11.1, 11.4, 11.8, 12.0, 12.8, 12.9, 13.0).
 struct Architecture {
   unsigned major, minor;
   const char* first_cuda;
@@ -49,9 +49,9 @@ inline constexpr std::array architecture_table{
     Architecture{10, 3, "12.9", 0, "Blackwell"}, Architecture{12, 0, "12.8", 0, "Blackwell"},
     Architecture{12, 1, "12.9", 0, "Blackwell"}};
 
-/// From which torch, and which CUDA its wheel is built for, a compute capability works: wheels hold
-/// machine code for a fixed list of them. Sources: PyTorch's release notes (1.7, 2.0.1, 2.7) and
-/// its TORCH_CUDA_ARCH_LIST (.ci/manywheel/build_cuda.sh).
+/// The first torch version, and the CUDA version of its wheel, that support a compute capability; a
+/// wheel has machine code for a fixed list of them. Sources: PyTorch's release notes (1.7, 2.0.1,
+/// 2.7) and its TORCH_CUDA_ARCH_LIST (.ci/manywheel/build_cuda.sh).
 struct TorchFloor {
   unsigned major, minor;
   const char *torch, *cuda;
@@ -60,33 +60,25 @@ inline constexpr std::array torch_floors{
     TorchFloor{8, 0, "1.7", "11.0"}, TorchFloor{9, 0, "2.0.1", "11.8"},
     TorchFloor{10, 0, "2.7", "12.8"}, TorchFloor{12, 0, "2.7", "12.8"}};
 
-/// CUDA of a framework's wheel on the Python package index for Linux on x86_64, by the first
-/// version that has it. Sources: the wheels' own nvidia-cuda-runtime requirement and PyTorch's
-/// release notes; tensorflow.org/install/source ("Tested build configurations").
+/// CUDA version of a framework's wheel on the Python package index for Linux on x86_64, by the
+/// first version that has it. Sources: the wheels' own nvidia-cuda-runtime requirement and
+/// PyTorch's release notes; tensorflow.org/install/source ("Tested build configurations").
 struct WheelDefault {
   const char *package, *since, *cuda;
 };
-inline constexpr std::array wheel_defaults{WheelDefault{"torch", "1.0", "9.0"},
-                                           WheelDefault{"torch", "1.2", "10.0"},
-                                           WheelDefault{"torch", "1.3", "10.1"},
-                                           WheelDefault{"torch", "1.5", "10.2"},
-                                           WheelDefault{"torch", "1.13", "11.7"},
-                                           WheelDefault{"torch", "2.1", "12.1"},
-                                           WheelDefault{"torch", "2.5", "12.4"},
-                                           WheelDefault{"torch", "2.7", "12.6"},
-                                           WheelDefault{"torch", "2.8", "12.8"},
-                                           WheelDefault{"torch", "2.10", ""},  // not known here
-                                           WheelDefault{"tensorflow", "1.13", "10.0"},
-                                           WheelDefault{"tensorflow", "2.1", "10.1"},
-                                           WheelDefault{"tensorflow", "2.4", "11.0"},
-                                           WheelDefault{"tensorflow", "2.5", "11.2"},
-                                           WheelDefault{"tensorflow", "2.12", "11.8"},
-                                           WheelDefault{"tensorflow", "2.15", "12.2"},
-                                           WheelDefault{"tensorflow", "2.16", "12.3"},
-                                           WheelDefault{"tensorflow", "2.18", "12.5"},
-                                           WheelDefault{"tensorflow", "2.21", ""}};
+inline constexpr std::array wheel_defaults{
+    WheelDefault{"torch", "1.0", "9.0"},        WheelDefault{"torch", "1.2", "10.0"},
+    WheelDefault{"torch", "1.3", "10.1"},       WheelDefault{"torch", "1.5", "10.2"},
+    WheelDefault{"torch", "1.13", "11.7"},      WheelDefault{"torch", "2.1", "12.1"},
+    WheelDefault{"torch", "2.5", "12.4"},       WheelDefault{"torch", "2.7", "12.6"},
+    WheelDefault{"torch", "2.8", "12.8"},       WheelDefault{"torch", "2.10", ""},  // Unknown.
+    WheelDefault{"tensorflow", "1.13", "10.0"}, WheelDefault{"tensorflow", "2.1", "10.1"},
+    WheelDefault{"tensorflow", "2.4", "11.0"},  WheelDefault{"tensorflow", "2.5", "11.2"},
+    WheelDefault{"tensorflow", "2.12", "11.8"}, WheelDefault{"tensorflow", "2.15", "12.2"},
+    WheelDefault{"tensorflow", "2.16", "12.3"}, WheelDefault{"tensorflow", "2.18", "12.5"},
+    WheelDefault{"tensorflow", "2.21", ""}};
 
-/// Packages that cannot do without torch, so that one of them alone brings a CUDA runtime too.
+/// Packages that depend on torch, so that each of them alone installs a CUDA runtime too.
 inline constexpr std::array need_torch{"torchvision",
                                        "torchaudio",
                                        "torchtext",
@@ -108,7 +100,8 @@ inline constexpr std::array need_torch{"torchvision",
                                        "facenet-pytorch",
                                        "segmentation-models-pytorch"};
 
-/// Packages whose wheels use a GPU but need the CUDA libraries of the image, and what brings these.
+/// Packages whose wheels use a GPU but need the image's CUDA libraries, and a replacement that
+/// installs them.
 struct NeedsSystemCuda {
   const char *package, *instead;
 };
@@ -121,7 +114,7 @@ inline constexpr std::array need_system_cuda{
     NeedsSystemCuda{"cupy-cuda12x", "cupy-cuda12x[ctk]"},
     NeedsSystemCuda{"cupy-cuda13x", "cupy-cuda13x[ctk]"}};
 
-/// Packages without any GPU code, and what has it.
+/// Packages without any GPU code, and a replacement that has it.
 struct CpuOnly {
   const char *package, *instead;
 };
@@ -129,10 +122,10 @@ inline constexpr std::array cpu_only{
     CpuOnly{"tensorflow-cpu", "tensorflow[and-cuda]"}, CpuOnly{"faiss-cpu", "faiss-gpu-cu12"},
     CpuOnly{"jax", "jax[cuda12]"}, CpuOnly{"onnxruntime", "onnxruntime-gpu[cuda,cudnn]"}};
 
-/// Packages that hold GPU code and their runtime themselves.
+/// Packages that contain GPU code and its runtime.
 inline constexpr std::array carry_cuda{"xgboost", "catboost", "llama-cpp-python"};
 
-/// Official images that have no CUDA in them, whatever their tag is.
+/// Official images that have no CUDA, whatever their tag.
 inline constexpr std::array plain_images{"python",
                                          "debian",
                                          "ubuntu",

@@ -8,7 +8,7 @@
 namespace pipeline::gpu {
 namespace {
 
-/// The number at the text's beginning: `12.1-cudnn8` gives 12.1.
+/// Parses the version at the text's beginning: 12.1 for `12.1-cudnn8`.
 std::optional<Version> leading_version(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() &&
@@ -18,7 +18,7 @@ std::optional<Version> leading_version(std::string_view text) {
   return Version::parse(text.substr(0, end));
 }
 
-/// `cuda12.1`, `cuda-12.1`, `cuda118`, `cu121` in a tag or a wheel's local version.
+/// Finds `cuda12.1`, `cuda-12.1`, `cuda118` or `cu121` in a tag or a wheel's local version.
 std::optional<Version> cuda_within(std::string_view text) {
   for (std::size_t at = 0; (at = text.find("cu", at)) != std::string_view::npos; at += 2) {
     if (at > 0 && ((text[at - 1] >= 'a' && text[at - 1] <= 'z') || core::is_digit(text[at - 1])))

@@ -1,5 +1,5 @@
 /// @file
-/// What an image says of CUDA: by its name and tag, and where it has been looked into by its
+/// Finds an image's CUDA version from its name and tag and, if the image was inspected, from its
 /// variables and labels.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace pipeline::gpu {
 
-/// An image's own configuration, as the engine shows it.
+/// An image's own configuration, as the engine reports it.
 struct ImageConfig {
   StringMap environment;
   StringMap labels;
@@ -23,19 +23,20 @@ struct ImageCuda {
   enum class Has { yes, no, unknown };
   Has has = Has::unknown;
   std::optional<Version> version;
-  std::string source;   ///< Where that is from: `its tag`, `CUDA_VERSION`, a label's name.
-  std::string require;  ///< NVIDIA_REQUIRE_CUDA.
+  std::string source;   ///< Origin of the version: `its tag`, `CUDA_VERSION`, a label's name.
+  std::string require;  ///< Value of NVIDIA_REQUIRE_CUDA.
   bool disable_require =
-      false;  ///< NVIDIA_DISABLE_REQUIRE: somebody has said that it runs on this driver.
-  std::optional<Version> torch;  ///< A torch that its name promises (`pytorch/pytorch:2.1.0-...`).
-  std::string framework;         ///< One that its name promises, as `torch`.
-  bool is_development = false;   ///< With compiler and headers (`-devel`).
+      false;  ///< NVIDIA_DISABLE_REQUIRE is set, so the image claims to run on any driver.
+  std::optional<Version>
+      torch;              ///< Version of torch in the image's name (`pytorch/pytorch:2.1.0-...`).
+  std::string framework;  ///< Framework in the image's name, such as `torch`.
+  bool is_development = false;  ///< The image has a compiler and headers (`-devel`).
 };
 
-/// Whether variables switch off what images demand of the driver.
+/// Returns true if these variables disable the images' driver requirements.
 bool disables_require(const StringMap& environment);
 
-/// @param config nothing where the image is not at hand
+/// @param config unset if the image is not available locally
 ImageCuda image_cuda(std::string_view reference, const std::optional<ImageConfig>& config);
 
 }  // namespace pipeline::gpu

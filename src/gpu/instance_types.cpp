@@ -14,9 +14,9 @@ namespace {
 constexpr Bytes mebibyte = 1024 * 1024;
 
 /// Sources: p2, p3 and g3 from Amazon ECS's guide ("Working with GPUs on Amazon ECS"), the others
-/// from EC2's DescribeInstanceTypes as Karpenter's reference lists it
+/// from EC2's DescribeInstanceTypes as listed by Karpenter's reference
 /// (github.com/aws/karpenter-provider-aws, website/.../reference/instance-types.md, August 2026).
-/// Compute capabilities: developer.nvidia.com/cuda-gpus. Left out: g6f and gr6f, which have a
+/// Compute capabilities: developer.nvidia.com/cuda-gpus. Not included: g6f and gr6f, which have a
 /// fraction of a GPU.
 constexpr std::array instance_table{
     InstanceType{"g3.4xlarge", 1, "M60", 8192, {5, 2}, 16, 124928, "x86_64"},
@@ -97,10 +97,10 @@ constexpr std::array instance_table{
 };
 
 std::string size_of(unsigned mebibytes) { return core::format_bytes(mebibytes * mebibyte); }
-/// Rounded as the table is: `24GB` is 22888.2 MiB.
+/// Rounds as the table does: `24GB` is 22888.2 MiB.
 Bytes in_mebibytes(Bytes bytes) { return bytes / mebibyte; }
 
-/// A name with what a user may write of it: maker, and memory in either unit.
+/// Returns the name with everything that a user may write in it: maker, and memory in either unit.
 std::string full_name(const InstanceType& type) {
   return std::string(type.is_nvidia() ? "NVIDIA " : "AMD ") + type.gpu + " " +
          std::to_string(type.gpu_memory / 1024) + "GB " +
@@ -111,7 +111,7 @@ std::string counted(unsigned count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// `8`, `4.5`.
+/// Formats `8` or `4.5`.
 std::string number(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
@@ -137,7 +137,7 @@ bool is_gpu_family(std::string_view name) {
 
 std::string similar_instance_type(std::string_view name) {
   std::vector<std::string> names;
-  // `m5.large` is near to `g5.xlarge` by its letters only.
+  // `m5.large` resembles `g5.xlarge` only in its letters.
   for (const InstanceType& each : instance_table)
     if (name.substr(0, 1) == std::string_view(each.name).substr(0, 1))
       names.emplace_back(each.name);

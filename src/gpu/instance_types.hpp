@@ -1,6 +1,6 @@
 /// @file
-/// Amazon EC2's instance types with GPUs, as data: what a step asks for can be checked against one,
-/// and those that fit can be listed.
+/// Amazon EC2's instance types with GPUs. A step's request can be checked against a type, and the
+/// types that satisfy a request can be listed.
 #pragma once
 
 #include <span>
@@ -15,16 +15,16 @@ namespace pipeline::gpu {
 struct InstanceType {
   const char* name;
   unsigned gpus;
-  const char* gpu;                         ///< Model, as in `A10G`.
-  unsigned gpu_memory;                     ///< Of each GPU, MiB.
-  settings::ComputeCapability capability;  ///< 0.0 for what is not NVIDIA's.
+  const char* gpu;                         ///< Model, such as `A10G`.
+  unsigned gpu_memory;                     ///< MiB of each GPU.
+  settings::ComputeCapability capability;  ///< 0.0 for GPUs of other makers than NVIDIA.
   unsigned vcpus;
   unsigned memory;           ///< MiB.
   const char* architecture;  ///< `x86_64` or `arm64`.
   bool is_nvidia() const { return capability.major > 0; }
 };
 
-/// What a step, or the user of `pipe instances`, asks for; zero and empty mean nothing.
+/// The request of a step or of `pipe instances`; zero and empty members are no requirement.
 struct InstanceNeeds {
   unsigned gpus = 0;
   std::string gpu_class;
@@ -36,16 +36,17 @@ struct InstanceNeeds {
 };
 
 std::span<const InstanceType> instance_types();
-/// Nothing for a name that is not in the table.
+/// Returns null for a name that is not in the table.
 const InstanceType* find_instance_type(std::string_view name);
-/// Whether the table has types of the same family, as `g5` of `g5.huge`.
+/// Returns true if the table has types of the same family, such as `g5` for `g5.huge`.
 bool is_gpu_family(std::string_view name);
-/// `did you mean 'g5.xlarge'?`, or empty.
+/// Returns `did you mean 'g5.xlarge'?`, or an empty text.
 std::string similar_instance_type(std::string_view name);
 
-/// Why the type is not enough, a reason each, as in `it has 1 GPU, not 4`; none if it is.
+/// Returns the reasons why the type does not suffice, such as `it has 1 GPU, not 4`; none if it
+/// does.
 std::vector<std::string> lacks(const InstanceType& type, const InstanceNeeds& needs);
-/// The smallest first: by GPUs, vCPUs, memory.
+/// Returns the types that suffice, ordered by GPUs, vCPUs and memory, smallest first.
 std::vector<InstanceType> fitting_instance_types(const InstanceNeeds& needs);
 
 }  // namespace pipeline::gpu

@@ -17,7 +17,7 @@ namespace {
 
 using namespace nvml;
 
-/// The driver's library, and where WSL keeps it.
+/// The driver's library, and its path under WSL.
 constexpr const char* library_names[] = {"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
 
 const std::vector<std::string>& install_advice() {
@@ -27,14 +27,14 @@ const std::vector<std::string>& install_advice() {
   return advice;
 }
 
-/// Who a process is, as far as /proc tells it here.
+/// Fills name and user of a process from /proc, as far as they are visible here.
 void describe(Process& process) {
   const auto folder = "/proc/" + std::to_string(process.pid);
   try {
     process.name = core::read_file(folder + "/comm");
     while (!process.name.empty() && process.name.back() == '\n') process.name.pop_back();
-    process.name = core::printable(process.name);  // any process chooses its own
-  } catch (const core::EnvironmentError&) {        // it has ended, or lives in another container
+    process.name = core::printable(process.name);  // Every process can choose its own name.
+  } catch (const core::EnvironmentError&) {  // The process has ended, or runs in another container.
   }
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) return;
@@ -42,7 +42,7 @@ void describe(Process& process) {
   process.user = user ? user->pw_name : std::to_string(info.st_uid);
 }
 
-/// `NVIDIA A100-SXM4-40GB MIG 1g.5gb` -> `1g.5gb`
+/// Returns `1g.5gb` for `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
 std::string profile_of(const std::string& name) {
   const auto at = name.rfind("MIG ");
   return at == std::string::npos ? name : name.substr(at + 4);
@@ -62,7 +62,7 @@ std::string_view to_string(ComputeMode mode) {
 struct Machine::Nvml {
   void* library = nullptr;
 
-  /// The newest of a function's symbols that this driver has.
+  /// Returns the newest version of a function that this driver has.
   template <class Function>
   Function* find(std::initializer_list<const char*> symbols) const {
     for (const auto* symbol : symbols)
@@ -76,7 +76,7 @@ struct Machine::Nvml {
     return text ? text : "NVML error " + std::to_string(code);
   }
 
-  /// A text that a function writes into a buffer; empty if it cannot.
+  /// Returns the text that a function writes into a buffer; empty if it fails.
   template <class... Before>
   std::string text(const char* symbol, Before... before) const {
     char buffer[128] = {};
@@ -101,7 +101,7 @@ struct Machine::Nvml {
       auto count = static_cast<unsigned>(entries.size());
       const auto code = function(device, &count, entries.data());
       if (code == insufficient_size) {
-        entries.resize(count + 16);  // more may have come meanwhile
+        entries.resize(count + 16);  // More processes may have started meanwhile.
         continue;
       }
       if (code != success) return;
@@ -144,7 +144,7 @@ struct Machine::Nvml {
     const unsigned most = number("nvmlDeviceGetMaxMigDeviceCount", device);
     for (unsigned i = 0; handle_of && i < most; ++i) {
       Handle slice = nullptr;
-      if (handle_of(device, i, &slice) != success) continue;  // a place that no slice has
+      if (handle_of(device, i, &slice) != success) continue;  // No slice has this index.
       found.push_back({.uuid = text("nvmlDeviceGetUUID", slice),
                        .index = i,
                        .profile = profile_of(text("nvmlDeviceGetName", slice)),
@@ -176,7 +176,8 @@ struct Machine::Nvml {
         function && function(handle, &major, &minor) == success)
       device.capability = {static_cast<unsigned>(major), static_cast<unsigned>(minor)};
     const unsigned mode = number("nvmlDeviceGetComputeMode",
-                                 handle);  // 1, exclusive to a thread, is gone since CUDA 8
+                                 // Value 1, exclusive to a thread, was removed in CUDA 8.
+                                 handle);
     device.mode = mode == 2 ? ComputeMode::prohibited
                   : mode    ? ComputeMode::exclusive
                             : ComputeMode::shared;
@@ -257,7 +258,7 @@ Inventory Machine::read() {
     return inventory;
   }
   inventory.driver = nvml_->text("nvmlSystemGetDriverVersion");
-  int cuda = 0;  // 12020 is 12.2
+  int cuda = 0;  // 12020 stands for 12.2.
   if (auto* function = nvml_->find<Return(int*)>(
           {"nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"});
       function && function(&cuda) == success)

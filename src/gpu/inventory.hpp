@@ -1,5 +1,5 @@
 /// @file
-/// The NVIDIA GPUs of this machine, as the driver's management library (NVML) shows them.
+/// The NVIDIA GPUs of this machine, as reported by the driver's management library (NVML).
 #pragma once
 
 #include <cstdint>
@@ -16,58 +16,58 @@
 
 namespace pipeline::gpu {
 
-/// Who may use a GPU at a time: `nvidia-smi --compute-mode`.
+/// How many processes may use a GPU at a time (`nvidia-smi --compute-mode`).
 enum class ComputeMode { shared, exclusive, prohibited };
 std::string_view to_string(ComputeMode mode);
 
-/// A process that occupies a GPU. Seen from a container its name and user may be unknown.
+/// A process that uses a GPU. From inside a container its name and user can be unknown.
 struct Process {
   std::int64_t pid = 0;
-  Bytes memory = 0;  ///< Of the GPU; 0: unknown.
+  Bytes memory = 0;  ///< Memory used on the GPU; 0 if unknown.
   bool graphics = false;
   std::string name, user;
 };
 
-/// A slice of a GPU that has been divided by MIG.
+/// A slice of a GPU that is divided by MIG.
 struct Slice {
-  std::string uuid;  ///< `MIG-...`
+  std::string uuid;  ///< `MIG-...`.
   unsigned index = 0;
-  std::string profile;  ///< `1g.10gb`
+  std::string profile;  ///< For example `1g.10gb`.
   Bytes memory = 0;
   std::vector<Process> processes;
 };
 
 struct Device {
-  unsigned index = 0;  ///< In PCI bus order, as nvidia-smi counts.
+  unsigned index = 0;  ///< In PCI bus order, as in nvidia-smi.
   std::string uuid, model, bus_id;
   Bytes memory = 0, memory_used = 0;
   settings::ComputeCapability capability;
   ComputeMode mode = ComputeMode::shared;
-  bool mig = false;  ///< Divided: only its slices can be used.
+  bool mig = false;  ///< The GPU is divided; only its slices can be used.
   std::vector<Slice> slices;
   std::vector<Process> processes;
-  std::string
-      trouble;  ///< Why it cannot be used, such as `GPU is lost`; then little else is known.
+  std::string trouble;  ///< The reason why it cannot be used, such as `GPU is lost`; other members
+                        ///< are then mostly empty.
 };
 
-/// Why nothing is known of GPUs, and what to do about it.
+/// The reason why GPUs cannot be listed, and advice.
 struct Unavailable {
   std::string reason;
   std::vector<std::string> advice;
 };
 
 struct Inventory {
-  std::string driver;  ///< `535.183.01`
-  std::string cuda;    ///< The newest CUDA that the driver can run: `12.2`.
+  std::string driver;  ///< For example `535.183.01`.
+  std::string cuda;    ///< The newest CUDA that the driver supports, such as `12.2`.
   std::vector<Device> devices;
-  std::string narrowed;  ///< That CUDA_VISIBLE_DEVICES hides some, in words; empty: it does not.
+  std::string narrowed;  ///< A message if CUDA_VISIBLE_DEVICES hides some GPUs; otherwise empty.
   std::optional<Unavailable> unavailable;
 };
 
-/// NVML in use: loaded and initialised once, which without nvidia-persistenced may take seconds;
-/// each read() looks anew, from any thread, and shows what CUDA_VISIBLE_DEVICES lets CUDA show.
-/// $PIPE_NVML names another library than the driver's. Throws nothing: what goes wrong is in the
-/// Inventory.
+/// NVML, loaded and initialised once, which can take seconds without nvidia-persistenced. Each
+/// read() queries the devices again, from any thread, and returns those that CUDA_VISIBLE_DEVICES
+/// does not hide. $PIPE_NVML names another library than the driver's. Throws nothing: errors are in
+/// the Inventory.
 class Machine {
  public:
   Machine();

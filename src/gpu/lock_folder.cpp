@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::size_t largest_file = 4 << 20;  // anybody may write into the files
+constexpr std::size_t largest_file = 4 << 20;  // Every user may write into the files.
 constexpr mode_t for_all = 0666, sticky_for_all = 01777;
 
 bool is_for_all(const fs::path& folder) {
@@ -56,7 +56,7 @@ void write_all(int file, const std::string& text, const fs::path& path) {
     throw core::system_error("cannot write " + path.string(), errno);
 }
 
-/// Is it locked by somebody else? Only to be asked while no other driver looks as well.
+/// Returns true if another process has the lock. Only valid while no other driver looks too.
 bool is_locked(int file) {
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) return true;
   ::flock(file, LOCK_UN);
@@ -71,7 +71,8 @@ json to_json(const HolderInfo& holder) {
           {"since", holder.since.time_since_epoch().count()}};
 }
 
-/// Every user may write the files: what is shown of them must not steer a terminal.
+/// Returns a text as printable characters: every user may write the files, and their content must
+/// not control a terminal.
 std::string text_at(const json& object, const char* key) {
   return core::printable(object.at(key).get<std::string>());
 }
@@ -136,7 +137,7 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
   } else if (errno != EEXIST) {
     throw core::system_error(what, errno);
   }
-  for (int tries = 0;; ++tries) {  // another user's driver may be making it at this moment
+  for (int tries = 0;; ++tries) {  // Another user's driver may be creating it at this moment.
     folder_ =
         core::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     const int error = errno;
@@ -151,8 +152,9 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
     ::usleep(1000);
   }
   ::flock(folder_.get(),
-          LOCK_SH | LOCK_NB);             // systemd-tmpfiles leaves a folder alone that is locked
-  mutex_ = open_file("mutex", O_RDONLY);  // closing what could not be written wakes nobody
+          LOCK_SH | LOCK_NB);             // systemd-tmpfiles does not clean a locked folder.
+  mutex_ = open_file("mutex", O_RDONLY);  // Opened read-only, because closing a file that was not
+                                          // writable wakes no watcher.
 }
 
 std::optional<LockFolder> LockFolder::existing() {
@@ -163,8 +165,8 @@ std::optional<LockFolder> LockFolder::existing() {
 }
 
 core::Descriptor LockFolder::open_file(const std::string& name, int mode) const {
-  // Without O_CREAT first: a file of another user's in a sticky folder can only be opened so
-  // (fs.protected_regular).
+  // Opens without O_CREAT first: in a sticky folder, another user's file can only be opened that
+  // way (fs.protected_regular).
   for (int tries = 0; tries < 100; ++tries) {
     core::Descriptor file(
         ::openat(folder_.get(), name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
@@ -173,7 +175,8 @@ core::Descriptor LockFolder::open_file(const std::string& name, int mode) const 
                                        mode | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
       if (file) ::fchmod(file.get(), for_all);
     }
-    if (!file && (errno == EEXIST || errno == EACCES)) {  // somebody makes it at this moment
+    if (!file &&
+        (errno == EEXIST || errno == EACCES)) {  // Another process is creating it at this moment.
       ::usleep(100);
       continue;
     }
@@ -220,8 +223,8 @@ bool LockFolder::is_alive(const std::string& driver) const {
 
 std::vector<Entry> LockFolder::Session::queue() const {
   const auto file = folder_->open_file("queue", O_RDONLY);
-  // What cannot be read (its writer was killed while it wrote) is as good as empty: each driver
-  // puts its own entries back.
+  // An unreadable queue (its writer was killed while it wrote) is treated as empty: each driver
+  // adds its own entries again.
   const auto list = core::parse_json(read_all(file.get()));
   std::vector<Entry> entries;
   std::map<std::string, bool> alive;
@@ -231,7 +234,7 @@ std::vector<Entry> LockFolder::Session::queue() const {
       const auto [known, is_new] = alive.try_emplace(entry.driver);
       if (is_new) known->second = folder_->is_alive(entry.driver);
       if (known->second) entries.push_back(std::move(entry));
-    } catch (const json::exception&) {  // written by another version of pipe
+    } catch (const json::exception&) {  // Written by another version of pipe.
     }
   std::ranges::sort(entries, {}, order_of);
   return entries;
@@ -261,7 +264,7 @@ std::optional<HolderInfo> LockFolder::Session::holder(const std::string& uuid) c
     const auto object = core::parse_json(read_all(file.get()));
     holder = holder_of(object);
     holder.gone = !folder_->is_alive(object.at("driver"));
-  } catch (const json::exception&) {  // known to be held is enough
+  } catch (const json::exception&) {  // The holder is unknown, but the GPU is known to be held.
     holder.step = "unknown";
     holder.run = "unknown";
   }

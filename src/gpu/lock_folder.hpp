@@ -1,15 +1,15 @@
 /// @file
-/// The machine's GPU reservations, shared by all drivers of all users: files with locks that the
-/// kernel holds (flock), so that no crash leaves one taken.
+/// The machine's GPU reservations, shared by all drivers of all users: files with kernel locks
+/// (flock), so that no crash leaves a GPU reserved.
 ///
-///   mutex       locked for the moment in which a driver looks and decides
-///   queue       who waits, as JSON; entries of drivers that are dead count for nothing
-///   driver-N    locked while the driver that has written its token there lives
-///   <UUID>      locked while the GPU is held: by a driver, and by the processes that inherit the
-///   descriptor; who it is, as JSON
+///   mutex     locked while a driver reads the state and decides
+///   queue     the waiting requests, as JSON; entries of dead drivers are ignored
+///   driver-N  locked while the driver that wrote its token into it is alive
+///   <UUID>    locked while the GPU is held by a driver and by the processes that inherit
+///             the descriptor; contains the holder, as JSON
 ///
-/// A file is made once and never removed: in a folder that is sticky only its owner could. Whoever
-/// closes one of them wakes those who watch the folder.
+/// A file is created once and never removed, because in a sticky folder only its owner could remove
+/// it. Closing one of the files wakes the processes that watch the folder.
 #pragma once
 
 #include <cstdint>
@@ -28,52 +28,53 @@
 
 namespace pipeline::gpu {
 
-/// Who holds a GPU or waits for one, for people.
+/// The holder of a GPU or a waiting request, for messages.
 struct HolderInfo {
-  std::int64_t pid = 0;  ///< Of the driver.
+  std::int64_t pid = 0;  ///< Process id of the driver.
   std::string user, run, step;
   WallTime since{};
-  bool gone = false;  ///< The driver has died; a process that it started still holds the GPU.
+  bool gone = false;  ///< The driver has died, but a process that it started still holds the GPU.
 };
 
 /// `step 'train' of run 20261121-8f3a (pid 4242, user ana)`
 std::string to_string(const HolderInfo& holder);
 
 struct Entry {
-  std::string driver;  ///< Its token.
+  std::string driver;  ///< The driver's token.
   Waiting waiting;
   HolderInfo holder;
 };
-/// By number; two have the same one only if the queue was lost in between.
+/// Orders entries by number; equal numbers occur only if the queue was lost in between.
 std::pair<std::uint64_t, std::string_view> order_of(const Entry& entry);
 
 class LockFolder {
  public:
-  /// $PIPE_GPU_LOCKS, else /run/lock/pipe-gpus where everybody may write in /run/lock, else
-  /// /tmp/pipe-gpus: the same for every user.
+  /// Returns $PIPE_GPU_LOCKS, else /run/lock/pipe-gpus if every user may write in /run/lock, else
+  /// /tmp/pipe-gpus: the same folder for every user.
   static std::filesystem::path place();
 
-  /// Makes the folder if it is not there. Throws EnvironmentError where it cannot be used, also if
-  /// it is none that everybody may write in and nobody may remove others' files from.
+  /// Creates the folder if it is missing. Throws EnvironmentError if it cannot be used, or if it is
+  /// not writable by everyone with the sticky bit set.
   explicit LockFolder(std::filesystem::path folder = place());
 
-  /// The folder, if some driver has made it already.
+  /// Returns the folder if a driver has already created it.
   static std::optional<LockFolder> existing();
 
-  /// What can be seen and done while no other driver does.
+  /// What can be read and changed while no other driver does so.
   class Session {
    public:
     ~Session();
     Session(Session&& other) noexcept : folder_(std::exchange(other.folder_, nullptr)) {}
     Session& operator=(Session&&) = delete;
 
-    std::vector<Entry> queue() const;  ///< Of living drivers, in the order of their numbers.
-    /// Writes only what is new: each writing wakes all who wait.
+    std::vector<Entry> queue() const;  ///< The entries of living drivers, ordered by their numbers.
+    /// Writes only changes, because each write wakes all waiting drivers.
     void put_queue(const std::vector<Entry>& entries);
     bool is_held(const std::string& uuid) const;
-    /// Who holds it; if nobody does, nothing.
+    /// Returns the holder; nothing if the GPU is not held.
     std::optional<HolderInfo> holder(const std::string& uuid) const;
-    /// Takes a GPU that is not held; it is given back when all copies of the descriptor are closed.
+    /// Reserves a GPU that is not held. It is released when all copies of the descriptor are
+    /// closed.
     core::Descriptor take(const std::string& uuid, const HolderInfo& holder);
 
    private:
@@ -82,15 +83,15 @@ class LockFolder {
     LockFolder* folder_;
   };
 
-  /// Nothing while another driver is in; that lasts a millisecond, unless it has been stopped
-  /// (SIGSTOP).
+  /// Returns nothing while another driver has the mutex, which lasts a millisecond unless that
+  /// driver is stopped (SIGSTOP).
   std::optional<Session> try_enter();
 
-  /// Says that this driver lives. @return its token
+  /// Registers this driver as alive. @return its token
   const std::string& sign_in();
 
-  /// A descriptor that becomes readable when something was given back, taken or left; -1 where the
-  /// system has none to give.
+  /// Returns a descriptor that becomes readable when a reservation or the queue changes; -1 if the
+  /// system has no descriptor for it.
   int watch();
   void forget_changes();
 

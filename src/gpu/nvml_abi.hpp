@@ -1,7 +1,7 @@
 /// @file
-/// The part of NVML's C interface that is used here, declared anew, so that nothing of NVIDIA's is
-/// needed to build. From the NVML API Reference; the library keeps a function's old symbol when it
-/// changes its meaning, and gives the new one a suffix `_v2`, `_v3`.
+/// The part of NVML's C interface that is used here, declared again so that no NVIDIA header is
+/// needed to build. Source: the NVML API Reference. When a function's meaning changes, the library
+/// keeps the old symbol and gives the new one a suffix `_v2`, `_v3`.
 #pragma once
 
 namespace pipeline::gpu::nvml {
@@ -23,12 +23,12 @@ struct PciInfo {  // nvmlPciInfo_v3
   char bus_id[32];
 };
 
-/// Of the functions `nvmlDeviceGet...RunningProcesses` without suffix.
+/// Used by `nvmlDeviceGet...RunningProcesses` without suffix.
 struct ProcessV1 {
   unsigned pid;
   unsigned long long memory;
 };
-/// Of those with `_v2` and `_v3`.
+/// Used by those functions with `_v2` and `_v3`.
 struct ProcessV2 {
   unsigned pid;
   unsigned long long memory;

@@ -11,8 +11,8 @@ constexpr unsigned most_repetitions = 255;
 
 }  // namespace
 
-/// Parses to a tree, then lays the tree out from its end to its beginning: a repetition is laid out
-/// as often as it is counted.
+/// Parses to a tree, then emits its states from the end to the beginning; a repetition is emitted
+/// as many times as its count.
 class PatternCompiler {
  public:
   explicit PatternCompiler(std::string_view text) : text_(text) {}
@@ -36,7 +36,7 @@ class PatternCompiler {
     std::vector<Node> children;
     Pattern::Bytes bytes;
     unsigned minimum = 0;
-    std::optional<unsigned> maximum;  ///< Of `repeat`; none: without end.
+    std::optional<unsigned> maximum;  ///< Maximum of `repeat`; unset if unlimited.
   };
 
   void fail(std::string message) {
@@ -192,7 +192,7 @@ class PatternCompiler {
         return atom;
       }
       if (count >= deepest_allowed) fail("too many repetitions one after another");
-      take('?');  // not greedy: the same, where the whole text is matched
+      take('?');  // A lazy quantifier; the same as a greedy one where the whole text is matched.
       repeat.children.push_back(std::move(atom));
       atom = std::move(repeat);
     }
@@ -208,10 +208,11 @@ class PatternCompiler {
     return pattern.program_.size() - 1;
   }
 
-  /// @return where the node begins, when `next` follows it
+  /// @return the first state of the node, when `next` follows it
   std::size_t lay_out(Pattern& pattern, const Node& node, std::size_t next) {
     if (++laid_out_ > 4 * largest_program)
-      fail("the pattern is too large");  // `(){255}{255}{255}` adds nothing, for long
+      fail("the pattern is too large");  // For example `(){255}{255}{255}`, which matches nothing
+                                         // and takes long to expand.
     if (error_) return 0;
     switch (node.kind) {
       case Node::Kind::bytes: return add(pattern, {Instruction::Kind::byte, node.bytes, next, 0});
@@ -262,8 +263,9 @@ std::variant<Pattern, TextError> Pattern::compile(std::string_view text) {
 
 bool Pattern::matches(std::string_view text) const {
   std::vector<std::size_t> states, pending;
-  std::vector<std::size_t> seen(program_.size(),
-                                0);  // the position, plus one, for which a state was entered last
+  std::vector<std::size_t> seen(
+      program_.size(),
+      0);  // For each state, the position after which it was entered last.
   const auto enter = [&](std::size_t state, std::size_t position, std::vector<std::size_t>& into) {
     pending.assign(1, state);
     while (!pending.empty()) {

@@ -1,9 +1,8 @@
 /// @file
-/// Regular expressions whose cost cannot run away: matched in time proportional to pattern times
-/// text, whatever they are (Thompson's construction; no backtracking). Literals, `.`, classes, `\d
-/// \w \s` and their opposites, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references. Not
-/// RE2: since 2023 it depends on Abseil, much to link and start for a text of a few words in one
-/// setting.
+/// Regular expressions with bounded cost: matching takes time proportional to pattern times text
+/// (Thompson's construction, no backtracking). Supports literals, `.`, classes, `\d \w \s` and
+/// their negations, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references. RE2 is not used
+/// because since 2023 it depends on Abseil, which is much to link for a short text in one setting.
 #pragma once
 
 #include <bitset>
@@ -14,7 +13,7 @@
 
 namespace pipeline::gpu {
 
-/// What is wrong with a text, and where in it.
+/// An error in a text and its byte offset.
 struct TextError {
   std::size_t offset = 0;
   std::string message;
@@ -23,7 +22,7 @@ struct TextError {
 class Pattern {
  public:
   static std::variant<Pattern, TextError> compile(std::string_view text);
-  /// True if the whole text is what the pattern describes.
+  /// Returns true if the pattern matches the whole text.
   bool matches(std::string_view text) const;
 
  private:
@@ -32,8 +31,8 @@ class Pattern {
   struct Instruction {
     enum class Kind { byte, split, begin, end, accept };
     Kind kind;
-    Bytes bytes;                            ///< Of `byte`: those that are taken.
-    std::size_t next = 0, alternative = 0;  ///< `split` goes both ways.
+    Bytes bytes;                            ///< For `byte`: the accepted bytes.
+    std::size_t next = 0, alternative = 0;  ///< `split` continues with both.
   };
   std::vector<Instruction> program_;
   std::size_t start_ = 0;

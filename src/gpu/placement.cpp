@@ -44,7 +44,7 @@ constexpr std::array operator_names{
     OperatorName{"less_than", Placement::Operator::less},
     OperatorName{"less_than_equal", Placement::Operator::less_equal}};
 
-/// Subjects of the language that are about a cluster's agents and tasks.
+/// Subjects of the language that refer to a cluster's agents and tasks.
 constexpr std::array cluster_subjects{"agentConnected", "agentVersion",      "ec2InstanceId",
                                       "registeredAt",   "runningTasksCount", "task:group"};
 
@@ -113,7 +113,8 @@ class Parser {
     fail(at, "'" + wrong + "' is no operator", "did you mean `" + wrong + wrong + "`?");
   }
 
-  /// In quotes a backslash takes the quote; any other stays, so that patterns need no doubled ones.
+  /// Reads a quoted text. A backslash escapes the quote; before other characters it stays, so that
+  /// patterns need no doubled backslashes.
   void read_text(char quote) {
     std::string value;
     std::size_t at = token_.begin + 1;
@@ -269,7 +270,7 @@ class Parser {
     const Token value = token_;
     read_value(placement);
     if (error_ || !is_pattern) return;
-    // In an expression without quotes, a pattern ends where the language goes on.
+    // In an expression without quotes, a pattern ends where the next keyword begins.
     if (value.kind == Token::Kind::word && value.end < text_.size() &&
         std::string_view("([|").find(text_[value.end]) != std::string_view::npos)
       return fail(value.begin, "a pattern with brackets or `|` has to stand in quotes",
@@ -304,7 +305,7 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
-/// Less than, equal to, or greater than zero.
+/// Returns a number less than, equal to or greater than zero.
 int compare(const std::string& a, const std::string& b) {
   const auto x = number(a), y = number(b);
   if (x && y) return *x < *y ? -1 : *x > *y ? 1 : 0;
@@ -344,7 +345,7 @@ std::string here(const Placement& comparison, const HostAttributes& host) {
                              : comparison.attribute + " is '" + found->second + "' here";
 }
 
-/// The attributes of the comparisons below, for a negation that fails as a whole.
+/// Lists the attributes of the comparisons below, for a negation that fails as a whole.
 void describe(const Placement& placement, const HostAttributes& host,
               std::vector<std::string>& texts) {
   if (placement.kind != Placement::Kind::comparison) {

@@ -1,12 +1,12 @@
 /// @file
-/// Amazon ECS's cluster query language: where a step may run, as an expression over attributes of
-/// the host. Parsed to values, evaluated against this host's attributes, or turned into the terms
-/// of a Kubernetes node affinity (placement_terms.hpp).
+/// Amazon ECS's cluster query language: an expression over a host's attributes that decides where a
+/// step may run. It is parsed to values, and then evaluated against this host's attributes or
+/// converted to the terms of a Kubernetes node affinity (placement_terms.hpp).
 ///
-/// What ECS's guide leaves open is settled so: `and` binds closer than `or`, `not` closer than
-/// both; two numbers are compared as numbers, anything else as text; on a host that lacks the
-/// attribute, `!=`, `not_in`, `!~` and `!exists` hold and no other comparison does (as Kubernetes
-/// has it); a pattern has to match the whole value.
+/// Where ECS's guide is silent, these rules apply: `and` binds tighter than `or`, `not` tighter
+/// than both; two numbers are compared as numbers, other values as texts; on a host without the
+/// attribute, `!=`, `not_in`, `!~` and `!exists` hold and no other comparison does (as in
+/// Kubernetes); a pattern has to match the whole value.
 #pragma once
 
 #include <map>
@@ -38,16 +38,16 @@ struct Placement {
   };
 
   Kind kind = Kind::comparison;
-  std::vector<Placement> operands;  ///< Of all_of, any_of (two or more) and negation (one).
+  std::vector<Placement> operands;  ///< For all_of and any_of two or more, for negation one.
 
-  // Of a comparison.
-  std::string attribute;  ///< Without `attribute:`.
+  // Members of a comparison.
+  std::string attribute;  ///< Without the prefix `attribute:`.
   Operator op = Operator::equal;
   std::vector<std::string> values;  ///< None for (not_)exists, any number for (not_)in, else one.
-  std::shared_ptr<const Pattern> pattern;  ///< Of (not_)matches. Shared: copies of an expression
-                                           ///< are many, the pattern never changes.
+  std::shared_ptr<const Pattern> pattern;  ///< For (not_)matches. Shared, because expressions are
+                                           ///< copied often and the pattern never changes.
 
-  std::string text;  ///< As the user wrote it.
+  std::string text;  ///< The expression as the user wrote it.
 };
 
 struct PlacementError : TextError {
@@ -58,12 +58,12 @@ std::variant<Placement, PlacementError> parse_placement(std::string_view text);
 
 using HostAttributes = std::map<std::string, std::string>;
 
-/// Why the host does not satisfy the expression: for each part that decided, what it says and what
-/// the attribute is here. None if the host does.
+/// Returns why the host does not satisfy the expression: each part that decided it, with the value
+/// of the host's attribute. Empty if the host satisfies it.
 std::vector<std::string> unsatisfied(const Placement& placement, const HostAttributes& host);
 
-/// The values of which a host's attribute must have one to satisfy the expression; none: it may
-/// have others, too.
+/// Returns the values of which the attribute must have one to satisfy the expression; empty if
+/// other values are possible, too.
 std::vector<std::string> demanded_values(const Placement& placement, std::string_view attribute);
 
 }  // namespace pipeline::gpu

@@ -51,7 +51,7 @@ Placement::Operator opposite(Placement::Operator op) {
   return op;
 }
 
-/// Kubernetes' Gt and Lt take whole numbers, and are strict.
+/// Kubernetes' Gt and Lt accept whole numbers only, and are strict.
 NodeRequirement ordered(const std::string& key, Placement::Operator op,
                         const Placement& comparison) {
   const std::string& text = comparison.values.front();
@@ -86,7 +86,7 @@ Terms terms_of_comparison(const Placement& comparison, bool negated) {
   }
   Terms terms{{ordered(key, op, comparison)}};
   if (negated)
-    terms.push_back({{key, "DoesNotExist", {}}});  // not (x > 5) holds where there is no x
+    terms.push_back({{key, "DoesNotExist", {}}});  // not (x > 5) holds for a node without x.
   return terms;
 }
 

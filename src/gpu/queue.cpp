@@ -5,8 +5,8 @@
 namespace pipeline::gpu {
 namespace {
 
-/// What of the free seats the request can use: those that no process occupies first, then in its
-/// own order.
+/// Returns the free devices that the request can use: those that no process occupies first, then in
+/// the request's own order.
 std::vector<std::string> usable(const Demand& demand, const std::vector<const DeviceState*>& free) {
   std::vector<std::string> idle, occupied;
   for (const auto& uuid : demand.candidates) {
@@ -33,7 +33,7 @@ std::vector<Grant> grants(const std::vector<Waiting>& waiting,
     const bool enough = found.size() >= request.demand.count;
     if (!enough && request.overtaken < max_overtakes) continue;
     if (enough) found.resize(request.demand.count);
-    // Granted, or kept until there are enough.
+    // The device is granted, or kept until there are enough.
     std::erase_if(free, [&](const DeviceState* device) {
       return std::ranges::find(found, device->uuid) != found.end();
     });

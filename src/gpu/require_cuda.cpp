@@ -6,7 +6,7 @@
 namespace pipeline::gpu {
 namespace {
 
-/// Nothing: not known.
+/// Returns nothing for an unknown operator.
 std::optional<bool> compare(std::string_view op, std::strong_ordering order) {
   if (op == "=" || op == "==") return order == 0;
   if (op == "!=") return order != 0;
@@ -37,7 +37,7 @@ std::optional<Version> version_of(const settings::ComputeCapability& capability)
   return Version{{capability.major, capability.minor}, {}};
 }
 
-/// @return malformed, or what holds
+/// @return malformed, or whether the requirement holds
 RequireVerdict::Kind evaluate(std::string_view text, const DriverFacts& facts) {
   const auto condition = parse_condition(text);
   if (!condition) return RequireVerdict::Kind::malformed;
@@ -61,7 +61,7 @@ RequireVerdict::Kind evaluate(std::string_view text, const DriverFacts& facts) {
   const auto wanted = Version::parse(condition->value);
   if (!wanted) return RequireVerdict::Kind::malformed;
   if (!known) return RequireVerdict::Kind::unknown;
-  // `driver>=470` compares what is written: 470.57.02 is a 470.
+  // `driver>=470` compares only as many parts as are written: 470.57.02 counts as 470.
   const Version comparable = known->first(std::max<std::size_t>(wanted->parts.size(), 1));
   return *compare(condition->op,
                   (condition->op == "=" || condition->op == "==" || condition->op == "!=")

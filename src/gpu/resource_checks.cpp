@@ -9,7 +9,7 @@
 namespace pipeline::gpu {
 namespace {
 
-/// The value at the end of the keys, or nothing.
+/// Returns the value at the end of the keys, or null.
 const core::Value* find(const core::Value& map, std::initializer_list<std::string_view> keys) {
   const core::Value* value = &map;
   for (const auto key : keys)
@@ -24,7 +24,8 @@ void check_expression(const core::Value& value, settings::Diagnostics& diagnosti
   const auto* error = std::get_if<PlacementError>(&parsed);
   if (!error) return;
   core::Span span = value.span;
-  // Text and document differ where there are escapes or several lines; then the whole is the place.
+  // Text and document differ if there are escapes or several lines; the whole value is then the
+  // position.
   const std::size_t quotes = value.quoted ? 2 : 0;
   if (span.length == value.scalar.size() + quotes) {
     span.column += static_cast<unsigned>(std::min(error->offset, value.scalar.size()) + quotes / 2);
@@ -34,7 +35,7 @@ void check_expression(const core::Value& value, settings::Diagnostics& diagnosti
                    span, {}, error->suggestion);
 }
 
-/// How many GPUs the machine has to have for the request.
+/// Returns the number of GPUs that the machine must have for the request.
 unsigned gpus_of(const settings::GpuRequest& request) {
   switch (request.selection) {
     case settings::GpuRequest::Selection::none: return 0;
@@ -70,7 +71,7 @@ void check_instance_type(const ResourceSettings& resources, const core::Value& s
   const std::string& name = *resources.instance_type;
   std::vector<settings::GpuProblem> problems;
   const settings::GpuRequest request = settings::gpu_request(resources, problems);
-  if (!problems.empty()) return;  // told already
+  if (!problems.empty()) return;  // The errors have been reported already.
   const core::Value* own = find(step, {"settings", "resources", "instance_type"});
   const core::Span place = own ? own->span : step_name;
   const InstanceNeeds needs{
@@ -83,7 +84,7 @@ void check_instance_type(const ResourceSettings& resources, const core::Value& s
       .architecture = ""};
   const InstanceType* type = find_instance_type(name);
   if (!type) {
-    // Only types with GPUs are known: another one is fine where none is asked for.
+    // The table has only types with GPUs; other types are accepted if no GPU is requested.
     if (needs.gpus > 0 || is_gpu_family(name))
       settings::report(diagnostics, "unknown-instance-type",
                        "there is no instance type '" + name + "' with GPUs", place,

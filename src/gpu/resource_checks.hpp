@@ -1,17 +1,18 @@
 /// @file
-/// What a document says about the machine that a step needs, against what is known of instance
-/// types and of ECS's language: errors with their place.
+/// Checks a document's requirements on the machine against the known instance types and ECS's
+/// language; errors have source positions.
 #pragma once
 
 #include "settings/settings.hpp"
 
 namespace pipeline::gpu {
 
-/// Syntax of each of `placement_constraints`. @param settings the value of a `settings:`
+/// Checks the syntax of each of `placement_constraints`. @param settings the value of a `settings:`
 void check_placement(const core::Value& settings, settings::Diagnostics& diagnostics);
 
-/// Whether the step's `instance_type` has what the step asks for. @param resources the pipeline's
-/// merged in @param step the step's own map
+/// Checks that the step's `instance_type` satisfies the step's request.
+/// @param resources the step's resources merged with the pipeline's
+/// @param step the step's own map
 void check_instance_type(const ResourceSettings& resources, const core::Value& step,
                          core::Span step_name, settings::Diagnostics& diagnostics);
 

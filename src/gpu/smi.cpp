@@ -20,7 +20,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// 0 for what is no number, as `[N/A]`.
+/// Returns 0 for a text that is no number, such as `[N/A]`.
 template <class Number = std::uint64_t>
 Number number(std::string_view text) {
   Number value{};
@@ -28,7 +28,7 @@ Number number(std::string_view text) {
   return value;
 }
 
-/// What is between them; empty if they are not there.
+/// Returns the text between `before` and `after`; empty if they are not found.
 std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
   const auto begin = text.find(before);
   if (begin == text.npos) return {};
@@ -36,8 +36,8 @@ std::string_view between(std::string_view text, std::string_view before, std::st
   return core::trimmed(text.substr(0, text.find(after)));
 }
 
-/// index, uuid, name, bus, memory.total, memory.used, driver, compute_mode, mig.mode and, from
-/// driver 470 on, compute_cap
+/// Columns: index, uuid, name, bus, memory.total, memory.used, driver, compute_mode, mig.mode and,
+/// from driver 470 on, compute_cap.
 void read_device(const std::vector<std::string_view>& row, Inventory& inventory) {
   Device device;
   device.index = number<unsigned>(row[0]);
@@ -62,7 +62,7 @@ Device* find(Inventory& inventory, std::string_view uuid) {
   return found == inventory.devices.end() ? nullptr : &*found;
 }
 
-/// `MIG 1g.5gb     Device  0: (UUID: MIG-...)`
+/// Reads a line such as `MIG 1g.5gb     Device  0: (UUID: MIG-...)`.
 void read_slice(std::string_view line, Device& device) {
   Slice slice;
   slice.uuid = between(line, "(UUID: ", ")");

@@ -1,6 +1,6 @@
 /// @file
-/// The GPUs of a machine whose NVML is out of reach, as `nvidia-smi` shows them in a container
-/// there.
+/// Lists the GPUs of a machine whose NVML is not accessible, from the output of `nvidia-smi` in a
+/// container there.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace pipeline::gpu {
 
-/// A script for /bin/sh that asks nvidia-smi for all that read_smi() understands; it ends with
-/// nvidia-smi's own exit code.
+/// Returns a script for /bin/sh that runs nvidia-smi for everything that read_smi() parses; it ends
+/// with nvidia-smi's exit code.
 std::string_view smi_script();
 
-/// The inventory in what the script printed; without devices where nothing of it is understood.
+/// Parses the script's output; returns no devices if nothing is understood.
 Inventory read_smi(std::string_view printed);
 
 }  // namespace pipeline::gpu

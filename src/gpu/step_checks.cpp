@@ -31,7 +31,7 @@ bool brings_unknown(const DockerSettings& docker) {
 CudaFacts facts_of(const StepSpec& step, const StepCheckContext& context) {
   const DockerSettings& docker = step.settings.docker;
   CudaFacts facts;
-  // Without a platform of its own an image is this machine's.
+  // An image without a platform of its own has this machine's platform.
   const std::string platform = docker.platform.value_or("");
 #ifdef __aarch64__
   const bool is_x86 = platform.find("amd64") != std::string::npos;
@@ -56,7 +56,7 @@ CudaFacts facts_of(const StepSpec& step, const StepCheckContext& context) {
   return facts;
 }
 
-/// The machine that the step will run on: this one, or the instance type that it names.
+/// Returns the machine that the step will run on: this one, or the instance type that it names.
 GpuHost host_of(const StepSpec& step, const settings::GpuRequest& request,
                 const StepCheckContext& context) {
   if (context.gpus) return context.gpus(request);
@@ -79,13 +79,13 @@ std::vector<Finding> unplaced(const StepSpec& step, const StepCheckContext& cont
   for (const std::string& text : step.settings.resources.placement_constraints.items()) {
     const auto parsed = parse_placement(text);
     if (const auto* error = std::get_if<PlacementError>(&parsed)) {
-      refuse(text, error->message);  // of a program; a file's have been checked
+      refuse(text, error->message);  // A program's expression; those of a file have been checked.
       continue;
     }
     std::string reasons;
     for (const auto& reason : unsatisfied(std::get<Placement>(parsed), host))
       reasons += (reasons.empty() ? "" : "; ") + reason;
-    // Of one comparison alone the text need not be repeated.
+    // If the expression is a single comparison, its text need not be repeated.
     if (const std::string whole = "`" + text + "`: "; reasons.starts_with(whole))
       reasons.erase(0, whole.size());
     if (!reasons.empty()) refuse(text, reasons);
@@ -106,7 +106,7 @@ std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& st
     found.add({&step, 1},
               {finding.code, finding.message, {}, {}, finding.advice, finding.severity});
   };
-  std::map<std::string, std::vector<Finding>> known;  // equal settings are looked at once
+  std::map<std::string, std::vector<Finding>> known;  // Equal settings are checked once.
   for (const StepSpec* step : steps) {
     const ResourceSettings& resources = step->settings.resources;
     if (context.attributes &&
@@ -145,7 +145,7 @@ GpuHost host_for(const settings::GpuRequest& request, const Inventory& inventory
         device.capability >= request.min_capability.value_or(settings::ComputeCapability{});
     if (is_named && is_first && is_right && device.capability.major > 0)
       capabilities.insert(device.capability);
-    // As NVIDIA_REQUIRE_CUDA calls them; others are not told by their name.
+    // The brand names of NVIDIA_REQUIRE_CUDA; other brands cannot be recognised by the GPU's name.
     for (const auto& [word, brand] : {std::pair{"Tesla", "tesla"}, std::pair{"GeForce", "geforce"},
                                       std::pair{"Quadro", "quadro"}, std::pair{"TITAN", "titan"}})
       if (device.model.find(word) != std::string::npos) host.brand = brand;

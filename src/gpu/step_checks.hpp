@@ -1,5 +1,5 @@
 /// @file
-/// Checks of steps with GPUs and of placement constraints, before anything is built.
+/// Checks steps with GPUs and placement constraints before anything is built.
 #pragma once
 
 #include <functional>
@@ -16,22 +16,23 @@
 
 namespace pipeline::gpu {
 
-/// Where the steps would run, as far as it is known.
+/// The environment in which the steps would run, as far as it is known.
 struct StepCheckContext {
   std::string host_file;  ///< Path of the file with this machine's attributes, for messages.
   bool in_images = true;  ///< Steps run in images, not as processes of this machine.
   std::function<GpuHost(const settings::GpuRequest& request)>
-      gpus;  ///< The driver, and the GPUs that the request may get; empty: not known.
-  std::optional<HostAttributes> attributes;  ///< Nothing: it is open where steps will run.
+      gpus;  ///< The driver, and the GPUs that the request may get; empty if unknown.
+  std::optional<HostAttributes>
+      attributes;  ///< Unset if the machine on which steps will run is not known.
   std::function<std::optional<ImageConfig>(const std::string& reference)>
-      image_config;  ///< What the engine has of an image, if anything.
+      image_config;  ///< Returns the engine's configuration of an image, if it has the image.
 };
 
-/// One diagnostic for all steps that it is true of; those that say the same are told together.
+/// Returns the diagnostics; one that several steps share is reported once for all of them.
 std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& steps,
                                           const StepCheckContext& context);
 
-/// The machine of this inventory, with those of its GPUs that the request may get.
+/// Returns the machine of this inventory, with those of its GPUs that the request may get.
 GpuHost host_for(const settings::GpuRequest& request, const Inventory& inventory);
 
 }  // namespace pipeline::gpu

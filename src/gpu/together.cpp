@@ -6,7 +6,7 @@
 namespace pipeline::gpu {
 namespace {
 
-/// before[a][b]: b starts after the end of a, directly or not.
+/// before[a][b]: b starts after the end of a, directly or indirectly.
 std::vector<std::vector<bool>> order_of(const std::vector<Member>& members) {
   const auto count = members.size();
   std::map<std::string, std::size_t> places;
@@ -28,7 +28,7 @@ std::vector<std::vector<bool>> order_of(const std::vector<Member>& members) {
 Group largest_group(const std::vector<Member>& members) {
   const auto before = order_of(members);
   Group best, group;
-  // Every set of them, each member with and without: they are ten at most.
+  // Visits every subset; there are at most ten members.
   const auto extend = [&](const auto& self, std::size_t i) -> void {
     if (i == members.size()) {
       if (group.gpus > best.gpus) best = group;

@@ -7,27 +7,27 @@
 
 namespace pipeline::gpu {
 
-/// Of a task: one of ECS's quotas.
+/// Maximum number of containers in a task: a quota of ECS.
 inline constexpr std::size_t most_containers = 10;
 
 struct Member {
   std::string name;
   unsigned gpus = 0;
-  std::vector<std::string> after;  ///< It starts when these have ended.
+  std::vector<std::string> after;  ///< The containers whose end this one waits for.
 };
 
 struct Group {
-  std::vector<std::size_t> members;  ///< In their order; only such as hold GPUs.
+  std::vector<std::size_t> members;  ///< Indices of the members that hold GPUs, in order.
   unsigned gpus = 0;
 };
 
-/// Those that may run at the same time and hold the most GPUs together; none of more than
-/// most_containers.
+/// Returns the members that may run at the same time and together hold the most GPUs; an empty
+/// group for more than most_containers.
 Group largest_group(const std::vector<Member>& members);
 
-/// `1 GPU`, `2 GPUs`
+/// Returns `1 GPU`, `2 GPUs`.
 std::string gpus(std::size_t count);
-/// `'a' and 'b'`, `'a', 'b' and 'c'`
+/// Returns `'a' and 'b'`, or `'a', 'b' and 'c'`.
 std::string names_of(const std::vector<Member>& members, const Group& group);
 
 }  // namespace pipeline::gpu

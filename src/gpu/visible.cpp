@@ -18,8 +18,8 @@ std::optional<unsigned> index_of(std::string_view word) {
                                                                   : std::nullopt;
 }
 
-/// The UUIDs of the device, or of its slices, that the word names; none if it names none, or not
-/// one alone.
+/// Returns the UUIDs of the one device, or of its slices, that the word names; empty if it names
+/// none or is ambiguous.
 std::set<std::string> named(std::string_view word, const Inventory& inventory) {
   std::set<std::string> found;
   const auto index = index_of(word);

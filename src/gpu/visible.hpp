@@ -1,6 +1,6 @@
 /// @file
-/// CUDA_VISIBLE_DEVICES of whoever starts `pipe`: what it hides from a CUDA program is hidden from
-/// a run, too.
+/// Applies the CUDA_VISIBLE_DEVICES of the user who starts `pipe`: GPUs that it hides from a CUDA
+/// program are hidden from a run, too.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,12 @@
 
 namespace pipeline::gpu {
 
-/// Leaves the devices that CUDA would show, in the order of their indices, which stay those of
-/// nvidia-smi. As CUDA reads it: indices, UUIDs or what these begin with, up to the first that is
-/// none of the machine's; so the empty text hides all.
+/// Removes the devices that CUDA would not show; the others keep their order and their nvidia-smi
+/// indices. The text is interpreted as by CUDA: indices, UUIDs or their prefixes, up to the first
+/// that names no device of the machine; the empty text hides all.
 void show_only(std::string_view visible, Inventory& inventory);
 
-/// The same for this process's own CUDA_VISIBLE_DEVICES, if it has one.
+/// The same for this process's own CUDA_VISIBLE_DEVICES, if it is set.
 void show_only_visible(Inventory& inventory);
 
 }  // namespace pipeline::gpu

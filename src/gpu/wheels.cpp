@@ -10,9 +10,9 @@
 namespace pipeline::gpu {
 namespace {
 
-/// A build of torch or jaxlib, as `cu118`, `cuda12` and `cpu` say it.
+/// The variant of torch or jaxlib that `cu118`, `cuda12` or `cpu` names.
 struct Variant {
-  std::string name;  ///< `cpu`, or empty if nothing is known.
+  std::string name;  ///< `cpu`, or empty if unknown.
   std::optional<Version> cuda;
   std::string because;
 };
@@ -45,7 +45,8 @@ std::optional<Variant> variant_of(std::string_view word, std::string because) {
   return std::nullopt;
 }
 
-/// Of an index's or a wheel's address: `.../whl/cu118/...`, `...%2Bcpu-cp311-...`.
+/// Finds the variant in an index's or a wheel's address: `.../whl/cu118/...`,
+/// `...%2Bcpu-cp311-...`.
 std::optional<Variant> variant_of_address(std::string_view address) {
   if (const auto whl = address.find("/whl/"); whl != std::string_view::npos) {
     const auto word = address.substr(whl + 5);
@@ -67,7 +68,7 @@ std::optional<Variant> variant_of_address(std::string_view address) {
 struct Requirement {
   std::string text, package;
   std::vector<std::string> extras;
-  std::string local;  ///< What follows the `+` of its version.
+  std::string local;  ///< The part of its version after the `+`.
   std::optional<Version> version;
   std::string address;
 };
@@ -79,7 +80,7 @@ std::string normalized(std::string_view name) {
   return text;
 }
 
-/// Marked for another system than Linux.
+/// Returns true if the marker selects another system than Linux.
 bool is_elsewhere(std::string_view marker) {
   if (marker.find("platform") == std::string_view::npos &&
       marker.find("os_name") == std::string_view::npos)
@@ -136,7 +137,7 @@ std::optional<Requirement> parse_requirement(const std::string& line) {
   return requirement;
 }
 
-/// CUDA of the package index's wheel of this version; nothing if that is not known.
+/// Returns the CUDA of the package index's wheel of this version; nothing if unknown.
 std::optional<Version> default_cuda(std::string_view package,
                                     const std::optional<Version>& version) {
   if (!version) return std::nullopt;
@@ -178,7 +179,7 @@ class Reader {
       if (package == row.package)
         return as_cpu(std::move(wheel), "it has no GPU code", row.instead);
     if (is_any(tables::carry_cuda, package)) return wheel;
-    // nvidia-cublas-cu12, cudf-cu12, faiss-gpu-cu12, tensorrt-cu12, ...
+    // For example nvidia-cublas-cu12, cudf-cu12, faiss-gpu-cu12, tensorrt-cu12.
     if (const auto dash = package.rfind('-'); dash != std::string::npos)
       if (const auto variant = variant_of(std::string_view(package).substr(dash + 1), "its name");
           variant && variant->cuda) {
@@ -286,8 +287,8 @@ std::vector<Wheel> wheels_of(std::span<const std::string> requirements,
   std::vector<Wheel> wheels;
   for (const auto& requirement : parsed)
     if (auto wheel = reader.read(requirement)) wheels.push_back(std::move(*wheel));
-  // torch itself says more than what needs it; and a package that the same list overrules says
-  // nothing (`jax` beside `jaxlib+cuda12`, a plugin).
+  // torch itself is more specific than a package that depends on it. A package that another one of
+  // the same list overrides is ignored (`jax` beside `jaxlib+cuda12`, a plugin).
   const auto names = [&](auto accepts) {
     return std::any_of(wheels.begin(), wheels.end(), accepts);
   };

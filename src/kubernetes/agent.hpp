@@ -1,13 +1,13 @@
 /// @file
-/// The programs for pods, as bytes: what starts a step's command (agent/main.cpp), and what carries
-/// its files (stager/main.cpp).
+/// The programs that run in pods, embedded as bytes: the agent, which starts a step's command
+/// (agent/main.cpp), and the stager, which transfers its files (stager/main.cpp).
 #pragma once
 
 #include <string_view>
 
 namespace pipeline::kubernetes {
 
-/// Executables for this machine's kind of processor, which need no library.
+/// Static executables for this machine's processor architecture.
 std::string_view agent_program();
 std::string_view stager_program();
 

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Refusals carry the pause that the server asks for beside what everyone may see of them.
+/// A refusal together with the pause that the server asks for (Retry-After).
 class RetryableError : public ApiError {
  public:
   RetryableError(const ApiError& error, std::optional<std::chrono::seconds> after)
@@ -44,7 +44,7 @@ std::string message_of(const net::Response& response, const json& status) {
   return "status " + std::to_string(response.status) + (text.empty() ? "" : ": " + text);
 }
 
-/// `299 - "text"`: RFC 9111.
+/// Returns the text of a Warning header, `299 - "text"` (RFC 9111).
 std::string text_of_warning(std::string_view header) {
   const auto first = header.find('"'), last = header.rfind('"');
   if (first == last) return std::string(header);
@@ -146,8 +146,8 @@ async::Task<net::Response> Client::try_once(Call call) {
                                 std::move(on_headers));
 }
 
-/// What an administrator or the server wants users to know: policies that a pod violates, what
-/// newer servers will not serve.
+/// Shows the server's warnings to the user, for example policies that a pod violates, or APIs that
+/// newer servers will remove.
 void Client::show_warnings(const net::Response& response) {
   const auto [begin, end] = response.headers.equal_range("warning");
   for (auto each = begin; each != end; ++each)
@@ -207,7 +207,7 @@ async::Task<json> Client::call(Call call) {
                       std::to_string(pause.count()) + " ms");
     }
     co_await async::pause_for(pause, call.cancel);
-    // This object may be gone by then.
+    // This object may have been destroyed by then.
     if (call.cancel && call.cancel->level() != core::StopLevel::none)
       throw core::EnvironmentError("cannot " + call.what + ": it was stopped");
   }
@@ -248,11 +248,12 @@ async::Task<> Client::remove(std::string what, std::string path, std::string uid
 async::Task<std::pair<int, int>> Client::version() {
   if (!version_) {
     Call question("ask the cluster of " + access_.origin + " who it is", "GET", "/version");
-    question.most_tries = 3;  // it has never been there for us: who waits for long?
+    question.most_tries = 3;  // Few tries, because the server has never answered this program.
     question.timeout = std::chrono::seconds(15);
     const auto answer = co_await call(std::move(question));
-    std::pair<int, int> found{std::atoi(text_at(answer, "/major").c_str()),
-                              std::atoi(text_at(answer, "/minor").c_str())};  // `29+` is one, too
+    std::pair<int, int> found{
+        std::atoi(text_at(answer, "/major").c_str()),
+        std::atoi(text_at(answer, "/minor").c_str())};  // `29+` is a valid minor version, too.
     if (found.first == 0)
       throw core::EnvironmentError("what answers at " + access_.server +
                                    " is no Kubernetes API server");

@@ -1,6 +1,6 @@
 /// @file
-/// The API of one cluster: requests that are repeated when that may help, answers as JSON, refusals
-/// in words. What is safe for all servers from 1.20 on.
+/// Client for the API of one cluster: requests with retries, responses as JSON, refusals as
+/// messages. Uses only what all servers from 1.20 on support.
 #pragma once
 
 #include <chrono>
@@ -22,13 +22,14 @@
 
 namespace pipeline::kubernetes {
 
-/// One thing that is wrong with an object: `spec.template.spec.tolerations[0].effect`, and why.
+/// One error in an object: a field such as `spec.template.spec.tolerations[0].effect`, and the
+/// message.
 struct Cause {
   std::string field, message;
 };
 
-/// The server has refused: its Status, whose reason is one of Kubernetes' words (`AlreadyExists`,
-/// `Forbidden`, ...).
+/// The server has refused a request. Carries its Status, whose reason is one of Kubernetes'
+/// constants (`AlreadyExists`, `Forbidden`, ...).
 class ApiError : public core::EnvironmentError {
  public:
   ApiError(long status, std::string reason, const std::string& message,
@@ -39,7 +40,7 @@ class ApiError : public core::EnvironmentError {
         causes_(std::move(causes)) {}
   long status() const { return status_; }
   const std::string& reason() const { return reason_; }
-  /// Of an object that is `Invalid`.
+  /// The errors of an object that is `Invalid`.
   const std::vector<Cause>& causes() const { return causes_; }
 
  private:
@@ -49,22 +50,23 @@ class ApiError : public core::EnvironmentError {
 };
 
 struct Call {
-  // No aggregate: g++ 12 destroys a brace-initialised temporary twice in a co_await expression.
+  // A constructor instead of an aggregate, because g++ 12 destroys a brace-initialised temporary
+  // twice in a co_await expression.
   Call(std::string what_is_tried, std::string http_method, std::string path_and_query)
       : what(std::move(what_is_tried)),
         method(std::move(http_method)),
         path(std::move(path_and_query)) {}
-  std::string what;  ///< For messages, after "cannot ": `create the Job x`.
+  std::string what;  ///< Completes the message "cannot ...", for example `create the Job x`.
   std::string method;
-  std::string path;  ///< `/api/v1/...`, its query encoded.
+  std::string path;  ///< `/api/v1/...` with an encoded query.
   nlohmann::json body = nullptr;
   std::string body_type = "application/json";
   std::string accept = "application/json";
-  std::chrono::milliseconds timeout{60'000};  ///< Of one try; 0: none (streams).
+  std::chrono::milliseconds timeout{60'000};  ///< Limit of one try; 0: no limit (streams).
   std::function<void(std::string_view)> on_body;
-  std::function<void()> on_open;  ///< The answer has begun, and is no refusal.
+  std::function<void()> on_open;  ///< Called when a successful response has begun.
   core::CancelSource* cancel = nullptr;
-  std::optional<unsigned> most_tries;  ///< Fewer than the client's own.
+  std::optional<unsigned> most_tries;  ///< Maximum number of tries, if fewer than the client's own.
 };
 
 class Client {
@@ -75,28 +77,29 @@ class Client {
   asio::io_context& loop() { return loop_; }
   const async::RetryPolicy& retry_policy() const { return retry_policy_; }
 
-  /// One exchange, without repetition but for credentials that have run out. Throws ApiError,
+  /// Sends a request once; repeats it only if the credentials have expired. Throws ApiError,
   /// TransportError.
   async::Task<net::Response> send(Call call);
-  /// Repeated when the server is not there, overloaded or broken. May so be done twice: creations
-  /// have names of ours, deletions say which object they mean.
+  /// Sends a request and retries it when the server is unreachable, overloaded or broken. Requests
+  /// may therefore be executed twice: creations use fixed names, and deletions name the object's
+  /// uid.
   async::Task<nlohmann::json> call(Call call);
 
   async::Task<nlohmann::json> get(std::string what, std::string path);
   async::Task<nlohmann::json> create(std::string what, std::string path, nlohmann::json object);
-  /// Only the object with this uid, if one is given; what is gone already (404), or is another by
-  /// now (409), is fine.
+  /// Deletes an object, only the one with this uid if the uid is not empty. An object that no
+  /// longer exists (404) or was replaced (409) is no error.
   async::Task<> remove(std::string what, std::string path, std::string uid,
                        std::optional<unsigned> grace_seconds);
-  /// A JSON merge patch.
+  /// Applies a JSON merge patch.
   async::Task<nlohmann::json> patch(std::string what, std::string path, nlohmann::json change);
 
-  /// `{"major": 1, "minor": 29}`, asked for once. Throws EnvironmentError for a server that is too
-  /// old.
+  /// Returns the server's version, such as `{"major": 1, "minor": 29}`; requested once. Throws
+  /// EnvironmentError for a server that is too old.
   async::Task<std::pair<int, int>> version();
 
-  /// `/apis/batch/v1/namespaces/NS/jobs`, with `/NAME` if there is one. @param group empty for the
-  /// core
+  /// Returns `/apis/batch/v1/namespaces/NS/jobs`, with `/NAME` if a name is given. @param group
+  /// empty for the core group
   std::string path(std::string_view group, std::string_view kind, std::string_view name = {}) const;
 
  private:
@@ -109,15 +112,15 @@ class Client {
   Credentials credentials_;
   net::HttpClient http_;
   std::optional<std::pair<int, int>> version_;
-  std::set<std::string> shown_;  ///< Of the server's warnings.
+  std::set<std::string> shown_;  ///< Warnings of the server that were shown.
 };
 
-/// Whether a second try may go better.
+/// Returns true if a retry can succeed.
 bool is_retryable(const ApiError& error);
-/// What a user may do about a refusal.
+/// Returns advice for a refusal.
 std::vector<std::string> advice_for(long status, const std::string& reason,
                                     const std::string& message);
-/// `10.0.0.1:6443` of a URL.
+/// Returns `10.0.0.1:6443` for a URL.
 std::string host_and_port(const std::string& url);
 
 }  // namespace pipeline::kubernetes

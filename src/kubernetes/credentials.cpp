@@ -19,9 +19,9 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr auto token_file_age = 60s;    // as client-go
-constexpr auto before_expiry = 10s;     // a request takes its time, too
-constexpr auto plugin_patience = 120s;  // it may open a browser
+constexpr auto token_file_age = 60s;    // Same as client-go.
+constexpr auto before_expiry = 10s;     // Margin for the duration of a request.
+constexpr auto plugin_patience = 120s;  // The plugin may open a browser for a login.
 
 std::vector<std::string> advice_for(const ExecPlugin& plugin) {
   std::vector<std::string> advice;

@@ -1,6 +1,5 @@
 /// @file
-/// What a request carries to say who it is from: kept as long as it is good, fetched anew when it
-/// is not.
+/// Credentials of requests to a cluster: kept while they are valid, fetched again when they expire.
 #pragma once
 
 #include <chrono>
@@ -16,10 +15,11 @@ class Credentials {
  public:
   explicit Credentials(const ClusterAccess& access) : access_(access) {}
 
-  /// Adds headers, and the certificate that a plugin has given. Throws EnvironmentError if a plugin
-  /// gives none.
+  /// Adds headers, and the certificate that a plugin returned. Throws EnvironmentError if a plugin
+  /// returns none.
   async::Task<> apply(net::Request& request);
-  /// The server has refused them (401). True if fetching them anew may help.
+  /// Reports that the server has refused the credentials (401). Returns true if fetching them again
+  /// can help.
   bool refused();
 
  private:
@@ -28,18 +28,19 @@ class Credentials {
   void read_token();
 
   ClusterAccess access_;
-  std::string token_, cert_, key_;          ///< Of the file, or of the plugin.
-  std::optional<Clock::time_point> until_;  ///< Unset: they have to be fetched first.
+  std::string token_, cert_, key_;  ///< From the kubeconfig or from the plugin.
+  std::optional<Clock::time_point>
+      until_;  ///< Expiry time; unset if they have to be fetched first.
 };
 
-/// What a plugin wrote (an ExecCredential): the token and certificate of its status.
+/// The output of a plugin (an ExecCredential): token and certificate of its status.
 struct PluginAnswer {
   std::string token, cert, key;
   std::optional<std::chrono::system_clock::time_point> expires;
 };
-/// Throws EnvironmentError for what is no such answer.
+/// Throws EnvironmentError for invalid output.
 PluginAnswer parse_plugin_answer(const ExecPlugin& plugin, const std::string& output);
-/// What it is told, in the variable KUBERNETES_EXEC_INFO.
+/// Returns the value of the plugin's variable KUBERNETES_EXEC_INFO.
 std::string plugin_info(const ClusterAccess& access);
 
 }  // namespace pipeline::kubernetes

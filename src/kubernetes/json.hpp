@@ -1,5 +1,5 @@
 /// @file
-/// Reading what a server sends: what is not there, or of another kind, is empty.
+/// Reads a server's JSON: missing values and values of another type are returned as empty.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pipeline::kubernetes {
 
-/// The value at a JSON pointer, `/status/phase`; null if there is none.
+/// Returns the value at a JSON pointer such as `/status/phase`; null if there is none.
 inline const nlohmann::json& at(const nlohmann::json& object, const std::string& pointer) {
   static const nlohmann::json none;
   const nlohmann::json::json_pointer place(pointer);
@@ -25,7 +25,7 @@ inline long long number_at(const nlohmann::json& object, const std::string& poin
   return value.is_number_integer() ? value.get<long long>() : 0;
 }
 
-/// A list to walk through; an empty one for anything else.
+/// Returns the list at a JSON pointer; an empty list if there is none.
 inline const nlohmann::json& list_at(const nlohmann::json& object, const std::string& pointer) {
   static const nlohmann::json none = nlohmann::json::array();
   const auto& value = at(object, pointer);

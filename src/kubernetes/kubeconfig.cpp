@@ -17,14 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file of KUBECONFIG. Keys that we do not know are others' business: nothing is said of them.
+/// One file of KUBECONFIG. Unknown keys belong to other programs and are ignored.
 struct File {
   fs::path path;
   std::string source;
   core::Value root;
 };
 
-/// Stops at the first thing that is wrong: what comes after depends on it.
+/// Throws the first error, because later errors can be its consequences.
 [[noreturn]] void refuse(const File& file, std::string code, std::string message, core::Span span,
                          std::vector<std::string> notes = {}, std::string suggestion = {}) {
   std::vector<core::Diagnostic> diagnostics;
@@ -33,7 +33,7 @@ struct File {
   throw core::InputError(std::move(diagnostics), file.path.string(), file.source);
 }
 
-/// A map of a file, with the words for what it is: `cluster 'lab'`.
+/// A map of a file, with a name for messages such as `cluster 'lab'`.
 struct Entry {
   const File* file = nullptr;
   const core::Value* map = nullptr;
@@ -72,12 +72,12 @@ struct Entry {
     for (const core::Value& item : value->items) items.push_back(&item);
     return items;
   }
-  /// A path, relative ones from the file's folder.
+  /// Returns a path; relative paths are resolved against the file's folder.
   std::string path(std::string_view key) const {
     const auto name = text(key);
     return name.empty() ? name : (file->path.parent_path() / name).lexically_normal().string();
   }
-  /// What `KEY-data` holds in base64.
+  /// Returns the base64-decoded value of `KEY-data`.
   std::string data(std::string_view key) const {
     const core::Value* value = find(key);
     if (!value || value->scalar.empty()) return {};
@@ -125,10 +125,10 @@ std::string names_of(const std::vector<File>& files) {
 }
 
 /// The entry called `name` of the list `list` (`clusters`), whose content is under `member`
-/// (`cluster`): that of the first file which has one.
+/// (`cluster`), from the first file that has one.
 struct Found {
   Entry entry;
-  std::vector<std::string> names;  ///< All that there are.
+  std::vector<std::string> names;  ///< All names in the list.
 };
 Found find_named(const std::vector<File>& files, const std::string& list, const std::string& member,
                  const std::string& name) {
@@ -172,7 +172,8 @@ ExecPlugin read_exec(const Entry& user, const Entry& exec) {
   auto command = exec.text("command");
   if (command.empty())
     refuse(*exec.file, "missing-key", exec.what + " has no 'command'", place.span);
-  // As kubectl: a name is looked for on the PATH, a relative path from the file's folder.
+  // As in kubectl: a name is searched on the PATH, a relative path is resolved against the file's
+  // folder.
   if (command.find('/') != command.npos)
     command = (exec.file->path.parent_path() / command).lexically_normal().string();
   plugin.command.push_back(std::move(command));
@@ -267,7 +268,7 @@ ClusterAccess from_files(const std::vector<File>& files, const AccessOptions& op
         "there is no context '" + name + "' in " + names_of(files) + ": " + listed(context.names),
         suggestion);
   }
-  /// The entry that the context names under `key`.
+  /// Returns the entry that the context names under `key`.
   const auto follow = [&](const char* list, const char* key) {
     const auto wanted = context.entry.text(key);
     const auto found = find_named(files, list, key, wanted);

@@ -19,7 +19,7 @@ constexpr const char* word_annotation = "pipe.word";
 constexpr std::chrono::seconds look_again{1};
 constexpr std::chrono::milliseconds longest_renewal{3'000};
 
-/// A MicroTime has six digits, no more and no less.
+/// A MicroTime has exactly six fractional digits.
 std::string micro_now() {
   const auto now = std::chrono::system_clock::now();
   const auto micros =
@@ -40,7 +40,7 @@ json manifest(const std::string& name, const json& owners) {
   return lease;
 }
 
-/// Null if there is none.
+/// Returns null if there is no such Lease.
 async::Task<json> read(Client& client, std::string name) {
   try {
     co_return co_await client.get("read the Lease " + name, client.path(group, "leases", name));
@@ -50,7 +50,7 @@ async::Task<json> read(Client& client, std::string name) {
   co_return json();
 }
 
-/// False where another was quicker.
+/// Returns false if another process created it first.
 async::Task<bool> make(Client& client, json lease) {
   try {
     co_await client.create("create the Lease " + text_at(lease, "/metadata/name"),
@@ -87,7 +87,8 @@ async::Task<bool> Lease::create() {
   co_return co_await make(client_, std::move(lease));
 }
 
-/// Of several who try it at once, the server lets one: the patch is for this version of it.
+/// Of several concurrent attempts, the server accepts one: the patch applies to this version of the
+/// Lease.
 async::Task<bool> Lease::take(json lease) {
   const auto now = micro_now();
   json change;
@@ -167,7 +168,8 @@ async::Task<bool> Lease::keep(core::CancelSource& stop) {
     } catch (const core::EnvironmentError& error) {
       core::log::warn(error.what());
     }
-    if (is_gone) {  // as when the cluster clears away after a Job that it belonged to
+    if (is_gone) {  // For example because the cluster garbage-collected it with the Job that owned
+                    // it.
       const bool is_ours = co_await create();
       if (!is_ours) co_return false;
       renewed_ = began;

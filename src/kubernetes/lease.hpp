@@ -1,5 +1,6 @@
 /// @file
-/// A Lease (coordination.k8s.io/v1): of several processes that could do something, one does it.
+/// A Lease (coordination.k8s.io/v1): of several processes that could do some work, one at a time
+/// does it.
 #pragma once
 
 #include <chrono>
@@ -10,38 +11,40 @@
 
 namespace pipeline::kubernetes {
 
-/// Kubernetes' own components have these.
+/// Same values as Kubernetes' own components.
 struct LeaseTerms {
   std::chrono::milliseconds duration{
-      15'000};  ///< Whoever has been silent for so long has lost it to the next who wants it ...
-  std::chrono::milliseconds deadline{10'000};  ///< ... and gives up himself some time before.
-  std::chrono::milliseconds pause{2'000};      ///< Between two renewals.
+      15'000};  ///< A holder that has not renewed for this time loses the Lease to the next process
+                ///< that wants it.
+  std::chrono::milliseconds deadline{
+      10'000};  ///< A holder that could not renew for this time gives up.
+  std::chrono::milliseconds pause{2'000};  ///< Time between two renewals.
 };
 
 class Lease {
  public:
-  /// @param holder who we are: nobody else is called that
+  /// @param holder identity of this process; must be unique
   Lease(Client& client, std::string name, std::string holder, LeaseTerms terms = {});
 
-  /// Returns when it is ours: at once where nobody has it, else when its holder has let go of it,
-  /// or has been silent for too long by our own clock.
-  /// @param on_wait called once if that takes time, with the holder
+  /// Returns when this process holds the Lease: at once if it is free, otherwise when its holder
+  /// has released it or has not renewed it for too long, by this machine's clock.
+  /// @param on_wait called once with the holder if this has to wait
   async::Task<> acquire(std::function<void(const std::string&)> on_wait = {});
-  /// Renews it until it is told to stop, and makes it again if it was deleted. False: it is lost,
-  /// and another may have it by now.
+  /// Renews the Lease until `stop`, and creates it again if it was deleted. Returns false if it is
+  /// lost; another process may then hold it.
   async::Task<bool> keep(core::CancelSource& stop);
-  /// False once it has not been renewed for the terms' deadline, as in a process that was stopped
-  /// for a while: another may have it by now, whatever keep() has noticed. To be asked before each
-  /// write that the holder alone may do.
+  /// Returns false if the Lease was not renewed within the terms' deadline, for example in a
+  /// process that was suspended. Another process may then hold it, even if keep() has not noticed.
+  /// Call this before each write that only the holder may do.
   bool is_fresh() const { return std::chrono::steady_clock::now() - renewed_ < terms_.deadline; }
-  /// The next one need not wait.
+  /// Releases the Lease, so that the next process need not wait.
   async::Task<> release();
   async::Task<> remove();
 
-  /// `metadata.ownerReferences` of a Lease that it makes: with the last of them the cluster removes
-  /// it. Null: none.
+  /// `metadata.ownerReferences` of a Lease that this creates: the cluster garbage-collects it with
+  /// the last of its owners. Null: none.
   nlohmann::json owners;
-  /// Called with what others have left for whoever holds it (leave_word()), once for each new word.
+  /// Called with each new message that another process left for the holder (leave_word()).
   std::function<void(const std::string&)> on_signal;
 
  private:
@@ -57,16 +60,16 @@ class Lease {
   std::chrono::steady_clock::time_point renewed_;  ///< When the last successful renewal was sent.
 };
 
-/// For whoever holds the Lease, or takes it next: heard with the next renewal. Makes a Lease that
-/// nobody holds where there is none.
+/// Leaves a message for the current or next holder of the Lease, which reads it with its next
+/// renewal. Creates a Lease without holder if there is none.
 /// @param owners see Lease
 async::Task<> leave_word(Client& client, std::string name, std::string word,
                          nlohmann::json owners = {});
 
-/// What a Lease says of its holder; empty if it has none, or there is no Lease.
+/// The holder of a Lease; empty if there is none, or no Lease.
 struct LeaseHolder {
   std::string name;
-  std::string renewed;  ///< Changes as long as he lives.
+  std::string renewed;  ///< Changes as long as the holder is alive.
 };
 async::Task<LeaseHolder> holder_of(Client& client, std::string name);
 

@@ -20,8 +20,8 @@ struct LogFrames::Frame {
   std::string_view text;
 };
 
-/// Nothing for a line that is none. A node that throws away a file in the middle of a line joins
-/// what it has of it with a later one: then the size is wrong.
+/// Returns nothing for a line that is no frame. A node that rotates a file in the middle of a line
+/// joins its beginning with a later line; the size is then wrong.
 std::optional<LogFrames::Frame> LogFrames::frame_of(std::string_view line) {
   Frame frame{line.front(), 0, {}};
   std::size_t size = 0;
@@ -38,7 +38,7 @@ std::optional<LogFrames::Frame> LogFrames::frame_of(std::string_view line) {
 
 namespace {
 
-/// What does not, is of the container's runtime, or of something that ran before the agent.
+/// Other lines are from the container runtime, or from a program that ran before the agent.
 bool begins_as_frame(std::string_view line) {
   return line.size() >= 2 && std::string_view("oOeE.").find(line.front()) != line.npos &&
          line[1] >= '0' && line[1] <= '9';
@@ -53,7 +53,8 @@ void LogFrames::feed(std::string_view bytes) {
 void LogFrames::take_line(std::string_view line) {
   const auto space = line.find(' ');
   const auto time = parse_time(line.substr(0, space));
-  if (!time || space == line.npos) {  // of the server itself, such as `failed to watch file`
+  if (!time ||
+      space == line.npos) {  // A message of the server itself, such as `failed to watch file`.
     on_bytes_(true, std::string(line) + "\n");
     return;
   }
@@ -62,15 +63,17 @@ void LogFrames::take_line(std::string_view line) {
   const auto rest = line.substr(space + 1);
   if (!begins_as_frame(rest)) {
     if (is_new && reported_ == 0)
-      on_bytes_(true,
-                std::string(rest) + "\n");  // later it is the end of a frame whose file is gone
+      on_bytes_(
+          true,
+          std::string(rest) +
+              "\n");  // Later it is the rest of a frame whose beginning was in a deleted file.
   } else if (const auto frame = frame_of(rest); frame && frame->place >= reported_) {
     fetch_until(frame->place);
     tell(*frame, rest.size() + 1);
   }
 }
 
-/// Whose place is where we are. @param size of its line
+/// Reports a frame whose offset is the current one. @param size bytes of its line
 void LogFrames::tell(const Frame& frame, std::size_t size) {
   reported_ += size;
   if (frame.kind == '.') {
@@ -87,8 +90,8 @@ void LogFrames::fetch_until(std::uint64_t place) {
   for (auto from = reported_; kept_ && from < place;) {
     const auto bytes = kept_(
         from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, fetched_at_once)));
-    // Nothing, or something that the agent has not written: a step can put a file of any size and
-    // content there.
+    // No more bytes, or a file that the agent has not written: a step can put a file of any size
+    // and content there.
     if (bytes.empty() || from - reported_ > fetched_at_once) break;
     from += bytes.size();
     lines.feed(bytes, [this](std::string_view line) {

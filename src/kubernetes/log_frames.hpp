@@ -1,9 +1,10 @@
 /// @file
-/// A pod's log, as its server sends it with timestamps, to the step's two streams. A cluster keeps
-/// one stream of lines; the agent in the pod writes a frame a line (agent/main.cpp): `o0 4 TEXT`,
-/// `O10 4 TEXT`, `e21 4 TEXT`, `E32 4 TEXT`, and at last `.43`: its place among all bytes of
-/// frames, its size. So what is read twice, after a cut, is told once, and what never comes is
-/// noticed: a node throws away the older part of a log that grows, whether or not it has been read.
+/// Separates a pod's log, as the server sends it with timestamps, into the step's two streams. A
+/// cluster keeps one stream of lines; the agent in the pod writes one frame a line
+/// (agent/main.cpp): `o0 4 TEXT`, `O10 4 TEXT`, `e21 4 TEXT`, `E32 4 TEXT`, and at the end `.43`.
+/// Each has its offset among all bytes of frames, and its size. Therefore lines that are read twice
+/// after an interruption are reported once, and missing lines are noticed: a node deletes the older
+/// part of a growing log, whether or not it has been read.
 #pragma once
 
 #include <chrono>
@@ -20,21 +21,22 @@ namespace pipeline::kubernetes {
 class LogFrames {
  public:
   using Time = std::chrono::system_clock::time_point;
-  /// What the agent has kept from this place on: at most so many bytes, none at the end or where it
-  /// has kept nothing.
+  /// Returns bytes of the agent's own copy of the log from this offset on, at most `size`; empty at
+  /// its end or if there is no copy.
   using Kept = std::function<std::string(std::uint64_t place, std::size_t size)>;
   /// @param on_bytes (is stderr, bytes)
   explicit LogFrames(std::function<void(bool, std::string_view)> on_bytes, Kept kept = {})
       : on_bytes_(std::move(on_bytes)), kept_(std::move(kept)) {}
 
-  /// The log is read anew, from last() on: lines come again that have been told.
+  /// Call before the log is read again from last() on. Lines that were already reported are
+  /// skipped.
   void restart() { lines_.clear(); }
   void feed(std::string_view bytes);
-  /// No more of the log is to be had: tells what the agent has kept beyond.
+  /// Ends the log: reports what the agent's copy has beyond it.
   void finish();
-  /// The agent has said that nothing more comes.
+  /// Returns true if the agent has marked the end of the log.
   bool ended() const { return ended_; }
-  /// The time of the last line; nothing before the first.
+  /// Time of the last line; nothing before the first.
   const std::optional<Time>& last() const { return last_; }
 
  private:
@@ -48,7 +50,7 @@ class LogFrames {
   Kept kept_;
   core::Lines lines_;
   std::optional<Time> last_;
-  std::uint64_t reported_ = 0;  ///< Bytes of frames.
+  std::uint64_t reported_ = 0;  ///< Bytes of frames that were reported.
   bool ended_ = false;
 };
 

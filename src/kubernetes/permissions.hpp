@@ -1,5 +1,5 @@
 /// @file
-/// What we have to be allowed in a namespace: no more than a Role of that namespace can give.
+/// The permissions that pipe needs in a namespace; a Role of that namespace can grant all of them.
 #pragma once
 
 #include <string>
@@ -12,19 +12,19 @@
 namespace pipeline::kubernetes {
 
 struct Permission {
-  std::string group, resource;  ///< Empty group: the core. `pods/log`: of a part.
+  std::string group, resource;  ///< An empty group is the core group; `pods/log` is a subresource.
   std::vector<std::string> verbs;
 };
-/// For running steps.
+/// Permissions to run steps.
 const std::vector<Permission>& permissions();
-/// For a run with a driver in the cluster what both sides need besides.
+/// Additional permissions for a run with a driver in the cluster, for both sides.
 const std::vector<Permission>& driver_permissions();
 
-/// The Role with all of these, its binding to a user, group or service account (`KIND:NAME`, empty:
-/// a placeholder to be filled in), and the service account.
+/// Returns a Role with all of these, its binding to a user, group or service account (`KIND:NAME`;
+/// if empty, a placeholder to be filled in), and the service account.
 nlohmann::json role_manifests(const std::string& name_space, const std::string& subject);
 
-/// Those of them that the cluster does not grant us: `create jobs.batch`.
+/// Returns the permissions that the cluster does not grant, such as `create jobs.batch`.
 async::Task<std::vector<std::string>> missing_permissions(
     Client& client, const std::vector<Permission>& wanted = permissions());
 

@@ -7,7 +7,7 @@
 namespace pipeline::kubernetes {
 namespace {
 
-/// Takes `digits` digits from the text's beginning; -1 if they are not there.
+/// Removes `digits` digits from the text's beginning; -1 if they are not there.
 int take_number(std::string_view& text, std::size_t digits) {
   int number = 0;
   if (text.size() < digits || text.substr(0, digits).find_first_not_of("0123456789") != text.npos)
@@ -27,7 +27,8 @@ bool take(std::string_view& text, char c) {
 
 std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view text) {
   using namespace std::chrono;
-  // Go writes year 1 for no time and tokens may end in 9999; neither is within the clock's reach.
+  // Go writes year 1 for an unset time, and tokens may expire in 9999; both are outside the clock's
+  // range.
   const int written = take_number(text, 4),
             y = written < 0 ? written : std::clamp(written, 1700, 2200);
   if (y < 0 || !take(text, '-')) return std::nullopt;

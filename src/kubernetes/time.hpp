@@ -1,5 +1,5 @@
 /// @file
-/// Times as Kubernetes writes them (RFC 3339).
+/// Times in Kubernetes' format (RFC 3339).
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,10 @@
 
 namespace pipeline::kubernetes {
 
-/// `2026-11-21T08:15:00Z`, `2026-11-21T08:15:00.123456789+01:00`; nothing for other text.
+/// Parses `2026-11-21T08:15:00Z` or `2026-11-21T08:15:00.123456789+01:00`; returns nothing for
+/// other texts.
 std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view text);
-/// `2026-11-21T08:15:00Z`; what is less than a second is left out.
+/// Formats `2026-11-21T08:15:00Z`, without fractions of a second.
 std::string format_time(std::chrono::system_clock::time_point time);
 
 }  // namespace pipeline::kubernetes

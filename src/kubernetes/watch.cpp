@@ -13,15 +13,15 @@ namespace {
 using nlohmann::json;
 
 constexpr int page_size = 500;
-constexpr int shortest_watch = 300, longest_watch = 600;  // seconds
+constexpr int shortest_watch = 300, longest_watch = 600;  // Seconds.
 
-/// Nobody here asks who manages which field, and it is half of an object.
+/// Drops managedFields, which are not needed and make up half of an object.
 bool leave_out(int, json::parse_event_t event, json& parsed) {
   return event != json::parse_event_t::key ||
          parsed.get_ref<const std::string&>() != "managedFields";
 }
 
-/// The history from there on is gone: list again.
+/// The server's history from this version on is gone: list again.
 bool is_too_old(const ApiError& error) {
   const std::string_view text = error.what();
   return error.status() == 410 || error.reason() == "Expired" ||
@@ -47,7 +47,8 @@ void Watch::tell(Change::Kind kind, json& object) {
   } else if (found == known_.end()) {
     known_.emplace(name, Known{uid, version});
     kind = Change::Kind::added;
-  } else if (found->second.uid != uid) {  // another of the same name: the first has gone unseen
+  } else if (found->second.uid !=
+             uid) {  // Another object of the same name; the deletion of the first was not seen.
     json gone{{"metadata", {{"name", name}, {"uid", found->second.uid}}}};
     found->second = {uid, version};
     on_change_({Change::Kind::deleted, gone});
@@ -90,7 +91,7 @@ void Watch::take_line(std::string_view line) {
   auto event = json::parse(line, leave_out, false);
   const auto type = text_at(event, "/type");
   if (!event.is_object() || !event.contains("object"))
-    return;  // of a stream that was cut: it is read again
+    return;  // The line is incomplete because the stream was interrupted; it will be sent again.
   auto& object = event["object"];
   if (type == "ERROR") {
     error_.emplace(number_at(object, "/code"), text_at(object, "/reason"),
@@ -151,7 +152,7 @@ async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_li
     }
     if (heard_) backoff.reset();
     if (!failed || stopped()) continue;
-    // Not a moment is lost after a single cut; a server that goes on cutting is given time.
+    // No pause after a single interruption; repeated ones are retried with a growing pause.
     asio::steady_timer pause(client_.loop(), backoff.next());
     core::CancelSource::Listener listener(cancel, [&pause](core::StopLevel) { pause.cancel(); });
     boost::system::error_code ignored;

@@ -1,6 +1,6 @@
 /// @file
-/// What happens to the objects that a selector picks, as it happens: a list, then a watch from
-/// there on, and again from where it broke.
+/// Reports changes of the objects that a label selector picks: a list, then a watch from that
+/// version on, resumed after each interruption.
 #pragma once
 
 #include <functional>
@@ -18,28 +18,28 @@ namespace pipeline::kubernetes {
 struct Change {
   enum class Kind { added, modified, deleted };
   Kind kind;
-  /// As the server sent it, but for who manages which field (half of it); may be moved from. Of an
-  /// object whose deletion was found by its absence only `metadata`, with name and uid.
+  /// The object as the server sent it without managedFields (half of its size); may be moved from.
+  /// If a deletion was detected by the object's absence from a list, it has only `metadata` with
+  /// name and uid.
   nlohmann::json& object;
 };
 
-/// One stream for all objects of one kind with one label selector. What is told is what is so: an
-/// object that was changed, removed or made while the connection was gone is told of once it is
-/// back.
+/// One stream for all objects of one kind with one label selector. Changes that happened while the
+/// connection was interrupted are reported once it is restored.
 class Watch {
  public:
-  /// @param path of the collection, `/apis/batch/v1/namespaces/x/jobs`
+  /// @param path of the collection, such as `/apis/batch/v1/namespaces/x/jobs`
   /// @param on_change must not throw; called on the loop
   Watch(Client& client, std::string path, std::string label_selector,
         std::function<void(const Change&)> on_change);
 
-  /// Until cancelled. Throws when the server refuses for good: ApiError (401, 403, 404), or nothing
-  /// has answered for long.
-  /// @param on_listed called once, when all that is there has been told
+  /// Runs until cancelled. Throws when the server refuses permanently (ApiError 401, 403, 404), or
+  /// when no server has answered for long.
+  /// @param on_listed called once, when all existing objects have been reported
   async::Task<> run(core::CancelSource& cancel, std::function<void()> on_listed = {});
 
  private:
-  /// What is known of an object, to tell what has changed.
+  /// The last known version of an object, to detect changes.
   struct Known {
     std::string uid, version;
   };
@@ -52,11 +52,11 @@ class Watch {
   Client& client_;
   std::string path_, selector_;
   std::function<void(const Change&)> on_change_;
-  std::map<std::string, Known> known_;  ///< By name.
-  std::string version_;                 ///< Where to go on from; empty: with a list.
+  std::map<std::string, Known> known_;  ///< Keyed by name.
+  std::string version_;  ///< The version to resume from; if empty, begin with a list.
   core::Lines lines_;
-  bool heard_ = false;             ///< Something came on this connection.
-  std::optional<ApiError> error_;  ///< What the server said within the stream.
+  bool heard_ = false;             ///< Something was received on this connection.
+  std::optional<ApiError> error_;  ///< An error that the server sent within the stream.
 };
 
 }  // namespace pipeline::kubernetes

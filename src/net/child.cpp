@@ -6,7 +6,7 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
-// What Boost 1.81's process.hpp uses and does not include.
+// Boost 1.81's process.hpp uses this header without including it.
 #include <boost/optional/optional.hpp>
 #include <boost/type_traits/decay.hpp>
 #include <boost/type_traits/is_convertible.hpp>
@@ -22,7 +22,8 @@ namespace {
 
 namespace process = boost::process::v2;
 
-/// The caller's variables, with these in the place of those of the same names.
+/// Returns the environment of this process with `own` variables, which replace those of the same
+/// names.
 std::vector<std::string> with_variables(const std::vector<std::string>& own) {
   std::vector<std::string> all = own;
   for (char** variable = environ; *variable; ++variable) {
@@ -35,10 +36,10 @@ std::vector<std::string> with_variables(const std::vector<std::string>& own) {
   return all;
 }
 
-/// Launches for Boost.Process by core::start_child. Its own launchers do not serve: fork copies
-/// the page tables of a large process, and the vfork of Boost 1.81 renews the event loop's epoll
-/// descriptor in the child, whose memory is the parent's, and ends a child that cannot exec with
-/// exit(), destructors included. Nor do they block signals until exec.
+/// Launches processes of Boost.Process by core::start_child. Boost's own launchers are unsuitable:
+/// fork copies the page tables of a large process; the vfork of Boost 1.81 re-creates the event
+/// loop's epoll descriptor in the child, which shares the parent's memory, and ends a child that
+/// cannot exec with exit(), which runs destructors. Neither blocks signals until exec.
 struct Launcher : process::posix::default_launcher {
   std::vector<std::string> words, variables;
   std::vector<char*> arguments, environment;
@@ -78,7 +79,7 @@ struct Launcher : process::posix::default_launcher {
 
 }  // namespace
 
-/// Once reaped it lets go of the pid, which may be another's soon.
+/// Once the child is reaped its pid is forgotten, because the kernel may reuse it.
 struct Child::Process {
   process::process child;
   std::optional<int> status;
@@ -116,7 +117,8 @@ void Child::wait() {
 
 async::Task<> Child::ended() {
   if (!is_running()) co_return;
-  boost::system::error_code failed;  // where the kernel has no descriptor for it to wait on
+  // Set if the kernel has no free descriptor to wait on.
+  boost::system::error_code failed;
   co_await process_->child.async_wait(asio::redirect_error(asio::use_awaitable, failed));
   if (failed)
     wait();

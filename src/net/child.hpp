@@ -1,5 +1,6 @@
 /// @file
-/// A child process that the loop can wait for. Boost.Process is behind it, whose headers are heavy.
+/// A child process whose end a coroutine can wait for. Boost.Process is hidden here because its
+/// headers are heavy.
 #pragma once
 
 #include <memory>
@@ -14,10 +15,10 @@ namespace pipeline::net {
 struct ChildCall {
   /// The program, found on the PATH if it has no `/`, and its arguments.
   std::vector<std::string> command;
-  std::vector<std::string> variables;  ///< `NAME=VALUE`, over the caller's own.
-  int input, output, errors;           ///< Descriptors that become its stdin, stdout and stderr.
-  /// It gets a session of its own: no terminal to ask on, no Ctrl-C. SIGTERM ends it when the
-  /// caller's process dies.
+  std::vector<std::string> variables;  ///< `NAME=VALUE`; they replace variables of this process.
+  int input, output, errors;  ///< Descriptors that become the child's stdin, stdout and stderr.
+  /// Starts the child in a session of its own: no terminal to prompt on, no Ctrl-C. SIGTERM ends
+  /// the child when this process dies.
   bool own_session = false;
 };
 
@@ -28,17 +29,17 @@ class NotOnPath : public core::EnvironmentError {
 
 class Child {
  public:
-  /// Throws NotOnPath, or EnvironmentError if it cannot be started for another reason.
+  /// Throws NotOnPath, or EnvironmentError if the child cannot be started for another reason.
   Child(const asio::any_io_executor& executor, const ChildCall& call);
-  ~Child();  ///< Kills and reaps it if it still runs.
+  ~Child();  ///< Kills and reaps the child if it is still running.
   Child(Child&&) noexcept;
   Child& operator=(Child&&) noexcept;
 
   bool is_running();
-  void signal(int number);  ///< Sends it, if the child has not been reaped.
-  void wait();              ///< Blocks until it has ended.
-  async::Task<> ended();    ///< Returns when it has ended.
-  /// Of a child that has ended: its exit code; -1 if a signal ended it.
+  void signal(int number);  ///< Sends the signal if the child has not been reaped.
+  void wait();              ///< Blocks until the child has ended.
+  async::Task<> ended();    ///< Returns when the child has ended.
+  /// Exit code of an ended child; -1 if a signal ended it.
   int exit_code() const;
 
  private:

@@ -1,5 +1,5 @@
 /// @file
-/// libcurl's functions, each loaded on its first use.
+/// Functions of libcurl; the library is loaded on the first use.
 #pragma once
 
 #define CURL_DISABLE_TYPECHECK
@@ -7,7 +7,7 @@
 
 #include "core/lazy_library.hpp"
 
-// curl.h and multi.h make macros of these to count their arguments.
+// curl.h and multi.h define these as macros to count their arguments.
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 #undef curl_multi_setopt

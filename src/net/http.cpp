@@ -28,15 +28,15 @@ struct HttpClient::Implementation {
   asio::io_context& loop;
 
  private:
-  std::unique_ptr<Multi> multi_;  ///< Made on the first use: it loads libcurl.
+  std::unique_ptr<Multi> multi_;  ///< Created on first use, because creating it loads libcurl.
 };
 
 namespace {
 
-/// Of what is collected; what is larger is for a callback.
+/// Limits of collected bodies; larger bodies need a callback.
 constexpr std::size_t largest_answer = std::size_t{64} << 20, largest_error = std::size_t{1} << 20;
 
-/// One exchange, in the frame of the coroutine that waits for it.
+/// One exchange; lives in the frame of the coroutine that waits for it.
 class Exchange {
  public:
   Exchange(asio::io_context& loop, Request& request, std::function<void(std::string_view)>& on_body,
@@ -52,22 +52,22 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   void begin(Multi& multi);
-  /// Ends it as if curl had: `error` reaches the waiter.
+  /// Ends the exchange as if curl had ended it with `error`, which is thrown to the waiter.
   void abort(CURLcode code) {
     if (multi_) std::exchange(multi_, nullptr)->remove(easy_);
     finish(code);
   }
   async::Task<> wait() { return done_.wait(); }
   bool done() const { return done_.is_open(); }
-  /// The backlog of a unix socket is full: connect() says EAGAIN, which curl takes for progress,
-  /// and then fails without a reason or when it sends. Nothing has reached the other end, so that a
-  /// second try is safe.
+  /// Returns true if the backlog of a unix socket was full. connect() then returns EAGAIN, which
+  /// curl takes for progress; curl fails later without a reason or when it sends. No byte has
+  /// reached the other end, so a second attempt is safe.
   bool crowded() const {
     if (request_.unix_socket.empty()) return false;
     return (code_ == CURLE_COULDNT_CONNECT && (os_error_ == 0 || os_error_ == EAGAIN)) ||
            (code_ == CURLE_SEND_ERROR && os_error_ == ENOTCONN);
   }
-  /// The answer; throws what a callback threw, or TransportError.
+  /// Returns the response; throws the exception of a callback, or TransportError.
   Response result();
 
  private:
@@ -86,7 +86,7 @@ class Exchange {
     if (easy_) curl::easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_error_);
     done_.open();
   }
-  /// Runs a callback of the user; what it throws ends the exchange and reaches the waiter.
+  /// Runs a callback of the user. Its exception ends the exchange and is thrown to the waiter.
   template <class Work>
   bool guarded(Work work) noexcept {
     try {
@@ -111,11 +111,11 @@ class Exchange {
   std::function<void(std::string_view)>& on_body_;
   std::function<void(const Response&)>& on_headers_;
   async::Gate done_;
-  Multi* multi_ = nullptr;  ///< While in progress there.
+  Multi* multi_ = nullptr;  ///< Set while the exchange is in progress there.
   CURL* easy_ = nullptr;
   curl_slist* headers_ = nullptr;
   curl_slist* addresses_ = nullptr;
-  char words_[CURL_ERROR_SIZE] = {};  ///< curl's own account of an error.
+  char words_[CURL_ERROR_SIZE] = {};  ///< curl's own message for an error.
   Response response_;
   std::exception_ptr error_;
   CURLcode code_ = CURLE_OK;
@@ -143,7 +143,7 @@ void Exchange::begin(Multi& multi) {
   set(CURLOPT_WRITEDATA, self);
   if (!request_.unix_socket.empty()) {
     set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
-    set(CURLOPT_PROXY, "");  // the environment's is for the network
+    set(CURLOPT_PROXY, "");  // The environment's proxy is for the network only.
   }
   if (request_.connect) {
     curl_socket_t (*open)(void*, curlsocktype, curl_sockaddr*) = &Exchange::on_open;
@@ -160,12 +160,12 @@ void Exchange::begin(Multi& multi) {
     addresses_ = curl::slist_append(nullptr, ("::" + request_.address).c_str());
     set(CURLOPT_CONNECT_TO, addresses_);
   }
-  // A stream may be silent for minutes; one whose other end is gone is noticed after some.
+  // A stream can be silent for minutes; with keepalive, a dead peer is noticed after some.
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 30L);
   set(CURLOPT_TCP_KEEPINTVL, 15L);
   set_body();
-  add_header("Expect:");  // no second of waiting for a `100 Continue`
+  add_header("Expect:");  // Prevents curl from waiting a second for `100 Continue`.
   for (const auto& line : request_.headers) add_header(line);
   set(CURLOPT_HTTPHEADER, headers_);
   multi_ = &multi;
@@ -228,7 +228,7 @@ void Exchange::add_header(const std::string& header) {
 
 void Exchange::take_header(std::string_view line) {
   while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
-  if (line.starts_with("HTTP/")) {  // also after a `100 Continue`: the later answer counts
+  if (line.starts_with("HTTP/")) {  // Also after a `100 Continue`: the later response counts.
     response_.headers.clear();
     headers_ended_ = false;
     const auto space = line.find(' ');
@@ -247,7 +247,7 @@ void Exchange::take_header(std::string_view line) {
   }
 }
 
-/// Of an error's text its beginning is enough.
+/// Of an error's body, only the beginning is kept.
 void Exchange::collect(std::string_view bytes) {
   const bool is_error = response_.status >= 400;
   const auto most = is_error ? largest_error : largest_answer;
@@ -292,7 +292,7 @@ std::size_t Exchange::on_read(char* bytes, std::size_t size, std::size_t count, 
              : CURL_READFUNC_ABORT;
 }
 
-/// A source cannot be read twice, so a request with one is not repeated on another connection.
+/// A source cannot be read twice, so a request with a source is not repeated on another connection.
 int Exchange::on_seek(void*, curl_off_t, int) { return CURL_SEEKFUNC_FAIL; }
 
 std::string Exchange::failure() const {
@@ -308,7 +308,7 @@ std::string Exchange::failure() const {
 
 Response Exchange::result() {
   if (error_) std::rethrow_exception(error_);
-  if (code_ == CURLE_OK && !headers_ended_) {  // fine with curl
+  if (code_ == CURLE_OK && !headers_ended_) {  // curl reports this as a success.
     code_ = CURLE_PARTIAL_FILE;
     std::strcpy(words_, "the connection was cut within the headers");
   }
@@ -330,7 +330,7 @@ async::Task<Response> HttpClient::send(Request request,
   const auto give_up = std::chrono::steady_clock::now() + request.connect_timeout;
   if (self_->multi().busy()) co_await asio::post(loop, asio::use_awaitable);
   while (true) {
-    // Shared with a cancellation that is on its way while the exchange ends.
+    // Shared with the handler of a cancellation that may run after the exchange has ended.
     auto exchange = std::make_shared<Exchange>(loop, request, on_body, on_headers);
     std::optional<core::CancelSource::Listener> listener;
     if (cancel) {

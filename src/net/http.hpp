@@ -1,6 +1,6 @@
 /// @file
-/// HTTP on the event loop: libcurl's multi interface (loaded on first use) on Boost.Asio. TCP, TLS
-/// and unix sockets, streams both ways.
+/// An HTTP client on the event loop: libcurl's multi interface (loaded on first use) on Boost.Asio.
+/// Supports TCP, TLS and unix sockets, and streams in both directions.
 #pragma once
 
 #include <cstddef>
@@ -23,32 +23,32 @@ namespace pipeline::net {
 
 struct TlsOptions {
   std::string ca_file, cert_file,
-      key_file;               ///< PEM; empty: the system's CAs, no client certificate.
-  std::string ca, cert, key;  ///< The same as texts, which go before the files.
+      key_file;  ///< Paths of PEM files; if empty, the system's CAs and no client certificate.
+  std::string ca, cert, key;  ///< The same as PEM texts, which take precedence over the files.
   bool verify = true;
 };
 
-/// Fills the buffer and returns how many bytes it wrote; 0 at the end. Called on the loop's thread;
-/// throws to abort.
+/// Fills the buffer and returns the number of bytes written; 0 at the end. Called on the loop's
+/// thread; an exception aborts the exchange.
 using BodySource = std::function<std::size_t(std::span<char>)>;
 
 struct Request {
   std::string method = "GET";
-  std::string url;          ///< `http://docker/v1.41/_ping`
-  std::string unix_socket;  ///< Path, or empty for TCP.
-  /// Makes the socket of a new connection, not connected yet, and says where it is to be connected;
-  /// `unix_socket` is then only its name.
+  std::string url;          ///< For example `http://docker/v1.41/_ping`.
+  std::string unix_socket;  ///< Path; empty for TCP.
+  /// Creates the unconnected socket of a new connection and sets the address to connect it to.
+  /// `unix_socket` is then only the connection's name.
   std::function<int(sockaddr& address, unsigned& length)> connect;
   std::vector<std::string> headers;  ///< `Name: value`
-  std::string body;                  ///< Sent if not empty ...
-  BodySource
-      body_source;  ///< ... or this: as many bytes as the header Content-Length says, else chunked.
+  std::string body;                  ///< Sent if not empty.
+  BodySource body_source;  ///< Sent if set: as many bytes as the header Content-Length says, or
+                           ///< chunked without that header.
   TlsOptions tls;
-  std::string proxy;    ///< URL of one (http, https, socks5); empty: what the environment names.
-  std::string address;  ///< `HOST:PORT` to connect to in the place of the URL's, which then is only
-                        ///< the name in the certificate.
+  std::string proxy;  ///< URL of a proxy (http, https, socks5); if empty, the environment's proxy.
+  std::string address;  ///< `HOST:PORT` to connect to instead of the URL's, which is then only
+                        ///< compared with the certificate.
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds timeout{0};  ///< Of the whole exchange; 0: none (streams).
+  std::chrono::milliseconds timeout{0};  ///< Limit for the whole exchange; 0: no limit (streams).
 };
 
 struct Response {
@@ -58,7 +58,7 @@ struct Response {
   std::string header(const std::string& name) const;
 };
 
-/// The exchange did not come to an answer: refused, cut, timed out, cancelled.
+/// The exchange ended without a response: refused, interrupted, timed out or cancelled.
 class TransportError : public core::EnvironmentError {
  public:
   TransportError(int curl_code, const std::string& message)
@@ -69,17 +69,18 @@ class TransportError : public core::EnvironmentError {
   int code_;
 };
 
-/// One per loop. Connections are kept and reused. What is in progress when it is destroyed ends
-/// with TransportError.
+/// One client for each loop. Connections are kept and reused. Exchanges in progress at destruction
+/// end with TransportError.
 class HttpClient {
  public:
   explicit HttpClient(asio::io_context& loop);
   ~HttpClient();
 
-  /// @param on_body   gets the body's bytes as they come, for a status below 400; else the body is
-  /// collected
+  /// Sends a request and returns the response. Throws TransportError.
+  /// @param on_body   receives the body's bytes as they arrive if the status is below 400;
+  /// otherwise the body is collected
   /// @param on_headers called once the status is known
-  /// @param cancel    stop (any level) aborts the exchange with TransportError
+  /// @param cancel    a stop of any level aborts the exchange with TransportError
   async::Task<Response> send(Request request, std::function<void(std::string_view)> on_body = {},
                              core::CancelSource* cancel = nullptr,
                              std::function<void(const Response&)> on_headers = {});
@@ -87,7 +88,7 @@ class HttpClient {
  private:
   struct Implementation;
   std::shared_ptr<Implementation>
-      self_;  ///< Shared so that a send() in progress can tell that the client is gone.
+      self_;  ///< Shared, so that a send() in progress can notice that the client was destroyed.
 };
 
 }  // namespace pipeline::net

@@ -29,7 +29,8 @@ Multi::Multi(asio::io_context& loop) : loop_(loop), multi_(make_multi()), timer_
   curl::multi_setopt(multi_, CURLMOPT_SOCKETDATA, static_cast<void*>(this));
   curl::multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, timer_callback);
   curl::multi_setopt(multi_, CURLMOPT_TIMERDATA, static_cast<void*>(this));
-  curl::multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 32L);  // idle ones that are kept
+  curl::multi_setopt(multi_, CURLMOPT_MAXCONNECTS,
+                     32L);  // Maximum number of idle connections that are kept.
 }
 
 Multi::~Multi() {
@@ -38,7 +39,7 @@ Multi::~Multi() {
   for (auto& [easy, on_done] : running) curl::multi_remove_handle(multi_, easy);
   curl::multi_cleanup(multi_);
   for (auto& [socket, watch] : watches_)
-    watch->descriptor.release();  // the descriptors are curl's to close
+    watch->descriptor.release();  // curl closes the descriptors.
   for (auto& [easy, on_done] : running) on_done(CURLE_ABORTED_BY_CALLBACK);
 }
 
@@ -78,7 +79,7 @@ void Multi::watch(curl_socket_t socket, int what) {
     if (found == watches_.end()) return;
     found->second->wanted = 0;
     found->second->descriptor
-        .release();  // cancels what waits, and leaves the descriptor open for curl
+        .release();  // Cancels the pending waits and leaves the descriptor open for curl.
     watches_.erase(found);
     return;
   }
@@ -99,15 +100,15 @@ void Multi::wait(curl_socket_t socket, const SharedWatch& watch, bool for_readin
   (for_reading ? watch->reading : watch->writing) = true;
   const auto kind = for_reading ? asio::posix::stream_descriptor::wait_read
                                 : asio::posix::stream_descriptor::wait_write;
-  watch->descriptor.async_wait(
-      kind, [this, socket, watch, for_reading, alive = alive_](boost::system::error_code error) {
-        (for_reading ? watch->reading : watch->writing) = false;
-        if (error == asio::error::operation_aborted || !*alive) return;
-        if (!(watch->wanted & (for_reading ? CURL_POLL_IN : CURL_POLL_OUT))) return;
-        drive(socket, error ? CURL_CSELECT_ERR : for_reading ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
-        if (!*alive) return;
-        arm(socket, watch);  // nothing is wanted any more of a socket that curl has dropped
-      });
+  watch->descriptor.async_wait(kind, [this, socket, watch, for_reading,
+                                      alive = alive_](boost::system::error_code error) {
+    (for_reading ? watch->reading : watch->writing) = false;
+    if (error == asio::error::operation_aborted || !*alive) return;
+    if (!(watch->wanted & (for_reading ? CURL_POLL_IN : CURL_POLL_OUT))) return;
+    drive(socket, error ? CURL_CSELECT_ERR : for_reading ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
+    if (!*alive) return;
+    arm(socket, watch);  // If curl has dropped the socket, `wanted` is empty and this does nothing.
+  });
 }
 
 void Multi::drive(curl_socket_t socket, int events) {
@@ -116,7 +117,7 @@ void Multi::drive(curl_socket_t socket, int events) {
   const auto code = curl::multi_socket_action(multi_, socket, events, &still_running);
   busy_ = false;
   if (code != CURLM_OK && code != CURLM_BAD_SOCKET) {
-    // No single exchange is to blame, and none would ever end: all of them fail, with curl's number
+    // No single exchange is the cause, and none would ever end. All of them fail, with curl's code
     // for "out of memory or the like".
     auto running = std::exchange(running_, {});
     for (auto& [easy, on_done] : running) curl::multi_remove_handle(multi_, easy);
@@ -131,7 +132,7 @@ void Multi::collect_done() {
   while (CURLMsg* message = curl::multi_info_read(multi_, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     CURL* easy = message->easy_handle;
-    const CURLcode result = message->data.result;  // the message is gone with the handle
+    const CURLcode result = message->data.result;  // The message is freed together with the handle.
     curl::multi_remove_handle(multi_, easy);
     auto found = running_.find(easy);
     if (found == running_.end()) continue;

@@ -1,6 +1,6 @@
 /// @file
-/// libcurl's multi handle on the event loop: curl says which sockets and which time it waits for,
-/// Asio waits.
+/// libcurl's multi handle on the event loop: curl names the sockets and the timeout to wait for,
+/// and Asio waits for them.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,17 @@ namespace pipeline::net {
 class Multi {
  public:
   explicit Multi(asio::io_context& loop);
-  /// What is still in progress ends with CURLE_ABORTED_BY_CALLBACK.
+  /// Exchanges in progress end with CURLE_ABORTED_BY_CALLBACK.
   ~Multi();
   Multi(const Multi&) = delete;
   Multi& operator=(const Multi&) = delete;
 
-  /// Begins the exchange that `easy` describes. `on_done` is called from the loop, with `easy`
-  /// removed already; it must not throw. Not to be called from within one of curl's callbacks: see
-  /// busy().
+  /// Starts the exchange that `easy` describes. `on_done` is called from the loop after `easy` was
+  /// removed; it must not throw. Must not be called from one of curl's callbacks; see busy().
   void add(CURL* easy, std::function<void(CURLcode)> on_done);
-  /// Ends it early, without a call of on_done; no-op for what is not in progress.
+  /// Ends the exchange early, without calling on_done; does nothing if it is not in progress.
   void remove(CURL* easy);
-  /// One of curl's callbacks is running: curl refuses to be called.
+  /// Returns true while one of curl's callbacks runs; curl refuses calls then.
   bool busy() const { return busy_; }
 
  private:
@@ -36,8 +35,8 @@ class Multi {
     int wanted = 0;
     bool reading = false, writing = false;
   };
-  // Shared with the handlers that wait on the descriptor: curl may drop a socket, and open another
-  // with the same number, before they have run.
+  // Shared with the handlers that wait for the descriptor: before they run, curl may drop a socket
+  // and open another with the same number.
   using SharedWatch = std::shared_ptr<Watch>;
 
   static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* unused);
@@ -54,7 +53,7 @@ class Multi {
   std::map<curl_socket_t, SharedWatch> watches_;
   std::map<CURL*, std::function<void(CURLcode)>> running_;
   std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // outlives this object in handlers that are queued already
+      std::make_shared<bool>(true);  // Outlives this object in handlers that are already queued.
   bool busy_ = false;
 };
 

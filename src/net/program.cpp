@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t longest_answer = 1 << 20;
 
-/// A file without a name: unlike a pipe, it cannot break when the program does not read it, nor
-/// stop it when nobody reads what it writes.
+/// Opens an anonymous file in memory. Unlike a pipe, it does not break if the program does not read
+/// its stdin, and it does not block a program whose stderr is not read.
 core::Descriptor memory_file(const std::string& text = {}) {
   core::Descriptor file(memfd_create("program", MFD_CLOEXEC));
   if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
@@ -36,7 +36,7 @@ std::string content_of(const core::Descriptor& file) {
   return text;
 }
 
-/// Reads to the end, or until there is too much to be an answer.
+/// Reads to the end, or to the maximum size of an answer.
 async::Task<std::string> read_all(asio::readable_pipe& pipe) {
   std::string text;
   std::array<char, 4096> piece{};
@@ -63,8 +63,9 @@ async::Task<ProgramAnswer> run_program(ProgramCall call) {
   const int out = theirs.get();
   Child child(executor, {call.command, call.variables, input.get(), out, errors.get()});
   theirs = core::Descriptor();
-  const auto waiting = std::make_shared<bool>(
-      true);  // for the handler, which may be on its way already when all else is gone
+  const auto waiting =
+      std::make_shared<bool>(true);  // Tells the handler, which may already be queued, whether this
+                                     // coroutine still exists.
   asio::steady_timer timer(executor, call.timeout);
   timer.async_wait([&child, &output, &answer,
                     alive = std::weak_ptr<bool>(waiting)](boost::system::error_code stopped) {
@@ -72,12 +73,12 @@ async::Task<ProgramAnswer> run_program(ProgramCall call) {
     answer.late = true;
     child.signal(SIGKILL);
     boost::system::error_code closed;
-    output.close(closed);  // what it has started may keep the other end open
+    output.close(closed);  // Descendants of the program may hold the other end open.
   });
   auto text = co_await read_all(output);
   answer.output = std::move(text);
   boost::system::error_code ignored;
-  output.close(ignored);  // one that writes without end is ended by that
+  output.close(ignored);  // Ends a program that writes without end.
   co_await child.ended();
   timer.cancel();
   answer.code = child.exit_code();

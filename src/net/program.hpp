@@ -1,6 +1,6 @@
 /// @file
-/// A short program of somebody else's (a credential helper, a kubeconfig's plugin), run beside the
-/// loop: asked something, it answers and ends.
+/// Runs a short external program (a credential helper, a kubeconfig's plugin) beside the event
+/// loop: it reads its input, prints an answer and ends.
 #pragma once
 
 #include <chrono>
@@ -15,18 +15,18 @@ namespace pipeline::net {
 struct ProgramCall {
   std::vector<std::string>
       command;  ///< The program, found on the PATH if it has no `/`, and its arguments.
-  std::vector<std::string> variables;  ///< `NAME=VALUE`, over the caller's own.
-  std::string input;                   ///< What it reads from its stdin.
+  std::vector<std::string> variables;  ///< `NAME=VALUE`; they replace variables of this process.
+  std::string input;                   ///< The content of its stdin.
   std::chrono::milliseconds timeout{30'000};
 };
 
 struct ProgramAnswer {
-  std::string output, errors;  ///< What it wrote to stdout and stderr; at most 1 MiB each.
-  int code = 0;                ///< Its exit code; -1: a signal ended it.
-  bool late = false;           ///< It had to be killed after the timeout.
+  std::string output, errors;  ///< The content of stdout and stderr; at most 1 MiB each.
+  int code = 0;                ///< Exit code; -1 if a signal ended the program.
+  bool late = false;           ///< The program was killed after the timeout.
 };
 
-/// Throws EnvironmentError if it cannot be started: `it is not on the PATH`.
+/// Throws EnvironmentError if the program cannot be started, for example `it is not on the PATH`.
 async::Task<ProgramAnswer> run_program(ProgramCall call);
 
 }  // namespace pipeline::net

@@ -1,5 +1,5 @@
 /// @file
-/// Texts in URLs. Pure.
+/// Encodes texts for URLs. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace pipeline::net {
 
-/// The text for a URL's path or query: all but letters, digits and `-._~` as %XX (RFC 3986); with
-/// `keep`, those characters too.
+/// Encodes the text for a URL's path or query: all characters but letters, digits, `-._~` and those
+/// of `keep` become %XX (RFC 3986).
 std::string url_encode(std::string_view text, std::string_view keep = {});
 
 }  // namespace pipeline::net

@@ -28,7 +28,8 @@ RemoteOutput output_of(const json& told) {
   output.record.is_directory = told.at("kind").get<std::string>() == "tree";
   output.record.bytes = told.at("bytes").get<std::uint64_t>();
   output.is_executable = told.value("executable", false);
-  for (const auto& name : {output.record.name, output.record.file_name})  // they become paths
+  for (const auto& name :
+       {output.record.name, output.record.file_name})  // Both become parts of paths.
     if (!core::is_name(name)) throw std::invalid_argument("no name");
   return output;
 }
@@ -49,7 +50,7 @@ class BucketCache final : public engine::RemoteCache {
     if (!text) co_return result;
     const auto record = core::parse_json(*text);
     try {
-      // A later version of ours says something else of itself: for this one there is nothing.
+      // A later version of pipe wrote the record; this version treats it as missing.
       if (record.at("format").get<int>() != entry_format) co_return result;
       RemoteResult found;
       found.run = core::printable(record.at("run").get<std::string>());

@@ -1,6 +1,6 @@
 /// @file
-/// Results that machines share through a bucket: a record in `results/`, by the step's key, and
-/// what it names in `artifacts/`, where clusters read and write it, too.
+/// The remote cache in a bucket: records in `results/`, by the step's key, and the artifacts that
+/// they name in `artifacts/`, which clusters use, too.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace pipeline::remote_cache {
 
-/// Refers to both; asks for nothing by itself.
-/// @param artifacts of this machine
+/// Keeps references to both arguments; makes no request by itself.
+/// @param artifacts this machine's artifacts
 std::unique_ptr<engine::RemoteCache> make_bucket_cache(s3::Artifacts& bucket,
                                                        const store::ArtifactStore& artifacts);
 

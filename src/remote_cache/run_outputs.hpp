@@ -1,5 +1,5 @@
 /// @file
-/// The outputs of a run: on this machine, or in the bucket that machines share.
+/// The outputs of a run, on this machine or in the remote cache's bucket.
 #pragma once
 
 #include <filesystem>
@@ -16,13 +16,13 @@ namespace pipeline::remote_cache {
 
 class RunOutputs {
  public:
-  /// Refers to the loop and the store.
-  /// @param state the folder of the store, for temporary files
-  /// @param bucket of the run; not given: its outputs are on this machine only
+  /// Keeps references to the loop and the store.
+  /// @param state the store's folder, for temporary files
+  /// @param bucket the run's bucket; if not given, outputs are only on this machine
   RunOutputs(asio::io_context& loop, store::ArtifactStore& artifacts, std::filesystem::path state,
              const settings::ArtifactStoreSettings& bucket);
 
-  /// False for an output that is known to be in the bucket only.
+  /// Returns false for an output that is known to be only in the bucket.
   bool is_here(const store::OutputRecord& output) const;
   /// The output's path on this machine, or the URL of its object in the bucket.
   std::string location(const store::OutputRecord& output) const;

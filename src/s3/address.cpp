@@ -26,10 +26,11 @@ Address::Address(const std::string& endpoint, const std::string& bucket, const s
     throw core::InputError("the endpoint of the artifact store is no address of a server: " + url,
                            "write `https://HOST`, or `https://HOST:PORT`");
   const std::string own_port =
-      scheme_ == "https" ? ":443" : ":80";  // which no client writes into its header
+      scheme_ == "https" ? ":443"
+                         : ":80";  // The default port, which clients omit from the Host header.
   if (host_.ends_with(own_port)) host_.resize(host_.size() - own_port.size());
   is_amazon_ = host_.ends_with(".amazonaws.com") || host_.ends_with(".amazonaws.com.cn");
-  // With TLS, a bucket's dots are not covered by the certificate of *.s3.REGION.amazonaws.com.
+  // With TLS, the certificate of *.s3.REGION.amazonaws.com does not cover a bucket name with dots.
   const bool by_path = path_style.value_or(!is_amazon_ || bucket.find('.') != bucket.npos);
   if (by_path)
     base_ += "/" + bucket;

@@ -1,5 +1,5 @@
 /// @file
-/// Where a bucket's objects are: path style (`HOST/BUCKET/KEY`) or virtual-host style
+/// The address of a bucket's objects: path style (`HOST/BUCKET/KEY`) or virtual-host style
 /// (`BUCKET.HOST/KEY`). Pure.
 #pragma once
 
@@ -11,18 +11,18 @@ namespace pipeline::s3 {
 
 class Address {
  public:
-  /// @param endpoint `http[s]://HOST[:PORT][/PATH]`; empty: Amazon's of the region. Throws
-  /// InputError for what is none.
+  /// @param endpoint `http[s]://HOST[:PORT][/PATH]`; if empty, Amazon's endpoint of the region
+  /// Throws InputError for an invalid endpoint.
   Address(const std::string& endpoint, const std::string& bucket, const std::string& region,
           std::optional<bool> path_style);
 
-  const std::string& host() const { return host_; }  ///< As the header has it.
-  /// Of an object, or of the bucket itself (empty key); not encoded.
+  const std::string& host() const { return host_; }  ///< Value of the Host header.
+  /// Returns the path of an object, or of the bucket itself for an empty key; not encoded.
   std::string path(const std::string& key) const {
     if (key.empty()) return base_.empty() ? "/" : base_;
     return base_ + "/" + key;
   }
-  /// `https://HOST`
+  /// Returns `https://HOST`.
   std::string origin() const { return scheme_ + "://" + host_; }
   bool is_amazon() const { return is_amazon_; }
 

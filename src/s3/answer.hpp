@@ -1,5 +1,5 @@
 /// @file
-/// What an S3 server has answered, in words, and what to do about it. Pure.
+/// Error messages and advice for the responses of S3 servers. Pure.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace pipeline::s3 {
 
-/// The text of the first element of this name, entities replaced; empty if there is none.
+/// Returns the text of the first element of this name, with entities decoded; empty if there is
+/// none.
 std::string xml_text(std::string_view xml, std::string_view element);
 
-/// The server has refused. Codes:
+/// The server has refused a request. Codes:
 /// https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 class S3Error : public core::EnvironmentError {
  public:
@@ -25,30 +26,30 @@ class S3Error : public core::EnvironmentError {
   long status() const { return status_; }
   const std::string& code() const {
     return code_;
-  }  ///< `NoSuchKey`; empty for answers without a body.
+  }  ///< For example `NoSuchKey`; empty for responses without a body.
 
  private:
   long status_;
   std::string code_;
 };
 
-/// For the words of an error.
+/// Names that an error message refers to.
 struct Where {
   std::string bucket, endpoint, region;
-  std::string origin_of_keys;  ///< `the environment (AWS_ACCESS_KEY_ID)`.
+  std::string origin_of_keys;  ///< For example `the environment (AWS_ACCESS_KEY_ID)`.
 };
 
 struct Answered {
   long status;
   std::string body;
-  std::string
-      region;  ///< Header x-amz-bucket-region: the one that the bucket is in, where it is another.
+  std::string region;  ///< Header x-amz-bucket-region: the bucket's region, if it differs from the
+                       ///< request's.
 };
 
-/// @param what was tried, after "cannot "
+/// Returns the error for a refused request. @param what completes the message "cannot ..."
 S3Error refusal(const std::string& what, const Answered& answer, const Where& where);
 
-/// Whether a second try may go better.
+/// Returns true if a retry can succeed.
 bool is_retryable(long status, std::string_view code);
 
 }  // namespace pipeline::s3

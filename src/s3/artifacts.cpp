@@ -19,10 +19,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint64_t largest_copy = std::uint64_t{5} << 30;  // that a server makes in one piece
+// Maximum size that a server copies in one request.
+constexpr std::uint64_t largest_copy = std::uint64_t{5} << 30;
 
 Body body_of(const fs::path& path) {
-  auto content = std::make_shared<const archive::Content>(  // shared: a Body is copied
+  auto content = std::make_shared<const archive::Content>(  // Shared because a Body is copied.
       fs::is_directory(path) ? archive::Content(path, archive::scan_tree(path))
                              : archive::Content(path));
   Body body;

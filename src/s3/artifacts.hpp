@@ -1,7 +1,7 @@
 /// @file
-/// Artifacts in a bucket by their content, `artifacts/ab/cdef...`, as in the store of this machine:
-/// what is there is not sent again. For all in a process who send or fetch some, so that each goes
-/// once.
+/// Artifacts in a bucket by their content, `artifacts/ab/cdef...`, as in this machine's store.
+/// Artifacts that the bucket has are not sent again. One object serves the whole process, so that
+/// each artifact is transferred once.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace pipeline::s3 {
 
-/// An object is not what it should be.
+/// An object has unexpected content.
 class UnusableObject : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;
@@ -24,37 +24,37 @@ class UnusableObject : public core::EnvironmentError {
 
 class Artifacts {
  public:
-  /// Costs nothing before the bucket is first asked for.
+  /// Makes no request before the bucket is first used.
   Artifacts(asio::io_context& loop, settings::ArtifactStoreSettings settings,
             async::RetryPolicy retry_policy = bucket_retries)
       : loop_(loop), settings_(std::move(settings)), retry_policy_(retry_policy), there_(loop) {}
 
-  /// Throws InputError for an endpoint that is none.
+  /// Throws InputError for an invalid endpoint.
   Bucket& bucket();
   const settings::ArtifactStoreSettings& settings() const { return settings_; }
 
-  /// As Bucket::probe(), once: what it finds right is not looked at again.
+  /// Same as Bucket::probe(); a success is remembered and not checked again.
   async::Task<> probe();
 
-  /// The object's name; of a folder, which is a tar there, with `.tar`.
+  /// Returns the object's key; a folder is stored as a tar, with the suffix `.tar`.
   static std::string key_of(const std::string& digest, bool is_tree);
 
-  /// Sends the file or folder, as far as the bucket lacks it; its key.
+  /// Uploads the file or folder unless the bucket has it; returns its key.
   async::Task<std::string> send(std::string digest, std::filesystem::path path,
                                 core::CancelSource* cancel);
-  /// Another object becomes the artifact, on the server; not where that cannot be done: then it is
-  /// sent by whoever needs it.
+  /// Copies another object to the artifact's key, on the server. Does nothing if the server cannot;
+  /// the artifact is then uploaded when it is needed.
   async::Task<> adopt(std::string object, std::string digest, bool is_tree, std::uint64_t bytes);
-  /// An object becomes a file or a folder here. What is in it is the caller's to compare, and what
-  /// is there after a failure the caller's to remove. Throws UnusableObject for a folder that is
-  /// none, and for what is larger than it should be.
-  /// @param to a path where nothing is
-  /// @param most_bytes of the file, or of all files of the folder
-  /// @return the SHA-256 of the bytes as they came
+  /// Downloads an object to a file or a folder. The caller compares the content, and removes what
+  /// is there after a failure. Throws UnusableObject for a folder that is no valid tar, and for an
+  /// object that exceeds its limit.
+  /// @param to a path that does not exist
+  /// @param most_bytes limit for the file, or for all files of the folder
+  /// @return the SHA-256 of the received bytes
   async::Task<std::string> receive(std::string object, std::filesystem::path to, bool is_tree,
                                    bool is_executable, std::uint64_t most_bytes,
                                    core::CancelSource* cancel);
-  /// What the bucket has under this key is not what it should be: it is sent again.
+  /// Records that the object under this key is damaged, so that it is uploaded again.
   void invalidate(const std::string& key) {
     distrusted_.insert(key);
     there_.forget(key);
@@ -65,7 +65,7 @@ class Artifacts {
   settings::ArtifactStoreSettings settings_;
   async::RetryPolicy retry_policy_;
   std::optional<Bucket> bucket_;
-  async::SingleFlight<bool> there_;  ///< What the bucket has, by key.
+  async::SingleFlight<bool> there_;  ///< Whether the bucket has an object, by key.
   std::set<std::string> distrusted_;
   bool is_probed_ = false;
 };

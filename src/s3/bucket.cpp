@@ -19,14 +19,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB: what is smaller is sent at once
-constexpr std::uint64_t most_parts = 10'000;    // of an upload
-constexpr std::uint64_t largest_text = std::uint64_t{64} << 20;  // that is held in memory
-constexpr unsigned few_tries = 4;  // of what is dispensable, or has never worked
+constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB; smaller objects are sent in one request.
+constexpr std::uint64_t most_parts = 10'000;    // Maximum number of parts of an upload.
+constexpr std::uint64_t largest_text = std::uint64_t{64}
+                                       << 20;  // Maximum size of a text that is held in memory.
+constexpr unsigned few_tries =
+    4;  // For dispensable requests, and for servers that have never answered.
 constexpr std::chrono::seconds pod_lifetime =
-    std::chrono::days(7);  // the longest that servers accept
+    std::chrono::days(7);  // Maximum lifetime that servers accept.
 
-/// No second try helps: also where curl (1, 3) finds the address to be none.
+/// Returns true if no retry helps, also where curl (1, 3) rejects the address.
 bool is_hopeless(const net::TransportError& error) {
   return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
 }
@@ -41,7 +43,7 @@ std::string quoted_tag(std::string tag) {
   return text;
 }
 
-/// With what the environment or ~/.aws says where they say nothing.
+/// Fills unset settings from the environment or ~/.aws.
 settings::ArtifactStoreSettings completed(settings::ArtifactStoreSettings settings) {
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
     if (settings.endpoint.empty()) settings.endpoint = core::variable(name);
@@ -65,22 +67,24 @@ Body body_of(std::string text) {
 }
 
 struct Bucket::Call {
-  // No aggregate: g++ 12 destroys a brace-initialised temporary twice in a co_await expression.
+  // A constructor instead of an aggregate, because g++ 12 destroys a brace-initialised temporary
+  // twice in a co_await expression.
   Call(std::string tried, std::string http_method, std::string object)
       : what(std::move(tried)), method(std::move(http_method)), key(std::move(object)) {}
-  std::string what;  ///< For messages, after "cannot ", before the bucket's name.
+  std::string what;  ///< Completes the message "cannot ...", before the bucket's name.
   std::string method, key;
   Query query;
   std::map<std::string, std::string> headers;  ///< Names in lower case.
-  std::string payload;                         ///< The body's SHA-256; empty: of no body.
+  std::string payload;  ///< SHA-256 of the body; if empty, that of an empty body.
   const Body* body = nullptr;
-  std::uint64_t offset = 0, size = 0;  ///< Of the body.
+  std::uint64_t offset = 0, size = 0;  ///< Range of the body.
   std::string text;                    ///< A short body.
   std::function<void(std::string_view)> on_body;
   std::function<void(const net::Response&)> on_headers;
   core::CancelSource* cancel = nullptr;
-  bool may_be_missing = false;  ///< 404 is an answer.
-  bool is_dispensable = false;  ///< Who asks does not wait for long.
+  bool may_be_missing = false;  ///< 404 is returned instead of thrown.
+  bool is_dispensable =
+      false;  ///< The caller can do without the result and does not wait for long.
 };
 
 Bucket::Bucket(asio::io_context& loop, settings::ArtifactStoreSettings settings,
@@ -147,7 +151,7 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
     request.headers.emplace_back("Content-Length: 0");
   }
   if (core::log::debug_enabled()) core::log::debug("s3: " + call.method + " " + to_sign.path);
-  // A server that says nothing for so long is gone; what is large takes its time.
+  // A server that sends nothing for this time is considered gone; large transfers get more time.
   request.timeout =
       call.is_dispensable
           ? 10s
@@ -199,8 +203,8 @@ async::Task<net::Response> Bucket::call(Call call) {
     std::string why;
     try {
       auto response = co_await try_once(call);
-      // Amazon's server answers 200 before it knows how a copy or a completion ends. What is read
-      // may have any text in it.
+      // Amazon's server answers 200 before it knows the result of a copy or a completion. Other
+      // responses are not searched, because an object can contain any text.
       const bool may_fail_late = call.method == "POST" || call.method == "PUT";
       const bool is_refused = response.status >= 300 ||
                               (may_fail_late && response.body.find("<Error>") != std::string::npos);
@@ -221,8 +225,8 @@ async::Task<net::Response> Bucket::call(Call call) {
 }
 
 async::Task<> Bucket::probe() {
-  // A server that has never answered is not waited for as long as one that did; concurrent calls
-  // keep their own policy.
+  // A server that has never answered gets fewer retries than one that has; concurrent calls keep
+  // their own policy.
   auto impatient = retry_policy_;
   impatient.most_tries = std::min(few_tries, impatient.most_tries);
   Bucket bucket(loop_, settings_, impatient);
@@ -259,7 +263,7 @@ async::Task<std::string> Bucket::put_part(std::string key, Query query, const Bo
   }
   Call put("write " + key + " to", "PUT", key);
   put.query = std::move(query);
-  put.payload = hasher.finish().hex();  // the server compares
+  put.payload = hasher.finish().hex();  // The server compares it.
   put.body = &body;
   put.offset = offset;
   put.size = size;
@@ -302,7 +306,8 @@ async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)>
   std::uint64_t received = 0;
   for (unsigned tries = 0;; ++tries) {
     const auto before = received;
-    std::uint64_t again = 0;  // where the server knows no ranges, and sends it all once more
+    std::uint64_t again =
+        0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
     std::string why;
     try {
       Call get("read " + key + " from", "GET", key);
@@ -320,7 +325,8 @@ async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)>
       };
       get.cancel = cancel;
       const auto response = co_await try_once(get);
-      if (response.status == 416 && received > 0) co_return;  // it was cut after its last byte
+      if (response.status == 416 && received > 0)
+        co_return;  // The transfer was interrupted after its last byte.
       if (response.status < 300) co_return;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(get.what, answer, where());
@@ -407,7 +413,7 @@ async::Task<> Bucket::complete_upload(std::string key, std::string id,
     refused = error;
   }
   if (!refused) co_return;
-  // It was completed before, and the answer was lost.
+  // The upload was completed before, and the response was lost.
   bool is_there = refused->code() == "NoSuchUpload";
   if (is_there) is_there = co_await has(key);
   if (!is_there) throw S3Error(*refused);
@@ -443,7 +449,7 @@ async::Task<Bucket::PartUrls> Bucket::presigned_parts(std::string key, std::stri
     const auto begin = url.find(number) + number.size(), end = url.find('&', begin),
                signature = url.find(sign_name) + sign_name.size();
     const auto before = url.substr(0, begin), after = url.substr(end, signature - end);
-    // Signed in different seconds, they would not have that in common.
+    // URLs that were signed in different seconds have no common part.
     if (part > 1 && (before != urls.before || after != urls.after)) {
       urls = {};
       part = 0;

@@ -1,6 +1,6 @@
 /// @file
-/// One bucket of an S3-compatible server: objects in and out as streams, large ones in parts,
-/// whatever may pass tried again.
+/// One bucket of an S3-compatible server: uploads and downloads objects as streams, large ones in
+/// parts, and retries transient failures.
 #pragma once
 
 #include <chrono>
@@ -27,62 +27,63 @@ namespace pipeline::s3 {
 inline constexpr async::RetryPolicy bucket_retries{std::chrono::milliseconds(200),
                                                    std::chrono::milliseconds(10'000), 12};
 
-/// What is to be sent; read in pieces, and again for a second try.
+/// Content to upload; read in pieces, and again for a retry.
 struct Body {
   std::uint64_t size = 0;
   std::function<std::size_t(std::uint64_t offset, std::span<char> into)>
-      read;  ///< 0 only at its end; throws where it cannot.
+      read;  ///< Reads at an offset; returns 0 only at the end, throws on failure.
 };
 Body body_of(std::string text);
 
 class Bucket {
  public:
-  /// Nothing is asked before the first call. Throws InputError for an endpoint that is none.
+  /// Makes no request before the first call. Throws InputError for an invalid endpoint.
   Bucket(asio::io_context& loop, settings::ArtifactStoreSettings settings,
          async::RetryPolicy retry_policy = bucket_retries);
   ~Bucket();
 
-  /// With what the environment or ~/.aws says where they say nothing: endpoint and region.
+  /// The settings, with unset endpoint and region filled from the environment or ~/.aws.
   const settings::ArtifactStoreSettings& settings() const { return settings_; }
-  /// Those that it uses. Throws as CredentialSource::find().
+  /// Returns the keys in use. Throws as CredentialSource::find() does.
   async::Task<FoundKeys> keys();
 
-  /// Writes, reads and removes a small object. Throws EnvironmentError that says what is missing,
-  /// and of whom.
+  /// Writes, reads and removes a small object. Throws EnvironmentError that names the missing
+  /// permission.
   async::Task<> probe();
 
-  // Keys are without the settings' prefix. All throw S3Error, and EnvironmentError where the server
-  // cannot be reached.
+  // Keys are without the settings' prefix. All functions throw S3Error, and EnvironmentError if the
+  // server cannot be reached.
   async::Task<bool> has(std::string key);
-  /// In parts where it is large.
+  /// Uploads an object; large ones in parts.
   async::Task<> put(std::string key, Body body, core::CancelSource* cancel = nullptr);
-  /// All bytes, each once and in order, whatever is cut on the way.
+  /// Downloads an object. Each byte is passed once and in order, even after interruptions.
   async::Task<> get(std::string key, std::function<void(std::string_view)> on_bytes,
                     core::CancelSource* cancel = nullptr);
-  /// Of at most 64 MiB; throws EnvironmentError for more.
+  /// Returns an object of at most 64 MiB; throws EnvironmentError for a larger one.
   async::Task<std::string> get_text(std::string key);
-  /// Of a small object that may not be there, for those who can do without: asked for with less
-  /// patience.
+  /// Returns a small object, or nothing if it does not exist. For callers that can do without it:
+  /// uses fewer retries.
   async::Task<std::optional<std::string>> find_text(std::string key,
                                                     core::CancelSource* cancel = nullptr);
-  /// What is not there is fine.
+  /// Removes an object; a missing object is no error.
   async::Task<> remove(std::string key);
-  /// On the server; at most 5 GiB.
+  /// Copies an object of at most 5 GiB on the server.
   async::Task<> copy(std::string from, std::string to);
 
-  // An object that comes in parts; it is there, whole, once it is completed.
-  async::Task<std::string> begin_upload(std::string key);  ///< Its id.
-  /// @param tags of the parts, in their order, as the server has answered them. Done twice it is
-  /// fine.
+  // Multipart uploads: the object appears, as a whole, once it is completed.
+  async::Task<std::string> begin_upload(std::string key);  ///< Returns the upload's id.
+  /// Completes the upload; a repeated call is no error.
+  /// @param tags the parts' tags in order, as the server returned them
   async::Task<> complete_upload(std::string key, std::string id, std::vector<std::string> tags);
   async::Task<> abort_upload(std::string key, std::string id);
 
-  /// A URL that lets a pod do this, without keys, for 7 days, or until temporary keys run out.
+  /// Returns a URL that allows this request without keys, for 7 days or until temporary keys
+  /// expire.
   async::Task<std::string> presigned(std::string method, std::string key, Query query = {});
-  /// Of many part numbers of one upload: what all have in common, up to the number, what comes
-  /// between, and a signature each.
+  /// Presigned URLs of many parts of one upload, split into their common text before and after the
+  /// part number, and one signature each.
   struct PartUrls {
-    std::string before, after;  ///< BEFORE NUMBER AFTER SIGNATURE
+    std::string before, after;  ///< URL: BEFORE NUMBER AFTER SIGNATURE.
     std::vector<std::string> signatures;
   };
   async::Task<PartUrls> presigned_parts(std::string key, std::string id, unsigned count);
@@ -105,7 +106,7 @@ class Bucket {
   CredentialSource source_;
   Address address_, pod_address_;
   std::string origin_of_keys_;
-  std::string ca_;  ///< Read once.
+  std::string ca_;  ///< PEM text, read once.
   net::HttpClient http_;
 };
 

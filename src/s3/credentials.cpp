@@ -20,7 +20,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto early = 10min;  // before they run out they are asked for again
+constexpr auto early = 10min;  // Keys are fetched again this long before they expire.
 
 fs::path file_of(const char* name, const char* usual) {
   if (auto given = core::variable(name); !given.empty()) return given;
@@ -40,7 +40,7 @@ std::string profile_name(const std::string& given) {
   return name.empty() ? "default" : name;
 }
 
-/// The profile's values of both files: those of `credentials` win.
+/// Returns the profile's values of both files; those of `credentials` take precedence.
 std::map<std::string, std::string> profile_of(const std::string& given) {
   const auto name = profile_name(given);
   auto credentials = read_ini(file_of("AWS_SHARED_CREDENTIALS_FILE", "credentials"));
@@ -66,7 +66,7 @@ std::optional<std::chrono::system_clock::time_point> parse_time(const std::strin
 
 async::Task<FoundKeys> ask(std::string program) {
   net::ProgramCall call;
-  call.command = {"sh", "-c", program};  // as Amazon's programs do
+  call.command = {"sh", "-c", program};  // Amazon's programs do the same.
   const auto answer = co_await net::run_program(std::move(call));
   if (answer.code != 0 || answer.late)
     throw core::EnvironmentError(
@@ -84,8 +84,9 @@ IniFile parse_ini(std::string_view text) {
   std::string section;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
-    const bool nested = line.starts_with(' ') ||
-                        line.starts_with('\t');  // values of a key that has none itself (`s3 =`)
+    const bool nested =
+        line.starts_with(' ') ||
+        line.starts_with('\t');  // Nested values of a key without a value of its own (`s3 =`).
     line = std::string(core::trimmed(line));
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line.front() == '[' && line.back() == ']') {

@@ -1,6 +1,6 @@
 /// @file
-/// Keys of an S3 server, found as Amazon's own programs find them: the environment,
-/// ~/.aws/credentials and ~/.aws/config, and programs named there.
+/// Finds an S3 server's keys as Amazon's own programs do: in the environment, ~/.aws/credentials
+/// and ~/.aws/config, and from programs configured there.
 #pragma once
 
 #include <chrono>
@@ -20,22 +20,23 @@ IniFile parse_ini(std::string_view text);
 
 struct FoundKeys {
   Keys keys;
-  std::string origin;  ///< For people: `the environment (AWS_ACCESS_KEY_ID)`.
-  std::optional<std::chrono::system_clock::time_point> runs_out;  ///< Where that is known.
+  std::string origin;  ///< For messages: `the environment (AWS_ACCESS_KEY_ID)`.
+  std::optional<std::chrono::system_clock::time_point> runs_out;  ///< Expiry time, if known.
 };
 
-/// The output of a `credential_process` (its Version 1). Throws EnvironmentError for what is none.
+/// Parses the output of a `credential_process` (its Version 1). Throws EnvironmentError for invalid
+/// output.
 FoundKeys parse_process_output(std::string_view text, const std::string& program);
 
 class CredentialSource {
  public:
-  /// @param profile of ~/.aws, which then wins over the environment's keys; empty: the environment,
-  /// then AWS_PROFILE or the default one
+  /// @param profile a profile of ~/.aws, which then takes precedence over the environment's keys;
+  /// if empty, the environment, then AWS_PROFILE or the default profile
   explicit CredentialSource(std::string profile) : profile_(std::move(profile)) {}
-  /// Asked for again when they are about to run out. Throws EnvironmentError that says where they
-  /// were looked for.
+  /// Returns the keys; fetches them again when they are about to expire. Throws EnvironmentError
+  /// that lists the places that were searched.
   async::Task<FoundKeys> find();
-  /// Of the environment or the profile; empty: nobody says.
+  /// Region of the environment or the profile; empty if neither names one.
   std::string region() const;
 
  private:

@@ -27,7 +27,7 @@ std::string_view bytes_of(const core::Digest& digest) {
 }
 
 struct Stamp {
-  std::string day, second;  ///< `20130524`, `20130524T000000Z`
+  std::string day, second;  ///< `20130524`, `20130524T000000Z`.
   explicit Stamp(std::chrono::sys_seconds time) {
     const auto midnight = std::chrono::floor<std::chrono::days>(time);
     const std::chrono::year_month_day date(midnight);
@@ -53,7 +53,7 @@ std::string names_of(const std::map<std::string, std::string>& headers) {
   return names;
 }
 
-/// @param headers with the host
+/// @param headers all headers to sign, including host
 std::string signature(const SignedCall& call, const std::map<std::string, std::string>& headers,
                       const Query& query, const Keys& keys, const Scope& scope,
                       const Stamp& stamp) {

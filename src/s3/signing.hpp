@@ -1,8 +1,8 @@
 /// @file
-/// Signature Version 4 of Amazon, as S3 wants it:
+/// Amazon's Signature Version 4 as used by S3:
 /// https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html. Pure.
-/// libcurl has one of its own, which in Debian 12's version (7.88) encodes paths and queries other
-/// than servers do.
+/// libcurl's implementation is not used, because in Debian 12's version (7.88) it encodes paths and
+/// queries differently from servers.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@ namespace pipeline::s3 {
 
 struct Keys {
   std::string id, secret;
-  std::string session_token;  ///< Of temporary ones.
+  std::string session_token;  ///< Set for temporary keys.
 };
 
-/// What a signature is good for, besides its request.
+/// The scope of a signature: where and when it is valid.
 struct Scope {
   std::string region;
   std::chrono::sys_seconds time;
@@ -28,23 +28,24 @@ using Query =
 
 struct SignedCall {
   std::string method;
-  std::string host;  ///< As the header has it: with its port, unless that is the scheme's own.
-  std::string path;  ///< Not encoded: `/examplebucket/a b`.
-  Query query;       ///< Not encoded.
-  std::map<std::string, std::string> headers;  ///< To be signed as well; names in lower case.
-  std::string payload = "UNSIGNED-PAYLOAD";    ///< Or the body's SHA-256, in hex.
+  std::string
+      host;  ///< Value of the Host header: with the port, unless it is the scheme's default.
+  std::string path;                            ///< Not encoded: `/examplebucket/a b`.
+  Query query;                                 ///< Not encoded.
+  std::map<std::string, std::string> headers;  ///< Further headers to sign; names in lower case.
+  std::string payload = "UNSIGNED-PAYLOAD";    ///< Or the body's SHA-256 in hex.
 };
 
-/// `a=b&c=`, encoded and in the order in which it is signed.
+/// Returns `a=b&c=`, encoded and in the order in which it is signed.
 std::string query_text(const Query& query);
 
-/// The call's headers, and those that sign it: `authorization`, `x-amz-date`,
-/// `x-amz-content-sha256`, ...; all but `host`, which goes by itself.
+/// Returns the call's headers and those that sign it (`authorization`, `x-amz-date`,
+/// `x-amz-content-sha256`, ...), except `host`, which the client sends by itself.
 std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys,
                                         const Scope& scope);
 
-/// The query of a call that carries its signature with it, good for anybody until its lifetime is
-/// over. It has no headers to sign but the host.
+/// Returns the query of a call with its signature, valid for anyone who has the URL until its
+/// lifetime ends. Only the host header is signed.
 std::string presign(const SignedCall& call, const Keys& keys, const Scope& scope,
                     std::chrono::seconds lifetime);
 

@@ -18,7 +18,8 @@ using Problems = std::vector<GpuProblem>;
 
 constexpr std::int64_t most_devices = 1'000'000;
 
-/// `0` to `4095`, without sign and leading zeros that would make two names of one device.
+/// Parses `0` to `4095`. A sign or leading zeros are refused, because they would give one device
+/// two names.
 std::optional<unsigned> parse_index(std::string_view text) {
   if (text.empty() || text.size() > 4 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
   unsigned number = 0;
@@ -35,10 +36,10 @@ std::optional<std::int64_t> parse_device_count(std::string_view text) {
   return number;
 }
 
-/// `devices`, as Lightning's _parse_gpu_ids reads it (lightning,
-/// fabric/utilities/device_parser.py): a number is how many, a text with a comma and a list are
-/// which. Lightning takes -2 for "none available" and "3,3" for an error of the backend; both are
-/// named here for what they are. UUIDs and MIG devices are ours.
+/// Parses `devices` as Lightning's _parse_gpu_ids does (lightning,
+/// fabric/utilities/device_parser.py): a number is a count; a text with a comma, or a list, names
+/// devices. Lightning reads -2 as "none available" and reports "3,3" as an error of the backend;
+/// both are errors of their own here. UUIDs and MIG devices are additions of pipe.
 class Devices {
  public:
   Devices(GpuRequest& request, Problems& problems) : request_(request), problems_(problems) {}
@@ -101,7 +102,7 @@ class Devices {
     }
   }
 
-  /// `1, 3`; also `3,`, which is the list of 3 alone.
+  /// Parses `1, 3`; also `3,`, which is the list of 3 alone.
   void read_indices(std::string_view rest) {
     const std::size_t before = problems_.size();
     for (bool more = true; more;) {
@@ -109,7 +110,7 @@ class Devices {
       more = comma != std::string_view::npos;
       const auto part = rest.substr(0, comma);
       rest.remove_prefix(more ? comma + 1 : rest.size());
-      if (part.empty()) continue;  // as Lightning does
+      if (part.empty()) continue;  // Lightning does the same.
       if (const auto device = parse_gpu_device(core::trimmed(part)))
         add(*device, {});
       else
@@ -164,7 +165,7 @@ class Devices {
   Problems& problems_;
 };
 
-/// The keys that say how many GPUs, or which, in the order in which they are looked at.
+/// The keys that give a number of GPUs or select them, in their order of precedence.
 std::vector<std::string> selecting_keys(const ResourceSettings& resources) {
   std::vector<std::string> keys;
   if (resources.gpu_count) keys.emplace_back("gpu_count");
@@ -186,8 +187,8 @@ void select(const ResourceSettings& resources, GpuRequest& request, Problems& pr
   }
 }
 
-/// What the accelerator says against how many are asked for. @param key that says how many; empty:
-/// none does
+/// Checks the accelerator against the number of GPUs requested.
+/// @param key the key that gives the number; empty if there is none
 void check_accelerator(const ResourceSettings& resources, const GpuRequest& request,
                        const std::string& key, Problems& problems) {
   if (!resources.accelerator || key.empty()) return;
@@ -327,8 +328,8 @@ void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& step) 
   }
   if (is_cpu && !step.auto_select_gpus) merged.auto_select_gpus.reset();
   if (!selects) return;
-  // The pipeline's accelerator and choice are defaults: they hold only where they say nothing
-  // against what the step asks for.
+  // The pipeline's accelerator and choice are defaults. They apply only if they do not contradict
+  // what the step asks for.
   std::vector<GpuProblem> problems;
   ResourceSettings only = step;
   only.accelerator.reset();

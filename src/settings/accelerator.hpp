@@ -1,7 +1,7 @@
 /// @file
-/// One request for GPUs, however the user wrote it: ZenML's `gpu_count`, PyTorch Lightning's
-/// `accelerator` and `devices`, or docker's and GitLab Runner's `gpus`. Pure: what the machine has
-/// is not asked here (src/gpu does).
+/// A request for GPUs, parsed from any of its notations: ZenML's `gpu_count`, PyTorch Lightning's
+/// `accelerator` and `devices`, or docker's and GitLab Runner's `gpus`. These functions are pure:
+/// they do not look at the machine's GPUs (src/gpu does).
 #pragma once
 
 #include <compare>
@@ -17,18 +17,17 @@ namespace pipeline::settings {
 
 /// One GPU as the user names it: by index, by UUID, or a MIG device by UUID or as GPU:INSTANCE.
 struct GpuDevice {
-  std::optional<unsigned> index;  ///< As nvidia-smi counts.
-  std::optional<unsigned> mig;    ///< With `index`: the MIG device on that GPU, as `0:1`.
-  std::string
-      uuid;  ///< `GPU-...`, `MIG-...`, or a prefix of one that has to be unique; without `index`.
+  std::optional<unsigned> index;  ///< Index in nvidia-smi's order.
+  std::optional<unsigned> mig;    ///< With `index`: the MIG device on that GPU, as in `0:1`.
+  std::string uuid;  ///< `GPU-...`, `MIG-...`, or a unique prefix of one; empty with `index`.
   std::string text() const;
   bool operator==(const GpuDevice&) const = default;
 };
 
-/// `0`, `GPU-8932f937-...`, `MIG-...` or `0:1`; nothing for what is none of them.
+/// Parses `0`, `GPU-8932f937-...`, `MIG-...` or `0:1`; returns nothing for any other text.
 std::optional<GpuDevice> parse_gpu_device(std::string_view text);
 
-/// `8.0`: what the GPU's instructions are.
+/// CUDA compute capability, such as `8.0`: the version of the GPU's instruction set.
 struct ComputeCapability {
   unsigned major = 0, minor = 0;
   std::string text() const { return std::to_string(major) + "." + std::to_string(minor); }
@@ -39,27 +38,27 @@ std::optional<ComputeCapability> parse_compute_capability(std::string_view text)
 struct GpuRequest {
   enum class Selection {
     none,
-    count,  ///< Any `count` GPUs.
-    first,  ///< The GPUs with the indices 0 to `count` - 1; where indices mean nothing (a cluster),
-            ///< any `count`.
-    all,    ///< Every GPU of the machine.
-    devices,  ///< Those of `devices`, no other.
+    count,    ///< Any `count` GPUs.
+    first,    ///< The GPUs with the indices 0 to `count` - 1; on a cluster, where indices mean
+              ///< nothing, any `count`.
+    all,      ///< Every GPU of the machine.
+    devices,  ///< The GPUs listed in `devices`.
   };
   Selection selection = Selection::none;
-  unsigned count = 0;              ///< With `count` and `first`; > 0.
-  std::vector<GpuDevice> devices;  ///< With `devices`: at least one, each once.
+  unsigned count = 0;              ///< Set for `count` and `first`; > 0.
+  std::vector<GpuDevice> devices;  ///< Set for `devices`: at least one, without duplicates.
   bool if_present =
-      false;  ///< `accelerator: auto`: a machine without GPUs is fine, the step then gets none.
-  bool auto_select = false;  ///< Only GPUs that no process occupies; with `count` or `all`.
+      false;  ///< `accelerator: auto`: on a machine without GPUs, the step runs without one.
+  bool auto_select = false;  ///< Only GPUs that no process uses; with `count` or `all`.
 
-  // What each of the GPUs has to be.
-  std::optional<std::string> model;  ///< gpu::model_matches() compares.
+  // Requirements that each of the GPUs has to satisfy.
+  std::optional<std::string> model;  ///< Compared by gpu::model_matches().
   std::optional<Bytes> min_memory;
   std::optional<ComputeCapability> min_capability;
 
-  // docker's further options, empty where not given.
+  // Further options of docker's `--gpus`; empty if not given.
   std::string driver;
-  std::vector<std::string> capabilities;  ///< Without `gpu`, which is always meant.
+  std::vector<std::string> capabilities;  ///< Without `gpu`, which is always implied.
   std::map<std::string, std::string> options;
 
   bool preflight = true;
@@ -68,24 +67,24 @@ struct GpuRequest {
   bool operator==(const GpuRequest&) const = default;
 };
 
-/// What is wrong with how GPUs are asked for: the key, for a list also which of its items.
+/// An error in a request for GPUs: the key, and for a list also the index of the item.
 struct GpuProblem {
-  std::string code;  ///< As Diagnostic::code.
-  std::string key;   ///< Of ResourceSettings.
+  std::string code;  ///< Same as Diagnostic::code.
+  std::string key;   ///< The key in ResourceSettings.
   std::optional<std::size_t> item;
   std::string message;
   std::vector<std::string> notes;
   std::string suggestion;
 };
 
-/// The request; what is wrong is appended to `problems`, and the request is then of no use.
+/// Returns the request. Appends errors to `problems`; with errors, the request must not be used.
 GpuRequest gpu_request(const ResourceSettings& resources, std::vector<GpuProblem>& problems);
-/// For settings that have been checked; throws InputError where they are wrong all the same (a
-/// program's settings, a fuzzer's).
+/// The same for settings that have been checked. Throws InputError if they are invalid
+/// nevertheless, as settings built by a program or a fuzzer can be.
 GpuRequest gpu_request(const ResourceSettings& resources);
 
-/// Takes back what `merged` inherited from the pipeline and the step's own way of asking replaces:
-/// a step's `gpu_count` over the pipeline's `devices`.
+/// Removes from `merged` what the step inherited from the pipeline but replaced by another way of
+/// asking, such as the pipeline's `devices` under a step's `gpu_count`.
 void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& step);
 
 }  // namespace pipeline::settings

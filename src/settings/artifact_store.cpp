@@ -17,8 +17,8 @@ bool is_of(std::string_view text, std::string_view more) {
   });
 }
 
-/// Each part of it is a plain name: a key reaches URLs, and folders of servers that keep objects in
-/// files.
+/// Returns true if each part of the prefix is a plain name. Keys become parts of URLs, and of file
+/// paths on servers that keep objects in files.
 bool is_prefix(std::string_view text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const auto end = std::min(text.find('/', begin), text.size());
@@ -38,8 +38,8 @@ bool read_bucket(std::string_view text, ArtifactStoreSettings& store) {
   while (text.ends_with('/')) text.remove_suffix(1);
   const auto slash = std::min(text.find('/'), text.size());
   const auto bucket = text.substr(0, slash), prefix = text.substr(std::min(slash + 1, text.size()));
-  // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; `_` and capitals
-  // were allowed once, and are with other servers.
+  // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html. `_` and capitals
+  // are accepted too: AWS once allowed them, and other servers still do.
   if (bucket.size() < 3 || bucket.size() > 63 || !is_of(bucket, "-._") || bucket.front() == '.' ||
       bucket.front() == '-')
     return false;

@@ -1,5 +1,5 @@
 /// @file
-/// A bucket of an S3-compatible server where artifacts are kept, for places that do not see this
+/// A bucket of an S3-compatible server that keeps artifacts for executors that do not share this
 /// machine's files. Holds no secret.
 #pragma once
 
@@ -12,28 +12,31 @@
 namespace pipeline::settings {
 
 struct ArtifactStoreSettings {
-  std::string bucket;        ///< Empty: there is none.
-  std::string prefix;        ///< Of all keys in it; empty, or ends with `/`.
-  std::string endpoint;      ///< `https://HOST[:PORT]`; empty: what the environment says
-                             ///< (AWS_ENDPOINT_URL_S3), else Amazon's of the region.
-  std::string pod_endpoint;  ///< Under which pods reach the same server; empty: the same.
-  std::string region;        ///< Empty: what the environment or ~/.aws/config says, else us-east-1.
-  std::optional<bool> path_style;  ///< `HOST/BUCKET/KEY` and not `BUCKET.HOST/KEY`; nothing: for
-                                   ///< any server but Amazon's.
-  std::filesystem::path certificate_authority;  ///< PEM file; empty: this machine's CAs.
-  std::string aws_profile;  ///< Of ~/.aws; empty: AWS_PROFILE, else the default one.
+  std::string bucket;    ///< Name of the bucket; empty if none is configured.
+  std::string prefix;    ///< Prefix of all keys in the bucket; empty, or ends with `/`.
+  std::string endpoint;  ///< `https://HOST[:PORT]`; if empty, AWS_ENDPOINT_URL_S3 of the
+                         ///< environment, else Amazon's endpoint of the region.
+  std::string
+      pod_endpoint;  ///< The endpoint at which pods reach the same server; if empty, `endpoint`.
+  std::string
+      region;  ///< If empty, the region of the environment or ~/.aws/config, else us-east-1.
+  std::optional<bool> path_style;  ///< True for `HOST/BUCKET/KEY`, false for `BUCKET.HOST/KEY`;
+                                   ///< unset: true for any server but Amazon's.
+  std::filesystem::path certificate_authority;  ///< PEM file; if empty, this machine's CAs.
+  std::string
+      aws_profile;  ///< A profile of ~/.aws; if empty, AWS_PROFILE, else the default profile.
 
   bool is_given() const { return !bucket.empty(); }
   bool operator==(const ArtifactStoreSettings&) const = default;
 };
 
-/// `s3://BUCKET[/PREFIX]`
+/// Returns `s3://BUCKET[/PREFIX]`.
 std::string url_of(const ArtifactStoreSettings& store);
-/// `s3://BUCKET[/PREFIX]` into `store`. False if it is none.
+/// Parses `s3://BUCKET[/PREFIX]` into `store`. Returns false if the text has another form.
 bool read_bucket(std::string_view text, ArtifactStoreSettings& store);
 
 nlohmann::json to_json(const ArtifactStoreSettings& store);
-/// Of what to_json() made; of anything else, nothing is given.
+/// Reads back what to_json() wrote; for any other JSON, returns a store without a bucket.
 ArtifactStoreSettings artifact_store_of(const nlohmann::json& kept);
 
 }  // namespace pipeline::settings

@@ -8,7 +8,7 @@
 namespace pipeline::settings {
 namespace {
 
-/// Keys that say what is to be installed in an image, or how it is to be built.
+/// Keys that name what to install in an image, or how to build it.
 constexpr std::array need_build{"dockerfile",
                                 "requirements",
                                 "pyproject_path",
@@ -36,7 +36,7 @@ void report_builds(const core::Value& docker, const std::string& why, Diagnostic
              key_of(docker, name)->span, {"remove it, or set `skip_build: false`"});
 }
 
-/// @param place of what has no key in `resources` (it is inherited)
+/// @param place position of a problem whose key is not in `resources` because it is inherited
 void report_gpu_problems(const std::vector<GpuProblem>& problems, const core::Value& resources,
                          core::Span place, Diagnostics& diagnostics) {
   for (const GpuProblem& problem : problems) {
@@ -58,7 +58,7 @@ void check_gpus(const ResourceSettings& settings, const core::Value& value,
   report_gpu_problems(problems, *resources, resources->span, diagnostics);
 }
 
-/// A step's own keys with what it inherits.
+/// Checks a step's own GPU keys merged with the inherited ones.
 void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings& step,
                        const core::Value& resources, Diagnostics& diagnostics) {
   std::vector<GpuProblem> own, inherited, merged;

@@ -1,18 +1,18 @@
 /// @file
-/// Settings that each are fine and together make no sense.
+/// Checks for settings that are valid one by one and contradict each other.
 #pragma once
 
 #include "settings/settings.hpp"
 
 namespace pipeline::settings {
 
-/// Among the settings of one place (a pipeline's or a step's). @param value what they were decoded
-/// from, for the places
+/// Checks the settings of one pipeline or one step.
+/// @param value the value that they were decoded from; it has the positions
 void check_contradictions(const Settings& settings, const core::Value& value,
                           Diagnostics& diagnostics);
 
-/// Between a step's settings and the pipeline's that they are merged with: `skip_build` of the
-/// pipeline and something to install of the step.
+/// Checks a step's settings against those of the pipeline that they are merged with, such as a
+/// pipeline's `skip_build` against a step's `requirements`.
 void check_against_pipeline(const Settings& pipeline, const Settings& step,
                             const core::Value& step_value, Diagnostics& diagnostics);
 

@@ -149,7 +149,7 @@ std::optional<bool> read_bool(std::string_view key, const core::Value& value,
     if (const auto json = plain_to_json(value.scalar); json && json->is_boolean())
       return json->get<bool>();
   report_type(diagnostics, key, "true or false", value);
-  // YAML 1.1 took these for booleans, and most people's memory still does.
+  // YAML 1.1 read these as booleans, and many users still expect that.
   for (const auto& [meant, words] : {std::pair{"true", "|true|True|yes|Yes|on|On|y|"},
                                      std::pair{"false", "|false|False|no|No|off|Off|n|"}})
     if (value.kind == core::Value::Kind::scalar &&

@@ -1,6 +1,6 @@
 /// @file
-/// Reading values of a document, with errors that say what was expected and what was found. Used
-/// for settings and for the pipeline file around them.
+/// Reads values of a document and reports errors that name what was expected and what was found.
+/// Used for settings and for the rest of the pipeline file.
 #pragma once
 
 #include <optional>
@@ -18,27 +18,27 @@ namespace pipeline::settings {
 
 void report(Diagnostics& diagnostics, std::string code, std::string message, core::Span span,
             std::vector<std::string> notes = {}, std::string suggestion = {});
-/// `KEY must be EXPECTED, not FOUND`.
+/// Reports `KEY must be EXPECTED, not FOUND`.
 void report_type(Diagnostics& diagnostics, std::string_view key, std::string_view expected,
                  const core::Value& found);
-/// An unknown key of `map` for each member that is not among `allowed`. @param place for the
-/// message, as in `docker settings`
+/// Reports each member of `map` whose key is not among `allowed`.
+/// @param place a name of the map for the message, such as `docker settings`
 void report_unknown_keys(const core::Value& map, std::span<const std::string> allowed,
                          std::string_view place, Diagnostics& diagnostics);
-/// For messages: `a list`, `the number 5`, `the text 'x'`.
+/// Describes the value for a message: `a list`, `the number 5`, `the text 'x'`.
 std::string describe(const core::Value& value);
 
-/// What the scalar means by YAML 1.2's core schema: a boolean, number, text or null; nothing for
-/// numbers that JSON cannot hold (too large, .inf, .nan).
+/// Converts the scalar by YAML 1.2's core schema to a boolean, number, text or null. Returns
+/// nothing for numbers that JSON cannot represent (too large, .inf, .nan).
 std::optional<nlohmann::json> scalar_to_json(const core::Value& scalar);
-/// The same for a text that is no part of a document, such as an option's value.
+/// The same for a text outside of any document, such as an option's value.
 std::optional<nlohmann::json> plain_to_json(std::string_view text);
 
-// Each reads `value`, the member called `key`; on a wrong type or content it reports and returns
-// nothing.
+// Each function reads `value`, the member called `key`. On a wrong type or content it reports an
+// error and returns nothing.
 std::optional<bool> read_bool(std::string_view key, const core::Value& value,
                               Diagnostics& diagnostics);
-/// Numbers and booleans are taken as they are written.
+/// Numbers and booleans are accepted, in the spelling of the document.
 std::optional<std::string> read_text(std::string_view key, const core::Value& value,
                                      const Format& format, Diagnostics& diagnostics);
 std::optional<std::vector<std::string>> read_texts(std::string_view key, const core::Value& value,
@@ -54,7 +54,7 @@ std::optional<Bytes> read_bytes(std::string_view key, const core::Value& value,
                                 Diagnostics& diagnostics);
 std::optional<Duration> read_duration(std::string_view key, const core::Value& value,
                                       Diagnostics& diagnostics);
-/// True if it is a map; reports if not.
+/// Returns true if the value is a map; reports an error otherwise.
 bool expect_map(std::string_view key, const core::Value& value, Diagnostics& diagnostics);
 
 }  // namespace pipeline::settings

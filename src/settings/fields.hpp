@@ -1,7 +1,7 @@
 /// @file
-/// The one table per settings struct: each key with its member, what it may hold and its
-/// description. Decoding, merging, JSON and the JSON Schema are visitors of it, so a new setting is
-/// one line here and one member in <pipeline/settings.hpp>.
+/// One table for each settings struct: each key with its member, its permitted values and its
+/// description. Decoding, merging, JSON and the JSON Schema are visitors of the table, so a new
+/// setting is one line here and one member in <pipeline/settings.hpp>.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace pipeline::settings {
 
-/// The words of an enumeration, the one that is written first; others are read too.
+/// The names of an enumeration's values. The first name of a value is written; all are read.
 template <class Enum>
 struct Choices;
 template <>
@@ -43,11 +43,11 @@ struct Field {
   const char* key;
   Member Owner::*member;
   const char* description;
-  const Format* format = nullptr;      ///< Of a text, of a list's items, of a map's values.
-  const Format* key_format = nullptr;  ///< Of a map's keys.
+  const Format* format = nullptr;  ///< Format of a text, of a list's items or of a map's values.
+  const Format* key_format = nullptr;  ///< Format of a map's keys.
   const NumberFormat* number_format = nullptr;
   const Shape* shape =
-      nullptr;  ///< Of a value that is one of Kubernetes' own objects, or a list of them.
+      nullptr;  ///< Shape of a value that is a Kubernetes object, or a list of them.
 };
 
 template <class Owner, class Member, class... Formats>

@@ -39,7 +39,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-/// Without scheme, tag and digest, in lower case; a registry alone gets a name in it.
+/// Returns the reference in lower case, without scheme, tag and digest; appends a name to a bare
+/// registry.
 std::string nearest_repository(std::string_view text) {
   if (const auto scheme = text.find("://"); scheme != text.npos) text.remove_prefix(scheme + 3);
   while (text.ends_with('/')) text.remove_suffix(1);
@@ -171,7 +172,7 @@ bool is_instance_type(std::string_view text) {
          });
 }
 
-/// Lower-case letters, digits and `-` between dots; no `-` at an end.
+/// Lower-case letters, digits and `-` between dots; no part begins or ends with `-`.
 bool is_kubernetes_name(std::string_view text) {
   if (text.empty() || text.size() > 253) return false;
   const auto parts = split(text, '.');
@@ -244,7 +245,7 @@ bool is_volume_source(std::string_view text) {
          parts[1].starts_with('/') && is_word(parts[1]);
 }
 
-/// `my-secret` of `My_Secret`
+/// Returns `my-secret` for `My_Secret`.
 std::string nearest_kubernetes_name(std::string_view text) {
   std::string name;
   for (const char c : text)
@@ -253,7 +254,7 @@ std::string nearest_kubernetes_name(std::string_view text) {
   return name;
 }
 
-/// `8Gi` of `8GiB`, `500m` of `500 m`
+/// Returns `8Gi` for `8GiB`, `500m` for `500 m`.
 std::string nearest_quantity(std::string_view text) {
   std::string amount;
   for (const char c : text)

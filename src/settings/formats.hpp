@@ -1,6 +1,6 @@
 /// @file
-/// What texts in settings may look like. Everything that reaches a Dockerfile, a header, a shell or
-/// a file's path passes one of these.
+/// Formats of texts in settings. Each text that reaches a Dockerfile, an HTTP header, a shell or a
+/// file path is checked against one of these.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 namespace pipeline::settings {
 
 struct Format {
-  const char* expected;  ///< Completes `must be ...`.
+  const char* expected;  ///< Completes the message `must be ...`.
   bool (*accepts)(std::string_view);
   const char* pattern =
-      nullptr;  ///< The same for editors (ECMA regular expression); may be coarser.
-  /// What a text that is not accepted was probably meant to be; may be no better.
+      nullptr;  ///< The same rule for editors (ECMA regular expression); may accept more.
+  /// Suggests what a rejected text was probably meant to be; the suggestion can be invalid too.
   std::string (*nearest)(std::string_view) = nullptr;
 };
 
@@ -26,12 +26,12 @@ struct NumberFormat {
 
 namespace formats {
 extern const Format line;  ///< No control characters; may be empty.
-extern const Format word;  ///< Neither empty nor with control characters.
-extern const Format text;  ///< Several lines.
+extern const Format word;  ///< Not empty, no control characters.
+extern const Format text;  ///< May have several lines.
 extern const Format path;
 extern const Format
     image;  ///< `[HOST[:PORT]/]PATH[:TAG][@DIGEST]` (github.com/distribution/reference).
-extern const Format repository;  ///< The same without tag and digest.
+extern const Format repository;  ///< An image without tag and digest.
 extern const Format image_tag;
 extern const Format platform;  ///< `OS/ARCH[/VARIANT]`
 extern const Format user;      ///< `NAME`, `UID` or `UID:GID`
@@ -40,16 +40,17 @@ extern const Format volume;  ///< `SOURCE:TARGET[:ro|rw]`
 extern const Format label;
 extern const Format variable;
 extern const Format apt_package;
-extern const Format requirement;       ///< A line of a requirements file that needs no other file.
-extern const Format installer_option;  ///< A long option without its dashes.
+extern const Format requirement;  ///< A line of a requirements file that refers to no other file.
+extern const Format installer_option;  ///< A long option without its leading dashes.
 extern const Format host_entry;        ///< `NAME:ADDRESS`
 extern const Format build_argument;
 extern const Format compute_capability;
 extern const Format instance_type;
-extern const Format kubernetes_name;   ///< Of an object: a DNS subdomain.
-extern const Format kubernetes_key;    ///< Of a label, an annotation, a resource: `[PREFIX/]NAME`.
+extern const Format kubernetes_name;  ///< An object's name: a DNS subdomain.
+extern const Format
+    kubernetes_key;  ///< Key of a label, an annotation or a resource: `[PREFIX/]NAME`.
 extern const Format kubernetes_label;  ///< A label's value.
-extern const Format own_label;         ///< A label's key that is not one of ours.
+extern const Format own_label;         ///< A label key outside of pipe's own prefix.
 extern const Format quantity;          ///< `500m`, `8Gi`
 extern const Format toleration;        ///< `KEY[=VALUE][:EFFECT]`
 extern const Format env_source;        ///< `NAME=secret/OBJECT/KEY`

@@ -26,7 +26,7 @@ std::vector<std::string> split(std::string_view text) {
   }
 }
 
-/// Go's strconv.Atoi, for numbers that a machine's GPUs may be counted with.
+/// Parses like Go's strconv.Atoi; returns nothing for numbers beyond a plausible count of GPUs.
 std::optional<long> parse_gpu_count(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   if (text.starts_with('+') || text.starts_with("+-")) return std::nullopt;
@@ -56,7 +56,7 @@ class Option {
     if (!request_.devices.empty())
       request_.selection = GpuRequest::Selection::devices;
     else if (!counted_)
-      take_count(1);  // as docker does for `capabilities=compute` alone
+      take_count(1);  // docker does the same for `capabilities=compute` alone.
   }
 
  private:
@@ -66,8 +66,8 @@ class Option {
         {"bad-gpus", "gpus", {}, std::move(message), std::move(notes), std::move(suggestion)});
   }
 
-  /// One record as Go's encoding/csv reads it: a field that begins with a quote ends with one,
-  /// quotes within are doubled, and others have none.
+  /// Parses one record as Go's encoding/csv does: a field that begins with a quote ends with one,
+  /// quotes inside it are doubled, and unquoted fields contain none.
   std::vector<CsvField> read_csv(std::string_view rest) {
     std::vector<CsvField> fields;
     for (bool more = true; more;) {
@@ -148,7 +148,8 @@ class Option {
     }
   }
 
-  /// A count; after an unquoted `device=0`, a further device; a device by its UUID.
+  /// Reads a field without a key: a count, another device after an unquoted `device=0`, or a
+  /// device's UUID.
   void read_bare(const CsvField& field) {
     const auto device = parse_gpu_device(field.text);
     const bool is_id = device && (!device->index || device->mig);
@@ -168,8 +169,8 @@ class Option {
     if (number)
       return problem("the count of 'gpus' must not be " + text, {"-1 and `all` mean all GPUs"});
     std::string suggestion = core::did_you_mean(text, words);
-    // docker's lists are quoted: `capabilities=compute,utility` is a capability, and a count of
-    // `utility`.
+    // docker requires quotes around lists: it reads `capabilities=compute,utility` as one
+    // capability and a count of `utility`.
     if (is_capability && last_key_ == "capabilities") {
       std::string list;
       for (const auto& each : request_.capabilities) list += each + ",";
@@ -208,8 +209,8 @@ class Option {
     request_.devices.push_back(std::move(*device));
   }
 
-  /// What docker's nvidia driver takes (moby, daemon/nvidia_linux.go); another driver's are its
-  /// own.
+  /// Accepts the capabilities of docker's nvidia driver (moby, daemon/nvidia_linux.go). Those of
+  /// other drivers are not checked.
   void read_capability(const std::string& text) {
     static const std::vector<std::string> known{"gpu",      "nvidia",  "compute", "compat32",
                                                 "graphics", "utility", "video",   "display"};
@@ -241,7 +242,7 @@ class Option {
   std::string last_key_;
   bool counted_ = false;
   bool list_open_ =
-      false;  ///< The field before is an unquoted `device=`, or a device that belongs to it.
+      false;  ///< The previous field is an unquoted `device=`, or a device that belongs to one.
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ bool is_host(std::string_view text) {
   });
 }
 
-/// `sha256:` and so many digits; engines know no other algorithms.
+/// `sha256:` and 64 digits; engines accept no other algorithm.
 bool is_digest(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, std::size_t>, 3> algorithms{
       {{"sha256:", 64}, {"sha384:", 96}, {"sha512:", 128}}};

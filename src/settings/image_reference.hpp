@@ -1,19 +1,19 @@
 /// @file
-/// The one reader of an image's name, `[HOST/]NAME[:TAG][@DIGEST]`, by the rules of
-/// github.com/distribution/reference.
+/// Parses an image reference, `[HOST/]NAME[:TAG][@DIGEST]`, by the rules of
+/// github.com/distribution/reference. All rooms use this parser.
 #pragma once
 
 #include <string_view>
 
 namespace pipeline::settings {
 
-/// The registry that a name begins with, as it is written (`ghcr.io`, `host:5000`, `[::1]:5000`,
-/// `UPPER`); empty where the first part belongs to the name on Docker Hub or to an image of this
-/// machine's.
+/// Returns the registry that the reference begins with, in its original spelling (`ghcr.io`,
+/// `host:5000`, `[::1]:5000`, `UPPER`). Empty if the first part is a name on Docker Hub or of a
+/// local image.
 std::string_view registry_host(std::string_view reference);
-/// Whether an engine takes the whole as an image's name.
+/// Returns true if an engine accepts the text as an image reference.
 bool is_image_reference(std::string_view text);
-/// The same without tag and digest.
+/// The same for a reference without tag and digest.
 bool is_image_repository(std::string_view text);
 bool is_image_tag(std::string_view text);
 

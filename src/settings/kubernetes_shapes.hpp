@@ -1,6 +1,6 @@
 /// @file
-/// Kubernetes' own objects in settings: what they hold, as far as their author is helped by being
-/// told before a cluster is asked. Where a table ends (Kind::any), the cluster's own check begins.
+/// The shapes of Kubernetes objects in settings. They are detailed enough to report common mistakes
+/// before a cluster is asked; values of Kind::any are left to the cluster's own validation.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace pipeline::settings {
 
 struct Shape;
 
-/// A key of an object.
+/// A member of an object.
 struct Part {
   const char* key;
   const Shape* shape;
@@ -28,29 +28,28 @@ struct Part {
 struct Shape {
   enum class Kind { any, flag, whole, text, word, list, map, object };
   Kind kind;
-  const char* name = nullptr;      ///< Of an object, for messages: `a toleration`.
-  const Format* format = nullptr;  ///< Of a text; of the short form that a list's items may have.
-  std::span<const char* const> words = {};  ///< Those of which a word is one.
-  std::span<const Part> parts = {};         ///< Of an object.
-  const Shape* inside = nullptr;            ///< Of a list's items, of a map's values.
+  const char* name = nullptr;      ///< Name of an object for messages, such as `a toleration`.
+  const Format* format = nullptr;  ///< Format of a text, or of the short form of a list's items.
+  std::span<const char* const> words = {};  ///< The permitted values of a word.
+  std::span<const Part> parts = {};         ///< Members of an object.
+  const Shape* inside = nullptr;            ///< Shape of a list's items or of a map's values.
 };
 
 namespace shapes {
 extern const Shape affinity, tolerations, env, env_from, volumes, volume_mounts,
     container_security_context, pod_security_context;
-extern const Shape pod_spec;  ///< Any keys.
-extern const Shape
-    job;  ///< `metadata` and `spec`; no more than labels and annotations of the former.
+extern const Shape pod_spec;  ///< An object with any keys.
+extern const Shape job;       ///< `metadata` (labels and annotations only) and `spec`.
 }  // namespace shapes
 
-/// Short forms stay as they are. Nothing where it is not even a list or map; what is wrong inside
-/// is reported and left out.
+/// Decodes the value; short forms are kept as they are. Returns nothing if the value is neither
+/// list nor map. Errors inside the value are reported, and the invalid parts are omitted.
 std::optional<nlohmann::json> decode_shape(const std::string& key, const core::Value& value,
                                            const Shape& shape, Diagnostics& diagnostics);
 std::map<std::string, Json> decode_object(const std::string& key, const core::Value& value,
                                           const Shape& shape, Diagnostics& diagnostics);
 
-/// For editors: no deeper than the items of a list.
+/// JSON Schema for editors; it describes no more than the items of a list.
 nlohmann::json shape_schema(const Shape& shape);
 
 }  // namespace pipeline::settings

@@ -19,7 +19,7 @@ struct Argument {
   const char* name;
   ArgumentKind kind;
   const char* description;
-  int minimum = 0, maximum = 0;  ///< Of a number.
+  int minimum = 0, maximum = 0;  ///< Range of a number.
 };
 
 constexpr std::array argument_table{
@@ -73,7 +73,7 @@ constexpr std::array argument_table{
     Argument{"uts_mode", ArgumentKind::text, "UTS namespace: host."},
 };
 
-/// Names of the SDK that a setting of its own, or pipe itself, covers.
+/// A name of the SDK whose effect another setting, or pipe itself, provides.
 struct Elsewhere {
   const char* name;
   const char* note;

@@ -1,6 +1,6 @@
 /// @file
-/// `run_args`: the container options that may be given by docker's SDK names, and what each may
-/// hold.
+/// `run_args`: container options under the names of docker's Python SDK, and the permitted values
+/// of each.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace pipeline::settings {
 
-/// Decoded to one form each: sizes become bytes (memswap_limit may be -1), extra_hosts a list of
-/// `NAME:ADDRESS`, ulimits `{name: {soft, hard}}`, maps of texts stay so.
+/// Decodes each option to one form: sizes become bytes (memswap_limit may be -1), extra_hosts a
+/// list of `NAME:ADDRESS`, ulimits `{name: {soft, hard}}`; maps of texts stay maps.
 std::map<std::string, Json> decode_run_args(const core::Value& value, Diagnostics& diagnostics);
 nlohmann::json run_args_schema();
 

@@ -61,8 +61,8 @@ const std::vector<std::string>& keys_of() {
   return keys;
 }
 
-/// Values of installer options: true or null for a flag, a scalar, or a list of scalars for an
-/// option that is repeated.
+/// Decodes installer options: true or null for a flag, a scalar, or a list of scalars for a
+/// repeated option.
 JsonMap decode_installer_args(const core::Value& value, Diagnostics& diagnostics) {
   const std::string key = "python_package_installer_args";
   JsonMap decoded;
@@ -99,7 +99,7 @@ JsonMap decode_installer_args(const core::Value& value, Diagnostics& diagnostics
   return decoded;
 }
 
-/// As it is written: what it means is gpu_request()'s to say.
+/// Keeps the devices in the document's form; gpu_request() interprets them.
 json read_devices(const core::Value& value, Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::scalar) return scalar_to_json(value).value_or(value.scalar);
   if (value.kind != core::Value::Kind::list) {
@@ -119,7 +119,7 @@ json read_devices(const core::Value& value, Diagnostics& diagnostics) {
   return list.size() == value.items.size() ? list : json();
 }
 
-/// Expressions; ECS writes each as `{type: memberOf, expression: TEXT}`.
+/// Reads a list of expressions; ECS writes each as `{type: memberOf, expression: TEXT}`.
 std::optional<std::vector<std::string>> read_constraints(const core::Value& value,
                                                          Diagnostics& diagnostics) {
   const std::string key = "placement_constraints";
@@ -186,8 +186,8 @@ void decode_member(Member& member, const FieldT& field, const core::Value& value
                  : read_devices(value, diagnostics);
   else {
     static_assert(std::is_same_v<Member, StringList>);
-    // The name of a requirements file is no list: it is read by whoever knows the folder
-    // (spec/requirements_file.hpp).
+    // A scalar is the name of a requirements file. spec/requirements_file.hpp reads the file,
+    // because it knows the folder.
     if (std::string_view(field.key) == "requirements" && value.kind == core::Value::Kind::scalar) {
       read_text(field.key, value, formats::path, diagnostics);
     } else if (std::string_view(field.key) == "requirements" &&
@@ -380,8 +380,8 @@ RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics) {
 Settings merge(const Settings& pipeline, const Settings& step) {
   Settings merged = pipeline;
   merge_into(merged, step);
-  // The two exclude each other: a step that names its own parent has done with the pipeline's,
-  // however that was given.
+  // The two exclude each other: a step that names its own parent image drops the pipeline's
+  // Dockerfile.
   if (step.docker.parent_image) merged.docker.dockerfile.reset();
   if (step.docker.dockerfile) merged.docker.parent_image.reset();
   merge_gpu_settings(merged.resources, step.resources);

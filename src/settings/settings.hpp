@@ -1,7 +1,7 @@
 /// @file
-/// Settings from a document, merged and checked. One table per struct (fields.hpp) names each key
-/// with its type and description; decoding, merging, the JSON Schema and JSON output all read that
-/// table.
+/// Decodes settings from a document, merges and checks them. One table for each struct (fields.hpp)
+/// names each key with its type and description; decoding, merging, the JSON Schema and JSON output
+/// read that table.
 #pragma once
 
 #include <map>
@@ -23,29 +23,31 @@ inline constexpr std::string_view default_parent_image = "python:3.11-slim-bookw
 
 using Diagnostics = std::vector<core::Diagnostic>;
 
-/// Decodes a `settings:` map; appends to `diagnostics` what is wrong with it (unknown keys with a
-/// suggestion, types, quantities, control characters).
+/// Decodes a `settings:` map. Appends errors to `diagnostics`: unknown keys with a suggestion,
+/// wrong types, invalid quantities, control characters.
 Settings decode_settings(const core::Value& value, Diagnostics& diagnostics);
 RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics);
 
-/// Where steps can run: `docker`, `local`, `kubernetes`.
+/// The names of the orchestrators: `docker`, `local`, `kubernetes`.
 const std::vector<std::string>& orchestrator_names();
 
-/// The step's values over the pipeline's, key by key: scalars and lists of the step replace, maps
-/// are merged.
+/// Merges the step's values over the pipeline's, key by key: a step's scalars and lists replace the
+/// pipeline's, maps are merged.
 Settings merge(const Settings& pipeline, const Settings& step);
 RetrySettings merge(const RetrySettings& pipeline, const RetrySettings& step);
 
-/// Canonical JSON: only what was given, keys in the table's names. What digests are made of.
+/// Canonical JSON with only the keys that were given, under their names in the table. Digests are
+/// computed from it.
 nlohmann::json to_json(const Settings& settings);
 nlohmann::json to_json(const DockerSettings& settings);
 nlohmann::json to_json(const ResourceSettings& settings);
 
-/// JSON Schema (draft 2020-12) definitions for `settings` and `retry`, every key with its
+/// JSON Schema (draft 2020-12) definitions for `settings` and `retry`; every key has its
 /// description.
 nlohmann::json settings_schema();
 nlohmann::json retry_schema();
-/// Of a size and of a duration: numbers, and texts that parse_bytes() and parse_duration() read.
+/// JSON Schema of a size and of a duration: numbers, and texts that parse_bytes() and
+/// parse_duration() accept.
 nlohmann::json bytes_schema();
 nlohmann::json duration_schema();
 

@@ -33,14 +33,14 @@ bool is_module_name(std::string_view text) {
          });
 }
 
-/// The argument of `-c` in the words behind a program, if it has one among its first options.
+/// Returns the argument of `-c` among the first options after a program, or null.
 const ShellWord* inline_script(const std::vector<ShellWord>& words, std::size_t program) {
   for (std::size_t i = program + 1; i + 1 < words.size() && words[i].text.starts_with('-'); ++i)
     if (!words[i].text.starts_with("--") && words[i].text.ends_with('c')) return &words[i + 1];
   return nullptr;
 }
 
-/// The text with unknown values for its holes.
+/// Returns the template's text with unknown_value for its placeholders.
 std::string flatten(const Template& text) {
   std::string flat;
   for (const auto& part : text.parts) {
@@ -117,7 +117,7 @@ void CodeDiscovery::read_words(const std::vector<ShellWord>& words, bool is_comm
     } else if (is_shell(word.text)) {
       if (const ShellWord* code = inline_script(words, i))
         read_words(shell_words(code->text), is_command, script,
-                   seeds);  // Shorter each time, so this ends.
+                   seeds);  // The scripts get shorter at each level, so the recursion ends.
     }
   }
 }
@@ -128,8 +128,8 @@ void CodeDiscovery::read_word(const ShellWord& word, bool is_command, const std:
       is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line);
   std::string text = word.text;
   if (const auto unknown = text.rfind(unknown_value); unknown != std::string::npos) {
-    // "$(dirname "$0")/lib.sh": what follows the unknown is tried beside the script and from the
-    // root.
+    // "$(dirname "$0")/lib.sh": the part after the unknown value is searched beside the script and
+    // from the root.
     if (unknown + 2 >= text.size() || text[unknown + 1] != '/') return;
     text.erase(0, unknown + 2);
     if (is_command) return;
@@ -151,8 +151,9 @@ void CodeDiscovery::add_path(const std::string& path, bool is_command, const std
     case CodeTree::Kind::file: seeds.files.emplace(*relative, reason); break;
     case CodeTree::Kind::folder:
       if (is_command)
-        seeds.folders.emplace(*relative,
-                              reason);  // In a script `mkdir -p out` says nothing about code.
+        seeds.folders.emplace(
+            *relative,
+            reason);  // In a script, `mkdir -p out` gives no information about code.
       break;
     case CodeTree::Kind::none:
       for (std::string folder = folder_of(*relative); !folder.empty(); folder = folder_of(folder)) {
@@ -211,8 +212,8 @@ void CodeDiscovery::read_file(const std::string& file, Search& search) {
   search.looked_at.insert(seeds.looked_at.begin(), seeds.looked_at.end());
 }
 
-/// Python searches the folder of the script that was started, which may be any above an imported
-/// file: all of them are searched, up to the root.
+/// Python searches the folder of the started script, which may be any folder above an imported
+/// file. All folders up to the root are searched.
 void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports,
                                    const std::string& file, const std::string& folder,
                                    const std::string& what, Search& search) {
@@ -227,7 +228,8 @@ void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports,
           search.add(found, reason);
       return;
     }
-    std::string package = module;  // `from package import *` may mean all its modules (`__all__`).
+    std::string package =
+        module;  // `from package import *` may import all its modules (`__all__`).
     std::replace(package.begin(), package.end(), '.', '/');
     package = package.empty() ? from : join_path(from, package);
     if (tree_.kind(package) != CodeTree::Kind::folder || package.empty()) return;
@@ -266,7 +268,7 @@ std::vector<std::string> CodeDiscovery::find_module(const std::string& folder,
     start = end + 1;
     if (is_last && tree_.kind(path + ".py") == CodeTree::Kind::file) files.push_back(path + ".py");
     if (tree_.kind(path) != CodeTree::Kind::folder) {
-      // `from module import name`: the module, not the name, is the file.
+      // In `from module import name`, the file is the module, not the name.
       return is_last && !files.empty() && files.back() == path + ".py" ? files
                                                                        : std::vector<std::string>{};
     }

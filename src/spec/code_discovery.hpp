@@ -1,6 +1,6 @@
 /// @file
-/// The files that a command uses, found by reading: what it names, what Python files import, what
-/// shell scripts name.
+/// Finds the files that a command uses by static analysis: the files that the command names, those
+/// that Python files import, and those that shell scripts name.
 #pragma once
 
 #include <map>
@@ -17,27 +17,28 @@
 
 namespace pipeline::spec {
 
-/// Where the search begins: what a command itself says.
+/// The starting points of the search, taken from the command itself.
 struct CodeSeeds {
-  std::map<std::string, std::string> files;  ///< Path to reason.
+  std::map<std::string, std::string> files;  ///< From a path to the reason why it is included.
   std::map<std::string, std::string> folders;
-  std::map<std::string, std::string> modules;  ///< `python -m`, dotted.
-  std::set<std::string> scripts;               ///< `python -c`
-  std::set<std::string> looked_at;             ///< Folders in which a named file might appear.
-  std::string key() const;                     ///< Equal for equal seeds.
+  std::map<std::string, std::string> modules;  ///< Dotted names given to `python -m`.
+  std::set<std::string> scripts;               ///< Sources given to `python -c`.
+  std::set<std::string> looked_at;  ///< Folders in which a named file might appear later.
+  std::string key() const;          ///< Equal for equal seeds.
 };
 
 class CodeDiscovery {
  public:
   explicit CodeDiscovery(CodeTree& tree) : tree_(tree) {}
   CodeSeeds seeds_of(const Command& command);
-  /// The scripts, as written, that the command hands to Python or a shell; none where it changes
-  /// the folder.
+  /// Returns the scripts that the command passes to Python or a shell, as written; none if the
+  /// command changes the folder.
   std::vector<std::string> scripts_of(const Command& command);
-  /// All files with the reason why each belongs to it.
+  /// Returns all files that are reachable from the seeds, with the reason for each.
   std::map<std::string, std::string> follow(const CodeSeeds& seeds,
                                             std::set<std::string>& looked_at);
-  /// The files of the module `dotted`, seen from the folder; without following what they import.
+  /// Returns the files of the module `dotted`, resolved from the folder; does not follow their
+  /// imports.
   std::vector<std::string> find_module(const std::string& folder, const std::string& dotted);
 
  private:

@@ -70,8 +70,8 @@ struct CodeResolver::Implementation {
     return *(sets[key] = std::move(set));
   }
 
-  /// The file of the root that a step meant by this path, which may be absolute in a container:
-  /// then its end counts.
+  /// Returns the file of the root that this path refers to. An absolute path of a container is
+  /// matched by its end.
   std::optional<std::string> locate(const std::string& printed) {
     std::string path = printed;
     if (!path.starts_with('/')) {
@@ -97,8 +97,8 @@ struct CodeResolver::Implementation {
     });
   }
 
-  /// For a module that is not where Python looks for it by itself: it is elsewhere in the folder,
-  /// or in a package.
+  /// Advice for a module that Python does not find by itself: it is elsewhere in the folder, or in
+  /// a package.
   std::string module_advice(const StepSpec& step, const CodeSet& code, const std::string& module) {
     std::string path = module.substr(0, module.find('.'));
     std::set<std::string> looked_at;

@@ -10,8 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Nobody's code: git's and our own records, and what Python writes beside the sources that it
-/// runs.
+/// Returns true for files that are never code: git's and pipe's own records, and what Python writes
+/// beside its sources.
 bool is_never_code(const std::string& name) {
   return name == ".git" || name == ".pipe" || name == "__pycache__";
 }
@@ -62,7 +62,7 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
 }
 
 void CodeTree::read_ignore_files(const std::string& folder, std::set<std::string>& looked_at) {
-  // From the root down, as later rules win.
+  // From the root down, because later rules win.
   if (!folder.empty()) {
     const auto slash = folder.rfind('/');
     read_ignore_files(slash == std::string::npos ? std::string() : folder.substr(0, slash),
@@ -96,7 +96,7 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   std::error_code error;
   const fs::path real = fs::canonical(path_of(folder), error);
   if (error || std::find(above.begin(), above.end(), real) != above.end())
-    return;  // a link to a folder above itself
+    return;  // A link to a folder above itself.
   above.push_back(real);
   looked_at.insert(folder);
   if (ignoring) read_ignore_files(folder, looked_at);
@@ -140,7 +140,7 @@ std::vector<std::string> CodeTree::expand(const std::string& pattern,
   std::vector<std::string> matches;
   if (kind(folder) == Kind::folder) {
     for (auto& file : files_below(folder, looked_at)) {
-      // A folder that matches stands for all in it.
+      // A folder that matches includes everything in it.
       for (std::size_t end = file.find('/', folder.size() + 1);; end = file.find('/', end + 1)) {
         if (core::matches_glob(*path, std::string_view(file).substr(0, end))) {
           matches.push_back(file);

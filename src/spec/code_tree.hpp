@@ -1,6 +1,6 @@
 /// @file
-/// The pipeline's folder as a source of code: what lies where, and which files a folder or glob
-/// stands for. Nothing outside of it is ever answered.
+/// The pipeline's folder as a source of code: its files and folders, and the files that a folder or
+/// glob of `code:` includes. Paths outside of the folder are never returned.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace pipeline::spec {
 
-/// `folder/name`, or `name` where the folder is the root itself.
+/// Returns `folder/name`, or `name` if the folder is the root itself.
 inline std::string join_path(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : folder + "/" + name;
 }
@@ -24,17 +24,18 @@ class CodeTree {
 
   explicit CodeTree(std::filesystem::path root);
 
-  /// What lies at a normal relative path (`a/b`; empty: the root). Links are followed; throws
-  /// InputError for one that leaves the root.
+  /// Returns the kind of file at a normal relative path (`a/b`; empty: the root). Follows links;
+  /// throws InputError for a link that leaves the root.
   Kind kind(const std::string& relative);
 
-  /// The files below the folder that .dockerignore and .gitignore leave; all of them if the folder
-  /// itself is ignored, for then it was named on purpose. Without .git, .pipe and __pycache__.
-  /// Sorted. @param looked_at receives the folders and ignore files that the answer depends on
+  /// Returns the files below the folder that .dockerignore and .gitignore do not exclude, sorted
+  /// and without .git, .pipe and __pycache__. If the folder itself is ignored, returns all its
+  /// files, because the user named it explicitly.
+  /// @param looked_at receives the folders and ignore files that the result depends on
   std::vector<std::string> files_below(const std::string& folder, std::set<std::string>& looked_at);
 
-  /// The files that an entry of `code:` stands for: a file, a folder, or a glob. Throws InputError
-  /// if there is none, or if it leaves the root.
+  /// Returns the files that an entry of `code:` includes: a file, a folder, or a glob. Throws
+  /// InputError if it matches nothing or leaves the root.
   std::vector<std::string> expand(const std::string& pattern, std::set<std::string>& looked_at);
 
   std::filesystem::path path_of(const std::string& relative) const {
@@ -51,11 +52,11 @@ class CodeTree {
   std::unordered_map<std::string, Kind> kinds_;
   core::DockerIgnore docker_ignore_;
   core::GitIgnore git_ignore_;
-  std::set<std::string> ignore_files_read_;  ///< Folders.
+  std::set<std::string> ignore_files_read_;  ///< Folders whose ignore files have been read.
 };
 
-/// The path without `.` and `..`, without a `/` at its end, `.` as the empty path; nothing if it is
-/// absolute or leaves the folder it starts from.
+/// Returns the path without `.`, `..` and a trailing `/`; `.` becomes the empty path. Returns
+/// nothing for a path that is absolute or leaves its starting folder.
 std::optional<std::string> normal_relative_path(const std::string& path);
 
 }  // namespace pipeline::spec

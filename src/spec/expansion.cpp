@@ -10,12 +10,12 @@ namespace {
 
 using Row = std::vector<nlohmann::json>;
 
-/// Connections between steps that a pipeline can have: a matrix that reads all of another one
-/// multiplies.
+/// Maximum number of connections between steps. A matrix that reads all instances of another one
+/// multiplies them.
 constexpr std::size_t most_connections = 2'000'000;
 constexpr std::size_t most_failures_shown = 3;
 
-/// `c=0.1,kernel=rbf`
+/// Formats one combination of values as `c=0.1,kernel=rbf`.
 std::string shown(const std::vector<std::string>& axes, const Row& row) {
   std::string text;
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -23,11 +23,12 @@ std::string shown(const std::vector<std::string>& axes, const Row& row) {
   return text;
 }
 
-/// What a selector picks of one step, for each of the steps that the reader becomes.
+/// The instances of one step that a selector picks, for each instance of the reading step.
 class Selection {
  public:
-  /// @param target the step that is read; reports what does not fit and picks nothing then
-  /// @param output what is read of it, as `.model`, for messages
+  /// Reports a selector that does not fit the target and then picks nothing.
+  /// @param target the step that is read
+  /// @param output the output that is read, such as `.model`, for messages
   Selection(const core::Selector& selector, const ReadStep& target, const ReadStep& reader,
             const std::string& output, core::Span span, settings::Diagnostics& diagnostics)
       : target_(target) {
@@ -35,7 +36,7 @@ class Selection {
       return !step.matrix && step.body->find("matrix");
     };
     if (is_broken(target) || (selector.same && is_broken(reader)))
-      return;  // which has been reported
+      return;  // An error has been reported already.
     if (!target.matrix) {
       if (selector.has_brackets)
         settings::report(diagnostics, "bad-selector",
@@ -78,7 +79,7 @@ class Selection {
   }
 
   bool is_gathered() const { return is_gathered_; }
-  /// What a reader with these values takes; nothing if there is no such instance.
+  /// Returns the instances that a reader with these values takes; null if there are none.
   const std::vector<std::uint32_t>* of(const Row* reader) const {
     std::string key;
     if (reader)
@@ -174,7 +175,7 @@ class Selection {
 
   const ReadStep& target_;
   bool is_gathered_ = false;
-  std::vector<const std::string*> fixed_;  ///< For each axis of the target what the selector says.
+  std::vector<const std::string*> fixed_;  ///< For each axis of the target, the selector's value.
   std::vector<std::pair<std::size_t, std::size_t>>
       same_;  ///< Axes of the target that must have the values of these axes of the reader.
   std::unordered_map<std::string, std::vector<std::uint32_t>> groups_;
@@ -240,7 +241,7 @@ class Expansion {
     return values;
   }
 
-  /// What the step reads, once for all that it becomes.
+  /// Resolves the step's references once for all its instances.
   void read(const ReadStep& step) {
     inputs_.clear();
     after_.clear();
@@ -249,7 +250,7 @@ class Expansion {
                          core::Span span) {
       const auto found = index_.find(selector.step);
       if (found == index_.end())
-        return list.push_back(std::nullopt);  // reported by check_references()
+        return list.push_back(std::nullopt);  // check_references() has reported it.
       auto& made =
           list.emplace_back(Connection{found->second, Selection(selector, steps_[found->second],
                                                                 step, output, span, diagnostics_)});
@@ -311,7 +312,7 @@ class Expansion {
   std::vector<ReadStep>& steps_;
   settings::Diagnostics& diagnostics_;
   std::unordered_map<std::string, std::size_t> index_;
-  std::vector<std::vector<std::string>> names_;  ///< Of what each step becomes.
+  std::vector<std::vector<std::string>> names_;  ///< For each step, the names of its instances.
   std::vector<std::optional<Connection>> inputs_, after_;
   std::size_t connections_ = 0;
 };

@@ -1,5 +1,5 @@
 /// @file
-/// Steps with a matrix become many, and what others say of them (`train[*].model`) becomes plain
+/// Expands steps with a matrix into instances, and references to them (`train[*].model`) into plain
 /// references.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace pipeline::spec {
 
-/// The steps of the pipeline, in the file's order, the instances of a matrix in its own; `steps`
-/// are used up. Reports references that do not fit a matrix.
+/// Returns the steps of the pipeline in the file's order, the instances of a matrix in its own
+/// order. Moves from `steps`. Reports references that do not fit a matrix.
 std::vector<StepSpec> expand(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

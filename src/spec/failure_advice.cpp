@@ -7,7 +7,7 @@
 namespace pipeline::spec {
 namespace {
 
-/// Modules whose package has another name, as import-name surveys of the index list them first.
+/// Modules whose package has another name; the most frequent ones of the index.
 constexpr std::array packages{std::pair{"Crypto", "pycryptodome"},
                               std::pair{"PIL", "pillow"},
                               std::pair{"attr", "attrs"},
@@ -31,7 +31,7 @@ constexpr std::array packages{std::pair{"Crypto", "pycryptodome"},
                               std::pair{"yaml", "pyyaml"},
                               std::pair{"zmq", "pyzmq"}};
 
-/// The text in the last pair of quotes of the line; else its last word.
+/// Returns the text in the last pair of quotes of the line, else its last word.
 std::string_view last_name(std::string_view line) {
   const auto end = line.find_last_of("'\"");
   const auto begin = end == line.npos || end == 0 ? line.npos : line.rfind(line[end], end - 1);
@@ -39,9 +39,9 @@ std::string_view last_name(std::string_view line) {
   return line.substr(line.rfind(' ') + 1);
 }
 
-/// The file that the line says cannot be written; empty if it says nothing of the kind. Python has
-/// the name behind the complaint, shells before it: `sh: 1: cannot create out.txt: Read-only file
-/// system`.
+/// Returns the file that the line reports as not writable; empty if the line reports something
+/// else. Python prints the name after the error, shells before it: `sh: 1: cannot create out.txt:
+/// Read-only file system`.
 std::string_view unwritable(std::string_view line) {
   for (const std::string_view complaint : {"Read-only file system", "Permission denied"}) {
     const auto found = line.find(complaint);
@@ -50,7 +50,7 @@ std::string_view unwritable(std::string_view line) {
     const auto before = line.substr(0, std::min(line.rfind(": ", found), found));
     const auto name =
         behind.find_first_of("'\"") == behind.npos ? last_name(before) : last_name(behind);
-    // A permission may be about anything; what is written beside the code has a relative path.
+    // A permission error can have many causes; files written beside the code have relative paths.
     const bool is_write = complaint.starts_with("Read") || line.find("Errno 13") != line.npos ||
                           line.find("cannot create") != line.npos;
     if (is_write && !name.empty() && (complaint.starts_with("Read") || !name.starts_with('/')))

@@ -1,5 +1,6 @@
 /// @file
-/// Advice from what a failed step printed, where no file of the pipeline's folder explains it.
+/// Advice derived from the output of a failed step, for failures that no file of the pipeline's
+/// folder explains.
 #pragma once
 
 #include <optional>
@@ -8,10 +9,10 @@
 
 namespace pipeline::spec {
 
-/// The package of the Python index that has this module; mostly of the same name.
+/// Returns the package of the Python index that has this module; usually both have the same name.
 std::string package_of(std::string_view module);
 
-/// Advice for a step that failed to write into the folder of its code, which is read-only.
+/// Returns advice if a step failed to write into its code folder, which is read-only.
 std::optional<std::string> write_advice(std::string_view output);
 
 }  // namespace pipeline::spec

@@ -71,7 +71,7 @@ gpu::HostAttributes host_attributes() {
   if (::uname(&system) == 0)
     attributes["ecs.cpu-architecture"] =
         std::string_view(system.machine) == "aarch64" ? "arm64" : system.machine;
-  // The firmware of Amazon's machines tells their type.
+  // The firmware of EC2 machines reports the instance type.
   if (first_line("/sys/devices/virtual/dmi/id/sys_vendor") == "Amazon EC2")
     if (std::string type = first_line("/sys/devices/virtual/dmi/id/product_name");
         type.find('.') != std::string::npos)

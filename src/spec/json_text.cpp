@@ -6,7 +6,7 @@
 namespace pipeline::spec {
 namespace {
 
-/// The number of `\uXXXX` at the place.
+/// Parses the number of the `\uXXXX` at `at`.
 std::optional<unsigned> escaped(std::string_view text, std::size_t at) {
   if (text.size() < at + 6 || text.substr(at, 2) != "\\u") return std::nullopt;
   unsigned number = 0;

@@ -1,5 +1,5 @@
 /// @file
-/// The little that JSON allows and YAML does not.
+/// Rewrites the few notations that JSON allows and YAML does not.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace pipeline::spec {
 
-/// The JSON text with spaces for tabs between its tokens, and with characters for pairs of
-/// surrogates (`\ud83d\ude00`) in its texts. What stands in a line stays there; columns too, but
-/// behind such a pair.
+/// Returns the JSON text with tabs between tokens replaced by spaces, and with surrogate pairs in
+/// texts (`\ud83d\ude00`) replaced by their characters. Line numbers are kept; columns too, except
+/// after such a pair.
 std::string json_as_yaml(std::string_view json);
 
 }  // namespace pipeline::spec

@@ -18,7 +18,7 @@ using Row = std::vector<nlohmann::json>;
 constexpr const char* expected_text =
     "a map of axes to lists of values, as `{c: [0.1, 1, 10]}`, or the name of a step that has one";
 
-/// Reads one `matrix` that is written out.
+/// Reads one `matrix` that lists its axes.
 class MatrixReader {
  public:
   MatrixReader(const ReadStep& step, settings::Diagnostics& diagnostics)
@@ -33,13 +33,14 @@ class MatrixReader {
     if (matrix_.axes.empty() && include && include->kind == core::Value::Kind::list &&
         !include->items.empty())
       for (const auto& [name, value] : include->items[0].members)
-        add_axis(name);  // all of it is listed
+        add_axis(name);  // The rows of `include` alone define the matrix.
     if (matrix_.axes.empty() && diagnostics_.size() == before)
       settings::report(diagnostics_, "bad-matrix",
                        "the matrix of step '" + step_.spec.name + "' has no axis", map.span,
                        {expected_text});
     const bool has_values =
-        !values.empty() && std::ranges::none_of(values, &Row::empty);  // else it has been reported
+        !values.empty() &&
+        std::ranges::none_of(values, &Row::empty);  // Otherwise an error has been reported.
     if (has_values && is_affordable(map, values)) multiply(values);
     if (const core::Value* exclude = map.find("exclude")) drop(*exclude);
     if (include) append(*include);
@@ -140,8 +141,8 @@ class MatrixReader {
     matrix_.instances = std::move(rows);
   }
 
-  /// A map of axes to values, as `include` and `exclude` list; nothing for an axis that it does not
-  /// name.
+  /// Reads one map of axes to values of `include` or `exclude`. An axis that it does not name has
+  /// no value.
   std::vector<std::optional<nlohmann::json>> read_row(const char* key, const core::Value& item) {
     std::vector<std::optional<nlohmann::json>> row(matrix_.axes.size());
     if (item.kind != core::Value::Kind::map) {
@@ -208,7 +209,8 @@ class MatrixReader {
   Matrix matrix_;
 };
 
-/// An axis is one more parameter of the step: neither its name nor its variable may be another's.
+/// An axis is also a parameter of the step, so its name and its variable must differ from those of
+/// other parameters.
 void check_parameters(const ReadStep& step, settings::Diagnostics& diagnostics) {
   const core::Value* own = step.body->find("parameters");
   std::unordered_map<std::string, std::string> variables;

@@ -1,5 +1,5 @@
 /// @file
-/// `matrix:`, which makes many steps of one: the values that each of them gets.
+/// Reads `matrix:`, which expands one step into many instances, each with its own values.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ struct ReadStep;
 struct Matrix {
   std::vector<std::string> axes;
   std::vector<std::vector<nlohmann::json>>
-      instances;  ///< For each its value on each axis; the last axis changes fastest.
+      instances;  ///< For each instance, its value on each axis; the last axis changes fastest.
 };
 
-/// More are a mistake, not a pipeline.
+/// Larger matrices are treated as a mistake.
 constexpr std::size_t most_instances = 100'000;
 
 /// Reads the `matrix` of every step that has one: a map of axes to lists of values, with `include`
-/// and `exclude`, or the name of a step whose matrix it has too.
+/// and `exclude`, or the name of another step whose matrix is used.
 void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

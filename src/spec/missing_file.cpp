@@ -8,7 +8,7 @@
 namespace pipeline::spec {
 namespace {
 
-/// What programs say of a file that is not there, in lower case.
+/// Phrases by which programs report a missing file, in lower case.
 constexpr std::array<std::string_view, 16> complaint_patterns{
     "no such file",   "not found",       "cannot open",    "can't open",
     "could not open", "unable to open",  "failed to open", "does not exist",

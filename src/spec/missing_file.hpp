@@ -1,5 +1,5 @@
 /// @file
-/// Reading a failed step's output for the file that it lacked.
+/// Finds the missing file in a failed step's output.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace pipeline::spec {
 
-/// What the lines that complain of something missing name, likeliest first.
+/// The names in lines that report something missing, likeliest first.
 struct MissingNames {
-  std::vector<std::string> paths;    ///< As printed; absolute ones, too.
-  std::vector<std::string> modules;  ///< Python's, dotted.
+  std::vector<std::string> paths;    ///< As printed; can be absolute.
+  std::vector<std::string> modules;  ///< Dotted names of Python modules.
 };
 MissingNames missing_names(std::string_view output);
 

@@ -61,7 +61,8 @@ void read_header(const core::Value& root, PipelineSpec& pipeline,
     settings::report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
 }
 
-/// Typed as the file's own value is: a text stays a text, whatever it looks like.
+/// Reads an option's value with the type of the file's own value: a text stays a text even if it
+/// reads as a number.
 std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text,
                                           const nlohmann::json& declared,
                                           settings::Diagnostics& diagnostics) {
@@ -83,7 +84,7 @@ std::optional<nlohmann::json> read_option(const std::string& option, const std::
   return std::nullopt;
 }
 
-/// `--param k=v` for the pipeline's own parameters.
+/// Applies `--param k=v` for the pipeline's own parameters.
 void apply_pipeline_options(const LoadOptions& options, Defaults& defaults,
                             settings::Diagnostics& diagnostics) {
   for (const auto& [name, text] : options.parameters) {
@@ -94,7 +95,7 @@ void apply_pipeline_options(const LoadOptions& options, Defaults& defaults,
   }
 }
 
-/// `--param STEP.k=v`; and complains of every option that names nothing.
+/// Applies `--param STEP.k=v`; reports each option that names no parameter.
 void apply_step_options(const LoadOptions& options, const Defaults& defaults,
                         std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   for (const auto& [name, text] : options.parameters) {
@@ -141,13 +142,15 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults,
   }
 }
 
-/// So that commands may name them: an instance's own values come later.
+/// Declares the axes as parameters so that commands may refer to them. The values of the instances
+/// are set later.
 void declare_axes(std::vector<ReadStep>& steps) {
   for (ReadStep& step : steps) {
     const core::Value* matrix = step.body->find("matrix");
     if (!matrix) continue;
     for (const auto& [axis, values] : matrix->members)
-      step.spec.parameters.try_emplace(axis.scalar);  // also of one that is wrong, to say that once
+      step.spec.parameters.try_emplace(
+          axis.scalar);  // Invalid axes are declared too, so that each error is reported once.
     if (step.matrix)
       for (const auto& axis : step.matrix->axes) step.spec.parameters.try_emplace(axis);
   }
@@ -199,7 +202,7 @@ PipelineSpec read_pipeline(const core::Value& root, std::string_view source, con
   return pipeline;
 }
 
-/// In the file's order; and no more than anyone reads.
+/// Throws the diagnostics in the file's order, limited to a readable number.
 [[noreturn]] void fail(settings::Diagnostics diagnostics, const fs::path& file,
                        std::string_view source) {
   constexpr std::size_t most_reported = 100;
@@ -279,7 +282,7 @@ std::string import_task_definition(const fs::path& file, std::vector<std::string
   LoadOptions options;
   FileNotes notes;
   options.notes = &notes;
-  parse(text, file, options);  // throws whatever is wrong with it
+  parse(text, file, options);  // Throws InputError with all errors of the file.
   notices = std::move(notes.notices);
   settings::Diagnostics diagnostics, told;
   const auto root = read_document(text, file, diagnostics);

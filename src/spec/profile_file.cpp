@@ -26,7 +26,7 @@ const Strings store_keys{"bucket",     "endpoint",   "pod_endpoint",
                          "region",     "path_style", "certificate_authority",
                          "aws_profile"};
 
-/// Settings that name files: those of the pipeline's folder, of which a profile knows nothing.
+/// Reports settings that name files of the pipeline's folder, which a profile does not know.
 void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostics) {
   const core::Value* docker = settings.find("docker");
   if (!docker) return;
@@ -50,7 +50,7 @@ fs::path read_path(const char* key, const core::Value& value, const fs::path& fi
   return path ? user_path(*path, fs::absolute(file).parent_path()) : fs::path();
 }
 
-/// `s3://team/pipe`, or a map with a `bucket` like that.
+/// Reads `s3://team/pipe`, or a map with such a `bucket`.
 settings::ArtifactStoreSettings read_store(const core::Value& key, const core::Value& value,
                                            const fs::path& file,
                                            settings::Diagnostics& diagnostics) {
@@ -164,7 +164,7 @@ Profile read_profile(const core::Value& map, const fs::path& file,
   return profile;
 }
 
-/// The values of `after` that `before` has not, as `docker.platform is linux/arm64`.
+/// Collects the values of `after` that differ from `before`, as `docker.platform is linux/arm64`.
 void differences(const json& before, const json& after, const std::string& path, Strings& found) {
   for (const auto& [key, value] : after.items()) {
     const auto old = before.find(key);

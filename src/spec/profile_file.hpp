@@ -1,6 +1,6 @@
 /// @file
-/// Profiles (ZenML's stacks): named sets of where steps run, and of settings that go with it, so
-/// that the pipeline file need not change with the place.
+/// Profiles (ZenML's stacks): named sets of orchestrator, cluster, registry and settings, so that
+/// one pipeline file runs in several environments.
 #pragma once
 
 #include <filesystem>
@@ -16,35 +16,36 @@
 namespace pipeline::spec {
 
 struct Profile {
-  std::filesystem::path file;  ///< That says so.
+  std::filesystem::path file;  ///< The file that declares the profile.
   std::string description;
-  std::string orchestrator;  ///< This and what follows: empty or 0 where the profile says nothing.
+  std::string orchestrator;  ///< This and the following members: empty or 0 if the profile does not
+                             ///< set them.
   std::string context, name_space;
-  std::filesystem::path state;  ///< Where runs and artifacts are kept; relative to the file.
+  std::filesystem::path state;  ///< The state folder; resolved against the file.
   unsigned jobs = 0;
-  std::string service_account;  ///< Of a driver in the cluster.
-  std::string claim;            ///< PersistentVolumeClaim, through which pods see `state` ...
-  std::filesystem::path
-      claim_path;  ///< ... and where this machine sees what is in it; relative to the file.
+  std::string service_account;       ///< Service account of a driver in the cluster.
+  std::string claim;                 ///< PersistentVolumeClaim through which pods see `state`.
+  std::filesystem::path claim_path;  ///< Path at which this machine sees the claim's content;
+                                     ///< resolved against the file.
   settings::ArtifactStoreSettings artifact_store;
-  Settings settings;  ///< Defaults of every step: what the pipeline says wins.
+  Settings settings;  ///< Defaults of every step; the pipeline's own settings take precedence.
 };
 using Profiles = std::map<std::string, Profile>;
 
-/// Throws InputError with all that is wrong.
+/// Throws InputError with all errors of the text.
 Profiles parse_profiles(std::string_view text, const std::filesystem::path& file);
 
-/// Where profiles are looked for: `profiles.yaml` beside the pipeline, then $PIPE_PROFILES, else
-/// `pipe/profiles.yaml` in $XDG_CONFIG_HOME or ~/.config.
+/// Returns the files that may declare profiles: `profiles.yaml` beside the pipeline, then
+/// $PIPE_PROFILES, else `pipe/profiles.yaml` in $XDG_CONFIG_HOME or ~/.config.
 std::vector<std::filesystem::path> profile_files(const std::filesystem::path& pipeline_folder);
 
-/// Of all these files; where two have a profile of one name, that beside the pipeline is the one.
-/// Throws InputError.
+/// Reads the profiles of all these files. If two have the same name, the one beside the pipeline is
+/// used. Throws InputError.
 Profiles find_profiles(const std::filesystem::path& pipeline_folder);
 /// Throws InputError for an unknown name, with the likely one.
 Profile find_profile(const std::string& name, const std::filesystem::path& pipeline_folder);
 
-/// Puts the profile's settings under those of each step, and says what that changed:
+/// Merges the profile's settings under those of each step, and returns the changes:
 /// `docker.platform is linux/arm64 for train, plot`.
 std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline);
 

@@ -7,7 +7,7 @@ namespace {
 
 struct PythonToken {
   enum class Kind { name, text, symbol, line_end } kind;
-  std::string text;  ///< Of a string literal: its content, escapes as written.
+  std::string text;  ///< Content of a string literal, with escapes as written.
   unsigned line;
 };
 
@@ -17,8 +17,8 @@ bool begins_name(char c) {
 }
 bool continues_name(char c) { return begins_name(c) || (c >= '0' && c <= '9'); }
 
-/// Python's tokens as far as imports need them: names, string literals and single symbols; logical
-/// lines end with line_end.
+/// Splits Python into the tokens that imports need: names, string literals and single symbols.
+/// Logical lines end with line_end.
 class PythonLexer {
  public:
   explicit PythonLexer(std::string_view source) : source_(source) {}
@@ -76,12 +76,12 @@ class PythonLexer {
     const auto start = at_;
     for (; at_ < source_.size(); ++at_) {
       const char c = peek();
-      if (c == '\\') {  // Also in raw literals a quote after a backslash does not close.
+      if (c ==
+          '\\') {  // Also in raw literals, a quote after a backslash does not close the literal.
         if (peek(1) == '\n') ++line_;
         ++at_;
       } else if (c == '\n') {
-        if (!triple)
-          break;  // Not closed: an error of the author's, or not Python; go on with the next line.
+        if (!triple) break;  // The literal is not closed: continue with the next line.
         ++line_;
       } else if (c == quote && (!triple || (peek(1) == quote && peek(2) == quote))) {
         break;
@@ -96,7 +96,7 @@ class PythonLexer {
   std::string_view source_;
   std::size_t at_ = 0;
   unsigned line_ = 1;
-  int open_ = 0;  ///< Brackets.
+  int open_ = 0;  ///< Number of open brackets.
   std::vector<PythonToken> tokens_;
 };
 
@@ -167,7 +167,7 @@ class ImportReader {
     PythonImport import{0, {}, {}, tokens_[at_++].line};
     while (accept(".")) ++import.level;
     import.module = read_dotted();
-    if (!is_name("import")) return;  // `raise X from error`, `yield from x`
+    if (!is_name("import")) return;  // `raise X from error` or `yield from x`.
     ++at_;
     if (accept("*")) {
       import.names.push_back("*");

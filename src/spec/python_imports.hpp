@@ -1,6 +1,6 @@
 /// @file
-/// What a Python source imports, found by reading it. Nothing is executed, so what it computes at
-/// run time stays unseen.
+/// Finds the imports of a Python source by reading it. Nothing is executed, so imports that are
+/// computed at run time are not found.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 namespace pipeline::spec {
 
 struct PythonImport {
-  unsigned level = 0;  ///< Leading dots: 0 absolute, 1 the own package, ...
-  std::string module;  ///< Dotted; may be empty with a level.
+  unsigned level =
+      0;  ///< Number of leading dots: 0 for an absolute import, 1 for the own package, ...
+  std::string module;  ///< Dotted name; may be empty if `level` > 0.
   std::vector<std::string>
-      names;  ///< Of `from module import names`: each may be a submodule. `*` for all.
+      names;  ///< The names of `from module import names`: each may be a submodule; `*` for all.
   unsigned line = 0;
   bool operator==(const PythonImport&) const = default;
 };
 
-/// All import statements, wherever they stand, and `importlib.import_module("...")` and
+/// Returns all import statements at any nesting, and calls of `importlib.import_module("...")` and
 /// `__import__("...")` with a literal.
 std::vector<PythonImport> python_imports(std::string_view source);
 

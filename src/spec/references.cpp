@@ -16,7 +16,7 @@
 namespace pipeline::spec {
 namespace {
 
-/// More are no help, and suggestions cost: each is a search among all names.
+/// Each suggestion is a search among all names, so their number is limited.
 constexpr std::size_t most_suggestions = 100;
 
 using Index = std::unordered_map<std::string_view, core::StepIndex>;
@@ -34,7 +34,7 @@ void report_unknown_step(const std::string& name, core::Span span,
                    cheap ? core::did_you_mean(name, names_of(steps)) : "");
 }
 
-/// The steps that this one waits for; reports those that cannot be.
+/// Returns the steps that this one depends on; reports invalid dependencies.
 std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep>& steps,
                                       const Index& index, settings::Diagnostics& diagnostics) {
   std::vector<core::StepIndex> needs;
@@ -72,7 +72,7 @@ std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<Re
   return needs;
 }
 
-/// How `step` comes to need `other`, and where it says so.
+/// Returns why `step` depends on `other`, and the position of the reference.
 std::pair<std::string, core::Span> reason_for(const ReadStep& step, const std::string& other) {
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i)
     if (step.spec.inputs[i].sources.at(0).step == other)
@@ -109,8 +109,8 @@ void report_cycle(const std::vector<core::StepIndex>& cycle, const std::vector<R
                    std::move(notes));
 }
 
-/// Where in the source the scalar's `offset` stands; the scalar as a whole where folding or escapes
-/// hide that.
+/// Returns the source position of the scalar's byte `offset`; that of the whole scalar where
+/// folding or escapes hide the offset.
 class ScalarPlaces {
  public:
   explicit ScalarPlaces(std::string_view source) : source_(source) {}
@@ -133,10 +133,10 @@ class ScalarPlaces {
     };
     const std::size_t start = scalar.span.column - 1;
     if (line_break == std::string_view::npos) {
-      if (auto span = at(scalar.span.line, start + offset)) return *span;      // plain
-      if (auto span = at(scalar.span.line, start + 1 + offset)) return *span;  // quoted
+      if (auto span = at(scalar.span.line, start + offset)) return *span;      // A plain scalar.
+      if (auto span = at(scalar.span.line, start + 1 + offset)) return *span;  // A quoted scalar.
     }
-    if (line_number < lines_.size()) {  // a block begun with `|`
+    if (line_number < lines_.size()) {  // A block scalar that begins with `|`.
       const auto indent =
           lines_[scalar.span.line < lines_.size() ? scalar.span.line : 0].find_first_not_of(' ');
       if (indent != std::string_view::npos)
@@ -155,7 +155,7 @@ class ScalarPlaces {
   }
 
   std::string_view source_;
-  std::vector<std::string_view> lines_;  ///< Only needed once something is wrong.
+  std::vector<std::string_view> lines_;  ///< Filled only after the first problem.
 };
 
 void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics) {
@@ -217,7 +217,7 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
   }
 }
 
-/// What follows each `PIPE_PARAM_` of the text, added to `variables`.
+/// Adds each name after `PIPE_PARAM_` in the text to `variables`.
 void find_parameter_variables(std::string_view text, std::set<std::string>& variables) {
   constexpr std::string_view prefix = "PIPE_PARAM_";
   for (auto at = text.find(prefix); at != std::string_view::npos; at = text.find(prefix, at + 1)) {

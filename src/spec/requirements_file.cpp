@@ -17,8 +17,8 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// pip: a `#` begins a comment at the line's start or after a blank; elsewhere it is a part of a
-/// URL.
+/// Removes a comment as pip does: a `#` begins one at the line's start or after a blank; elsewhere
+/// it belongs to a URL.
 std::string_view without_comment(std::string_view line) {
   for (std::size_t i = 0; i < line.size(); ++i)
     if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t'))
@@ -26,7 +26,7 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-/// The argument of an option given as `-r FILE`, `-rFILE`, `--requirement FILE` or
+/// Returns the argument of an option written as `-r FILE`, `-rFILE`, `--requirement FILE` or
 /// `--requirement=FILE`.
 std::optional<std::string_view> argument_of(std::string_view line, std::string_view short_name,
                                             std::string_view long_name) {

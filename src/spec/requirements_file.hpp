@@ -1,5 +1,5 @@
 /// @file
-/// A requirements file as pip reads it, flattened to a list.
+/// Reads a requirements file as pip does, flattened to a list.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +11,11 @@
 
 namespace pipeline::spec {
 
-/// The lines of the file with those of the files that it includes (`-r`, `-c`); comments,
-/// continuations and repetitions resolved. What is wrong is reported at `place`, the key that names
-/// the file, with file and line in the message. @param name as written, for messages
-/// @param sources receives the files that were looked at
+/// Returns the lines of the file and of the files that it includes (`-r`, `-c`), without comments,
+/// continuations and repetitions. Errors are reported at `place`, the position of the key that
+/// names the file; the message has file and line.
+/// @param name the file's name as written, for messages
+/// @param sources receives the files that were read or looked for
 std::vector<std::string> read_requirements(const std::filesystem::path& file,
                                            const std::string& name, core::Span place,
                                            settings::Diagnostics& diagnostics,

@@ -26,7 +26,7 @@ json object_of(json properties) {
 json text() { return {{"type", "string"}}; }
 json scalar() { return {{"type", {"string", "number", "boolean"}}}; }
 
-/// The keys that a pipeline and a step have in common.
+/// Returns the keys that pipelines and steps have in common.
 json common_properties() {
   const json variable{{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_]*$"}};
   json secret = object_of(

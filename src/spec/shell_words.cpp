@@ -15,7 +15,7 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// Puts words together from what the lexer knows of each character.
+/// Builds words from the lexer's contexts, one character at a time.
 class WordReader {
  public:
   std::vector<ShellWord> read(std::string_view script) {
@@ -30,8 +30,8 @@ class WordReader {
   using Kind = core::ShellLexer::Kind;
   /// The command line itself, or an expansion in it.
   struct Frame {
-    std::size_t level;  ///< How many contexts the lexer is in.
-    bool has_words;     ///< Not so within `${...}` and `$((...))`.
+    std::size_t level;  ///< Number of contexts that the lexer is in.
+    bool has_words;     ///< False within `${...}` and `$((...))`.
     std::string word{};
     unsigned line = 1;
     bool in_word = false;
@@ -61,12 +61,12 @@ class WordReader {
     add(unknown_value);
   }
 
-  /// A `$` that nothing came of.
+  /// Adds a `$` that begins no variable as literal text.
   void end_variable() {
     if (std::exchange(variable_, Variable::none) == Variable::dollar) add('$');
   }
 
-  /// True if the character belongs to a `$NAME`.
+  /// Returns true if the character belongs to a `$NAME`.
   bool read_variable(char c) {
     if (variable_ == Variable::name && is_name_character(c)) return true;
     if (variable_ == Variable::dollar && (is_name_character(c) || is_one_of(c, "@*#?-$!"))) {
@@ -115,7 +115,7 @@ class WordReader {
       if (kind == Kind::double_quotes && !is_one_of(c, "$`\"\\\n")) add('\\');
       if (c != '\n') add(c);
     } else if (lexer_.kind() != kind && (quoted || is_quote(lexer_.kind()))) {
-      begin();  // a quote opens or closes
+      begin();  // A quote opens or closes.
     } else if (c == '$' && kind != Kind::single_quotes) {
       variable_ = Variable::dollar;
     } else if (!quoted && is_one_of(c, " \t\r\n;|&()<>")) {

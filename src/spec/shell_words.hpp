@@ -1,5 +1,5 @@
 /// @file
-/// The words of a shell script, found by reading it: enough to see which files it names.
+/// Splits a shell script into words, well enough to find the files that it names.
 #pragma once
 
 #include <string>
@@ -8,18 +8,17 @@
 
 namespace pipeline::spec {
 
-/// Stands in a word for what only the shell knows (`$X`, `$(...)`), and for the holes of a
-/// template.
+/// Stands in a word for values that only the shell knows (`$X`, `$(...)`), and for placeholders.
 constexpr char unknown_value = '\x01';
 
 struct ShellWord {
-  std::string text;  ///< Quotes resolved.
+  std::string text;  ///< The word without its quotes.
   unsigned line = 1;
   bool operator==(const ShellWord&) const = default;
 };
 
-/// Words of commands, redirections and command substitutions, in the order of the text. Comments
-/// and here-documents are left out.
+/// Returns the words of commands, redirections and command substitutions, in the order of the text,
+/// without comments and here-documents.
 std::vector<ShellWord> shell_words(std::string_view script);
 
 }  // namespace pipeline::spec

@@ -27,7 +27,8 @@ constexpr settings::Format slot_name{
 constexpr settings::Format file_name{
     "a file name of letters, digits, `_`, `-` and `.` that begins with a letter or digit",
     core::is_name};
-/// Where the output's name begins in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos if it is neither.
+/// Returns the offset of the output's name in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos for another
+/// form.
 std::size_t output_in(std::string_view text) {
   const auto bracket = text.find('[');
   const auto dot = bracket == std::string_view::npos ? text.find('.') : text.rfind("].");
@@ -51,7 +52,7 @@ constexpr settings::Format step_reference{
       return settings::formats::word.accepts(text) && core::parse_selector(text).has_value();
     }};
 
-/// Variables that pipe sets for a step itself.
+/// Returns true for variables that pipe itself sets for a step.
 bool is_reserved(std::string_view name) {
   return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") ||
          name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" ||
@@ -111,7 +112,7 @@ bool has_misspelt(const core::Value& map, const std::string& key) {
   });
 }
 
-/// What was found out about files, so that ten thousand steps with equal settings ask once.
+/// Caches facts about files, so that ten thousand steps with equal settings look once.
 struct StepReader::Memory {
   std::unordered_map<std::string, Strings> requirements;
   std::unordered_map<std::string, bool> exists;
@@ -480,7 +481,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
 }
 
 void StepReader::read_outputs(const core::Value& value, StepSpec& step) {
-  std::unordered_map<std::string, std::string> makers;  // file name -> output
+  std::unordered_map<std::string, std::string> makers;  // From a file name to its output.
   const auto add = [&](const core::Value& name, const core::Value& file) {
     if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar)) {
       settings::report(diagnostics_, "bad-name",
@@ -535,15 +536,15 @@ void StepReader::check_variables(const ReadStep& step) {
                            "' both become the variable " + other->first,
                        step.key->span);
   };
-  const auto mixed =
-      [](const auto& names,
-         auto&& name_of) {  // Only names with these characters can meet another's variable.
-        return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
-                 const std::string& name = name_of(each);
-                 return std::any_of(name.begin(), name.end(),
-                                    [](char c) { return c == '-' || (c >= 'A' && c <= 'Z'); });
-               });
-      };
+  const auto mixed = [](const auto& names,
+                        auto&& name_of) {  // Only names with these characters can have the same
+                                           // variable as another name.
+    return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
+             const std::string& name = name_of(each);
+             return std::any_of(name.begin(), name.end(),
+                                [](char c) { return c == '-' || (c >= 'A' && c <= 'Z'); });
+           });
+  };
   const auto slot = [](const auto& each) -> const std::string& { return each.name; };
   const auto key = [](const auto& each) -> const std::string& { return each.first; };
   if (mixed(spec.inputs, slot))

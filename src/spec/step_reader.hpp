@@ -1,5 +1,5 @@
 /// @file
-/// The keys of a pipeline file to values; what steps say of each other is checked afterwards
+/// Reads the keys of a pipeline file into values. References between steps are checked later
 /// (references.hpp).
 #pragma once
 
@@ -19,12 +19,13 @@
 
 namespace pipeline::spec {
 
-/// What both the pipeline and a step may say; the pipeline's is each step's default.
+/// The keys that both the pipeline and a step may have; the pipeline's values are each step's
+/// defaults.
 struct Defaults {
   std::map<std::string, Json> parameters;
   std::set<std::string>
-      taken_parameters;  ///< Of a step: those of the pipeline that it names under `parameters`.
-  std::optional<std::vector<std::string>> shell;  ///< Command::interpreter
+      taken_parameters;  ///< In a step: the pipeline's parameters that it names under `parameters`.
+  std::optional<std::vector<std::string>> shell;  ///< See Command::interpreter.
   StepEnvironment environment;
   std::vector<SecretSpec> secrets;
   StringList code;
@@ -34,33 +35,34 @@ struct Defaults {
   std::optional<bool> cache;
 };
 
-/// A step with the places in the document that later checks point at. The values live as long as
-/// the document.
+/// A step with the source positions that later checks report. The values live as long as the
+/// document.
 struct ReadStep {
   StepSpec spec;
   const core::Value* key = nullptr;
   const core::Value* body = nullptr;
   const core::Value* command = nullptr;
-  std::vector<core::Span> input_spans;  ///< Of each input's `step.output`.
+  std::vector<core::Span> input_spans;  ///< Position of each input's `step.output`.
   std::vector<core::Span> after_spans;
-  /// How each input and each of `after` names its step, of which the spec has only the name until
-  /// the matrices are expanded.
+  /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
+  /// are expanded.
   std::vector<core::Selector> input_selectors, after_selectors;
   std::optional<Matrix> matrix;
-  /// Parameters that belong to the step although its command may not name them.
+  /// Parameters that belong to the step even if its command does not name them.
   std::set<std::string> own_parameters;
 };
 
 class StepReader {
  public:
-  /// @param root the folder that relative paths are taken from
+  /// @param root the folder that relative paths are resolved against
   StepReader(std::filesystem::path root, settings::Diagnostics& diagnostics);
   ~StepReader();
-  /// @param pipeline what the pipeline says, for a step; null: `map` is the pipeline
+  /// @param pipeline the pipeline's defaults, for a step; null if `map` is the pipeline
   Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr);
-  /// The files that the settings name, and what those include.
+  /// The files that the settings name, and the files that those include.
   const std::set<std::filesystem::path>& sources() const { return sources_; }
-  /// The step with `pipeline` merged in; its command is read later, when all names are known.
+  /// Returns the step with `pipeline` merged in. Its command is parsed later, when all names are
+  /// known.
   ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline);
 
  private:
@@ -88,17 +90,18 @@ class StepReader {
   std::unique_ptr<Memory> memory_;
 };
 
-/// One of `words`; anything else is reported, with the word that was probably meant.
+/// Returns one of `words`; reports anything else, with a suggestion.
 std::optional<std::string> read_word(const char* key, const core::Value& value,
                                      const std::vector<std::string>& words,
                                      settings::Diagnostics& diagnostics);
 
-/// report_unknown_keys(), with advice for the names that ZenML, GitLab and others have for what is
-/// said differently here.
+/// Same as report_unknown_keys(), with advice for names that ZenML, GitLab and other tools use for
+/// settings with another name here.
 void report_keys(const core::Value& map, const std::vector<std::string>& allowed,
                  const std::string& place, settings::Diagnostics& diagnostics);
 
-/// True if the map has a key that is taken for a misspelt `key`: then that error says it all.
+/// Returns true if the map has an unknown key that resembles `key`; the error about that key is
+/// then sufficient.
 bool has_misspelt(const core::Value& map, const std::string& key);
 
 extern const std::vector<std::string> pipeline_keys, step_keys;

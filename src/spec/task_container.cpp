@@ -16,7 +16,7 @@ namespace {
 
 using Kind = core::Value::Kind;
 
-/// `${` has a meaning in a pipeline's commands, and none in ECS's.
+/// Escapes `${`, which has a meaning in a pipeline's commands and none in ECS's.
 std::string literal(const std::string& text) {
   std::string escaped;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -28,8 +28,8 @@ std::string literal(const std::string& text) {
 
 }  // namespace
 
-/// ECS puts `entryPoint` before `command`; a working directory is gone to by a shell, the words
-/// handed on as they are.
+/// ECS puts `entryPoint` before `command`. For a working directory, a shell changes to it and
+/// passes the words on unchanged.
 void ContainerReader::read_command(const core::Value& container, core::Value& step) {
   core::Value command = empty_value(Kind::list, container.span);
   for (const char* key : {"entryPoint", "command"})
@@ -137,8 +137,8 @@ void ContainerReader::read_resources(const core::Value& container, core::Value& 
   const auto place_of = [&](const char* key) {
     return given(container, key) ? given(container, key)->span : task_.span;
   };
-  // A container's CPU units are a share of what is there, as ECS hands them to docker; only the
-  // task's are a limit.
+  // A container's CPU units are a share of the available CPUs, which ECS passes to docker; only the
+  // task's units are a limit.
   if (const auto units = number("cpu", 0, 1 << 20))
     set_in(
         step, {"settings", "docker", "run_args", "cpu_shares"},
@@ -307,7 +307,7 @@ void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
   }
 }
 
-/// Keys that only have another name in docker's SDK, and their like.
+/// Copies keys that differ from docker's SDK only in their names, and similar ones.
 void ContainerReader::read_options(const core::Value& container, core::Value& step) {
   if (const core::Value* user = given(container, "user"); user && !is_blank(*user))
     set_in(step, {"settings", "docker", "user"}, *user);
@@ -367,7 +367,8 @@ void ContainerReader::read(const core::Value& container, core::Value& steps) {
   read_mounts(container, step);
   read_options(container, step);
   if (!step.find("command"))
-    set(step, "command", text_value("false", container.span));  // has been reported
+    set(step, "command",
+        text_value("false", container.span));  // The error has been reported already.
   auto key = text_value(name->scalar, name->span);
   steps.members.push_back({std::move(key), std::move(step)});
 }

@@ -1,5 +1,5 @@
 /// @file
-/// A container of a task definition as a step.
+/// Reads a container of a task definition as a step.
 #pragma once
 
 #include <map>
@@ -10,11 +10,12 @@
 
 namespace pipeline::spec {
 
-/// What a task says for all of its containers.
+/// The task's values that apply to all of its containers.
 struct TaskFrame {
   core::Span span;
-  std::map<std::string, std::string> volumes;  ///< Names to what is mounted: a path or docker's
-                                               ///< volume; empty: it cannot be had here.
+  std::map<std::string, std::string>
+      volumes;  ///< From a volume's name to its source: a path or docker's volume; empty if pipe
+                ///< cannot provide it.
   std::optional<double> cpus;
   std::optional<std::int64_t> memory;  ///< MiB.
 };
@@ -40,7 +41,7 @@ class ContainerReader {
 
   TaskDocument& document_;
   const TaskFrame& task_;
-  std::string place_;  ///< `container 'x'`, for messages.
+  std::string place_;  ///< Name for messages, such as `container 'x'`.
   bool told_of_entry_points_ = false;
 };
 

@@ -70,7 +70,7 @@ void TaskReader::read_volumes(const core::Value& task) {
   }
 }
 
-/// `1024`, `"1 vCPU"`; `2048`, `"2 GB"`: what all containers together may use.
+/// Reads `1024` or `"1 vCPU"`, and `2048` or `"2 GB"`: the limits of all containers together.
 void TaskReader::read_limits(const core::Value& task) {
   const auto read = [&](const char* key, std::string_view unit, double factor,
                         const char* expected) -> std::optional<double> {
@@ -165,8 +165,8 @@ const core::Value* member_at(const core::Value* map, std::initializer_list<const
   return map;
 }
 
-/// What the containers hold together, against the instance types that the placement constraints
-/// demand.
+/// Checks the containers' GPUs together against the instance types that the placement constraints
+/// require.
 void TaskReader::check_gpus(const core::Value& pipeline) {
   std::vector<gpu::Member> members;
   for (const auto& [name, step] : pipeline.find("steps")->members) {
@@ -184,7 +184,7 @@ void TaskReader::check_gpus(const core::Value& pipeline) {
   for (const core::Value& constraint : constraints->items) {
     const auto parsed = gpu::parse_placement(constraint.scalar);
     const auto* placement = std::get_if<gpu::Placement>(&parsed);
-    if (!placement) continue;  // told with its place elsewhere
+    if (!placement) continue;  // Reported elsewhere, with its position.
     const gpu::InstanceType* largest = nullptr;
     bool all_known = true;
     for (const auto& name : gpu::demanded_values(*placement, "ecs.instance-type")) {
@@ -252,8 +252,11 @@ core::Value TaskReader::read(const core::Value& task) {
     }
   set(pipeline, "execution_mode",
       plain_value(all_essential ? "fail_fast" : "continue_on_failure", task.span));
-  set(pipeline, "cache", plain_value("false", task.span));    // a task is run, not made
-  set(pipeline, "code", empty_value(Kind::list, task.span));  // all that it runs is in its images
+  set(pipeline, "cache",
+      plain_value("false",
+                  task.span));  // A task is run for its effects, so its results are not reused.
+  set(pipeline, "code",
+      empty_value(Kind::list, task.span));  // All code of a task is in its images.
   read_settings(task, pipeline);
   core::Value steps = empty_value(Kind::map, task.span);
   ContainerReader reader(document_, frame_);

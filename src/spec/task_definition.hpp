@@ -1,5 +1,5 @@
 /// @file
-/// Amazon ECS task definitions, read as pipelines: each container becomes a step
+/// Reads Amazon ECS task definitions as pipelines: each container becomes a step
 /// (docs/coming-from-ecs.md).
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace pipeline::spec {
 
-/// True for a document with `containerDefinitions`, at the top or, as `aws ecs
-/// describe-task-definition` prints it, under `taskDefinition`.
+/// Returns true for a document with `containerDefinitions` at the top level or under
+/// `taskDefinition`, where `aws ecs describe-task-definition` prints it.
 bool is_task_definition(const core::Value& document);
 
-/// The pipeline file that it stands for; every value keeps the place of what it was made from, so
-/// that what is wrong with it is shown there.
-/// @param diagnostics receives what ECS would not take either
-/// @param notices     receives what ECS does and pipe does not
+/// Returns the equivalent pipeline document. Every value keeps the position of its source, so that
+/// errors are reported there.
+/// @param diagnostics receives errors that ECS would report too
+/// @param notices     receives features that ECS has and pipe does not
 core::Value pipeline_of(const core::Value& document, settings::Diagnostics& diagnostics,
                         settings::Diagnostics& notices);
 

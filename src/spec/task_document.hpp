@@ -1,6 +1,6 @@
 /// @file
-/// An Amazon ECS task definition, read key by key: what ECS would not take is wrong, what it does
-/// and pipe does not is a notice.
+/// Reads an Amazon ECS task definition key by key. What ECS would reject is an error; what ECS
+/// supports and pipe does not is a notice.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ namespace pipeline::spec {
 
 inline constexpr std::int64_t most_mebibytes = std::int64_t{1} << 40;
 
-/// As if the key were not there: what the command line's skeleton writes.
+/// Returns true for an empty value, as the AWS CLI's skeleton has it. Such a key is treated as
+/// absent.
 bool is_blank(const core::Value& value);
 
-/// The key's value, if it is there and not null.
+/// Returns the key's value; null if it is absent or null in the document.
 const core::Value* given(const core::Value& map, std::string_view key);
 
 class TaskDocument {
@@ -33,13 +34,13 @@ class TaskDocument {
   void wrong(std::string message, core::Span span, std::vector<std::string> notes = {});
   void notice(std::string message, core::Span span);
 
-  /// @param place of the map, for messages: `container 'train'`
+  /// @param place the map's name for messages, such as `container 'train'`
   void check_keys(const core::Value& map, std::span<const TaskKey> known, const std::string& place);
   std::optional<std::int64_t> whole(const std::string& key, const core::Value& value,
                                     std::int64_t least, std::int64_t most);
-  /// The maps of the key's list; what is none is reported.
+  /// Returns the maps of the key's list; reports items that are no maps.
   std::vector<const core::Value*> maps(const std::string& key, const core::Value& map);
-  /// The key's text, which must be there.
+  /// Returns the key's text; reports a missing one.
   std::optional<std::string> text(const std::string& key, const core::Value& map);
 
  private:

@@ -1,6 +1,6 @@
 /// @file
 /// The keys of an ECS task definition (API reference, RegisterTaskDefinition and
-/// DescribeTaskDefinition, 2014-11-13), and what is not honoured of them.
+/// DescribeTaskDefinition, 2014-11-13), and the reasons why some are not supported.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@ namespace pipeline::spec {
 
 struct TaskKey {
   const char* name;
-  const char* notice =
-      nullptr;  ///< Why it is not honoured; nothing: it is, or there is nothing to honour.
+  const char* notice = nullptr;  ///< Reason why the key is not supported; null for a supported key
+                                 ///< or one without effect.
 };
 
 inline constexpr std::array task_keys{
@@ -23,7 +23,7 @@ inline constexpr std::array task_keys{
     TaskKey{"inferenceAccelerators", "there are none here"},
     TaskKey{"ephemeralStorage", "containers share the engine's disk"},
     TaskKey{"enableFaultInjection", "no faults are injected"}, TaskKey{"requiresCompatibilities"},
-    // Of a task definition that is described:
+    // Keys that only DescribeTaskDefinition returns:
     TaskKey{"taskDefinitionArn"}, TaskKey{"revision"}, TaskKey{"status"},
     TaskKey{"requiresAttributes"}, TaskKey{"compatibilities"}, TaskKey{"registeredAt"},
     TaskKey{"deregisteredAt"}, TaskKey{"registeredBy"}, TaskKey{"deleteRequestedAt"}};

@@ -27,7 +27,7 @@ constexpr std::array group_names{
 constexpr const char* allowed_text =
     "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}";
 
-/// Every reference that the step has, for suggestions.
+/// Returns every reference that the step may use, for suggestions.
 std::vector<std::string> all_names(const TemplateNames& names) {
   std::vector<std::string> all{"run.id", "step.name"};
   for (const Group& group : group_names)

@@ -1,5 +1,5 @@
 /// @file
-/// Texts with holes: `--data ${inputs.data}`.
+/// Parses texts with placeholders, such as `--data ${inputs.data}`.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace pipeline::spec {
 
-/// Something wrong in a template, by its place in the text.
+/// An error in a template; offset and length are in bytes of the text.
 struct TemplateProblem {
   std::size_t offset, length;
   std::string code, message;
@@ -21,13 +21,13 @@ struct TemplateProblem {
   std::string suggestion;
 };
 
-/// The names that a template may use.
+/// The names that a template may refer to.
 struct TemplateNames {
   std::vector<std::string> inputs, outputs, parameters, environment;  ///< Sorted.
 };
 
-/// `${...}` becomes a reference, `$${` a literal `${`; every other `$` stays. Appends what is
-/// malformed or refers to nothing.
+/// Parses the text: `${...}` becomes a reference, `$${` a literal `${`; every other `$` stays.
+/// Appends malformed and unknown references to `problems`.
 Template parse_template(std::string_view text, const TemplateNames& names,
                         std::vector<TemplateProblem>& problems);
 

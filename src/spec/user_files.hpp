@@ -1,5 +1,5 @@
 /// @file
-/// Where files of the user's own are.
+/// Paths of the user's own files.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace pipeline::spec {
 
-/// The file that the variable `own` names, else `pipe/NAME` in $XDG_CONFIG_HOME or ~/.config; empty
-/// where nobody has a home.
+/// Returns the path in the variable `own`, else `pipe/NAME` in $XDG_CONFIG_HOME or ~/.config; empty
+/// if there is no home folder.
 inline std::filesystem::path configuration_file(const char* own, const std::string& name) {
   if (const auto file = core::variable(own); !file.empty()) return file;
   if (const auto folder = core::variable("XDG_CONFIG_HOME"); !folder.empty())
@@ -20,7 +20,7 @@ inline std::filesystem::path configuration_file(const char* own, const std::stri
   return {};
 }
 
-/// `~/X` below the caller's home, anything else relative to `folder`.
+/// Resolves `~/X` against the user's home, any other path against `folder`.
 inline std::filesystem::path user_path(const std::string& text,
                                        const std::filesystem::path& folder) {
   const auto home = text.starts_with("~/") ? core::variable("HOME") : "";

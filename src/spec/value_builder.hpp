@@ -1,6 +1,6 @@
 /// @file
-/// Documents made by the program instead of read from a text: each value with the place of what it
-/// was made from.
+/// Builds documents in the program instead of parsing a text. Each value gets the source position
+/// of the value that it was derived from.
 #pragma once
 
 #include <initializer_list>
@@ -13,7 +13,7 @@
 
 namespace pipeline::spec {
 
-/// A text, whatever it looks like.
+/// A text, even if it reads as a number.
 inline core::Value text_value(std::string text, core::Span span) {
   core::Value value;
   value.kind = core::Value::Kind::scalar;
@@ -23,7 +23,7 @@ inline core::Value text_value(std::string text, core::Span span) {
   return value;
 }
 
-/// A number, a boolean, a size: what YAML makes of it.
+/// A number, boolean or size: a plain YAML scalar.
 inline core::Value plain_value(std::string text, core::Span span) {
   auto value = text_value(std::move(text), span);
   value.quoted = false;
@@ -37,10 +37,10 @@ inline core::Value empty_value(core::Value::Kind kind, core::Span span) {
   return value;
 }
 
-/// What JSON says; null is null.
+/// Converts JSON; null stays null.
 core::Value value_of(const nlohmann::json& from, core::Span span);
 
-/// Adds a member, or replaces it.
+/// Adds or replaces a member.
 inline core::Value& set(core::Value& map, const std::string& key, core::Value value) {
   for (auto& [name, member] : map.members)
     if (name.scalar == key) return member = std::move(value);
@@ -49,7 +49,7 @@ inline core::Value& set(core::Value& map, const std::string& key, core::Value va
   return map.members.back().second;
 }
 
-/// The member at the end of a path of maps, which are made where they are missing.
+/// Returns the member at the end of a path of maps; missing maps are created.
 inline core::Value& set_in(core::Value& map, std::initializer_list<const char*> path,
                            core::Value value) {
   core::Value* place = &map;

@@ -11,8 +11,8 @@
 namespace pipeline::spec {
 namespace {
 
-/// Needs no quotes, wherever it stands, and is no number, boolean or null; neither for readers of
-/// YAML 1.1.
+/// Returns true if the text needs no quotes in any context and is no number, boolean or null,
+/// neither in YAML 1.2 nor in YAML 1.1.
 bool is_plain_text(const std::string& text) {
   static const std::set<std::string> booleans{"yes", "no", "on", "off", "y", "n"};
   const auto is_safe = [](char c) {
@@ -31,7 +31,7 @@ bool is_plain_text(const std::string& text) {
   return meaning && meaning->is_string();
 }
 
-/// A JSON text is a YAML text; what is no UTF-8 has been refused when the document was read.
+/// A JSON text is a valid YAML text. Invalid UTF-8 was rejected when the document was read.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -45,7 +45,7 @@ std::string key(const core::Value& value) {
   return is_plain_text(value.scalar) ? value.scalar : quoted(value.scalar);
 }
 
-/// In one line.
+/// Writes the value in one line.
 std::string flow(const core::Value& value) {
   std::string text;
   switch (value.kind) {

@@ -27,11 +27,11 @@ using archive::copy_file, archive::copy_tree, archive::hash_tree, archive::scan_
 
 namespace {
 
-/// All artifacts carry this time, and in its nanoseconds the mark by which looks_whole() knows
-/// them: whatever changes a file changes its time.
+/// Modification time of all artifacts. Its nanoseconds hold the mark that looks_whole() checks:
+/// every change of a file changes its time.
 constexpr std::time_t artifact_time = 1'000'000'000;
-/// What is being hashed carries this one: any change that is made meanwhile replaces it, however
-/// coarse the clock that stamps files is.
+/// Modification time of files that are being hashed. Any change during hashing replaces it, however
+/// coarse the file system's clock is.
 constexpr std::time_t held_time = artifact_time - 1000;
 
 std::optional<struct stat> status_of(const char* path) {
@@ -43,15 +43,16 @@ std::optional<struct stat> status_of(const char* path) {
 }
 std::optional<struct stat> status_of(const fs::path& path) { return status_of(path.c_str()); }
 
-/// A text, not a path: thousands are looked at in a run that has nothing to do, and std::filesystem
-/// takes each one apart.
+/// Returns a text instead of a path: a run with nothing to do looks at thousands of locations, and
+/// std::filesystem parses each path.
 std::string location(const fs::path& folder, const core::Digest& digest) {
   auto text = folder.native() + '/' + digest.hex();
   text.insert(text.size() - 62, 1, '/');
   return text;
 }
 
-/// The mark of one file, folder or link of an artifact: from its digest, its place and its size.
+/// Returns the mark of one file, folder or link of an artifact: a hash of its digest, its path and
+/// its size.
 long mark(const core::Digest& digest, std::string_view place, std::uint64_t bytes) {
   std::uint64_t sum;
   std::memcpy(&sum, digest.bytes.data(), sizeof sum);
@@ -101,7 +102,8 @@ void hold_still(const fs::path& path, mode_t mode) {
   set_time(path, held_time, 0);
 }
 
-/// Before a folder is hashed. It stays writable itself: only such a one can be renamed.
+/// Prepares a folder for hashing. The folder itself stays writable, because only a writable folder
+/// can be renamed.
 void hold_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
   for (const auto& node : nodes) {
     if (node.kind == TreeNode::Kind::file)
@@ -111,14 +113,14 @@ void hold_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
   hold_still(root, 0755);
 }
 
-/// After it was hashed.
+/// Throws if the folder has changed since hold_still().
 void check_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
   check_still(root, std::nullopt);
   for (const auto& node : nodes) {
     if (node.kind == TreeNode::Kind::file) check_still(root / node.path, node.bytes);
     if (node.kind == TreeNode::Kind::directory) check_still(root / node.path, std::nullopt);
   }
-  // What was added before its folder was held, or put in the place of something else.
+  // Detects entries that were added or replaced before their folder was made read-only.
   const auto now = scan_tree(root);
   const auto same = [](const TreeNode& a, const TreeNode& b) {
     return a.path == b.path && a.kind == b.kind && a.target == b.target;
@@ -126,10 +128,11 @@ void check_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
   if (!std::ranges::equal(now, nodes, same)) changed(root);
 }
 
-/// Read-only, and marked. Not the folder itself: only a writable one can be renamed.
+/// Makes the contents read-only and marks them, except the folder itself: only a writable folder
+/// can be renamed.
 void seal_contents(const fs::path& root, const std::vector<TreeNode>& nodes,
                    const core::Digest& digest) {
-  // From the end, so that nothing is done in a folder after it got its mark.
+  // In reverse order, because changes in a folder would change its mark.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     const auto path = root / node->path;
     if (node->kind == TreeNode::Kind::file) set_mode(path, node->executable ? 0555 : 0444);
@@ -143,7 +146,7 @@ void seal_folder(const fs::path& root, const core::Digest& digest) {
   set_mark(root, mark(digest, "", 0));
 }
 
-/// A folder inside the store where something is put together; while it is locked, its maker lives.
+/// A folder inside the store in which an artifact is assembled; locked while its process lives.
 class Staging {
  public:
   explicit Staging(const fs::path& store)
@@ -153,8 +156,8 @@ class Staging {
   }
   fs::path content() const { return folder_.path() / "content"; }
 
-  /// Removes what killed processes have left. Young folders are passed over: their makers may not
-  /// have locked them yet.
+  /// Removes folders left by killed processes. Recent folders are skipped, because their creators
+  /// may not have locked them yet.
   static void remove_abandoned(const fs::path& store) {
     std::error_code error;
     for (fs::directory_iterator entries(store / "tmp", error);
@@ -173,8 +176,8 @@ class Staging {
   core::Descriptor lock_;
 };
 
-/// True if a file may become an artifact by rename: the caller's own, so that it can be made
-/// read-only, and under one name, so that nobody can write to it under another.
+/// Returns true if a file may become an artifact by rename: it is owned by this user, so that it
+/// can be made read-only, and has one name, so that it cannot be written under another.
 bool is_ours_alone(const struct stat& status) {
   return status.st_uid == ::geteuid() && (S_ISDIR(status.st_mode) || status.st_nlink == 1);
 }
@@ -188,8 +191,7 @@ bool is_ours_alone(const fs::path& root, const std::vector<TreeNode>& nodes) {
                                    [&](const TreeNode& node) { return ours(root / node.path); });
 }
 
-/// What was copied or is a duplicate goes away; if the rights do not reach so far, it stays where
-/// it is, and nothing is lost.
+/// Removes the source of a copy or a duplicate; without permission it stays, which loses nothing.
 void discard(const fs::path& path) {
   try {
     core::remove_tree(path);
@@ -214,8 +216,8 @@ void check_place(const std::string& path) {
   }
 }
 
-/// The entries and the folders above them, sorted; each file's digest and executable bit from its
-/// source.
+/// Returns the entries and their parent folders, sorted, with each file's digest and executable bit
+/// from its source.
 std::vector<TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& index) {
   std::map<std::string, TreeNode> nodes;
   const auto clash = [](const std::string& path) {
@@ -285,8 +287,8 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   archive::check_holes(source, archive::holes_in(source, status));
   const bool executable = (status.st_mode & S_IXUSR) != 0;
   const auto seal = [&](const fs::path& file) {
-    // Two steps may make the same bytes, one of them executable: the content is one artifact, and
-    // whoever can run it may.
+    // Two steps may make the same bytes, one of them executable. Both are one artifact, which is
+    // then executable.
     const auto there = status_of(path(artifact.digest));
     set_mode(file, executable || (there && S_ISREG(there->st_mode) && (there->st_mode & S_IXUSR))
                        ? 0555
@@ -359,7 +361,7 @@ StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatI
       node.digest = copy_file(*sources.at(node.path), to, 0600, &node.bytes);
     }
   }
-  // A file may have changed since its digest was taken: what counts is what was copied.
+  // A file may have changed since its digest was taken, so the digest of the copied bytes is used.
   artifact.digest = tree_digest(nodes);
   artifact.bytes = total_bytes(nodes);
   seal_contents(staging.content(), nodes, artifact.digest);
@@ -373,8 +375,8 @@ bool ArtifactStore::publish(const fs::path& sealed, const core::Digest& digest) 
   for (int attempt = 0; ::rename(sealed.c_str(), target.c_str()) != 0; ++attempt) {
     const int refused = errno;
     if (refused == EXDEV) return false;
-    // A file is replaced by an equal one. A folder is not: another process was faster, or what is
-    // there is damaged.
+    // A file is replaced by an equal one. A folder is not: either another process was faster, or
+    // the existing one is damaged.
     const bool occupied =
         refused == ENOTEMPTY || refused == EEXIST || refused == EISDIR || refused == ENOTDIR;
     if ((!occupied && refused != ENOENT) || attempt == 3)
@@ -391,7 +393,7 @@ bool ArtifactStore::publish(const fs::path& sealed, const core::Digest& digest) 
     seal_folder(target, digest);
     return true;
   }
-  // FAT keeps every other second.
+  // FAT stores times in units of two seconds.
   if (const auto status = status_of(target);
       status && std::abs(status->st_mtim.tv_sec - artifact_time) > 2) {
     set_aside(target, *status);
@@ -408,8 +410,8 @@ bool ArtifactStore::looks_whole(const core::Digest& digest) {
            verify(digest);
   if (!S_ISDIR(status->st_mode) || !has_mark(*status, mark(digest, "", 0))) return verify(digest);
   const auto target = path(digest);
-  // A folder's own time tells what was added to it or removed, and the times of what is in it the
-  // rest.
+  // A folder's own time shows additions and removals; the times of its entries show all other
+  // changes.
   std::vector<std::string> folders = {""};
   while (!folders.empty()) {
     const auto folder = std::move(folders.back());
@@ -457,7 +459,7 @@ bool ArtifactStore::read_whole(const core::Digest& digest, bool marks_it) {
       }
     }
   } catch (const core::EnvironmentError&) {
-    // What cannot be read is not whole. If it cannot be moved either, that is reported below.
+    // An unreadable artifact is not intact. If it cannot be moved either, that is reported below.
     if (!status_of(target)) return false;
   }
   set_aside(target, *status);
@@ -504,7 +506,7 @@ void ArtifactStore::copy_out(const core::Digest& digest, const fs::path& target)
         {"run the pipeline again: the step that makes it will run"});
   if (::renameat2(AT_FDCWD, content.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
     return;
-  // Not every file system knows how not to replace.
+  // Not every file system supports renaming without replacing.
   if (errno != EINVAL || status_of(target))
     throw core::system_error("cannot copy to " + target.string(), errno == EINVAL ? EEXIST : errno);
   if (::rename(content.c_str(), target.c_str()) != 0)
@@ -550,7 +552,7 @@ std::vector<core::Digest> ArtifactStore::all() const {
       try {
         found.push_back(core::Digest::from_hex(shelf + entries->path().filename().string()));
       } catch (const std::invalid_argument&) {
-        // Nothing of ours: left alone.
+        // Not a file of the store: left alone.
       }
     }
   }
@@ -571,7 +573,7 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
         const auto bytes = entries->file_size(error);
         if (!error) freed += bytes;
       }
-      // Out of sight at once: half of an artifact must not be found when this is interrupted.
+      // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
       ::chmod(path.c_str(), 0755);
       const Staging staging(folder_);
       if (::rename(path.c_str(), staging.content().c_str()) == 0) return;
@@ -583,7 +585,7 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
     if (!is_used(digest)) unused.push_back(path(digest));
   for (const auto& path : unused) {
     remove(path);
-    ::rmdir(path.parent_path().c_str());  // succeeds when it is empty
+    ::rmdir(path.parent_path().c_str());  // Succeeds only if it is empty.
   }
   std::error_code none;
   for (fs::directory_iterator entries(folder_ / "damaged", none);

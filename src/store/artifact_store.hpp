@@ -1,6 +1,6 @@
 /// @file
-/// Files and folders by the SHA-256 of their content, in a directory: `artifacts/ab/cdef...`. What
-/// is there is whole and read-only.
+/// Stores files and folders by the SHA-256 of their content, in a directory:
+/// `artifacts/ab/cdef...`. Everything in it is complete and read-only.
 #pragma once
 
 #include <chrono>
@@ -23,24 +23,24 @@ struct StoredArtifact {
   std::uint64_t bytes = 0;
 };
 
-/// A file of a tree: where it is to stand, and where it is now.
+/// A file of a tree: its path in the tree, and its current path.
 struct TreeEntry {
   std::string relative_path;  ///< With `/`; never absolute, never with `..`.
   std::filesystem::path source;
 };
 
-/// Remembers digests of files by (path, size, mtime, ctime, inode), so that what has not changed is
-/// not read again.
+/// Remembers digests of files by (path, size, mtime, ctime, inode), so that unchanged files are not
+/// read again.
 using WallClock = std::chrono::system_clock::time_point (*)();
 
 class StatIndex {
  public:
-  /// @param file where the index is kept between runs; loaded on first use, written by save()
-  /// @param now  tells which files have changed too recently to be kept
+  /// @param file the index between runs; loaded on first use, written by save()
+  /// @param now  current time, to detect files that changed too recently to be kept
   explicit StatIndex(std::filesystem::path file, WallClock now = std::chrono::system_clock::now);
   core::Digest digest(const std::filesystem::path& file);
-  /// Writes the index if it has changed, atomically. Files changed in the last two seconds are not
-  /// kept: their time stamp may not tell a second change.
+  /// Writes the index atomically if it has changed. Files changed in the last two seconds are not
+  /// kept, because a second change could have the same time stamp.
   void save();
 
  private:
@@ -54,7 +54,7 @@ class StatIndex {
     Stamp stamp;
     core::Digest digest;
     bool kept = false;  ///< May be written to the file.
-    bool used = false;  ///< Asked for since it was loaded.
+    bool used = false;  ///< Requested since the index was loaded.
   };
   std::filesystem::path file_;
   WallClock now_;
@@ -67,40 +67,41 @@ class ArtifactStore {
  public:
   explicit ArtifactStore(std::filesystem::path folder);
 
-  /// Takes a file or folder that nobody writes to any more into the store, by rename where that is
-  /// possible; it is gone from `path` afterwards. The digest of a file is that of its content; of a
-  /// folder, that of the sorted list of (path, kind, executable bit, digest). Symbolic links that
-  /// stay inside the folder are kept, others are an EnvironmentError, as are sockets and devices.
-  /// Nothing half done is ever visible. Throws also if it changes while it is read: some process
-  /// still writes to it.
-  /// @param before_it_goes called when the artifact is known and all is still at `path`; may throw
+  /// Moves a file or folder into the store, by rename where possible; no process may write to it
+  /// any more. The digest of a file is that of its content; the digest of a folder is that of the
+  /// sorted list of (path, kind, executable bit, digest). Symbolic links that stay inside the
+  /// folder are kept. Throws EnvironmentError for other links, sockets and devices, and if a
+  /// process changes the content meanwhile. A partial artifact is never visible.
+  /// @param before_it_goes called when the artifact is known and everything is still at `path`; may
+  /// throw
   StoredArtifact take(const std::filesystem::path& path,
                       const std::function<void(const StoredArtifact&)>& before_it_goes = {});
 
-  /// Puts copies of files together as one read-only tree and returns its digest; does nothing but
-  /// hashing if the store has it already.
+  /// Copies files into one read-only tree and returns its digest; if the store has the tree
+  /// already, only hashes the files.
   StoredArtifact put_tree(std::span<const TreeEntry> entries, StatIndex& index);
 
-  /// Where the artifact is; a path to give to steps as an input.
+  /// Returns the artifact's path, which steps can use as an input.
   std::filesystem::path path(const core::Digest& digest) const;
   bool has(const core::Digest& digest) const;
-  /// Reads it all and compares: false if it is missing or damaged. A damaged one is moved aside.
+  /// Reads the whole artifact and compares digests: returns false if it is missing or damaged. A
+  /// damaged artifact is moved aside.
   bool is_intact(const core::Digest& digest);
-  /// The same, and gives it the marks that looks_whole() knows it by.
+  /// The same, and sets the marks that looks_whole() checks.
   bool verify(const core::Digest& digest);
-  /// Cheap check by size and modification time, which every artifact was given when it was taken; a
-  /// mismatch falls back to verify().
+  /// A cheap check by size and by the modification time that every artifact was given when it was
+  /// stored; on a mismatch calls verify().
   bool looks_whole(const core::Digest& digest);
-  /// Copies it out to `target`, writable, never over something that exists.
+  /// Copies the artifact to `target` with write permission; never overwrites existing files.
   void copy_out(const core::Digest& digest, const std::filesystem::path& target) const;
-  /// The artifact once more at `target`, which must not exist, on the store's file system:
-  /// read-only like the artifact itself, since its files are links to the artifact's; copies where
-  /// the file system cannot link, or not so often. For who reads it and then removes it.
+  /// Makes a read-only second copy at `target`, which must not exist, on the store's file system.
+  /// Its files are hard links to the artifact's; they are copied where the file system cannot link,
+  /// or not that often. For callers that read the copy and then remove it.
   void link_out(const core::Digest& digest, const std::filesystem::path& target) const;
-  /// Every artifact that is there.
+  /// Returns all artifacts in the store.
   std::vector<core::Digest> all() const;
-  /// Removes every artifact for which `is_used` says no, damaged ones and what killed processes
-  /// have left; returns the bytes freed.
+  /// Removes every artifact for which `is_used` returns false, damaged artifacts, and files left by
+  /// killed processes; returns the bytes freed.
   std::uint64_t collect(const std::function<bool(const core::Digest&)>& is_used);
 
  private:
@@ -108,8 +109,8 @@ class ArtifactStore {
   StoredArtifact take_file(const std::filesystem::path& source, const struct stat& status,
                            const OnKnown& on_known);
   StoredArtifact take_folder(const std::filesystem::path& source, const OnKnown& on_known);
-  /// Gives what is read-only and marked its final name; an equal one may be there already. False if
-  /// it lies on another file system.
+  /// Renames a sealed and marked artifact to its final path, where an equal one may exist already.
+  /// Returns false if it is on another file system.
   bool publish(const std::filesystem::path& sealed, const core::Digest& digest);
   bool read_whole(const core::Digest& digest, bool marks_it);
   void set_aside(const std::filesystem::path& target, const struct stat& status);

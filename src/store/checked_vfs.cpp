@@ -12,9 +12,9 @@ namespace {
 
 constexpr char name_format[] = "pipe-checked";
 constexpr unsigned char application_id_bytes[] = {
-    0x70, 0x69, 0x70, 0x65};  // "pipe", the application_id of run_store.cpp
+    0x70, 0x69, 0x70, 0x65};  // "pipe", the application_id of run_store.cpp.
 
-/// What SQLite sees as an open file; the real one lies behind it in the same allocation.
+/// An open file as SQLite sees it; the underlying file follows in the same allocation.
 struct CheckedFile {
   sqlite3_file base;
   bool has_checksums;
@@ -25,9 +25,9 @@ sqlite3_file* real(sqlite3_file* file) {
 }
 sqlite3_vfs* real(sqlite3_vfs* vfs) { return static_cast<sqlite3_vfs*>(vfs->pAppData); }
 
-/// Each step is a bijection in the sum and in the word, so that one changed bit always changes the
-/// result. The page's place counts, too. Never 0: that stands for a page written by a program
-/// without this layer.
+/// Each step is a bijection in the sum and in the word, so one changed bit always changes the
+/// result. The page's offset is included. Never 0, which marks a page written by a program without
+/// this layer.
 std::uint64_t checksum(const unsigned char* page, std::uint64_t offset) {
   std::uint64_t sum = 0x9e3779b97f4a7c15ULL ^ offset;
   for (int i = 0; i < page_size - reserved_bytes; i += 8) {
@@ -44,9 +44,9 @@ bool is_page(sqlite3_file* file, int amount, sqlite3_int64 offset) {
          offset % page_size == 0;
 }
 
-/// A database of another program has no room for checksums (byte 20 of its header, section 1.3 of
-/// the file format) and another application identifier (byte 68): two differences, so that damage
-/// to one of them turns nothing off.
+/// Returns true for another program's database: it has no space reserved for checksums (byte 20 of
+/// its header, section 1.3 of the file format) and another application identifier (byte 68). Both
+/// must differ, so that damage to one of them does not disable the checks.
 bool is_foreign(const void* header) {
   const auto* bytes = static_cast<const unsigned char*>(header);
   return bytes[20] != reserved_bytes &&
@@ -64,8 +64,8 @@ int read(sqlite3_file* file, void* buffer, int amount, sqlite3_int64 offset) {
   std::memcpy(&stored, page + page_size - reserved_bytes, reserved_bytes);
   if (stored == 0) return SQLITE_OK;
   if (stored != checksum(page, static_cast<std::uint64_t>(offset))) return SQLITE_IOERR_DATA;
-  // Else the old sum would go into the write-ahead log with the changed page, for others to take
-  // for the new one.
+  // Otherwise the old checksum would be written into the write-ahead log with the changed page, and
+  // readers would accept it.
   std::memset(page + page_size - reserved_bytes, 0, reserved_bytes);
   return SQLITE_OK;
 }
@@ -81,7 +81,7 @@ int write(sqlite3_file* file, const void* buffer, int amount, sqlite3_int64 offs
 }
 
 /// Version 2 of the interface: with shared memory, which the write-ahead log needs; without xFetch,
-/// which would go past read().
+/// which would bypass read().
 const sqlite3_io_methods method_names = {
     2,
     [](sqlite3_file* f) {

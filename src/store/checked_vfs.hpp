@@ -1,13 +1,13 @@
 /// @file
-/// A layer below SQLite that notices damage: every page of a database carries a checksum in its
-/// last eight bytes, as in SQLite's own cksumvfs.
+/// A layer below SQLite that detects damage: every page of a database has a checksum in its last
+/// eight bytes, as in SQLite's own cksumvfs.
 #pragma once
 
 namespace pipeline::store {
 
-/// Registers the layer, once, and returns its name for sqlite3_open_v2. A page that does not fit
-/// its checksum reads as SQLITE_IOERR_DATA. Only pages of page_size bytes in databases with
-/// reserved_bytes reserved ones are looked at.
+/// Registers the layer, once, and returns its name for sqlite3_open_v2. Reading a page with a wrong
+/// checksum fails with SQLITE_IOERR_DATA. Only pages of page_size bytes in databases with
+/// reserved_bytes reserved bytes are checked.
 const char* checked_vfs();
 
 inline constexpr int page_size = 4096;

@@ -37,7 +37,7 @@ constexpr std::uintmax_t large_log = 1 << 20;
                                access(file.parent_path().c_str(), W_OK) != 0 ? errno : EIO);
     case SQLITE_IOERR:
       if (code == SQLITE_IOERR_DATA) damaged(what, "a page does not fit its checksum", file);
-      // SQLite tells a full disk as an I/O error where it has to grow a shared memory file.
+      // SQLite reports a full disk as an I/O error when it has to grow a shared memory file.
       if (const int reason = database ? sqlite3_system_errno(database) : 0)
         throw core::system_error("cannot write " + what, reason);
       break;
@@ -100,10 +100,10 @@ void Database::open() {
   database_.reset(database);
   if (code != SQLITE_OK) fail(database, code, file_);
   sqlite3_extended_result_codes(database, 1);
-  // The schema is not trusted: a database may come from a bucket.
-  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
+                    nullptr);  // The database may have been downloaded from a bucket.
   sqlite3_busy_timeout(database, 30'000);
-  // Takes effect in a database that is about to be made: room for the checksums of its pages.
+  // Applies to a database that is about to be created: reserves space for checksums in its pages.
   int reserved = reserved_bytes;
   sqlite3_file_control(database, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
   // SQLite opens a file that may not be written read-only, without an error.
@@ -164,9 +164,9 @@ void Database::migrate(std::span<const char* const> migrations) {
 
 Database::~Database() {
   statements_.clear();
-  // The next to open it reads what is in the log, which is quick as long as that is small. After
-  // much work the log is emptied, and begun anew at once: its beginning has to reach the disk, and
-  // a short run should not wait for that.
+  // The next process to open the database reads the log, which is fast while the log is small.
+  // After much work the log is checkpointed and restarted here: its beginning has to reach the
+  // disk, and a short run should not wait for that.
   std::error_code error;
   const auto log = std::filesystem::file_size(file_.string() + "-wal", error);
   if (error || log < large_log) return;

@@ -1,5 +1,5 @@
 /// @file
-/// SQLite's C interface with C++ lifetimes, and its errors in words.
+/// SQLite's C interface with C++ lifetimes and error messages.
 #pragma once
 
 #include <sqlite3.h>
@@ -15,7 +15,7 @@
 
 namespace pipeline::store {
 
-/// A prepared statement in use; reset when it goes out of scope, and kept for the next time.
+/// A prepared statement in use; at the end of its scope it is reset and kept for later.
 class Statement {
  public:
   Statement(sqlite3* database, sqlite3_stmt* statement, const std::filesystem::path& file)
@@ -34,7 +34,7 @@ class Statement {
     (bind_one(++index, arguments), ...);
     return *this;
   }
-  /// True if there is a row to read. Throws EnvironmentError.
+  /// Returns true if there is a row to read. Throws EnvironmentError.
   bool step();
   void run() {
     while (step()) {
@@ -69,19 +69,20 @@ class Statement {
 /// process's commit.
 class Database {
  public:
-  /// Opens or creates the file; `schema` is run once, in the transaction that sets its version.
-  /// What an older version of this program made is brought up to date: `migrations[i]` leads from
-  /// version i + 1 to the next. Throws EnvironmentError: no permission, disk full, no database,
-  /// damaged, made by a newer version of this program.
+  /// Opens or creates the file; `schema` is run once, in the transaction that sets its version. A
+  /// file of an older version of this program is upgraded: `migrations[i]` leads from version i + 1
+  /// to the next. Throws EnvironmentError: no permission, disk full, no database, damaged, or made
+  /// by a newer version of this program.
   Database(std::filesystem::path file, int application_id, int version, const char* schema,
            std::span<const char* const> migrations = {});
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
-  /// `sql` must be a string literal: statements are kept by its address.
+  /// `sql` must be a string literal: statements are cached by its address.
   Statement prepare(const char* sql);
   void execute(const char* sql);
-  void before_commit(std::function<void()> check);  ///< None: nothing is called.
+  void before_commit(
+      std::function<void()> check);  ///< Called before each commit; an empty function disables it.
 
  private:
   struct Close {

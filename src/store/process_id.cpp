@@ -10,11 +10,11 @@
 namespace pipeline::store {
 namespace {
 
-/// When the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5). Empty if
-/// there is none, or only its zombie.
+/// Returns when the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5).
+/// Empty if there is no such process, or only its zombie.
 std::string start_ticks(std::int64_t pid) try {
   const auto stat = core::read_file("/proc/" + std::to_string(pid) + "/stat");
-  auto at = stat.rfind(')');  // the name in parentheses may hold spaces
+  auto at = stat.rfind(')');  // The name in parentheses may contain spaces.
   if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' ||
       stat[at + 2] == 'X')
     return "";
@@ -24,8 +24,8 @@ std::string start_ticks(std::int64_t pid) try {
   return "";
 }
 
-/// This boot of the machine, and the place where process identifiers mean what they mean here: a
-/// container has identifiers of its own.
+/// Identifies the current boot and the PID namespace: containers have process identifiers of their
+/// own.
 std::string boot() {
   std::error_code error;
   return core::read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" +

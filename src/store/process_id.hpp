@@ -1,5 +1,5 @@
 /// @file
-/// Processes told apart for ever: process numbers are used again.
+/// Identities of processes that are unique although process numbers are reused.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,14 @@
 
 namespace pipeline::store {
 
-/// Identity of a process that outlives pid reuse.
 struct ProcessId {
   std::int64_t pid = 0;
-  std::string started;  ///< Boot id, namespace of process identifiers, and start time in ticks.
+  std::string started;  ///< Boot id, PID namespace, and start time in ticks.
   static ProcessId self();
-  /// True if there is such a process here. False says nothing unless is_of_this_namespace().
+  /// Returns true if the process exists. False is meaningful only if is_of_this_namespace().
   bool alive() const;
-  /// True if it was started since this machine has booted, and process identifiers mean there what
-  /// they mean here.
+  /// Returns true if the process was started since this machine booted, in the PID namespace of
+  /// this process.
   bool is_of_this_namespace() const;
   bool is_of_this_boot() const;
 };

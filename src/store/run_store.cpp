@@ -20,7 +20,7 @@
 namespace pipeline::store {
 namespace {
 
-constexpr int application_id = 0x70697065;  // "pipe"
+constexpr int application_id = 0x70697065;  // The text "pipe".
 constexpr int version = 3;
 constexpr auto schema = R"sql(
 CREATE TABLE runs (
@@ -91,7 +91,7 @@ RunRecord read_run(const Statement& row) {
   return run;
 }
 
-/// Names come from the database, and a path that leads out of the folder would be removed or shown.
+/// Names come from the database; a path that leaves the folder would be removed or shown.
 std::filesystem::path below(const std::string& name) {
   std::filesystem::path relative(name);
   if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
@@ -99,7 +99,7 @@ std::filesystem::path below(const std::string& name) {
   return relative;
 }
 
-/// What holds a run while this process drives it.
+/// The locks that mark a run as driven by this process.
 struct Hold {
   std::optional<StateLock> lock;
   std::unique_ptr<Heartbeat> heartbeat;
@@ -120,7 +120,7 @@ struct RunStore::Implementation {
   bool is_local;
   Database database;
   bool in_transaction = false;
-  std::map<std::string, Hold> held;  ///< By run.
+  std::map<std::string, Hold> held;  ///< Keyed by run.
 
   std::filesystem::path heartbeat(const std::string& run) const {
     return folder / "drivers" / below(run);
@@ -129,14 +129,14 @@ struct RunStore::Implementation {
 };
 
 /// Takes the run's lock if this process drives it. Called in the transaction that records the run
-/// as running, so that no other process finds it so and unlocked.
+/// as running, so that no other process finds it running and unlocked.
 Driver RunStore::Implementation::drive(const RunRecord& run) {
   auto driver = run.driver;
   if (run.status != RunStatus::running || driver.is_elsewhere() ||
       driver.process.started != ProcessId::self().started)
     return driver;
   auto& hold = held[run.id];
-  // Only a process that removes what an earlier driver has left can hold it now, and for a moment.
+  // Only a process that removes the remains of an earlier driver can hold it now, and only briefly.
   if (!hold.lock)
     hold.lock = StateLock::take(folder, StateLock::driver_of(run.id), StateLock::Kind::exclusive);
   driver.sign = is_local && hold.lock->locks() ? SignOfLife::lock : SignOfLife::heartbeat;
@@ -192,8 +192,8 @@ void RunStore::transaction(const std::function<void()>& work) {
     self_->in_transaction = false;
     try {
       self_->database.execute("ROLLBACK");
-    } catch (const core::EnvironmentError&) {  // SQLite has rolled back by itself, as it does on a
-                                               // full disk
+      // SQLite has rolled back by itself, as it does on a full disk.
+    } catch (const core::EnvironmentError&) {
     }
     throw;
   }
@@ -243,7 +243,7 @@ Liveness RunStore::liveness(const RunRecord& run) const {
   const bool lives_here = process.is_of_this_namespace() && process.alive();
   switch (sign) {
     case SignOfLife::process: break;
-    // Its kernel has no such lock: that is this one, or one that has gone down since.
+    // The kernel that held the lock is this one, or one that has since shut down.
     case SignOfLife::lock:
       return process.is_of_this_boot() || self_->is_local ? Liveness::dead : Liveness::unknown;
     case SignOfLife::heartbeat:
@@ -434,7 +434,7 @@ std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
   auto dead = find();
   if (dead.empty()) return dead;
   transaction([&] {
-    dead = find();  // Since the first look a driver may have ended its run, or another one have
+    dead = find();  // Since the first look a driver may have ended its run, or another one may have
                     // resumed it.
     for (auto& run : dead) {
       run.status = RunStatus::interrupted;
@@ -460,8 +460,8 @@ bool RunStore::remove_run(const std::string& run, bool keep_cache) {
     is_driven = record && record->id == run && record->status == RunStatus::running &&
                 liveness(*record) != Liveness::dead;
     if (is_driven) return;
-    // A run that reused all of this one's steps has no rows of its own: the first of them takes
-    // over the rows, the others follow it.
+    // A run that reused all steps of this one has no rows of its own. The first such run inherits
+    // the rows, and the others refer to it.
     std::string heir;
     {
       auto row =

@@ -1,6 +1,6 @@
 /// @file
-/// What is remembered of runs: SQLite, one writer per process, any number of processes; in WAL mode
-/// where one kernel has the folder to itself.
+/// The records of runs in SQLite: one writer per process, any number of processes; in WAL mode if
+/// all processes share one kernel.
 #pragma once
 
 #include <cstdint>
@@ -21,43 +21,47 @@
 
 namespace pipeline::store {
 
-/// What can be said from here of a run's driver. Where nothing can be said, nobody may take it for
-/// dead.
+/// The liveness of a run's driver, as seen from this machine. A driver of unknown liveness must not
+/// be treated as dead.
 enum class Liveness { alive, dead, unknown };
 
-/// What tells whether a driver lives: a lock that its kernel holds for it, a heartbeat, or nothing
-/// but its process, as of a driver of an earlier version.
+/// How a driver's liveness is determined: by a kernel lock, by a heartbeat, or, for drivers of an
+/// earlier version, only by the process.
 enum class SignOfLife { process, lock, heartbeat };
 
-/// A Lease of a cluster, and the Job of the same name whose pods take it.
+/// A Lease of a cluster, and the Job of the same name whose pods acquire it.
 struct LeaseId {
-  std::string context;  ///< Of the kubeconfig of whoever began the run; empty: its current one.
+  std::string context;  ///< Context in the kubeconfig of the user who started the run; if empty,
+                        ///< the current context.
   std::string name_space, name;
   bool operator==(const LeaseId&) const = default;
 };
 
-/// Who drives a run: a process of this machine; or, if a Lease is named, whoever holds it.
+/// The driver of a run: a process of this machine or, if a Lease is named, its holder.
 struct Driver {
   ProcessId process;
   LeaseId lease;
-  SignOfLife sign = SignOfLife::process;  ///< Of the process; add_run() and resume_run() fill it.
-  std::string host{};                     ///< Likewise: the name of its machine, for messages.
+  SignOfLife sign =
+      SignOfLife::process;  ///< Sign of life of the process; filled by add_run() and resume_run().
+  std::string
+      host{};  ///< Name of the process's machine for messages; filled by the same functions.
   bool is_elsewhere() const { return !lease.name.empty(); }
 };
 
 struct RunRecord {
   std::string id, pipeline, orchestrator;
-  std::string file;        ///< The pipeline's file, absolute.
+  std::string file;        ///< Absolute path of the pipeline's file.
   std::string parameters;  ///< JSON object.
-  std::string git_commit;  ///< Empty: no repository.
+  std::string git_commit;  ///< Empty without a repository.
   bool git_dirty = false;
   RunStatus status = RunStatus::running;
-  WallTime started{}, ended{};       ///< ended: 0 while it runs.
+  WallTime started{}, ended{};       ///< ended: 0 while the run is running.
   std::chrono::milliseconds took{};  ///< By the monotonic clock.
   Driver driver;
-  std::string same_as;  ///< A run that reused every step of another one keeps no rows of its own.
+  std::string
+      same_as;  ///< The run whose steps this run reused entirely; it then has no rows of its own.
   std::size_t steps = 0, cached = 0, failed = 0;
-  std::vector<std::string> tags;  ///< The pipeline's, as the run began.
+  std::vector<std::string> tags;  ///< Tags of the pipeline when the run started.
 };
 
 struct OutputRecord {
@@ -71,12 +75,12 @@ struct StepRecord {
   std::string run, name;
   StepStatus status = StepStatus::pending;
   std::string key;          ///< Digest of the key's parts, hex; empty until known.
-  std::string reused_from;  ///< Run that made it, for a cached step.
+  std::string reused_from;  ///< The run that made the result, for a reused step.
   WallTime started{}, ended{};
   std::chrono::milliseconds took{};
   unsigned attempts = 0;
   std::string image;       ///< Image id or interpreter.
-  std::string message;     ///< Why it failed or was skipped.
+  std::string message;     ///< Why the step failed or was skipped.
   std::string parameters;  ///< JSON object.
   std::vector<OutputRecord> outputs;
 };
@@ -89,10 +93,10 @@ struct AttemptRecord {
   std::optional<int> exit_code;
   std::string failure_kind, message;
   std::string log;               ///< File name below the store's logs/ folder.
-  std::vector<event::Gpu> gpus;  ///< That it held.
+  std::vector<event::Gpu> gpus;  ///< GPUs that the attempt held.
 };
 
-/// One named part of a cache key, as `image` or `input data`. The value is a digest or a short
+/// One named part of a cache key, such as `image` or `input data`. The value is a digest or a short
 /// text; never a secret.
 struct KeyPart {
   std::string name, value;
@@ -104,15 +108,15 @@ struct CacheEntry {
   std::vector<OutputRecord> outputs;
 };
 
-/// Kind of the blob, one a run, that goes with its run.
+/// Kind of a blob that is removed with its run: the run's invocation.
 inline constexpr const char* invocation_kind = "invocation";
-/// Likewise, of a run that was handed to a driver elsewhere.
+/// The same, for a detached run: its DetachedRecord.
 inline constexpr const char* detached_kind = "detached";
-/// Likewise, of one whose driver shares no files with us: how much of what it has saved is here; of
-/// its store and of its logs.
+/// The same, for a detached run whose driver shares no files with this machine: how much of the
+/// driver's store (saved) and logs (brought) has been downloaded.
 inline constexpr const char *saved_kind = "saved", *brought_kind = "brought";
 
-/// Throws EnvironmentError when the folder or database cannot be used (no permission, disk full,
+/// Throws EnvironmentError if the folder or database cannot be used (no permission, disk full,
 /// damaged, made by a newer version).
 class RunStore {
  public:
@@ -121,81 +125,84 @@ class RunStore {
   ~RunStore();
   RunStore(RunStore&&) noexcept;
 
-  /// From now on processes of several machines may use it, on a file system with POSIX locks: a
-  /// write-ahead log wants memory that all of them share. For good. Throws EnvironmentError if
-  /// somebody has it open.
+  /// Permanently allows processes of several machines to use the store, on a file system with POSIX
+  /// locks: disables the write-ahead log, which needs shared memory. Throws EnvironmentError if
+  /// another process has it open.
   void share();
 
   const std::filesystem::path& folder() const;
-  /// Where the attempts of a run have their folders.
+  /// Returns folder/logs/name.
+  std::filesystem::path log_file(const std::string& name) const;
+  /// Returns folder/work/run, the parent of the folders of a run's attempts.
   std::filesystem::path work_folder(const std::string& run) const {
     return folder() / "work" / run;
   }
-  std::filesystem::path log_file(const std::string& name) const;  ///< folder/logs/name
-  std::filesystem::path kept_folder(const std::string& run)
-      const;  ///< folder/detached/run: the files of a run that is driven elsewhere.
+  /// Returns folder/detached/run, the files of a detached run.
+  std::filesystem::path kept_folder(const std::string& run) const;
 
-  /// Called before each commit from now on, such as to make sure that this process may still write;
-  /// must not throw. None: nothing is called.
+  /// Sets a function that is called before each commit, for example to check that this process may
+  /// still write; it must not throw. An empty function disables it.
   void before_commit(std::function<void()> check);
 
-  /// All that `work` writes is committed together, or not at all if it throws.
+  /// Commits all writes of `work` together, or none if it throws.
   void transaction(const std::function<void()>& work);
 
-  /// If it is recorded as running, and this process drives it, the store holds the run's lock from
-  /// here until finish_run(), or to its own end.
+  /// Records a run. If it is running and this process drives it, the store holds the run's lock
+  /// until finish_run(), or until it is destroyed.
   void add_run(const RunRecord& run);
-  void resume_run(const RunRecord& run);  ///< It runs again: driver, orchestrator, number of steps.
-  void finish_run(const RunRecord& run);  ///< Status, end, duration, counts, same_as.
-  /// Of the driver of a run that is recorded as running.
+  void resume_run(const RunRecord& run);  ///< Marks the run as running again, with a new driver,
+                                          ///< orchestrator and number of steps.
+  void finish_run(const RunRecord& run);  ///< Records status, end, duration, counts and same_as.
+  /// Returns the liveness of the driver of a run that is recorded as running.
   Liveness liveness(const RunRecord& run) const;
-  /// Keeps drivers from resuming this run while what is left of it is removed; they wait meanwhile.
-  /// Nothing while it has a driver.
+  /// Prevents drivers from resuming this run while its remains are removed; they wait meanwhile.
+  /// Returns nothing while the run has a driver.
   std::optional<StateLock> hold(const std::string& run) const;
-  /// Keeps artifacts where they are; waits for a process that removes some.
+  /// Prevents the removal of artifacts; waits for a process that is removing some.
   /// @param on_wait called before it waits
   StateLock keep_artifacts(const std::function<void()>& on_wait = {}) const;
-  /// For removing artifacts: nothing while any process keeps them.
+  /// Returns the lock for removing artifacts; nothing while any process keeps them.
   std::optional<StateLock> hold_artifacts() const;
-  void put_step(const StepRecord& step);  ///< Inserts or replaces.
+  void put_step(const StepRecord& step);  ///< Inserts or replaces a step.
   void put_attempt(const AttemptRecord& attempt);
-  /// Remembers a success under its key, with the key's parts and outputs.
+  /// Records a success under its key, with the key's parts and outputs.
   void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
                        const std::vector<KeyPart>& parts);
 
   std::optional<CacheEntry> find_cached(const std::string& key);
   void remove_cached(const std::string& key);
-  /// Parts of the newest key that this step of this pipeline succeeded with, and the run; to say
-  /// what changed.
+  /// Returns the parts of the newest key with which this step of this pipeline succeeded, and the
+  /// run; used to report what changed.
   std::optional<std::pair<std::string, std::vector<KeyPart>>> last_key_parts(
       const std::string& pipeline, const std::string& step);
 
-  /// Newest first. @param limit 0: all @param tag only runs that have this tag; empty: all
+  /// Returns runs, newest first. @param limit 0: all @param tag only runs that have this tag;
+  /// empty: all
   std::vector<RunRecord> runs(std::size_t limit = 0, const std::string& pipeline = {},
                               const std::string& tag = {});
-  /// By identifier, unique prefix or `latest`. Nothing if there is none; InputError if the prefix
-  /// is ambiguous.
+  /// Finds a run by identifier, unique prefix or `latest`. Returns nothing if there is none; throws
+  /// InputError if the prefix is ambiguous.
   std::optional<RunRecord> find_run(const std::string& id_or_prefix);
   std::vector<StepRecord> steps(
       const std::string& run);  ///< In the order of the file; follows same_as.
   std::vector<AttemptRecord> attempts(const std::string& run, const std::string& step);
-  /// Runs recorded as running whose driver is dead become interrupted; returns them.
-  /// @param gone a run whose driver is known to be dead, whatever liveness() says
+  /// Marks running runs with dead drivers as interrupted and returns them.
+  /// @param gone a run whose driver is known to be dead, whatever liveness() returns
   std::vector<RunRecord> mark_dead_runs(const std::string& gone = {});
-  /// Removes a run and what belongs to it alone: steps, attempts, logs, cache entries it made
-  /// (unless `keep_cache`). Nothing is removed of a run that has a driver, or may have one.
+  /// Removes a run and what belongs to it alone: steps, attempts, logs, and cache entries that it
+  /// made (unless `keep_cache`). Does nothing if the run has or may have a driver.
   /// @return whether it was removed
   bool remove_run(const std::string& run, bool keep_cache);
-  /// Reads the whole database. @return what is wrong with it, a sentence each
+  /// Reads the whole database. @return its errors, one sentence each
   std::vector<std::string> check();
-  /// Takes what another store has of this run: how far it is, its steps and attempts; where the run
-  /// is not known here, all of it. Its results are not made this machine's own: whoever needs them
-  /// fetches them.
+  /// Copies another store's record of this run: status, steps and attempts; the whole record if the
+  /// run is unknown here. Its results do not become cache entries of this machine; they are fetched
+  /// when needed.
   void take_run(const RunStore& from, const std::string& run);
-  /// Every artifact digest that a run or a cache entry names.
+  /// Returns every artifact digest that a run or a cache entry names.
   std::vector<core::Digest> referenced_artifacts();
 
-  /// A small table for other rooms' memory, such as the digests of files by stat (see StatIndex) or
+  /// A small table for data of other rooms, such as digests of files by stat (see StatIndex) or
   /// compiled plans. Values are bytes.
   void put_blob(const std::string& kind, const std::string& key, std::string_view value);
   std::optional<std::string> get_blob(const std::string& kind, const std::string& key);

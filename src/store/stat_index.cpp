@@ -13,11 +13,10 @@ namespace {
 
 constexpr std::string_view header_text = "pipe stat index 1\n";
 constexpr std::int64_t one_second = 1'000'000'000;
-/// The clock that stamps files may be this coarse (FAT: 2 s); one with nanoseconds ticks with the
-/// kernel, every few milliseconds.
+/// Resolution of file time stamps: FAT has 2 s; clocks with nanoseconds advance with the kernel's
+/// tick, every few milliseconds.
 constexpr std::int64_t coarse_unit = 2 * one_second, fine_unit = one_second / 20;
-/// Entries that were not asked for are dropped when there are this many more of them than of the
-/// others.
+/// Unused entries are dropped when they outnumber the used ones by this many.
 constexpr std::size_t spare_size = 20'000;
 
 std::int64_t nanoseconds(const struct timespec& time) {
@@ -54,8 +53,8 @@ core::Digest StatIndex::digest(const std::filesystem::path& file) {
   if (entry.stamp == stamp) return entry.digest;
   const auto before = now_().time_since_epoch() / std::chrono::nanoseconds(1);
   entry.digest = core::sha256_file(file);
-  // What changed while it was read, or so shortly before that a further change may bear the same
-  // time, is read again the next time.
+  // A file that changed while it was read, or so shortly before that a further change could have
+  // the same time stamp, is read again the next time.
   struct stat after {};
   const bool steady = ::stat(file.c_str(), &after) == 0 &&
                       nanoseconds(after.st_mtim) == stamp.mtime_ns &&
@@ -93,9 +92,9 @@ void StatIndex::load() {
   try {
     bytes = core::read_file(file_);
   } catch (const core::EnvironmentError&) {
-    return;  // it only saves time
+    return;  // Without the index, files are only read again.
   }
-  // Damaged, cut off or of another version: forgotten, and written anew.
+  // A damaged, truncated or incompatible index is dropped and written again.
   core::Digest sum;
   if (bytes.size() < header_text.size() + sum.bytes.size() || !bytes.starts_with(header_text))
     return;

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Not all of them are in linux/magic.h.
+// Some of them are missing in linux/magic.h.
 constexpr long xfs = 0x58465342, zfs = 0x2fc12fc1, bcachefs = 0xca451a4e, jfs = 0x3153464a;
 constexpr long exfat = 0x2011bab0, ntfs3 = 0x7366746e, ubifs = 0x24051905;
 constexpr long local[] = {EXT4_SUPER_MAGIC,
@@ -114,7 +114,7 @@ Heartbeat::~Heartbeat() {
 }
 
 bool Heartbeat::is_fresh(const fs::path& file) {
-  // Opened, since NFS asks its server for the time of a file only then.
+  // The file is opened because NFS asks its server for the file's time only then.
   const core::Descriptor beat(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat last {};
   if (!beat || ::fstat(beat.get(), &last) != 0) return false;

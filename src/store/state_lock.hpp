@@ -1,6 +1,6 @@
 /// @file
-/// Kernel locks in the state folder. The kernel releases them when their process ends, in whatever
-/// container it ran, so they tell more than process identifiers do.
+/// Kernel locks in the state folder. The kernel releases them when their process ends, in any
+/// container, so they are more reliable than process identifiers.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,34 @@
 
 namespace pipeline::store {
 
-/// True if all processes that see this folder run on this kernel, so that its locks and its shared
-/// memory reach them: a file system on a disk or in memory. False for NFS, CIFS, FUSE, 9p, and what
-/// is not known.
+/// Returns true if all processes that see this folder run on this kernel, so that its locks and
+/// shared memory work between them: a file system on a disk or in memory. False for NFS, CIFS,
+/// FUSE, 9p, and unknown file systems.
 bool is_local_file_system(const std::filesystem::path& folder);
-/// The same, of an f_type of statfs(2).
+/// The same for an f_type of statfs(2).
 bool is_local_file_system(long type);
 
-/// A lock on one byte of the file `locks`, an open file description lock of fcntl(2); two in one
-/// process exclude each other, too. Released at destruction.
+/// A lock on one byte of the file `locks`: an open file description lock of fcntl(2), which also
+/// excludes other locks of the same process. Released at destruction.
 class StateLock {
  public:
   enum class Kind { shared, exclusive };
-  /// The byte that each run holds shared, and what removes artifacts exclusively.
+  /// The byte that each run locks shared, and a process that removes artifacts locks exclusively.
   static constexpr std::int64_t artifacts = 0;
-  /// The byte that the driver of this run holds.
+  /// The byte that the driver of this run locks.
   static std::int64_t driver_of(const std::string& run);
 
-  /// Nothing if it is held otherwise. Where the file system has no locks, or may not be written,
-  /// the result locks nothing.
+  /// Returns nothing if another lock conflicts. If the file system has no locks or is read-only,
+  /// returns an object that locks nothing.
   static std::optional<StateLock> try_take(const std::filesystem::path& state, std::int64_t byte,
                                            Kind kind);
-  /// Waits for it.
+  /// Waits until the lock is free.
   static StateLock take(const std::filesystem::path& state, std::int64_t byte, Kind kind);
-  /// Whether any process holds it, as far as this kernel and the server of a network file system
-  /// can tell.
+  /// Returns true if any process holds the lock, as far as this kernel and the server of a network
+  /// file system know.
   static bool is_held(const std::filesystem::path& state, std::int64_t byte);
 
-  /// False where the file system has no locks.
+  /// False if the file system has no locks.
   bool locks() const { return static_cast<bool>(file_); }
 
  private:
@@ -48,17 +48,17 @@ class StateLock {
   core::Descriptor file_;
 };
 
-/// A sign of life for file systems whose locks do not reach all machines: a file, written anew
-/// every few seconds; removed at destruction.
+/// A sign of life for file systems whose locks do not reach all machines: a file that is written
+/// again every few seconds and removed at destruction.
 class Heartbeat {
  public:
   static constexpr std::chrono::seconds interval{10};
-  /// Within this time of its last beat a driver counts as alive.
+  /// A driver whose last beat is at most this old counts as alive.
   static constexpr std::chrono::seconds fresh{60};
 
   explicit Heartbeat(std::filesystem::path file, std::chrono::milliseconds every = interval);
   ~Heartbeat();
-  /// By the clock that stamps files in that folder, whatever the machines' own say.
+  /// Compares with the file system's clock of that folder, not with a machine's own.
   static bool is_fresh(const std::filesystem::path& file);
 
  private:

@@ -52,12 +52,13 @@ bool is_dirty(git_repository* repository, const std::string& below) {
   return git::status_list_entrycount(list) > 0;
 }
 
-/// `https://user:token@host/x` -> `https://host/x`
+/// Returns `https://host/x` for `https://user:token@host/x`.
 std::string without_credentials(std::string url) {
   const auto scheme = url.find("://");
   if (scheme == std::string::npos) return url;
   const auto host = scheme + 3;
-  const auto at = url.rfind('@', url.find('/', host));  // the last one: a password may hold another
+  const auto at =
+      url.rfind('@', url.find('/', host));  // The last `@`: a password may contain another.
   if (at != std::string::npos && at >= host) url.erase(host, at + 1 - host);
   return url;
 }
@@ -73,8 +74,8 @@ std::string origin_of(git_repository* repository) {
 }  // namespace
 
 namespace {
-/// libgit2 and what it loads take some ten milliseconds: not worth it where one look at each folder
-/// above tells that there is no repository.
+/// Returns false if no folder above has a repository. Loading libgit2 takes some ten milliseconds;
+/// this check avoids it.
 bool may_be_in_repository(std::filesystem::path folder) {
   if (std::getenv("GIT_DIR")) return true;
   std::error_code ignored;
@@ -108,8 +109,8 @@ std::optional<SourceState> source_state(const std::filesystem::path& folder) try
   state.dirty = is_dirty(repository, below);
   state.remote_url = origin_of(repository);
   return state;
-} catch (const core::EnvironmentError&) {  // libgit2 is not installed: a run without a commit in
-                                           // its record is better than no run
+} catch (const core::EnvironmentError&) {  // libgit2 is not installed; the run is recorded without
+                                           // a commit.
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// The git repository that a folder belongs to, through libgit2 (loaded on first use).
+/// Finds the git repository that contains a folder, through libgit2 (loaded on first use).
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,12 @@ namespace pipeline::vcs {
 
 struct SourceState {
   std::string commit;  ///< 40 hex digits; empty in a repository without commits.
-  bool dirty = false;  ///< Tracked files below `folder` differ from the commit, or untracked ones
+  bool dirty = false;  ///< Tracked files below `folder` differ from the commit, or untracked files
                        ///< that are not ignored exist there.
-  std::string remote_url;  ///< Of `origin`, credentials removed; may be empty.
+  std::string remote_url;  ///< URL of `origin` without credentials; may be empty.
 };
 
-/// Nothing if `folder` is in no repository, or libgit2 is missing.
+/// Returns nothing if `folder` is in no repository or libgit2 is missing.
 std::optional<SourceState> source_state(const std::filesystem::path& folder);
 
 }  // namespace pipeline::vcs

@@ -15,16 +15,15 @@
 namespace pipeline::yaml {
 namespace {
 
-/// Stops the parser: going on makes no sense, or costs too much.
+/// Thrown to stop the parser where continuing makes no sense or costs too much.
 struct Stop {};
 
-/// Sees what the author wrote at a node's mark: how long the token is, and whether it is written at
-/// all.
+/// Reads the source text at a node's mark: the token's length, and whether the token is present.
 class SourceText {
  public:
   explicit SourceText(std::string_view text) : text_(text) {}
 
-  /// Of the token of a plain or quoted scalar, as far as its first line goes; nothing if its quote
+  /// Returns the length of a plain or quoted scalar's token on its first line; nothing if its quote
   /// is never closed.
   std::optional<unsigned> length_at(std::size_t position, const std::string& scalar,
                                     bool quoted) const {
@@ -48,7 +47,8 @@ class SourceText {
     return std::nullopt;
   }
 
-  /// A null that is written out, as `null` or `~`; else its mark is that of the next token.
+  /// Returns true for a null that is written as `null` or `~`; the mark of an omitted null is that
+  /// of the next token.
   bool has_null_at(std::size_t position) const {
     const std::string_view rest = text_.substr(std::min(position, text_.size()));
     return rest.starts_with('~') || rest.starts_with("null") || rest.starts_with("Null") ||
@@ -59,15 +59,15 @@ class SourceText {
   std::string_view text_;
 };
 
-/// Builds the tree from yaml-cpp's events; unlike YAML::Load it sees duplicate keys, places, and
-/// how much aliases copy.
+/// Builds the tree from yaml-cpp's events. Unlike YAML::Load it detects duplicate keys, keeps
+/// positions and limits what aliases copy.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view text, settings::Diagnostics& diagnostics, const YamlLimits& limits)
       : source_(text), diagnostics_(diagnostics), limits_(limits) {}
 
   std::optional<core::Value> take() { return std::move(root_); }
-  /// Byte offset of the last node that was seen: an error of the parser lies behind it.
+  /// Byte offset of the last node read; an error of the parser is after it.
   std::size_t last_position() const { return last_position_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
@@ -130,9 +130,9 @@ class TreeBuilder : public YAML::EventHandler {
   struct Open {
     core::Value value;
     YAML::anchor_t anchor = 0;
-    std::optional<core::Value> key;  ///< Of a map, read and waiting for its value.
+    std::optional<core::Value> key;  ///< In a map: a key whose value has not been read yet.
     std::unordered_map<std::string, unsigned>
-        lines;  ///< Keys seen and where; only of larger maps, small ones are searched.
+        lines;  ///< Line of each key; used for larger maps only, small ones are searched.
     std::size_t size = 1, depth = 1;
   };
   struct Anchored {
@@ -245,7 +245,7 @@ class TreeBuilder : public YAML::EventHandler {
     map.value.members.push_back({std::move(key), std::move(value)});
   }
 
-  /// Where the map already has this key; 0 if nowhere.
+  /// Returns the line at which the map already has this key; 0 if it does not.
   unsigned line_of(Open& map, const core::Value& key) {
     constexpr std::size_t small_size = 16;
     const auto& members = map.value.members;
@@ -271,7 +271,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t copied_ = 0, last_position_ = 0;
 };
 
-/// Without one, yaml-cpp begins a new document where a map follows a list, and the reverse.
+/// yaml-cpp begins a new document without a separator where a map follows a list, and the reverse.
 bool contains_separator(std::string_view text) {
   const auto first = text.find_first_not_of(" \n");
   return text.find("\n---", first) != std::string_view::npos;

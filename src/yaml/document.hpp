@@ -1,7 +1,7 @@
 /// @file
-/// A YAML text to a tree of values with places. YAML 1.2's core, less what only serves to confuse
-/// or to attack: one document, keys are texts and unique, no tags but `!!str`, no merge keys, and
-/// bounds on size, nesting and what aliases expand to.
+/// Reads a YAML text into a tree of values with source positions. The accepted language is YAML
+/// 1.2's core without what serves only to confuse or to attack: one document, unique text keys, no
+/// tags but `!!str`, no merge keys, and limits on size, nesting and alias expansion.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 namespace pipeline::yaml {
 
 struct YamlLimits {
-  std::size_t bytes = 16u << 20;        ///< Of the text.
-  std::size_t depth = 100;              ///< Lists and maps within each other.
-  std::size_t copied_values = 100'000;  ///< Made by anchors and aliases.
+  std::size_t bytes = 16u << 20;        ///< Maximum size of the text.
+  std::size_t depth = 100;              ///< Maximum nesting of lists and maps.
+  std::size_t copied_values = 100'000;  ///< Maximum number of values copied by aliases.
 };
 
-/// The document, or nothing if it cannot be read as YAML at all. Appends what is wrong with it; a
-/// tree may come with diagnostics.
+/// Returns the document, or nothing if the text is not YAML at all. Appends errors to
+/// `diagnostics`; a returned tree can have errors too.
 std::optional<core::Value> parse_yaml(std::string_view text, settings::Diagnostics& diagnostics,
                                       const YamlLimits& limits = {});
 

@@ -39,8 +39,8 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// The line, up to the error's, whose indentation has a tab in it: YAML forbids that, and what
-/// follows reads as something else.
+/// Finds a tab in the indentation of any line up to the error's. YAML forbids tabs there, and
+/// yaml-cpp reports such a line as something else.
 std::optional<core::Span> find_tab(std::string_view text, unsigned last_line) {
   const std::size_t end =
       std::min(text.size(), line_start(text, last_line) + line_of(text, last_line).size());
@@ -57,7 +57,7 @@ std::optional<core::Span> find_tab(std::string_view text, unsigned last_line) {
   return std::nullopt;
 }
 
-/// The line before, if it looks like a key without its colon.
+/// Returns the previous line if it looks like a key without its colon.
 std::optional<core::Span> find_incomplete_line(std::string_view text, unsigned line) {
   while (--line > 0) {
     std::string_view before = line_of(text, line);
@@ -93,8 +93,8 @@ std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
       brackets = 0;
       continue;
     }
-    // yaml-cpp keeps the tokens of a line until it knows whether they are a key: what a line can
-    // hold bounds its memory.
+    // yaml-cpp keeps the tokens of a line until it knows whether they are a key, so a limit on the
+    // line bounds its memory.
     brackets += (c == '[' || c == '{') - (c == ']' || c == '}');
     if (brackets > most_open_brackets)
       return core::Diagnostic{"too-deep",

@@ -1,6 +1,6 @@
 /// @file
-/// Words for texts that are no YAML at all: yaml-cpp's own say what its scanner met, not what the
-/// author should do.
+/// Error messages for texts that are not YAML. yaml-cpp's own messages describe its scanner's
+/// state, not what the author should change.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,14 @@
 
 namespace pipeline::yaml {
 
-/// Bytes that no YAML text holds: invalid UTF-8, and control characters, at one of which (0x04)
-/// yaml-cpp silently takes the text for ended.
+/// Finds bytes that no YAML text may hold: invalid UTF-8 and control characters. yaml-cpp silently
+/// treats one of these, 0x04, as the end of the text.
 std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text);
 
-/// @param message what yaml-cpp said, at this place (from 1)
-/// @param last_node byte offset of the last node that was read: what was left open stands behind it
+/// Makes a diagnostic of yaml-cpp's error.
+/// @param message yaml-cpp's own message
+/// @param line, column position of the error, from 1
+/// @param last_node byte offset of the last node read; an unclosed bracket or quote is after it
 core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigned column,
                                     std::string_view text, std::size_t last_node);
 

@@ -1,14 +1,18 @@
-// The first process of a step's container on a cluster, whatever the image: starts the step's
-// command, passes signals on, reaps what is left, and writes both of its streams to the one that a
-// cluster keeps, so that they can be told apart again (kubernetes/log_frames.hpp). Linked
-// statically: needs nothing of the image. Usage: pipe-agent install FILE     copies itself there,
-// for the containers that come after, or
-//                      pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
-//   --log FILE                   also keeps there all that it writes: a node throws away the older
-//   part of a log that grows
-//   --collect CARRIER DOCUMENT   has the step's outputs taken away at its end (stager/main.cpp)
-// A cluster knows SIGTERM only, and SIGKILL long after; where STOP_FILE is there, the first means
-// the second.
+// The first process of a step's container on a cluster. It starts the step's command, forwards
+// signals, reaps orphaned processes, and writes both output streams as frames to the single stream
+// that a cluster keeps, so that they can be separated again (kubernetes/log_frames.hpp). Linked
+// statically, so that it runs in any image.
+//
+// Usage: pipe-agent install FILE
+//          copies itself there, for the containers that start later
+//        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
+//          --log FILE                  also writes all frames to the file, because a node
+//                                      deletes the older part of a growing log
+//          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
+//                                      (stager/main.cpp)
+//
+// A cluster sends SIGTERM, and SIGKILL only much later. If STOP_FILE exists, SIGTERM is treated as
+// SIGKILL.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -26,7 +30,7 @@
 
 namespace {
 
-// Docker cuts lines at 16 KiB, containerd too; a frame stays well below.
+// Docker and containerd cut lines at 16 KiB; a frame stays well below.
 constexpr std::size_t longest_frame = 8000;
 
 bool write_all(int file, const char* bytes, std::size_t size) {
@@ -40,12 +44,12 @@ bool write_all(int file, const char* bytes, std::size_t size) {
   return true;
 }
 
-int kept_log = -1;               // the file of --log
-unsigned long long written = 0;  // bytes of frames
+int kept_log = -1;               // The file of --log.
+unsigned long long written = 0;  // Bytes of all frames so far.
 
-/// A line of the container's log: the kind, its place among all bytes of frames, its size, and the
-/// text. `o123 4 TEXT` for a line of stdout, `O123 4 TEXT` for a part of one whose end has not
-/// come; `e` and `E` for stderr; `.123` says that nothing more comes.
+/// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
+/// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
+/// arrived; `e` and `E` are for stderr; `.123` marks the end of the log.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[longest_frame + 64];
   std::size_t length = static_cast<std::size_t>(
@@ -55,21 +59,24 @@ void write_frame(char kind, const char* text, std::size_t size) {
   length += size;
   frame[length++] = '\n';
   written += length;
-  if (kept_log >= 0 && !write_all(kept_log, frame, length)) {  // a full disk
+  if (kept_log >= 0 &&
+      !write_all(kept_log, frame, length)) {  // For example because the disk is full.
     close(kept_log);
     kept_log = -1;
   }
   write_all(STDOUT_FILENO, frame,
-            length);  // where nobody reads any more, the step goes on all the same
+            // If the stream's reader is gone, the step continues nevertheless.
+            length);
 }
 
 void write_end() {
-  if (kept_log >= 0) close(kept_log);  // on a shared file system, others see all of it now
+  if (kept_log >= 0)
+    close(kept_log);  // On a shared file system, closing makes all of it visible to other machines.
   kept_log = -1;
   write_frame('.', "", 0);
 }
 
-/// Passes on what is there; false at the end.
+/// Forwards the available bytes; returns false at the end of the stream.
 bool pass_on(int from, char whole, char part) {
   char bytes[longest_frame];
   const ssize_t count = read(from, bytes, sizeof bytes);
@@ -85,7 +92,7 @@ bool pass_on(int from, char whole, char part) {
   return count > 0;
 }
 
-/// For the driver: the container's termination message.
+/// Writes the container's termination message, which the driver reads.
 int not_executed(int error) {
   char text[128];
   const int size = snprintf(text, sizeof text, "{\"not_executed\": %d}", error);
@@ -105,8 +112,7 @@ int not_executed(int error) {
   _exit(127);
 }
 
-/// Whole or not at all under this name, and again over an earlier one: a container that has failed
-/// is started anew.
+/// Copies the file atomically, replacing an earlier one: a failed container is restarted.
 int install(const char* path) {
   char fresh[4096];
   snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -122,7 +128,8 @@ int install(const char* path) {
   return good ? 0 : 1;
 }
 
-/// Has the outputs taken away; 125 if that fails, and who does it has said why.
+/// Runs the stager to upload the outputs; returns 125 if that fails. The stager has printed the
+/// reason.
 int collect(const char* stager, const char* document, int code, int signals) {
   char text[16];
   snprintf(text, sizeof text, "%d", code);
@@ -194,7 +201,7 @@ int main(int count, char** arguments) {
   bool ended = false, stopping = false;
   pollfd watched[] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}, {signals, POLLIN, 0}};
   while (!ended) {
-    constexpr int look_again = 100;  // ms
+    constexpr int look_again = 100;  // Milliseconds.
     if (poll(watched, 3, stopping ? look_again : -1) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(out[0], 'o', 'O')) watched[0].fd = -1;
     if (watched[1].revents && !pass_on(err[0], 'e', 'E')) watched[1].fd = -1;
@@ -213,7 +220,7 @@ int main(int count, char** arguments) {
         ended = true;
       }
   }
-  // What the step has left running ends with it, as it does with its container.
+  // Processes that the step has left running end with it, as they do with its container.
   if (getpid() == 1) kill(-1, SIGKILL);
   for (const int end : {out[0], err[0]}) fcntl(end, F_SETFL, O_NONBLOCK);
   for (int left = 2; left > 0;) {
