@@ -1,0 +1,344 @@
+// For LD_PRELOAD: the N-th change that `pipe` makes below a folder is its last, or fails.
+//
+// CHAOS_PROGRAM  the program that is meant; its children are left alone
+// CHAOS_FOLDER   changes below this folder are counted
+// CHAOS_LOG      a file that gets a line for each of them: its number, what it is, its path
+// CHAOS_AT       the number of the one where it happens; 0: none
+// CHAOS_DO       kill: the program is killed before it; killed: after it; torn: in the middle of it;
+//                full: no space; broken: EIO; readonly: EROFS
+// CHAOS_FOR      how many fail from there on; 0: all
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace {
+
+enum class Deed { none, kill, killed, torn, full, broken, readonly };
+
+struct Plan {
+  pid_t process = 0;  // 0: this program is not meant
+  std::string folder;
+  int log = -1;
+  long at = 0, count = 1;
+  Deed deed = Deed::none;
+  std::atomic<long> done = 0;
+};
+
+std::string take(const char* name) {
+  const char* value = std::getenv(name);
+  std::string text = value ? value : "";
+  ::unsetenv(name);  // so that no child takes it for its own
+  return text;
+}
+
+Plan& plan() {
+  static Plan* const made = [] {
+    auto* own = new Plan;
+    char program[PATH_MAX];
+    const auto length = ::readlink("/proc/self/exe", program, sizeof program);
+    const auto wanted = take("CHAOS_PROGRAM"), log = take("CHAOS_LOG"), at = take("CHAOS_AT");
+    const auto deed = take("CHAOS_DO"), count = take("CHAOS_FOR");
+    own->folder = take("CHAOS_FOLDER");
+    if (length <= 0 || std::string_view(program, static_cast<std::size_t>(length)) != wanted)
+      return own;
+    if (!log.empty())
+      own->log = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, log.c_str(),
+                                            O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    own->at = std::atol(at.c_str());
+    if (!count.empty()) own->count = std::atol(count.c_str());
+    constexpr const char* names[] = {"", "kill", "killed", "torn", "full", "broken", "readonly"};
+    for (int i = 0; i < 7; ++i)
+      if (deed == names[i]) own->deed = static_cast<Deed>(i);
+    own->process = ::getpid();
+    return own;
+  }();
+  return *made;
+}
+__attribute__((constructor)) void begin() { plan(); }
+
+template <class Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+// The function below that has this name, and that of the C library.
+#define REAL(name) real<decltype(::name)>(#name)
+
+void die() {
+  ::kill(::getpid(), SIGKILL);
+  for (;;) ::pause();
+}
+
+std::string path_of(int descriptor) {
+  char path[PATH_MAX];
+  const auto link = "/proc/self/fd/" + std::to_string(descriptor);
+  const auto length = ::readlink(link.c_str(), path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
+}
+
+std::string path_of(int folder, const char* name) {
+  if (!name) return "";
+  if (*name == '/') return name;
+  char here[PATH_MAX];
+  auto above = folder == AT_FDCWD ? (::getcwd(here, sizeof here) ? here : "") : path_of(folder);
+  return above + "/" + name;
+}
+
+/// Space is wanted by what makes or grows something.
+enum class Wants { space, nothing };
+
+/// One change: counted as it begins.
+class Change {
+ public:
+  Change(const char* what, const std::string& path, Wants wants = Wants::space) {
+    auto& own = plan();
+    if (own.process == 0 || own.process != ::getpid() || !path.starts_with(own.folder)) return;
+    const auto number = ++own.done;
+    if (own.log >= 0) {
+      const auto line = std::to_string(number) + " " + what + " " + path + "\n";
+      ::syscall(SYS_write, own.log, line.data(), line.size());
+    }
+    const bool fails = own.at > 0 && number >= own.at &&
+                       (own.count == 0 || number < own.at + own.count);
+    if (!fails) return;
+    switch (own.deed) {
+      case Deed::kill: die(); break;
+      case Deed::killed: dies_after_ = true; break;
+      case Deed::torn: is_torn_ = true; break;
+      case Deed::full:
+        if (wants == Wants::space) error_ = ENOSPC;
+        break;
+      case Deed::broken: error_ = EIO; break;
+      case Deed::readonly: error_ = EROFS; break;
+      case Deed::none: break;
+    }
+  }
+  ~Change() {
+    if (dies_after_ || is_torn_) die();
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+  bool fails() const {
+    if (error_) errno = error_;
+    return error_ != 0;
+  }
+  /// How much of so many bytes is written.
+  std::size_t part(std::size_t bytes) const { return is_torn_ ? bytes / 2 : bytes; }
+  bool is_torn() const { return is_torn_; }
+
+ private:
+  int error_ = 0;
+  bool dies_after_ = false, is_torn_ = false;
+};
+
+bool changes(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)); }
+bool has_mode(int flags) { return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE; }
+
+int open_it(const char* name, int folder, const char* path, int flags, mode_t mode) {
+  const auto go = [&] {
+    return static_cast<int>(::syscall(SYS_openat, folder, path, flags | O_LARGEFILE, mode));
+  };
+  if (!changes(flags)) return go();
+  const Change change(name, path_of(folder, path),
+                      (flags & (O_CREAT | O_TMPFILE)) ? Wants::space : Wants::nothing);
+  return change.fails() ? -1 : go();
+}
+
+FILE* open_stream(const char* path, const char* mode) {
+  const auto go = [&] { return REAL(fopen64)(path, mode); };
+  if (!std::strpbrk(mode, "wa+")) return go();
+  const Change change("fopen", path_of(AT_FDCWD, path));
+  return change.fails() ? nullptr : go();
+}
+
+template <class Go>
+auto change_it(const char* what, const std::string& path, Wants wants, Go go) {
+  const Change change(what, path, wants);
+  return change.fails() ? -1 : go();
+}
+
+template <class Go>
+ssize_t write_it(const char* what, int descriptor, std::size_t bytes, Go go) {
+  const Change change(what, path_of(descriptor));
+  return change.fails() ? -1 : go(change.part(bytes));
+}
+
+mode_t mode_argument(int flags, va_list arguments) {
+  return has_mode(flags) ? va_arg(arguments, mode_t) : 0;
+}
+
+}  // namespace
+
+#define WITH_MODE(flags, mode)                    \
+  va_list arguments;                              \
+  va_start(arguments, flags);                     \
+  const auto mode = mode_argument(flags, arguments); \
+  va_end(arguments)
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  WITH_MODE(flags, mode);
+  return open_it("open", AT_FDCWD, path, flags, mode);
+}
+int open64(const char* path, int flags, ...) {
+  WITH_MODE(flags, mode);
+  return open_it("open", AT_FDCWD, path, flags, mode);
+}
+int openat(int folder, const char* path, int flags, ...) {
+  WITH_MODE(flags, mode);
+  return open_it("open", folder, path, flags, mode);
+}
+int openat64(int folder, const char* path, int flags, ...) {
+  WITH_MODE(flags, mode);
+  return open_it("open", folder, path, flags, mode);
+}
+FILE* fopen(const char* path, const char* mode) { return open_stream(path, mode); }
+FILE* fopen64(const char* path, const char* mode) { return open_stream(path, mode); }
+
+ssize_t write(int descriptor, const void* bytes, std::size_t count) {
+  return write_it("write", descriptor, count, [&](std::size_t part) {
+    return static_cast<ssize_t>(::syscall(SYS_write, descriptor, bytes, part));
+  });
+}
+ssize_t writev(int descriptor, const struct iovec* pieces, int count) {
+  return change_it("writev", path_of(descriptor), Wants::space,
+                   [&] { return REAL(writev)(descriptor, pieces, count); });
+}
+ssize_t pwrite(int descriptor, const void* bytes, std::size_t count, off_t offset) {
+  return write_it("pwrite", descriptor, count, [&](std::size_t part) {
+    return static_cast<ssize_t>(::syscall(SYS_pwrite64, descriptor, bytes, part, offset));
+  });
+}
+ssize_t pwrite64(int descriptor, const void* bytes, std::size_t count, off64_t offset) {
+  return pwrite(descriptor, bytes, count, offset);
+}
+std::size_t fwrite(const void* bytes, std::size_t size, std::size_t count, FILE* stream) {
+  const Change change("fwrite", path_of(::fileno(stream)));
+  if (change.fails()) return 0;
+  const auto written = REAL(fwrite)(bytes, size, change.is_torn() ? count / 2 : count, stream);
+  if (change.is_torn()) std::fflush(stream);
+  return written;
+}
+ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
+                        std::size_t count, unsigned flags) {
+  return write_it("copy_file_range", to, count, [&](std::size_t part) {
+    return REAL(copy_file_range)(from, from_offset, to, to_offset, part, flags);
+  });
+}
+ssize_t sendfile(int to, int from, off_t* offset, std::size_t count) {
+  return write_it("sendfile", to, count, [&](std::size_t part) {
+    return static_cast<ssize_t>(::syscall(SYS_sendfile, to, from, offset, part));
+  });
+}
+int ioctl(int descriptor, unsigned long request, ...) {
+  va_list arguments;
+  va_start(arguments, request);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const auto go = [&] {
+    return static_cast<int>(::syscall(SYS_ioctl, descriptor, request, argument));
+  };
+  if (request != FICLONE) return go();
+  return change_it("clone", path_of(descriptor), Wants::space, go);
+}
+
+int ftruncate(int descriptor, off_t size) noexcept {
+  return change_it("truncate", path_of(descriptor), Wants::space, [&] {
+    return static_cast<int>(::syscall(SYS_ftruncate, descriptor, size));
+  });
+}
+int ftruncate64(int descriptor, off64_t size) noexcept { return ftruncate(descriptor, size); }
+int fsync(int descriptor) {
+  return change_it("sync", path_of(descriptor), Wants::space,
+                   [&] { return static_cast<int>(::syscall(SYS_fsync, descriptor)); });
+}
+int fdatasync(int descriptor) {
+  return change_it("sync", path_of(descriptor), Wants::space,
+                   [&] { return static_cast<int>(::syscall(SYS_fdatasync, descriptor)); });
+}
+
+int rename(const char* from, const char* to) noexcept {
+  return change_it("rename", path_of(AT_FDCWD, to), Wants::space,
+                   [&] { return REAL(rename)(from, to); });
+}
+int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+              unsigned flags) noexcept {
+  return change_it("rename", path_of(to_folder, to), Wants::space, [&] {
+    return REAL(renameat2)(from_folder, from, to_folder, to, flags);
+  });
+}
+int link(const char* from, const char* to) noexcept {
+  return change_it("link", path_of(AT_FDCWD, to), Wants::space,
+                   [&] { return REAL(link)(from, to); });
+}
+int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) noexcept {
+  return change_it("link", path_of(to_folder, to), Wants::space,
+                   [&] { return REAL(linkat)(from_folder, from, to_folder, to, flags); });
+}
+int symlink(const char* text, const char* path) noexcept {
+  return change_it("symlink", path_of(AT_FDCWD, path), Wants::space,
+                   [&] { return REAL(symlink)(text, path); });
+}
+int symlinkat(const char* text, int folder, const char* path) noexcept {
+  return change_it("symlink", path_of(folder, path), Wants::space,
+                   [&] { return REAL(symlinkat)(text, folder, path); });
+}
+int mkdir(const char* path, mode_t mode) noexcept {
+  return change_it("mkdir", path_of(AT_FDCWD, path), Wants::space,
+                   [&] { return REAL(mkdir)(path, mode); });
+}
+int mkdirat(int folder, const char* path, mode_t mode) noexcept {
+  return change_it("mkdir", path_of(folder, path), Wants::space,
+                   [&] { return REAL(mkdirat)(folder, path, mode); });
+}
+char* mkdtemp(char* path) noexcept {
+  const Change change("mkdir", path_of(AT_FDCWD, path));
+  return change.fails() ? nullptr : REAL(mkdtemp)(path);
+}
+
+int unlink(const char* path) noexcept {
+  return change_it("unlink", path_of(AT_FDCWD, path), Wants::nothing,
+                   [&] { return REAL(unlink)(path); });
+}
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  return change_it("unlink", path_of(folder, path), Wants::nothing,
+                   [&] { return REAL(unlinkat)(folder, path, flags); });
+}
+int rmdir(const char* path) noexcept {
+  return change_it("rmdir", path_of(AT_FDCWD, path), Wants::nothing,
+                   [&] { return REAL(rmdir)(path); });
+}
+int chmod(const char* path, mode_t mode) noexcept {
+  return change_it("chmod", path_of(AT_FDCWD, path), Wants::nothing,
+                   [&] { return REAL(chmod)(path, mode); });
+}
+int fchmod(int descriptor, mode_t mode) noexcept {
+  return change_it("chmod", path_of(descriptor), Wants::nothing,
+                   [&] { return REAL(fchmod)(descriptor, mode); });
+}
+int fchmodat(int folder, const char* path, mode_t mode, int flags) noexcept {
+  return change_it("chmod", path_of(folder, path), Wants::nothing,
+                   [&] { return REAL(fchmodat)(folder, path, mode, flags); });
+}
+int utimensat(int folder, const char* path, const struct timespec times[2], int flags) noexcept {
+  return change_it("utime", path_of(folder, path), Wants::nothing,
+                   [&] { return REAL(utimensat)(folder, path, times, flags); });
+}
+
+}  // extern "C"

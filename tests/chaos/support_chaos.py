@@ -1,0 +1,140 @@
+"""What the chaos tests share: how much of it, seeds that can be repeated, changes of a disk that fail, and the figures.
+
+CHAOS_SCALE says how much: 1 is the hour that issue's table asks for, the default is what CI has time for. CHAOS_SEED repeats what a seed has found,
+CHAOS_ONLY=N[,M] only some of its rounds. Figures are printed, and kept in the folder `chaos` of the build.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from support import NOWHERE, PIPE, PipeTest, Result, docker, wait_until  # noqa: E402, F401
+
+SCALE = float(os.environ.get("CHAOS_SCALE") or "0.1")
+SEED = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(1 << 32))
+ONLY = [int(number) for number in os.environ.get("CHAOS_ONLY", "").split(",") if number]
+LIBRARIES = pathlib.Path(os.environ.get("BUILD_DIR", "build/release")) / "lib"
+FIGURES = pathlib.Path(os.environ.get("BUILD_DIR", "build/release")) / "chaos"
+REPEAT = f"CHAOS_SEED={SEED} CHAOS_SCALE={SCALE:g}"
+
+
+def scaled(in_full: int, at_least: int = 1) -> int:
+    """How many of what is this many in full."""
+    return max(at_least, round(in_full * SCALE))
+
+
+def rounds(in_full: int, at_least: int = 1):
+    """The numbers of the rounds, each with a random generator of its own, so that one can be repeated alone."""
+    for number in ONLY or range(scaled(in_full, at_least)):
+        yield number, random.Random(f"{SEED}/{number}")
+
+
+def figure(test: str, text: str):
+    """One line of the table."""
+    line = f"{test}: {text}  ({REPEAT})"
+    print(line, flush=True)
+    FIGURES.mkdir(exist_ok=True)
+    with open(FIGURES / f"{test}.txt", "a") as file:
+        file.write(line + "\n")
+
+
+def in_words(seconds: list[float]) -> str:
+    """Times as their middle and their longest."""
+    ordered = sorted(seconds) or [0]
+    return f"{1000 * ordered[len(ordered) // 2]:.0f} ms in the middle, {1000 * ordered[-1]:.0f} ms at most"
+
+
+class ChaosTest(PipeTest):
+    """A test with rounds; each has a state of its own if it asks for one."""
+
+    def fresh_state(self) -> pathlib.Path:
+        self.remove_state()
+        self.state = self.folder / "state"
+        return self.state
+
+    def remove_state(self):
+        if self.state.exists():
+            for folder, names, _ in os.walk(self.state):
+                for name in names:
+                    with contextlib.suppress(OSError):
+                        os.chmod(os.path.join(folder, name), 0o700)
+            shutil.rmtree(self.state)
+
+    def disk(self, at: int = 0, deed: str = "", count: int = 1) -> dict:
+        """The variables with which the command's disk does this at its at-th change below the state."""
+        log = self.folder / "changes"
+        log.unlink(missing_ok=True)
+        return {"LD_PRELOAD": str(LIBRARIES / "faulty_disk.so"), "CHAOS_PROGRAM": os.path.realpath(PIPE), "CHAOS_FOLDER": str(self.state),
+                "CHAOS_LOG": str(log), "CHAOS_AT": str(at), "CHAOS_DO": deed, "CHAOS_FOR": str(count)}
+
+    def changes(self) -> list[str]:
+        """Those that the last command with disk() has made."""
+        log = self.folder / "changes"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def processes(self) -> list[str]:
+        """Those of this test: they work in its folder, or their command names it."""
+        found, own = [], str(self.folder)
+        for process in pathlib.Path("/proc").iterdir():
+            if not process.name.isdigit() or int(process.name) == os.getpid():
+                continue
+            with contextlib.suppress(OSError):
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if os.readlink(process / "cwd").startswith(own) or own in command:
+                    found.append(f"{process.name}: {command}")
+        return found
+
+    def assert_database_whole(self):
+        """As SQLite sees a copy: the original stays as it is."""
+        copy = self.folder / "copy-of-state"
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        for name in ("pipe.db", "pipe.db-wal"):
+            if (self.state / name).exists():
+                shutil.copy(self.state / name, copy / name)
+        with contextlib.closing(sqlite3.connect(copy / "pipe.db")) as database:
+            self.assertEqual(database.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+            self.assertEqual(database.execute("PRAGMA foreign_key_check").fetchall(), [])
+
+
+class Watched:
+    """A command whose events are read as they come, each with the seconds since the start."""
+
+    def __init__(self, test: PipeTest, *words, **env):
+        self.began = time.monotonic()
+        self.events = []
+        self.errors = open(test.folder / f"stderr-{id(self)}", "w+")
+        self.process = subprocess.Popen([PIPE, *map(str, words)], cwd=test.folder, env=test.environment(env), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True)
+
+    def kill_after(self, seconds: float):
+        threading.Timer(seconds, self.process.kill).start()
+
+    def end(self) -> Result:
+        text = ""
+        with self.process.stdout:
+            for line in self.process.stdout:
+                text += line
+                with contextlib.suppress(ValueError):  # the last line of a killed one may be half
+                    self.events.append({**json.loads(line), "after": time.monotonic() - self.began})
+        self.process.wait()
+        self.errors.seek(0)
+        errors = self.errors.read()
+        self.errors.close()
+        os.unlink(self.errors.name)
+        return Result(self.process.returncode, text, errors)
+
+    def steps(self, kind: str, *statuses: str) -> set[str]:
+        return {event["step"] for event in self.events if event["event"] == kind and (not statuses or event["status"] in statuses)}
+
+    def first(self, kind: str) -> float | None:
+        return next((event["after"] for event in self.events if event["event"] == kind), None)
