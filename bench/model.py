@@ -50,6 +50,10 @@ class Peer:
         """Writes a project for `work` into an empty folder and returns the command that runs it all."""
         raise NotImplementedError
 
+    def plan(self, work: Work, folder: Path) -> Command:
+        """Writes a project for `work` into an empty folder and returns the command that says what would run."""
+        raise NotImplementedError
+
     def make_done(self, work: Work, folder: Path, run: Callable[[Command], object]) -> Command:
         """A project in which all is done: by running it once."""
         command = self.project(work, folder)
@@ -66,6 +70,11 @@ def chain(kind: str, count: int) -> Work:
 
 def wide(kind: str, count: int) -> Work:
     return columns(kind, count, count)
+
+
+def matrix(kind: str, count: int) -> Work:
+    """As wide(), but as one step with a matrix of 100 columns, for who knows such a thing."""
+    return Work(kind, "matrix", wide(kind, count).steps)
 
 
 def columns(kind: str, count: int, width: int) -> Work:

@@ -27,7 +27,7 @@ from peers.snakemake import Snakemake
 from peers.zenml import ZenML
 from report import Section, markdown, read
 
-SECTIONS = ("start", "processes", "noop", "containers", "zenml", "images", "dsl", "cluster")
+SECTIONS = ("start", "processes", "plan", "noop", "containers", "zenml", "images", "dsl", "cluster")
 
 
 class Runner:
@@ -84,10 +84,25 @@ class Runner:
 
     def processes(self, peers: list[Peer]) -> None:
         count = 200 if self.options.quick else 1000
-        for work in (model.wide("process", count), model.chain("process", count)):
+        for work, rounds in ((model.wide("process", count), 5), (model.chain("process", count), 5), (model.wide("process", 10 * count), 3)):
             contestants = {peer.name: fresh(self.bench, peer, work) for peer in self.have(*peers)}
+            samples = self.bench.alternate(contestants, 2 if self.options.quick else rounds)
+            steps = len(work.steps)
+            target = ("pipe", "wall", 12_000.0) if steps == 10_000 else None
+            self.section(f"{steps:,} processes `true`, {work.shape}, {work.jobs} at a time, fresh", samples, peers, steps=steps, target=target)
+
+    def plan(self, peers: list[Peer]) -> None:
+        count = 10_000 if self.options.quick else 100_000
+        for work in (model.wide("process", count), model.columns("extend", count, count // 10), model.matrix("process", count)):
+            contestants = {}
+            for peer in self.have(*peers):
+                try:
+                    command = peer.plan(work, self.bench.folder())
+                    contestants[peer.name] = lambda command=command: command
+                except NotImplementedError:
+                    pass  # it has no matrix
             samples = self.bench.alternate(contestants, 2 if self.options.quick else 5)
-            self.section(f"{count} processes `true`, {work.shape}, {work.jobs} at a time, fresh", samples, peers, steps=count)
+            self.section(f"What would run of {count:,} steps ({work.shape}), of which none has run", samples, [], target=("pipe", "wall", 1000.0))
 
     def noop(self, peers: list[Peer]) -> None:
         for count in (1000,) if self.options.quick else (1000, 10000):
@@ -264,6 +279,7 @@ def main() -> int:
     measures = {
         "start": lambda: runner.start([pipe, ninja, snakemake, zenml]),
         "processes": lambda: runner.processes([pipe, ninja, make]),
+        "plan": lambda: runner.plan([pipe, ninja]),
         "noop": lambda: runner.noop([pipe, ninja, snakemake]),
         "containers": lambda: runner.containers([pipe, ninja, snakemake], raw, pipe),
         "zenml": lambda: runner.zenml(pipe, zenml),

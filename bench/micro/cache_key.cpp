@@ -15,8 +15,8 @@ StepSpec usual_step() {
   step.parameters = {{"c", 1.0}, {"epochs", 10}, {"solver", "lbfgs"}};
   step.inputs = {{"data", {{"load", "data"}}}};
   step.outputs = {{"model", "model"}};
-  step.settings.docker.requirements = {"scikit-learn==1.5.2", "joblib==1.4.2"};
-  step.settings.docker.parent_image = "python:3.11-slim-bookworm";
+  step.settings->docker.requirements = {"scikit-learn==1.5.2", "joblib==1.4.2"};
+  step.settings->docker.parent_image = "python:3.11-slim-bookworm";
   return step;
 }
 

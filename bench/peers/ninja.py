@@ -25,3 +25,9 @@ class Ninja(Peer):
             lines.append(f"build {step.name}: step {' '.join(needs)}")
         (folder / "build.ninja").write_text("\n".join(lines) + "\n")
         return Command(["ninja", "--quiet", "-j", str(work.jobs)], folder)
+
+    def plan(self, work: Work, folder: Path) -> Command:
+        if work.shape == "matrix":
+            raise NotImplementedError
+        self.project(work, folder)
+        return Command(["ninja", "-n"], folder)

@@ -36,6 +36,15 @@ class Pipe(Peer):
         cache = [] if work.kind == "extend" else ["--no-cache"]
         return Command([self.program, "run", "pipeline.yaml", "--orchestrator", place, "--jobs", str(work.jobs), "--state", ".pipe", *cache], folder)
 
+    def plan(self, work: Work, folder: Path) -> Command:
+        self.project(work, folder)
+        if work.shape == "matrix":
+            rows = ", ".join(map(str, range(len(work.steps) // 100)))
+            columns = ", ".join(map(str, range(100)))
+            (folder / "pipeline.yaml").write_text(
+                HEADERS[work.kind] + f"  step:\n    matrix: {{row: [{rows}], column: [{columns}]}}\n    command: ['true']\n")
+        return Command([self.program, "plan", "pipeline.yaml", "--orchestrator", "local", "--state", ".pipe"], folder)
+
     def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
         """One trivial step in an image with these requirements; `mark` tells the environment from every earlier one. A cold one
         takes nothing from the package cache."""

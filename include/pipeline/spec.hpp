@@ -5,13 +5,12 @@
 
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
+#include <pipeline/copy_on_write.hpp>
 #include <pipeline/duration.hpp>
 #include <pipeline/execution.hpp>
 #include <pipeline/json.hpp>
@@ -118,8 +117,8 @@ struct StepSpec {
   StringMap files = {};
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
-  /// The pipeline's included.
-  Settings settings = {};
+  /// The pipeline's included. Most steps of a large pipeline share theirs.
+  CopyOnWrite<Settings> settings = {};
   /// `local`, `docker` or `kubernetes`. Empty: the run's.
   std::string orchestrator = {};
   RetrySettings retry = {};

@@ -43,7 +43,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                core::did_you_mean(script, resolver.all_files()),
                                core::Severity::warning});
     if (step.command.interpreter.empty() && orchestrators::has_pipe(step.command) &&
-        !has_pipefail(step.settings.docker))
+        !has_pipefail(step.settings->docker))
       found.add({&before, 1}, {"pipe-failure",
                                "only the last command of a pipe fails the step where `sh` has no "
                                "pipefail, as that of Debian",

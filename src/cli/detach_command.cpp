@@ -86,7 +86,7 @@ StringMap variables_of(Session& session) {
 std::vector<std::string> pull_secrets_of(Session& session) {
   std::set<std::string> names;
   for (const auto* step : session.source.selected_steps())
-    for (const auto& name : step->settings.kubernetes.image_pull_secrets.items())
+    for (const auto& name : step->settings->kubernetes.image_pull_secrets.items())
       names.insert(name);
   return {names.begin(), names.end()};
 }

@@ -82,7 +82,7 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
   std::optional<gpu::Inventory> inventory;
   if (place.gpus_of_this_machine &&
       std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) {
-        return settings::gpu_request(step->settings.resources).wanted();
+        return settings::gpu_request(step->settings->resources).wanted();
       }))
     inventory = session.machine().read();
   if (inventory && !inventory->unavailable)
@@ -111,7 +111,7 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
 std::vector<core::Diagnostic> check_gpus(Session& session, const Say& say) {
   std::map<const orchestrators::Capabilities*, std::vector<const StepSpec*>> places;
   for (const auto* step : session.source.selected_steps()) {
-    const ResourceSettings& resources = step->settings.resources;
+    const ResourceSettings& resources = step->settings->resources;
     if (resources.instance_type || !resources.placement_constraints.items().empty() ||
         settings::gpu_request(resources).wanted())
       places[&session.orchestrator().capabilities_of(*step)].push_back(step);

@@ -80,19 +80,15 @@ class LogPrinter {
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
 
-/// Reads what a file has and what it gets.
+/// Reads what a file has and what it gets. The file may be made later.
 class GrowingFile {
  public:
   explicit GrowingFile(const std::filesystem::path& path)
-      : path_(path),
-        file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
-        changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-    if (!file_) throw core::system_error("cannot read the log " + path.string(), errno);
-    if (changes_) ::inotify_add_watch(changes_.get(), path.c_str(), IN_MODIFY);
-  }
+      : path_(path), changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
   /// All that is there by now.
   void read(LogPrinter& printer) {
+    if (!file_ && !open()) return;
     char buffer[64 * 1024];
     for (;;) {
       const auto count = ::read(file_.get(), buffer, sizeof buffer);
@@ -114,6 +110,14 @@ class GrowingFile {
   }
 
  private:
+  bool open() {
+    file_ = core::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file_ && errno != ENOENT)
+      throw core::system_error("cannot read the log " + path_.string(), errno);
+    if (file_ && changes_) ::inotify_add_watch(changes_.get(), path_.c_str(), IN_MODIFY);
+    return static_cast<bool>(file_);
+  }
+
   std::filesystem::path path_;
   core::Descriptor file_, changes_;
 };
@@ -130,12 +134,8 @@ bool has_ended(const store::StepRecord& step) {
 /// Prints the log of an attempt, to the attempt's end if `follow`.
 void print_attempt(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
                    const store::AttemptRecord& attempt, bool follow) {
-  const auto path = runs.log_file(attempt.log);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error))
-    return;  // An attempt that printed nothing, since it could not be started.
   LogPrinter printer(context, attempt.step, attempt.number, follow);
-  GrowingFile file(path);
+  GrowingFile file(runs.log_file(attempt.log));
   const auto is_over = [&] {
     if (!goes_on(drivers, runs, attempt.run)) return true;
     const auto all = runs.attempts(attempt.run, attempt.step);

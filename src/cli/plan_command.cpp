@@ -162,9 +162,9 @@ core::ExitCode plan_command(Context& context) {
     if (!context.options().json) context.note(std::string(text) + "\n");
   });
   const auto options = session.run_options();
-  const auto plans =
-      context.await(engine::plan(session.pipeline(), session.orchestrator(), session.runs,
-                                 context.artifacts(), context.stats(), session.code(), options));
+  const auto plans = context.await(engine::plan(
+      session.pipeline(), session.orchestrator(), session.runs, context.artifacts(), context.stats(),
+      session.code(), options, context.options().json || context.options().verbose));
   if (context.options().json) {
     auto json = to_json(session, plans);
     json["warnings"] = warnings_json(warnings);

@@ -31,7 +31,7 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   const auto plan = docker::plan_image(
       step, {.root = pipeline.root, .template_dir = context.options().template_dir});
   const bool is_built = plan.build || step.program;
-  const auto repository = step.settings.docker.target_repository.value_or("pipe");
+  const auto repository = step.settings->docker.target_repository.value_or("pipe");
   const bool has_registry = docker::names_registry(repository);
   orchestrators::ExampleJobOptions place;
   place.pipeline = pipeline.name;

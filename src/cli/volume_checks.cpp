@@ -14,9 +14,9 @@ bool is_claim(const nlohmann::json& volume) {
 
 /// The setting by which the step reads what its key does not know; empty: none.
 std::string setting_of(const StepSpec& step, const std::string& orchestrator) {
-  if (orchestrator == "docker" && !step.settings.docker.volumes.items().empty())
+  if (orchestrator == "docker" && !step.settings->docker.volumes.items().empty())
     return "docker.volumes";
-  const auto& volumes = *step.settings.kubernetes.volumes;
+  const auto& volumes = *step.settings->kubernetes.volumes;
   if (orchestrator == "kubernetes" && volumes.is_array() && std::ranges::any_of(volumes, is_claim))
     return "kubernetes.volumes";
   return {};

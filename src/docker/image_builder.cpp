@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 /// What determines the plan of a step: equal keys, equal images.
 std::string key_of(const StepSpec& step) {
-  auto settings = step.settings.docker;
+  auto settings = step.settings->docker;
   settings.runtime_environment.clear();
   settings.volumes.reset();
   settings.network.reset();

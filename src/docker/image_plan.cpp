@@ -148,7 +148,7 @@ class Planner {
   Planner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user)
       : step_(step),
         options_(options),
-        settings_(step.settings.docker),
+        settings_(step.settings->docker),
         context_(options.template_dir) {
     values_.environment = settings_.environment;
     values_.installer = settings_.python_package_installer.value_or(PackageInstaller::uv);

@@ -105,7 +105,7 @@ const std::string& ProgramImages::digest_of(const Program& program) {
 
 std::string ProgramImages::key_of(const StepSpec& step, const ImageStatus& environment) {
   return environment.image_id + " " + digest_of(*step.program->program) + " " +
-         step.settings.docker.target_repository.value_or("");
+         step.settings->docker.target_repository.value_or("");
 }
 
 async::Task<ImageStatus> ProgramImages::look(const StepSpec& step, ImageStatus environment) {
@@ -115,7 +115,7 @@ async::Task<ImageStatus> ProgramImages::look(const StepSpec& step, ImageStatus e
                       .field(digest_of(*step.program->program))
                       .finish()
                       .hex();
-  status.reference = step.settings.docker.target_repository.value_or("pipe") + ":program-" +
+  status.reference = step.settings->docker.target_repository.value_or("pipe") + ":program-" +
                      status.digest.substr(0, 16);
   status.image_id = co_await layer_image_id(engine_, status.reference, status.digest);
   if (status.image_id.empty()) status.reason = "the program is new, or was rebuilt";
@@ -148,7 +148,7 @@ async::Task<ImageStatus> ProgramImages::build(const StepSpec& step, ImageStatus 
   image.digest = status.digest;
   image.reference = status.reference;
   image.from = environment.reference;
-  image.platform = step.settings.docker.platform.value_or("");
+  image.platform = step.settings->docker.platform.value_or("");
   image.run_id = run_id_;
   const auto& program = *step.program->program;
   image.files = [&program] { return program_files(program); };

@@ -19,25 +19,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The attempt's own folders, gone with it.
+/// The attempt's own folder, given back at destruction.
 class WorkFolder {
  public:
-  WorkFolder(fs::path path, bool keeps) : path_(std::move(path)) {
-    if (!keeps) core::remove_tree(path_);
-    for (const auto* name : {"outputs", "scratch"}) core::make_folders(path_ / name);
-  }
-  ~WorkFolder() {
-    try {
-      core::remove_tree(path_);
-    } catch (
-        const std::exception&) {  // what cannot be removed now is found and removed by the next run
-    }
-  }
+  WorkFolder(WorkFolders& folders, const std::string& name,
+             const orchestrators::Capabilities& place, bool joins)
+      : folders_(folders),
+        place_(place),
+        path_(joins ? folders.join(name) : folders.take(name, place)) {}
+  ~WorkFolder() { folders_.give_back(path_, place_, succeeded); }
   WorkFolder(const WorkFolder&) = delete;
   WorkFolder& operator=(const WorkFolder&) = delete;
   fs::path operator/(const char* name) const { return path_ / name; }
 
+  bool succeeded = false;
+
  private:
+  WorkFolders& folders_;
+  const orchestrators::Capabilities& place_;
   fs::path path_;
 };
 
@@ -188,9 +187,9 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   for (const auto& [name, value] : secrets) hidden.push_back(value);
 
   AttemptOutcome outcome;
-  const auto own_folder = std::make_shared<const WorkFolder>(
-      work_folder(context.runs, context.run_id) / (step.name + "." + std::to_string(which.number)),
-      which.joins);
+  const auto own_folder =
+      std::make_shared<WorkFolder>(context.folders, step.name + "." + std::to_string(which.number),
+                                   context.orchestrator.capabilities_of(step), which.joins);
   const auto& work = *own_folder;
   StepLog log(
       context.runs.log_file(log_name), hidden,
@@ -294,6 +293,7 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
         {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
   }
   unless.stored = true;
+  own_folder->succeeded = true;
   outcome.folder = own_folder;
   co_return outcome;
 }

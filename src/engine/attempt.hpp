@@ -13,6 +13,7 @@
 #include "engine/gather.hpp"
 #include "engine/gpu_pool.hpp"
 #include "engine/run.hpp"
+#include "engine/work_folders.hpp"
 
 namespace pipeline::engine {
 
@@ -37,6 +38,7 @@ struct AttemptContext {
   core::CancelSource& stop;  ///< Of the run.
   std::string run_id;
   std::set<core::Digest>& checked;  ///< Artifacts whose content need not be read again in this run.
+  WorkFolders& folders;
 };
 
 /// One try of a step.

@@ -174,7 +174,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   parts.push_back({"image", environment_id});
   for (const auto& [name, value] : step.parameters)
     parts.push_back({"parameter " + name, short_text(value->dump())});
-  if (const auto gpus = settings::gpu_request(step.settings.resources); gpus.wanted())
+  if (const auto gpus = settings::gpu_request(step.settings->resources); gpus.wanted())
     parts.push_back({"gpus", text_of(gpus)});
   for (const auto& output : step.outputs)
     parts.push_back({"output " + output.name, output.file_name});

@@ -71,7 +71,7 @@ std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepS
   std::vector<Request> requests;
   std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
-    auto request = settings::gpu_request(step->settings.resources);
+    auto request = settings::gpu_request(step->settings->resources);
     const auto& place = orchestrator_.capabilities_of(*step);
     if (!request.wanted() || !place.gpus) continue;
     if (request.selection == settings::GpuRequest::Selection::devices && !place.explicit_devices)

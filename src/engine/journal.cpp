@@ -1,6 +1,7 @@
 #include "engine/journal.hpp"
 
 #include <map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -37,6 +38,25 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
   record.took = since(counts.start);
   record.attempts = counts.attempts;
   return record;
+}
+
+void Journal::commit(const std::function<void()>& write) {
+  runs_.transaction([&] {
+    for (const auto& [step, attempt, parts] : unstored_) {
+      runs_.put_attempt(attempt);
+      runs_.put_step(step);
+      runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline,
+                            parts);
+    }
+    write();
+  });
+  for (const auto& [step, attempt, parts] : std::exchange(unstored_, {}))
+    events_.emit(
+        event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
+}
+
+void Journal::flush() {
+  if (!unstored_.empty()) commit([] {});
 }
 
 void Journal::run_began(const std::string& orchestrator,
@@ -117,7 +137,7 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
   record.started = attempt.started;
   record.attempts = number;
   record.image = environment;
-  runs_.transaction([&] {
+  commit([&] {
     runs_.put_step(record);
     runs_.put_attempt(attempt);
   });
@@ -146,7 +166,7 @@ void Journal::retried(const StepSpec& step, unsigned number, const Failure& fail
 
 void Journal::reused(const std::vector<Reuse>& steps) {
   if (steps.empty()) return;
-  runs_.transaction([&] {
+  commit([&] {
     for (const auto& [step, entry] : steps) {
       if (entry.run == record_.id && entry.step == step->name)
         continue;  // made before the run was resumed
@@ -169,15 +189,8 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  runs_.transaction([&] {
-    runs_.put_attempt(outcome.record);
-    runs_.put_step(record);
-    runs_.add_cache_entry({key.key, record_.id, step.name, outcome.outputs}, record_.pipeline,
-                          key.parts);
-  });
+  unstored_.push_back({std::move(record), outcome.record, key.parts});
   ++summary_.succeeded;
-  events_.emit(event::StepFinished{
-      step.name, StepStatus::succeeded, counts.attempts, record.took, std::nullopt, {}});
 }
 
 void Journal::failed(const StepSpec& step, Failure failure, const std::string& key,
@@ -186,7 +199,7 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
   auto record =
       record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.message = failure.message;
-  runs_.put_step(record);
+  commit([&] { runs_.put_step(record); });
   summary_.build_failed |= failure.kind == FailureKind::build;
   summary_.environment_failed |= failure.kind == FailureKind::environment;
   ++(cancelled ? summary_.cancelled : summary_.failed);
@@ -199,7 +212,7 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
 void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                        StepStatus status) {
   if (steps.empty()) return;
-  runs_.transaction([&] {
+  commit([&] {
     for (const auto* step : steps) {
       auto record = record_of(*step, status);
       record.message = reason;
@@ -222,7 +235,7 @@ RunSummary Journal::run_ended(bool interrupted) {
   record_.took += since(began_);
   record_.cached = summary_.cached;
   record_.failed = summary_.failed;
-  runs_.finish_run(record_);
+  commit([&] { runs_.finish_run(record_); });
   summary_.run = record_.id;
   summary_.status = record_.status;
   events_.emit(event::RunFinished{record_.id, record_.status, record_.took});

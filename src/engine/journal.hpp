@@ -2,6 +2,7 @@
 /// What happens in a run: stored first, then told to others, and counted.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct Reuse {
 };
 
 /// Every call throws EnvironmentError if the store cannot be written; then nothing was told.
+/// A success is stored with what is stored next, at the latest by flush(), and told then: the next
+/// step usually starts at once, and one commit costs half of two.
 class Journal {
  public:
   Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
@@ -58,6 +61,8 @@ class Journal {
   void reused(const std::vector<Reuse>& steps);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
                  const AttemptCounts& counts);
+  /// Stores the successes that are not yet stored.
+  void flush();
   /// The step failed, or was cancelled; `lost` are the steps that can never run now.
   void failed(const StepSpec& step, Failure failure, const std::string& key,
               const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
@@ -69,6 +74,13 @@ class Journal {
   const std::string& run_id() const { return record_.id; }
 
  private:
+  struct Success {
+    store::StepRecord step;
+    store::AttemptRecord attempt;
+    std::vector<store::KeyPart> parts;
+  };
+  /// Commits what `write` writes, with the successes before it.
+  void commit(const std::function<void()>& write);
   void announce_start(const std::vector<const StepSpec*>& steps);
   store::StepRecord record_of(const StepSpec& step, StepStatus status,
                               const std::string& key = {}) const;
@@ -79,6 +91,7 @@ class Journal {
   EventSink& events_;
   store::RunRecord record_;
   RunSummary summary_{};
+  std::vector<Success> unstored_;
   Clock::time_point began_ = Clock::now();
 };
 

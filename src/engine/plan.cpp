@@ -70,7 +70,7 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
                                         orchestrators::Orchestrator& orchestrator,
                                         store::RunStore& runs, store::ArtifactStore& artifacts,
                                         store::StatIndex& stats, const CodeProvider& code,
-                                        RunOptions options) {
+                                        RunOptions options, bool with_keys) {
   const auto selected = select_steps(pipeline, options.only_step);
   const core::Graph graph(needs_of(pipeline, selected));
   std::unordered_map<std::string_view, core::StepIndex> position;
@@ -92,6 +92,7 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
     plans[i].reused_from = std::move(entry.run);
     outputs[i] = std::move(entry.outputs);
   };
+  const bool has_successes = runs.has_successes();
   for (const auto& level : levels_of(graph)) {
     std::vector<CacheLookup> inquiries;
     std::vector<core::StepIndex> inquiring;
@@ -102,7 +103,9 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
       const auto environment = co_await environment_of(orchestrator, step, pipeline.file);
       plan.environment = environment.description;
       if (!environment.ready) plan.build = environment.reason;
-      const auto last = runs.last_key_parts(pipeline.name, step.name);
+      const auto last_parts = [&] {
+        return has_successes ? runs.last_key_parts(pipeline.name, step.name) : std::nullopt;
+      };
 
       std::string waits_for;
       for (const auto& input : step.inputs)
@@ -114,8 +117,9 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
         auto key = decisions.key(step, environment.id, outputs_of);
         plan.key = std::move(key.parts);
         const bool may_reuse = options.use_cache && step.cache;
-        auto entry = may_reuse ? decisions.success_of(key.key) : std::nullopt;
+        auto entry = may_reuse && has_successes ? decisions.success_of(key.key) : std::nullopt;
         if (entry) {
+          if (!with_keys) plan.key = {};
           reuse(i, std::move(*entry));
           continue;
         }
@@ -123,10 +127,12 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
           inquiries.push_back({&step, std::move(key.key), std::nullopt});
           inquiring.push_back(i);
         }
+        const auto last = last_parts();
         plan.changes = last ? differences(last->second, plan.key)
                             : std::vector<std::string>{newest.why_no_success(step.name)};
       } else {
         plan.key = decisions.own_parts(step, environment.id);
+        const auto last = last_parts();
         plan.changes = last ? own_changes(last->second, plan.key)
                             : std::vector<std::string>{newest.why_no_success(step.name)};
         if (!waits_for.empty() && plan.changes.empty()) {
@@ -143,6 +149,7 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
       } else if (plan.changes.empty()) {
         plan.changes = {"its earlier result is gone"};
       }
+      if (!with_keys) plan.key = {};
     }
     if (inquiries.empty()) continue;
     co_await inquire(*options.shared, inquiries);

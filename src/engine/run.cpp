@@ -51,6 +51,7 @@ class Run {
         slots_(options_.jobs ? options_.jobs : std::max(1u, std::thread::hardware_concurrency())),
         slots_elsewhere_(options_.jobs ? options_.jobs : most_elsewhere),
         pool_(2),
+        folders_(work_folder(runs, options_.run_id)),
         results_(pipeline, runs, artifacts, stats, code, events, user, pool_, options_),
         gpus_(executor, pool_, orchestrator, events, stop_, slots_, options_,
               [this](async::Task<> task) { spawn(std::move(task)); }),
@@ -89,6 +90,7 @@ class Run {
   void spawn(async::Task<> task);
   void start(core::StepIndex i, std::optional<StepKey> key, orchestrators::Environment environment);
   async::Task<> run_step(core::StepIndex i, std::optional<StepKey> key);
+  async::Task<> flush_soon();
   async::Task<AttemptOutcome> try_once(core::StepIndex i, const std::string& key,
                                        AttemptOptions which, GpuReservation gpus);
   bool may_be_elsewhere(core::StepIndex i) const {
@@ -128,6 +130,7 @@ class Run {
   async::Semaphore slots_;  ///< This machine's.
   async::Semaphore slots_elsewhere_;
   asio::thread_pool pool_;
+  WorkFolders folders_;
   Results results_;
   core::CancelSource stop_;  ///< The user's stop, or fail_fast's.
   GpuPool gpus_;
@@ -139,6 +142,7 @@ class Run {
   std::optional<RunFingerprint> fingerprint_;
   bool has_prefetched_ = false;
   std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read as a whole.
+  bool flushes_soon_ = false;
 };
 
 OutputsOf Run::outputs_of() const {
@@ -451,8 +455,12 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
         states_[i].status = StepStatus::succeeded;
         journal_.succeeded(step, *key, outcome, counts);
         store::CacheEntry entry{key->key, journal_.run_id(), step.name, outcome.outputs};
-        if (outcome.result.cleanup || results_.are_shared(step))
+        if (outcome.result.cleanup || results_.are_shared(step)) {
+          journal_.flush();
           spawn(results_.hand_on(step, std::move(entry), std::move(outcome.result.cleanup)));
+        } else if (!std::exchange(flushes_soon_, true)) {
+          spawn(flush_soon());
+        }
         scheduler_.succeeded(i);
         co_return;
       }
@@ -480,13 +488,22 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
   fail(i, std::move(*failure), key ? key->key : "", counts);
 }
 
+/// Gives the next step the time to start, and to be stored with the successes before it.
+async::Task<> Run::flush_soon() {
+  asio::steady_timer moment(executor_, std::chrono::milliseconds(1));
+  co_await moment.async_wait(asio::use_awaitable);
+  flushes_soon_ = false;
+  journal_.flush();
+}
+
 async::Task<AttemptOutcome> Run::try_once(core::StepIndex i, const std::string& key,
                                           AttemptOptions which, GpuReservation held) {
   const auto& step = spec(i);
   auto record = journal_.attempt_began(step, key, which.number, states_[i].environment.description,
                                        held.gpus);
-  const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_,        stats_,  code_,
-                               events_,   pool_,         stop_, journal_.run_id(), checked_};
+  const AttemptContext context{pipeline_, orchestrator_, runs_, artifacts_, stats_,
+                               code_,     events_,       pool_, stop_,      journal_.run_id(),
+                               checked_,  folders_};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;

@@ -92,10 +92,11 @@ struct StepPlan {
   std::string environment;  ///< Description; and if it must be made ...
   std::string build;        ///< ... what will be done and why.
 };
+/// @param with_keys whether StepPlan::key is wanted, which takes most of the memory
 async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
                                         orchestrators::Orchestrator& orchestrator,
                                         store::RunStore& runs, store::ArtifactStore& artifacts,
                                         store::StatIndex& stats, const CodeProvider& code,
-                                        RunOptions options);
+                                        RunOptions options, bool with_keys = true);
 
 }  // namespace pipeline::engine

@@ -1,5 +1,7 @@
 #include "engine/step_log.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "core/error.hpp"
@@ -20,9 +22,8 @@ StepLog::StepLog(const std::filesystem::path& file, std::vector<std::string> sec
       on_line_(std::move(on_line)),
       on_row_(std::move(on_row)) {
   core::make_folders(file.parent_path());
-  file_.reset(std::fopen(file.c_str(), "we"));
-  if (!file_) throw core::system_error("cannot write the log " + file.string(), errno);
-  std::setvbuf(file_.get(), nullptr, _IONBF, 0);  // `pipe logs -f` reads along
+  if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+    throw core::system_error("cannot write the log " + file.string(), errno);
 }
 
 void StepLog::write(Stream stream, std::string_view bytes) {
@@ -31,7 +32,9 @@ void StepLog::write(Stream stream, std::string_view bytes) {
 
 void StepLog::put(Stream stream, std::string_view masked) {
   if (masked.empty()) return;
-  if (std::fwrite(masked.data(), 1, masked.size(), file_.get()) != masked.size() && !write_error_)
+  if (!file_) open();
+  if ((!file_ || std::fwrite(masked.data(), 1, masked.size(), file_.get()) != masked.size()) &&
+      !write_error_)
     write_error_ = errno;
   auto& line = lines_[stream == Stream::err];
   while (!masked.empty()) {
@@ -54,6 +57,11 @@ void StepLog::show_row(std::string& line) {
     return;
   auto row = line.substr(0, line.find('\r'));
   if (on_row_ && !row.empty()) on_row_(std::move(row));
+}
+
+void StepLog::open() {
+  file_.reset(std::fopen(path_.c_str(), "we"));
+  if (file_) std::setvbuf(file_.get(), nullptr, _IONBF, 0);  // `pipe logs -f` reads along
 }
 
 void StepLog::put_line(Stream stream, std::string line) {

@@ -18,7 +18,8 @@ namespace pipeline::engine {
 
 class StepLog final : public orchestrators::LogSink {
  public:
-  /// Creates `file` and its folder; throws EnvironmentError.
+  /// Makes the folder of `file` and removes an earlier `file`; throws EnvironmentError. The file
+  /// itself is made once the step prints something, because many steps print nothing.
   /// @param on_row takes the last state of a row that the step rewrites, once for each write()
   StepLog(const std::filesystem::path& file, std::vector<std::string> secrets,
           std::function<void(Stream, std::string)> on_line,
@@ -36,6 +37,7 @@ class StepLog final : public orchestrators::LogSink {
   void put_line(Stream stream, std::string line);
   /// Leaves of an unfinished line with carriage returns its last state, and hands that on.
   void show_row(std::string& line);
+  void open();
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

@@ -29,7 +29,7 @@ bool brings_unknown(const DockerSettings& docker) {
 }
 
 CudaFacts facts_of(const StepSpec& step, const StepCheckContext& context) {
-  const DockerSettings& docker = step.settings.docker;
+  const DockerSettings& docker = step.settings->docker;
   CudaFacts facts;
   // An image without a platform of its own has this machine's platform.
   const std::string platform = docker.platform.value_or("");
@@ -61,7 +61,7 @@ GpuHost host_of(const StepSpec& step, const settings::GpuRequest& request,
                 const StepCheckContext& context) {
   if (context.gpus) return context.gpus(request);
   GpuHost host;
-  const auto& name = step.settings.resources.instance_type;
+  const auto& name = step.settings->resources.instance_type;
   if (const InstanceType* type = name ? find_instance_type(*name) : nullptr;
       type && type->is_nvidia())
     host.capabilities = {type->capability};
@@ -76,7 +76,7 @@ std::vector<Finding> unplaced(const StepSpec& step, const StepCheckContext& cont
                         "the constraint `" + text + "` is not satisfied here: " + reason,
                         "attributes of this machine are set in " + context.host_file});
   };
-  for (const std::string& text : step.settings.resources.placement_constraints.items()) {
+  for (const std::string& text : step.settings->resources.placement_constraints.items()) {
     const auto parsed = parse_placement(text);
     if (const auto* error = std::get_if<PlacementError>(&parsed)) {
       refuse(text, error->message);  // A program's expression; those of a file have been checked.
@@ -91,7 +91,7 @@ std::vector<Finding> unplaced(const StepSpec& step, const StepCheckContext& cont
     if (!reasons.empty()) refuse(text, reasons);
   }
   const auto type = host.find("ecs.instance-type");
-  if (const auto& wanted = step.settings.resources.instance_type;
+  if (const auto& wanted = step.settings->resources.instance_type;
       wanted && type != host.end() && type->second != *wanted)
     refuse("instance_type: " + *wanted, "this machine is a " + type->second);
   return findings;
@@ -108,7 +108,7 @@ std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& st
   };
   std::map<std::string, std::vector<Finding>> known;  // Equal settings are checked once.
   for (const StepSpec* step : steps) {
-    const ResourceSettings& resources = step->settings.resources;
+    const ResourceSettings& resources = step->settings->resources;
     if (context.attributes &&
         (!resources.placement_constraints.items().empty() || resources.instance_type))
       for (const Finding& finding : unplaced(*step, context)) tell(finding, step);

@@ -139,7 +139,7 @@ StringMap variables_of(const Attempt& attempt, const Layout& layout) {
     variables[core::same_case_variable_name("PIPE_PARAM_", name)] = text_of(value);
   }
   for (auto* later :
-       {&attempt.environment, &attempt.step.settings.docker.runtime_environment, &attempt.secrets})
+       {&attempt.environment, &attempt.step.settings->docker.runtime_environment, &attempt.secrets})
     for (auto& [name, value] : *later) variables[name] = value;
   return variables;
 }

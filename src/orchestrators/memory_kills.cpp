@@ -1,19 +1,30 @@
 #include "orchestrators/memory_kills.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
+#include <charconv>
 #include <string>
 #include <utility>
+
+#include "core/file.hpp"
 
 namespace pipeline::orchestrators {
 
 std::optional<std::uint64_t> read_counter(const std::filesystem::path& file,
                                           std::string_view name) {
-  std::ifstream in(file);
-  std::uint64_t value;
-  for (std::string each; in >> each >> value;)
-    if (each == name) return value;
-  return {};
+  std::string text = "\n";
+  const core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[8192];  // The kernel makes such a file anew for each read of it.
+  for (ssize_t count; opened && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(count));
+  const auto line = text.find("\n" + std::string(name) + " ");
+  if (line == text.npos) return {};
+  const auto* digits = text.data() + line + name.size() + 2;
+  std::uint64_t value = 0;
+  const auto end = std::from_chars(digits, text.data() + text.size(), value);
+  return end.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 MemoryKills::Account MemoryKills::taken_by_this_process = 0;

@@ -33,6 +33,9 @@ struct Capabilities {
       false;  ///< Attempts go on when the driver is killed, and another one can join them.
   bool on_this_machine = true;  ///< Attempts take its CPUs: as many at a time as it has, unless the
                                 ///< user says otherwise.
+  /// Names of the folders that the orchestrator makes in Attempt::scratch. They may exist already,
+  /// without files, when an attempt begins: then they were an earlier attempt's.
+  std::vector<std::string> scratch_folders = {};
   unsigned infrastructure_retries = 0;  ///< For steps that do not say: how often attempts are
                                         ///< repeated that ended for no fault of the step.
 };
@@ -112,8 +115,8 @@ struct Attempt {
   std::filesystem::path outputs;  ///< Empty folder of this attempt's own; the step's outputs are to
                                   ///< be there at its end, by file_name.
   std::vector<AttemptOutput> output_names;
-  std::filesystem::path
-      scratch;            ///< Empty folder of this attempt's own, removed by the engine afterwards.
+  std::filesystem::path scratch;  ///< Folder of this attempt's own, emptied by the engine
+                                  ///< afterwards: empty but for Capabilities::scratch_folders.
   StringMap environment;  ///< The step's declared environment, the caller's values filled in.
   StringMap secrets;      ///< Never to be stored or shown.
   std::vector<AssignedGpu>

@@ -1,6 +1,8 @@
 #include "spec/profile_file.hpp"
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -237,15 +239,25 @@ Profile find_profile(const std::string& name, const fs::path& pipeline_folder) {
 
 std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline) {
   std::vector<std::pair<std::string, Strings>> changes;
+  struct Merged {
+    CopyOnWrite<Settings> before, after;
+    Strings changes;
+  };
+  std::unordered_map<const Settings*, Merged> known;  // Many steps share their settings.
   for (auto& step : pipeline.steps) {
-    const auto before = settings::to_json(step.settings);
-    step.settings = settings::merge(profile.settings, step.settings);
-    Strings found;
-    differences(before, settings::to_json(step.settings), {}, found);
+    const auto [place_of, is_new] = known.try_emplace(&*std::as_const(step.settings));
+    auto& merged = place_of->second;
+    if (is_new) {
+      merged.before = step.settings;
+      merged.after = settings::merge(profile.settings, step.settings);
+      differences(settings::to_json(merged.before), settings::to_json(merged.after), {},
+                  merged.changes);
+    }
+    step.settings = merged.after;
     const auto& name = step.instance ? step.instance->of : step.name;
-    for (auto& change : found) {
+    for (const auto& change : merged.changes) {
       auto place = std::ranges::find(changes, change, &std::pair<std::string, Strings>::first);
-      if (place == changes.end()) place = changes.insert(changes.end(), {std::move(change), {}});
+      if (place == changes.end()) place = changes.insert(changes.end(), {change, {}});
       if (place->second.empty() || place->second.back() != name) place->second.push_back(name);
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -145,8 +146,9 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
       if (defaults.timeout && *defaults.timeout <= Duration::zero())
         settings::report_type(diagnostics_, "timeout", "longer than no time at all", value);
     } else if (key.scalar == "settings") {
-      defaults.settings = settings::decode_settings(value, diagnostics_);
-      read_settings(value, defaults.settings);
+      auto settings = settings::decode_settings(value, diagnostics_);
+      read_settings(value, settings);
+      defaults.settings = std::move(settings);
     } else if (key.scalar == "code") {
       if (value.kind == core::Value::Kind::scalar) {
         if (auto pattern =
@@ -193,7 +195,7 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
                      key.span, {"a list is executed as it stands, a text by `sh -e`"});
 
   add_defaults(step, std::move(own), pipeline);
-  gpu::check_instance_type(spec.settings.resources, body, key.span, diagnostics_);
+  gpu::check_instance_type(std::as_const(spec.settings)->resources, body, key.span, diagnostics_);
   check_variables(step);
   return step;
 }
@@ -242,8 +244,8 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
     if (std::none_of(spec.secrets.begin(), spec.secrets.end(),
                      [&](const SecretSpec& other) { return other.name == secret.name; }))
       spec.secrets.push_back(secret);
-  spec.settings = step.body->find("settings") ? settings::merge(pipeline.settings, own.settings)
-                                              : pipeline.settings;
+  spec.settings = pipeline.settings;
+  if (step.body->find("settings")) spec.settings = settings::merge(pipeline.settings, own.settings);
   spec.retry = settings::merge(pipeline.retry, own.retry);
   spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
   spec.cache = own.cache.value_or(pipeline.cache.value_or(true));

@@ -29,7 +29,7 @@ struct Defaults {
   StepEnvironment environment;
   std::vector<SecretSpec> secrets;
   StringList code;
-  Settings settings;
+  CopyOnWrite<Settings> settings;
   RetrySettings retry;
   std::optional<Duration> timeout;
   std::optional<bool> cache;

@@ -182,11 +182,11 @@ void RunStore::before_commit(std::function<void()> check) {
 
 void RunStore::transaction(const std::function<void()>& work) {
   if (self_->in_transaction) return work();
-  self_->database.execute("BEGIN IMMEDIATE");
+  self_->database.prepare("BEGIN IMMEDIATE").run();
   self_->in_transaction = true;
   try {
     work();
-    self_->database.execute("COMMIT");
+    self_->database.prepare("COMMIT").run();
     self_->in_transaction = false;
   } catch (...) {
     self_->in_transaction = false;
@@ -303,6 +303,10 @@ void RunStore::add_cache_entry(const CacheEntry& entry, const std::string& pipel
           "?3, ?4, ?5, ?6)")
       .bind(entry.key, entry.run, pipeline, entry.step, outputs, list)
       .run();
+}
+
+bool RunStore::has_successes() {
+  return self_->database.prepare("SELECT 1 FROM cache LIMIT 1").step();
 }
 
 std::optional<CacheEntry> RunStore::find_cached(const std::string& key) {

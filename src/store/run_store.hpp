@@ -169,6 +169,8 @@ class RunStore {
   void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
                        const std::vector<KeyPart>& parts);
 
+  /// Whether anything has ever succeeded, so that it is worth asking for one of the steps.
+  bool has_successes();
   std::optional<CacheEntry> find_cached(const std::string& key);
   void remove_cached(const std::string& key);
   /// Returns the parts of the newest key with which this step of this pipeline succeeded, and the

@@ -1,6 +1,7 @@
 #include "yaml/document.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <unordered_map>
@@ -130,9 +131,9 @@ class TreeBuilder : public YAML::EventHandler {
   struct Open {
     core::Value value;
     YAML::anchor_t anchor = 0;
-    std::optional<core::Value> key;  ///< In a map: a key whose value has not been read yet.
-    std::unordered_map<std::string, unsigned>
-        lines;  ///< Line of each key; used for larger maps only, small ones are searched.
+    std::optional<core::Value> key;  ///< Of a map, read and waiting for its value.
+    /// Keys seen and where; null for smaller maps, which are searched.
+    std::unique_ptr<std::unordered_map<std::string, unsigned>> lines;
     std::size_t size = 1, depth = 1;
   };
   struct Anchored {
@@ -255,10 +256,12 @@ class TreeBuilder : public YAML::EventHandler {
       });
       return found == members.end() ? 0 : found->first.span.line;
     }
-    if (map.lines.empty())
+    if (!map.lines) {
+      map.lines = std::make_unique<std::unordered_map<std::string, unsigned>>();
       for (const auto& member : members)
-        map.lines.emplace(member.first.scalar, member.first.span.line);
-    const auto [position, is_new] = map.lines.emplace(key.scalar, key.span.line);
+        map.lines->emplace(member.first.scalar, member.first.span.line);
+    }
+    const auto [position, is_new] = map.lines->emplace(key.scalar, key.span.line);
     return is_new ? 0 : position->second;
   }
 

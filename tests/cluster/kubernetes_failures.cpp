@@ -31,7 +31,7 @@ class OnACluster : public testing::Test {
         loop, {.root = root.path(), .state = state, .run_id = "test"});
   }
   orchestrators::AttemptResult run(AttemptBuilder& builder) {
-    builder.step.settings.docker.parent_image = "debian:bookworm-slim";
+    builder.step.settings->docker.parent_image = "debian:bookworm-slim";
     return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
   }
   std::size_t count(const std::string& group, const std::string& kind) {
@@ -58,7 +58,7 @@ class OnACluster : public testing::Test {
 
 TEST_F(OnACluster, what_no_node_can_give_is_told_with_the_schedulers_words_while_it_waits) {
   AttemptBuilder step(program({"true"}));
-  step.step.settings.resources.gpu_count = 64;
+  step.step.settings->resources.gpu_count = 64;
   step.log.on_write = [&](const Log&) { step.cancel.stop(core::StopLevel::graceful); };
   const auto result = run(step);
   ASSERT_TRUE(result.failure);
@@ -70,7 +70,7 @@ TEST_F(OnACluster, what_no_node_can_give_is_told_with_the_schedulers_words_while
 
 TEST_F(OnACluster, too_much_memory_is_told_with_the_limit) {
   AttemptBuilder step(shell("head -c 300000000 /dev/zero | tail"));
-  step.step.settings.resources.memory = Bytes{64} << 20;
+  step.step.settings->resources.memory = Bytes{64} << 20;
   const auto result = run(step);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::out_of_memory) << result.failure->message;
@@ -92,7 +92,7 @@ TEST_F(OnACluster, pod_that_somebody_deletes_is_no_fault_of_the_step) {
 TEST_F(OnACluster, attempt_that_is_there_already_is_joined) {
   AttemptBuilder step(shell("echo x >> $PIPE_OUTPUT_COUNT; sleep 2; echo done"));
   step.output("count", "count");
-  step.step.settings.docker.parent_image = "debian:bookworm-slim";
+  step.step.settings->docker.parent_image = "debian:bookworm-slim";
   const pid_t driver = fork();
   if (driver == 0) {
     asio::io_context own;
@@ -132,7 +132,7 @@ TEST_F(OnACluster, gpus_are_scheduled_by_number) {
     GTEST_SKIP() << "no node advertises nvidia.com/gpu";
   AttemptBuilder step(
       shell("df -k /dev/shm | tail -1 | cut -d' ' -f1; echo \"[$NVIDIA_VISIBLE_DEVICES]\""));
-  step.step.settings.resources.gpu_count = 2;
+  step.step.settings->resources.gpu_count = 2;
   const auto result = run(step);
   EXPECT_FALSE(result.failure) << result.failure->message;
   EXPECT_EQ(step.log.out, "tmpfs\n[]\n");

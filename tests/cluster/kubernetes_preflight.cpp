@@ -48,7 +48,7 @@ class BeforeARun : public testing::Test {
     return text;
   }
   orchestrators::AttemptResult run(AttemptBuilder& builder) {
-    builder.step.settings.docker.parent_image = "debian:bookworm-slim";
+    builder.step.settings->docker.parent_image = "debian:bookworm-slim";
     auto orchestrator = orchestrators::make_kubernetes_orchestrator(
         loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "test"});
     return run_task(loop, prepare_and_run(*orchestrator, builder));
@@ -82,7 +82,7 @@ TEST_F(BeforeARun, more_gpus_than_any_node_has_are_refused_with_the_nodes_listed
         there.is_string())
       most = std::max(most, static_cast<unsigned>(std::stoul(there.get<std::string>())));
   if (most == 0) GTEST_SKIP() << "no node advertises nvidia.com/gpu";
-  step.settings.resources.gpu_count = 2 * most;
+  step.settings->resources.gpu_count = 2 * most;
   const auto text = told();
   const auto wanted = std::to_string(2 * most) + " nvidia.com/gpu";
   EXPECT_THAT(
@@ -91,26 +91,26 @@ TEST_F(BeforeARun, more_gpus_than_any_node_has_are_refused_with_the_nodes_listed
   EXPECT_THAT(text, HasSubstr(" of " + wanted));
   for (const auto& node : kubernetes::list_at(nodes, "/items"))
     EXPECT_THAT(text, HasSubstr(kubernetes::text_at(node, "/metadata/name")));
-  step.settings.resources.gpu_count = 1;
+  step.settings->resources.gpu_count = 1;
   EXPECT_THAT(told(), IsEmpty());
 }
 
 TEST_F(BeforeARun, label_and_instance_type_that_no_node_has_are_told) {
-  step.settings.kubernetes.node_selectors = {{"no-such-label", "x"}};
+  step.settings->kubernetes.node_selectors = {{"no-such-label", "x"}};
   EXPECT_THAT(told(), HasSubstr("no label no-such-label, which has to be x"));
-  step.settings.kubernetes.node_selectors = {};
-  step.settings.resources.instance_type = "p4d.24xlarge";
+  step.settings->kubernetes.node_selectors = {};
+  step.settings->resources.instance_type = "p4d.24xlarge";
   EXPECT_THAT(told(), HasSubstr("label node.kubernetes.io/instance-type"));
 }
 
 TEST_F(BeforeARun, objects_that_are_not_there_are_told_at_once_with_the_near_name) {
   const auto secret =
       make("Secret", "secrets", "hugging-face", {{"stringData", {{"token", "hush"}}}});
-  step.settings.kubernetes.env = json::array({"TOKEN=secret/" + secret + "x/token"});
-  step.settings.kubernetes.volumes = json::array({"pvc/no-such-claim:/data"});
-  step.settings.kubernetes.service_account_name = "no-such-account";
-  step.settings.kubernetes.priority_class_name = "no-such-class";
-  step.settings.kubernetes.queue_name = "no-such-queue";
+  step.settings->kubernetes.env = json::array({"TOKEN=secret/" + secret + "x/token"});
+  step.settings->kubernetes.volumes = json::array({"pvc/no-such-claim:/data"});
+  step.settings->kubernetes.service_account_name = "no-such-account";
+  step.settings->kubernetes.priority_class_name = "no-such-class";
+  step.settings->kubernetes.queue_name = "no-such-queue";
   const auto text = told();
   EXPECT_THAT(text,
               AllOf(HasSubstr("there is no Secret '" + secret + "x'"),
@@ -121,16 +121,16 @@ TEST_F(BeforeARun, objects_that_are_not_there_are_told_at_once_with_the_near_nam
   EXPECT_THAT(text, HasSubstr("there is no PriorityClass 'no-such-class' in the cluster"));
   EXPECT_THAT(text, testing::AnyOf(HasSubstr("the cluster has no Kueue"),
                                    HasSubstr("there is no LocalQueue")));
-  step.settings.kubernetes = {};
-  step.settings.kubernetes.env = json::array({"TOKEN=secret/" + secret + "/token"});
+  step.settings->kubernetes = {};
+  step.settings->kubernetes.env = json::array({"TOKEN=secret/" + secret + "/token"});
   EXPECT_THAT(told(), IsEmpty());
 }
 
 TEST_F(BeforeARun, job_that_the_server_refuses_is_told_by_its_settings) {
   const auto map = make("ConfigMap", "configmaps", "conf", {{"data", {{"mode", "fast"}}}});
-  step.settings.kubernetes.volumes =
+  step.settings->kubernetes.volumes =
       json::array({"configmap/" + map + ":/etc/x", "configmap/" + map + ":/etc/x"});
-  step.settings.kubernetes.tolerations =
+  step.settings->kubernetes.tolerations =
       json::array({{{"key", "a"}, {"operator", "Exists"}, {"value", "b"}}});
   const auto text = told();
   EXPECT_THAT(
@@ -159,7 +159,7 @@ TEST_F(BeforeARun, what_the_cluster_keeps_reaches_the_step) {
   const auto map = make("ConfigMap", "configmaps", "conf", {{"data", {{"MODE", "fast"}}}});
   AttemptBuilder builder(
       shell("test $TOKEN = hush && echo $MODE $(cat /etc/conf/MODE) $(id -u) $(hostname) $NODE"));
-  auto& own = builder.step.settings.kubernetes;
+  auto& own = builder.step.settings->kubernetes;
   own.env = json::array(
       {"TOKEN=secret/" + secret + "/token",
        {{"name", "NODE"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "spec.nodeName"}}}}}}});
@@ -178,7 +178,7 @@ TEST_F(BeforeARun, what_the_cluster_keeps_reaches_the_step) {
 
 TEST_F(BeforeARun, deadline_that_the_cluster_keeps_is_told_as_one) {
   AttemptBuilder builder(program({"sleep", "1000"}));
-  builder.step.settings.kubernetes.active_deadline_seconds = 2;
+  builder.step.settings->kubernetes.active_deadline_seconds = 2;
   const auto result = run(builder);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::timed_out) << result.failure->message;
@@ -187,8 +187,8 @@ TEST_F(BeforeARun, deadline_that_the_cluster_keeps_is_told_as_one) {
 
 TEST_F(BeforeARun, pod_that_no_node_takes_fails_after_the_time_that_is_set) {
   AttemptBuilder builder(program({"true"}));
-  builder.step.settings.resources.gpu_count = 1000;
-  builder.step.settings.kubernetes.pod_startup_timeout = std::chrono::seconds(2);
+  builder.step.settings->resources.gpu_count = 1000;
+  builder.step.settings->kubernetes.pod_startup_timeout = std::chrono::seconds(2);
   const auto result = run(builder);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::not_started);

@@ -7,7 +7,7 @@ import re
 import subprocess
 import unittest
 
-from support import NOWHERE, PIPE, PipeTest
+from support import NOWHERE, PIPE, PipeTest, wait_until
 
 
 class Commands(PipeTest):
@@ -38,6 +38,17 @@ class Commands(PipeTest):
         self.assertIn("from make", self.pipe("logs", run, "make").out)
         self.assertRegex(self.pipe("artifacts", run).out, r"make\.text")
         self.assertEqual(self.artifact("make.text"), "hello\n")
+
+    def test_a_log_is_followed_from_before_its_first_line(self):
+        self.pipeline({"late": {"command": f"until [ -e {self.folder}/go ]; do sleep 0.02; done; echo one; echo two"}})
+        run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        wait_until(lambda: "running" in self.pipe("show", "latest").out or run.poll() is not None, "the step's start")
+        follower = self.start("logs", "latest", "late", "-f")
+        is_waiting = lambda: any("inotify" in os.readlink(file) for file in pathlib.Path(f"/proc/{follower.pid}/fd").iterdir())
+        wait_until(lambda: follower.poll() is not None or is_waiting(), "the follower")
+        self.write("go", "")
+        self.assertEqual(self.finish(follower).out, "one\ntwo\n")
+        self.assertEqual(self.finish(run).code, 0)
 
     def test_an_output_goes_to_standard_output(self):
         self.run_pipe()

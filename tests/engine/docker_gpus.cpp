@@ -55,8 +55,8 @@ class DockerGpus : public testing::Test {
   }
   /// As a step of this run that holds these.
   orchestrators::Attempt attempt(AttemptBuilder& builder, const std::vector<std::size_t>& indices) {
-    builder.step.settings.docker.parent_image = parent;
-    builder.step.settings.docker.network = "none";
+    builder.step.settings->docker.parent_image = parent;
+    builder.step.settings->docker.network = "none";
     builder.run_id = run_id_;
     auto result = builder.attempt();
     result.gpus = gpus(indices);
@@ -119,7 +119,7 @@ class DockerGpus : public testing::Test {
   void own_smi(AttemptBuilder& builder, const std::string& script) {
     builder.code("nvidia-smi", "#!/bin/sh\n" + script);
     test::fs::permissions(builder.folder.path() / "code/nvidia-smi", test::fs::perms(0755));
-    builder.step.settings.docker.runtime_environment["PATH"] = "/pipe/code:/usr/bin:/bin";
+    builder.step.settings->docker.runtime_environment["PATH"] = "/pipe/code:/usr/bin:/bin";
   }
   std::size_t left() {
     std::vector<std::string> labels{"pipe.run=" + run_id_};
@@ -221,7 +221,7 @@ TEST_F(DockerGpus, steps_side_by_side_see_gpus_of_their_own) {
 
 TEST_F(DockerGpus, a_step_without_gpus_sees_none_even_by_nvidias_runtime) {
   AttemptBuilder step(test::shell("nvidia-smi -L || echo none"));
-  step.step.settings.docker.runtime_environment["NVIDIA_VISIBLE_DEVICES"] =
+  step.step.settings->docker.runtime_environment["NVIDIA_VISIBLE_DEVICES"] =
       "all";  // as a CUDA parent's own environment says
   const auto result = run(step, {});
   EXPECT_FALSE(result.failure) << message(result);
@@ -295,13 +295,13 @@ TEST_F(DockerGpus, an_unknown_gpu_is_explained) {
 
 TEST_F(DockerGpus, an_image_that_needs_a_newer_driver_is_explained) {
   AttemptBuilder step(test::program({"echo", "started"}));
-  step.step.settings.docker.runtime_environment["NVIDIA_REQUIRE_CUDA"] = "cuda>=99.0";
+  step.step.settings->docker.runtime_environment["NVIDIA_REQUIRE_CUDA"] = "cuda>=99.0";
   auto result = run(step, {0});
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(message(result),
             "could not start: the driver is too old for the image: it needs CUDA >=99.0");
   step.number = 2;
-  step.step.settings.docker.runtime_environment["NVIDIA_DISABLE_REQUIRE"] = "1";
+  step.step.settings->docker.runtime_environment["NVIDIA_DISABLE_REQUIRE"] = "1";
   result = run(step, {0});
   EXPECT_FALSE(result.failure) << message(result);
 }
@@ -365,7 +365,7 @@ TEST_F(DockerGpus, a_preflight_that_fails_keeps_the_command_from_starting) {
 
 TEST_F(DockerGpus, an_image_without_nvidia_smi_is_told_so) {
   AttemptBuilder step(test::shell("echo started"));
-  step.step.settings.docker.runtime_environment["NVIDIA_DRIVER_CAPABILITIES"] = "compute";
+  step.step.settings->docker.runtime_environment["NVIDIA_DRIVER_CAPABILITIES"] = "compute";
   auto result = run(step, {1});
   ASSERT_TRUE(result.failure) << step.log.out;
   EXPECT_EQ(
@@ -373,7 +373,7 @@ TEST_F(DockerGpus, an_image_without_nvidia_smi_is_told_so) {
       "was not started: there is no `nvidia-smi` in its container, where NVIDIA's toolkit puts it");
   EXPECT_EQ(step.log.out.find("started\n"), std::string::npos);
   step.number = 2;
-  step.step.settings.resources.preflight = Preflight::off;
+  step.step.settings->resources.preflight = Preflight::off;
   result = run(step, {1});
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_TRUE(step.log.out.ends_with("started\n")) << step.log.out;
@@ -399,8 +399,8 @@ TEST_F(DockerGpus, an_image_without_a_shell_has_its_preflight_in_a_container_of_
   ASSERT_EQ(std::system(make.c_str()), 0);
   AttemptBuilder step(test::program({"/own/nvidia-smi", "go"}));
   auto one = attempt(step, {1, 2});
-  step.step.settings.docker.parent_image = image;
-  step.step.settings.docker.skip_build = true;
+  step.step.settings->docker.parent_image = image;
+  step.step.settings->docker.skip_build = true;
   const auto result = test::run_task(loop_, [&]() -> async::Task<orchestrators::AttemptResult> {
     co_await orchestrator_->prepare(step.step, events_, step.cancel);
     auto ended = co_await orchestrator_->run(one);

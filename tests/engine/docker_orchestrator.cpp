@@ -41,9 +41,9 @@ class Kept : public orchestrators::LogSink {
 struct AttemptOptions {
   AttemptOptions(const fs::path& root, const std::string& name) : folder(root / name) {
     step.name = name;
-    step.settings.docker.parent_image = "debian:bookworm-slim";
-    step.settings.docker.skip_build = true;
-    step.settings.docker.network = "none";
+    step.settings->docker.parent_image = "debian:bookworm-slim";
+    step.settings->docker.skip_build = true;
+    step.settings->docker.network = "none";
     for (const char* part : {"code", "outputs", "scratch"}) core::make_folders(folder / part);
   }
   void shell(const std::string& line) { step.command = {{Template{{line}}}, true}; }
@@ -191,7 +191,7 @@ TEST_F(DockerOrchestrator, a_program_that_is_missing_or_not_executable_is_named)
       result.failure->message,
       "could not start: there is no program 'no-such-program' in the image debian:bookworm-slim");
   a.number = 2;
-  a.step.settings.docker.run_args["init"] =
+  a.step.settings->docker.run_args["init"] =
       false;  // then it is the engine that says so, when the container is started
   result = run(a);
   EXPECT_EQ(
@@ -217,21 +217,21 @@ TEST_F(DockerOrchestrator, a_program_that_is_missing_or_not_executable_is_named)
 TEST_F(DockerOrchestrator, what_the_engine_refuses_is_explained) {
   AttemptOptions a(folder_.path(), "network");
   a.list({"true"});
-  a.step.settings.docker.network = "no-such-network-" + run_id_;
+  a.step.settings->docker.network = "no-such-network-" + run_id_;
   auto result = run(a);
   EXPECT_EQ(result.failure->kind, FailureKind::not_started);
   EXPECT_NE(result.failure->message.find("not found"), std::string::npos)
       << result.failure->message;
   AttemptOptions b(folder_.path(), "cpus");
   b.list({"true"});
-  b.step.settings.resources.cpu_count = 100000;
+  b.step.settings->resources.cpu_count = 100000;
   result = run(b);
   EXPECT_EQ(result.failure->kind, FailureKind::not_started);
   ASSERT_EQ(result.failure->hints.size(), 1U) << result.failure->message;
   EXPECT_NE(result.failure->hints[0].find("cpu_count"), std::string::npos);
   AttemptOptions c(folder_.path(), "volume");
   c.list({"true"});
-  c.step.settings.docker.volumes = {"/no/such/folder:/data"};
+  c.step.settings->docker.volumes = {"/no/such/folder:/data"};
   result = run(c);
   EXPECT_NE(result.failure->message.find("/no/such/folder"), std::string::npos)
       << result.failure->message;
@@ -239,8 +239,8 @@ TEST_F(DockerOrchestrator, what_the_engine_refuses_is_explained) {
 
 TEST_F(DockerOrchestrator, too_much_memory_is_told_with_the_limit) {
   AttemptOptions a(folder_.path(), "oom");
-  a.step.settings.docker.parent_image = "python:3.11-slim-bookworm";
-  a.step.settings.resources.memory = 32ULL << 20;
+  a.step.settings->docker.parent_image = "python:3.11-slim-bookworm";
+  a.step.settings->resources.memory = 32ULL << 20;
   a.list({"python3", "-c",
           "open('/pipe/outputs/began', 'w').close(); b = bytearray(512 << 20); b[::4096] = b'x' * "
           "len(b[::4096]); print('it fits')"});
@@ -313,7 +313,7 @@ TEST_F(DockerOrchestrator, a_step_sees_its_files_and_writes_its_outputs_as_the_c
   a.inputs.push_back({"data", "table.csv", folder_.path() / "artifact"});
   a.outputs.push_back({"model", "model.bin"});
   a.secrets["TOKEN"] = "hush";
-  a.step.settings.docker.volumes = {"./shared:/shared:ro"};
+  a.step.settings->docker.volumes = {"./shared:/shared:ro"};
   a.shell(
       "pwd; cat hello.txt /pipe/inputs/data.csv /shared/s; echo; echo $TOKEN $HOME; touch $HOME/x; "
       "cat /pipe/inputs/data.csv > "
@@ -338,7 +338,7 @@ TEST_F(DockerOrchestrator, a_step_sees_its_files_and_writes_its_outputs_as_the_c
 
 TEST_F(DockerOrchestrator, a_user_of_its_own_can_write_too) {
   AttemptOptions a(folder_.path(), "user");
-  a.step.settings.docker.user = "nobody";
+  a.step.settings->docker.user = "nobody";
   a.shell("id -un; echo x > /pipe/outputs/f && echo x > $HOME/f");
   const auto result = run(a);
   EXPECT_FALSE(result.failure) << result.failure->message;
@@ -473,9 +473,9 @@ TEST_F(DockerOrchestrator, an_environment_changes_with_what_a_step_runs_in_and_i
            orchestrators::Environment& x, orchestrators::Environment& y,
            orchestrators::Environment& z, bool& unchanged, bool& changed) -> async::Task<> {
     x = co_await orchestrator.environment(one.step);
-    one.step.settings.docker.labels["note"] = "no part of it";
+    one.step.settings->docker.labels["note"] = "no part of it";
     y = co_await orchestrator.environment(one.step);
-    one.step.settings.docker.runtime_environment["A"] = "1";
+    one.step.settings->docker.runtime_environment["A"] = "1";
     z = co_await orchestrator.environment(one.step);
     unchanged = co_await orchestrator.unchanged(x.recheck);
     changed = co_await orchestrator.unchanged(R"({"debian:bookworm-slim": "sha256:0"})");

@@ -43,9 +43,9 @@ class EngineFaults : public testing::Test {
  protected:
   AttemptBuilder& step(const std::string& line) {
     auto& builder = builder_.emplace(shell(line));
-    builder.step.settings.docker.parent_image = "debian:bookworm-slim";
-    builder.step.settings.docker.skip_build = true;
-    builder.step.settings.docker.network = "none";
+    builder.step.settings->docker.parent_image = "debian:bookworm-slim";
+    builder.step.settings->docker.skip_build = true;
+    builder.step.settings->docker.network = "none";
     return builder;
   }
 
@@ -220,7 +220,7 @@ TEST_F(EngineFaults, a_wait_that_is_never_answered_is_given_up_once_the_containe
 
 TEST_F(EngineFaults, what_an_engine_refuses_for_good_is_asked_once) {
   auto& attempt = step("true");
-  attempt.step.settings.docker.network = "no-such-network-" + attempt.run_id;
+  attempt.step.settings->docker.network = "no-such-network-" + attempt.run_id;
   EngineProxy proxy([](const std::string&, const std::string&) { return Fault::none; });
   const auto result = run(proxy);
   ASSERT_TRUE(result.failure);

@@ -105,7 +105,7 @@ TEST_F(ImageTest, equal_environments_build_once_and_different_ones_side_by_side)
   for (auto* value : {"1", "1", "2", "1"})
     steps.push_back(step("s" + std::to_string(steps.size()),
                          {.parent_image = "debian:bookworm-slim", .environment = {{"A", value}}}));
-  steps[3].settings.docker.runtime_environment = {{"ONLY", "at run"}};
+  steps[3].settings->docker.runtime_environment = {{"ONLY", "at run"}};
   std::vector<ImageStatus> made(steps.size());
   int failures = 0;
   for (std::size_t i = 0; i < steps.size(); ++i)

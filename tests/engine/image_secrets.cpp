@@ -53,7 +53,7 @@ class ImageSecretsTest : public ImageTest {
     Variable cert("PIP_CERT", certificates.string()), ssl("SSL_CERT_FILE", certificates.string());
     // pip goes on when one of several indexes does not answer; uv stops, so that it gets none that
     // cannot answer.
-    bool pip = spec.settings.docker.python_package_installer == PackageInstaller::pip;
+    bool pip = spec.settings->docker.python_package_installer == PackageInstaller::pip;
     Variable index(
         pip ? "PIP_EXTRA_INDEX_URL" : "UV_INDEX_TEST_PASSWORD",
         pip ? "https://reader:canary-password-4711@127.0.0.1:9/simple" : "canary-password-4711");

@@ -86,11 +86,11 @@ class ImageTest : public testing::Test {
   StepSpec step(const std::string& name, DockerSettings docker) {
     StepSpec spec;
     spec.name = name;
-    spec.settings.docker = std::move(docker);
-    if (!spec.settings.docker.parent_image && !spec.settings.docker.dockerfile)
-      spec.settings.docker.parent_image = "python:3.11-slim-bookworm";
-    if (!spec.settings.docker.target_repository)
-      spec.settings.docker.target_repository = repository;
+    spec.settings->docker = std::move(docker);
+    if (!spec.settings->docker.parent_image && !spec.settings->docker.dockerfile)
+      spec.settings->docker.parent_image = "python:3.11-slim-bookworm";
+    if (!spec.settings->docker.target_repository)
+      spec.settings->docker.target_repository = repository;
     return spec;
   }
 

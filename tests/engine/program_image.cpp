@@ -68,9 +68,9 @@ struct ProgramAttempt : AttemptBuilder {
       : AttemptBuilder(
             test::program({"--gtest_also_run_disabled_tests", "--gtest_filter=Inside.*"})) {
     step.program = ProgramStep{this_program(), "tells_what_it_sees", ""};
-    step.settings.docker.parent_image = parent;
-    step.settings.docker.target_repository = repository;
-    step.settings.docker.network = "none";
+    step.settings->docker.parent_image = parent;
+    step.settings->docker.target_repository = repository;
+    step.settings->docker.network = "none";
     step.outputs = {{"seen", "seen.json"}};
     output("seen", "seen.json");
   }
@@ -146,8 +146,8 @@ TEST_F(ProgramImage, runs_on_the_image_that_has_all_it_needs) {
 
 TEST_F(ProgramImage, runs_on_an_empty_image_read_only_and_as_another_user) {
   auto builder = step("scratch");
-  builder.step.settings.docker.user = "1234:1234";
-  builder.step.settings.docker.run_args["read_only"] = true;
+  builder.step.settings->docker.user = "1234:1234";
+  builder.step.settings->docker.run_args["read_only"] = true;
   const auto seen = run(builder);
   EXPECT_EQ(seen["libc"], ::gnu_get_libc_version());
   EXPECT_EQ(seen["user"], 1234);
@@ -185,20 +185,20 @@ TEST_F(ProgramImage, finds_a_drivers_libraries_where_they_are_mounted) {
     EXPECT_THAT(run(builder)["driver"], HasSubstr("cannot open shared object file")) << parent;
     auto with = step(parent);
     with.number = 2;
-    with.step.settings.docker.volumes = {(folder_.path() / "libcuda.so.1").string() + ":" + place +
-                                         "/libcuda.so.1:ro"};
+    with.step.settings->docker.volumes = {(folder_.path() / "libcuda.so.1").string() + ":" + place +
+                                          "/libcuda.so.1:ro"};
     EXPECT_EQ(run(with)["driver"], "found") << parent << " " << place;
   }
   const auto parent = image("path", "ENV LD_LIBRARY_PATH=/opt/driver\n");
   auto builder = step(parent);
-  builder.step.settings.docker.volumes = {(folder_.path() / "libcuda.so.1").string() +
-                                          ":/opt/driver/libcuda.so.1:ro"};
+  builder.step.settings->docker.volumes = {(folder_.path() / "libcuda.so.1").string() +
+                                           ":/opt/driver/libcuda.so.1:ro"};
   EXPECT_EQ(run(builder)["driver"], "found") << "the image's LD_LIBRARY_PATH";
 }
 
 TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_leaves_as_it_is) {
   auto first = step("debian:bookworm-slim");
-  first.step.settings.docker.environment = {{"GREETING", "hello"}};
+  first.step.settings->docker.environment = {{"GREETING", "hello"}};
   run(first);
   const auto before = images();
   ASSERT_EQ(before.size(), 2u) << "the environment, and the program on top";
@@ -209,7 +209,7 @@ TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_lea
   fs::copy_file(this_program()->executable, changed->executable);
   std::ofstream(changed->executable, std::ios::app | std::ios::binary) << "another build";
   auto second = step("debian:bookworm-slim");
-  second.step.settings.docker.environment = {{"GREETING", "hello"}};
+  second.step.settings->docker.environment = {{"GREETING", "hello"}};
   second.step.program->program = changed;
   second.number = 2;
   events_.events.clear();
@@ -233,7 +233,7 @@ TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_lea
 
   events_.events.clear();
   auto third = step("debian:bookworm-slim");
-  third.step.settings.docker.environment = {{"GREETING", "hello"}};
+  third.step.settings->docker.environment = {{"GREETING", "hello"}};
   third.number = 3;
   run(third);
   EXPECT_EQ(events_.of<event::BuildStarted>().size(), 0u) << "an equal program is there";
@@ -252,7 +252,7 @@ TEST_F(ProgramImage, empty_image_is_refused_where_something_else_is_wanted_of_it
   command.step.program.reset();
   EXPECT_THROW(run_task(loop_, orchestrator_->environment(command.step)), core::InputError);
   auto packages = step("scratch");
-  packages.step.settings.docker.apt_packages = {"curl"};
+  packages.step.settings->docker.apt_packages = {"curl"};
   EXPECT_THROW(run_task(loop_, orchestrator_->environment(packages.step)), core::InputError);
 }
 

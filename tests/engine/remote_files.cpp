@@ -36,8 +36,8 @@ class RemoteFiles : public testing::Test {
     return containers.size();
   }
   static AttemptBuilder& on_debian(AttemptBuilder& step) {
-    step.step.settings.docker.parent_image = "debian:bookworm-slim";
-    step.step.settings.docker.skip_build = true;
+    step.step.settings->docker.parent_image = "debian:bookworm-slim";
+    step.step.settings->docker.skip_build = true;
     return step;
   }
   orchestrators::AttemptResult run(AttemptBuilder& step) {
@@ -125,8 +125,8 @@ TEST_F(RemoteFiles, any_user_and_a_read_only_root_can_write_outputs_and_home) {
         shell("id -u; echo x > $HOME/f && cat $PIPE_INPUT_DATA > $PIPE_OUTPUT_COPY; echo y "
               "2>/dev/null > /elsewhere || echo read-only"));
     step.input("data", "data.txt", "d").output("copy", "copy");
-    step.step.settings.docker.user = user;
-    step.step.settings.docker.run_args["read_only"] = true;
+    step.step.settings->docker.user = user;
+    step.step.settings->docker.run_args["read_only"] = true;
     const auto result = run(step);
     ASSERT_FALSE(result.failure) << user << result.failure->message << step.log.err;
     EXPECT_EQ(step.written("copy"), "d") << user;
@@ -149,7 +149,7 @@ TEST_F(RemoteFiles, a_device_among_the_outputs_is_refused_by_name) {
 
 TEST_F(RemoteFiles, a_step_that_removes_its_outputs_folder_has_written_nothing) {
   AttemptBuilder step(shell("rm -r /pipe/outputs"));
-  step.step.settings.docker.user = "0:0";
+  step.step.settings->docker.user = "0:0";
   EXPECT_FALSE(run(step).failure);
   EXPECT_TRUE(fs::is_empty(step.folder.path() / "outputs"));
 }

@@ -30,9 +30,9 @@ class RestartedEngine : public testing::Test {
     setenv("DOCKER_HOST", (std::string("unix://") + socket_file).c_str(), 1);
   }
   orchestrators::AttemptResult run(AttemptBuilder& builder) {
-    builder.step.settings.docker.parent_image = "debian:bookworm-slim";
-    builder.step.settings.docker.skip_build = true;
-    builder.step.settings.docker.network = "none";
+    builder.step.settings->docker.parent_image = "debian:bookworm-slim";
+    builder.step.settings->docker.skip_build = true;
+    builder.step.settings->docker.network = "none";
     orchestrators::OrchestratorOptions options;
     options.root = options.state = builder.folder.path();
     options.run_id = builder.run_id;

@@ -26,8 +26,8 @@ class VirtualEnvironment : public testing::Test {
     StepSpec spec;
     spec.name = name;
     spec.command = program({"python", "-c", "import six; print(six.__version__)"});
-    spec.settings.docker.requirements = std::move(requirements);
-    spec.settings.docker.python_package_installer = PackageInstaller::pip;
+    spec.settings->docker.requirements = std::move(requirements);
+    spec.settings->docker.python_package_installer = PackageInstaller::pip;
     return spec;
   }
   orchestrators::Environment prepare(const StepSpec& spec) {
@@ -147,7 +147,7 @@ TEST_F(VirtualEnvironment, two_programs_at_once_make_it_once) {
 
 TEST_F(VirtualEnvironment, with_uv_from_the_index_where_it_is_not_installed) {
   auto spec = step({"six==1.16.0"});
-  spec.settings.docker.python_package_installer = PackageInstaller::uv;
+  spec.settings->docker.python_package_installer = PackageInstaller::uv;
   EXPECT_TRUE(prepare(spec).ready);
   EXPECT_EQ(events.of<event::BuildStarted>().size(), 1u);
 }
@@ -158,7 +158,7 @@ TEST_F(VirtualEnvironment, project_is_installed_from_a_copy) {
   write(root.path() / "code/own.py", "value = 5\n");
   AttemptBuilder attempt(
       program({"python", "-c", "import own, six; print(own.value, six.__version__)"}));
-  auto& docker = attempt.step.settings.docker;
+  auto& docker = attempt.step.settings->docker;
   docker.python_package_installer = PackageInstaller::pip;
   docker.pyproject_path = "pyproject.toml";
   docker.local_project_install_command =
@@ -181,13 +181,13 @@ TEST_F(VirtualEnvironment, digest_covers_what_determines_it) {
   EXPECT_EQ(environment(step({"six==1.16.0", "six==1.16.0"})).id, base);
   EXPECT_NE(environment(step({"six==1.15.0"})).id, base);
   auto options = step({"six==1.16.0"});
-  options.settings.docker.python_package_installer_args = {{"no-deps", true}};
+  options.settings->docker.python_package_installer_args = {{"no-deps", true}};
   EXPECT_NE(environment(options).id, base);
   auto variables = step({"six==1.16.0"});
-  variables.settings.docker.environment = {{"CFLAGS", "-O3"}};
+  variables.settings->docker.environment = {{"CFLAGS", "-O3"}};
   EXPECT_NE(environment(variables).id, base);
   auto user = step({"six==1.16.0"}, "another");
-  user.settings.docker.labels = {{"a", "b"}};
+  user.settings->docker.labels = {{"a", "b"}};
   EXPECT_EQ(environment(user).id, base);
 }
 

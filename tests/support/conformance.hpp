@@ -42,7 +42,7 @@ class Conformance : public testing::TestWithParam<Place> {
  protected:
   void TearDown() override { run_task(loop, orchestrator->settle()); }
   orchestrators::AttemptResult run(AttemptBuilder& builder) {
-    builder.step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
+    builder.step.settings->docker.parent_image = GetParam().settings.docker.parent_image;
     return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
   }
   static std::string message(const orchestrators::AttemptResult& result) {
@@ -180,7 +180,7 @@ TEST_P(Conformance, variables_describe_the_attempt) {
   step.number = 7;
   step.step.parameters = {{"learning-rate", 0.1}};
   step.environment = {{"OWN", "own"}};
-  step.step.settings.docker.runtime_environment = {{"RUNTIME", "runtime"}};
+  step.step.settings->docker.runtime_environment = {{"RUNTIME", "runtime"}};
   step.secrets = {{"SECRET", "hidden"}};
   auto result = run(step);
   EXPECT_FALSE(result.failure) << message(result);
@@ -282,7 +282,7 @@ TEST_P(Conformance, attempts_run_side_by_side) {
   second.log.on_write = [&](const Log&) { first.cancel.stop(core::StopLevel::graceful); };
   int ended = 0;
   for (auto* step : {&first, &second}) {
-    step->step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
+    step->step.settings->docker.parent_image = GetParam().settings.docker.parent_image;
     asio::co_spawn(loop, test::prepare_and_run(*orchestrator, *step, events),
                    [&](std::exception_ptr error, orchestrators::AttemptResult) {
                      EXPECT_FALSE(error);
@@ -299,7 +299,7 @@ TEST_P(Conformance, environments_of_equal_settings_are_equal) {
   AttemptBuilder one(program({"true"})), two(program({"true"}));
   two.step.name = "other";
   for (auto* step : {&one, &two})
-    step->step.settings.docker.parent_image = GetParam().settings.docker.parent_image;
+    step->step.settings->docker.parent_image = GetParam().settings.docker.parent_image;
   auto first = run_task(loop, orchestrator->prepare(one.step, events, one.cancel));
   auto second = run_task(loop, orchestrator->environment(two.step));
   EXPECT_FALSE(first.id.empty());

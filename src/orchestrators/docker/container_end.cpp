@@ -22,7 +22,7 @@ std::string program_of(const Attempt& attempt) {
 }
 
 std::string memory_limit(const Attempt& attempt) {
-  const auto& memory = attempt.step.settings.resources.memory;
+  const auto& memory = attempt.step.settings->resources.memory;
   return memory ? "its limit is " + core::format_bytes(*memory)
                 : "it has no limit of its own: the engine's machine ran out of memory";
 }
@@ -99,7 +99,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
   } else if (end.exit_code == 126) {
     failure.hints.push_back("126 is a shell's \"not executable\"");
   }
-  if (end.exit_code == 137 && attempt.step.settings.resources.memory)
+  if (end.exit_code == 137 && attempt.step.settings->resources.memory)
     failure.hints.push_back("if that was for memory (" + memory_limit(attempt) +
                             "), the engine did not notice: raise `resources.memory`");
   if (end.oom_killed)

@@ -284,7 +284,7 @@ async::Task<> ContainerRun::drain(async::JoinableTask& output) {
 /// its own, as the kill may be another's.
 async::Task<bool> ContainerRun::killed_for_memory() {
   const bool killed = exit_code_ == 137 && stopping_ == core::StopLevel::none;
-  const bool limited = attempt_.step.settings.resources.memory.has_value();
+  const bool limited = attempt_.step.settings->resources.memory.has_value();
   const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
   const auto until = std::chrono::steady_clock::now() + (limited ? latest_news : latest_news / 10);
   while (true) {
@@ -425,7 +425,7 @@ bool is_name_conflict(const EngineError& error) {
 /// The container, made anew or found.
 async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOptions& place) {
   const auto name = container_name(attempt);
-  const auto platform = attempt.step.settings.docker.platform.value_or("");
+  const auto platform = attempt.step.settings->docker.platform.value_or("");
   for (int attempts_left = 3;; --attempts_left) {
     try {
       const auto body = container_body(attempt, place);
@@ -530,7 +530,7 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
   try {
     co_await engine.remove_container(name);  // a dead driver's
     look.id = co_await engine.create_container(name, std::move(body),
-                                               attempt.step.settings.docker.platform.value_or(""));
+                                               attempt.step.settings->docker.platform.value_or(""));
   } catch (const EngineError& error) {
     refused = error;
   }

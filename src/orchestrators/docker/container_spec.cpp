@@ -125,14 +125,14 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
     all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
     all.push_back(mount("bind", attempt.scratch, container_scratch, false));
   }
-  for (const auto& text : attempt.step.settings.docker.volumes.items())
+  for (const auto& text : attempt.step.settings->docker.volumes.items())
     all.push_back(volume(text, place));
   return all;
 }
 
 json environment(const Attempt& attempt) {
   auto variables = variables_of(attempt, container_layout());
-  const auto& image = attempt.step.settings.docker.environment;
+  const auto& image = attempt.step.settings->docker.environment;
   // A folder that is the caller's and can be written, whoever the step runs as; and none of
   // Python's caches beside the code, which is read-only.
   const auto* scratch = container_scratch.c_str();
@@ -148,7 +148,7 @@ json environment(const Attempt& attempt) {
 /// not used costs nothing, and what is counts as the step's memory; so the limit is the one that a
 /// kernel gives a tmpfs itself, half of the memory that there is.
 std::optional<Bytes> shared_memory(const Attempt& attempt, const ContainerOptions& place) {
-  const auto& resources = attempt.step.settings.resources;
+  const auto& resources = attempt.step.settings->resources;
   if (resources.shm_size || attempt.gpus.empty()) return resources.shm_size;
   const auto half = resources.memory.value_or(place.memory) / 2;
   return half > 0 ? std::optional(half) : std::nullopt;
@@ -157,7 +157,7 @@ std::optional<Bytes> shared_memory(const Attempt& attempt, const ContainerOption
 void add_gpus(json& body, const Attempt& attempt, const ContainerOptions& place) {
   std::vector<docker::GpuName> names;
   for (const auto& gpu : attempt.gpus) names.push_back({gpu.uuid, gpu.index});
-  place.gpu_access->give(body, settings::gpu_request(attempt.step.settings.resources), names);
+  place.gpu_access->give(body, settings::gpu_request(attempt.step.settings->resources), names);
 }
 
 }  // namespace
@@ -190,8 +190,8 @@ std::string gpus_text(const std::vector<AssignedGpu>& gpus) {
 }
 
 json container_body(const Attempt& attempt, const ContainerOptions& place) {
-  const auto& docker = attempt.step.settings.docker;
-  const auto& resources = attempt.step.settings.resources;
+  const auto& docker = attempt.step.settings->docker;
+  const auto& resources = attempt.step.settings->resources;
   auto labels = docker.labels;
   for (const auto& [name, value] : container_labels(attempt, place)) labels[name] = value;
   if (!attempt.gpus.empty()) labels[gpus_label] = gpus_text(attempt.gpus);
@@ -228,7 +228,7 @@ json container_body(const Attempt& attempt, const ContainerOptions& place) {
 
 std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& place) {
   std::error_code ignored;
-  for (const auto& text : step.settings.docker.volumes.items()) {
+  for (const auto& text : step.settings->docker.volumes.items()) {
     const auto wanted = volume(text, place);
     const auto source = wanted["Source"].get<std::string>();
     if (wanted["Type"] == "bind" && !fs::exists(source, ignored))

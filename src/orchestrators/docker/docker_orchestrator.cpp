@@ -93,9 +93,9 @@ class DockerOrchestrator : public Orchestrator {
         throw core::EnvironmentError("cannot give GPUs to the step '" + attempt.step.name +
                                      "': " + access->problem());
       place.memory = co_await memory();
-      place.gate = settings::gpu_request(attempt.step.settings.resources).preflight;
+      place.gate = settings::gpu_request(attempt.step.settings->resources).preflight;
     }
-    if (attempt.step.settings.docker.user) open_to_all(attempt);
+    if (attempt.step.settings->docker.user) open_to_all(attempt);
     const auto* engine = co_await engine_.info();
     if (engine->podman) {  // it makes a folder that is missing where Docker refuses: nothing would
                            // tell that it does not see ours
@@ -119,7 +119,7 @@ class DockerOrchestrator : public Orchestrator {
     if (!inventory_) {
       auto* access = co_await gpu_access();
       auto image = (co_await images_.builder().status(step)).image_id;
-      if (const auto& parent = step.settings.docker.parent_image; image.empty() && parent) {
+      if (const auto& parent = step.settings->docker.parent_image; image.empty() && parent) {
         const auto found = co_await engine_.inspect_image(*parent);
         if (found) image = *parent;
       }
@@ -177,7 +177,7 @@ class DockerOrchestrator : public Orchestrator {
   /// Folders mean those of the engine's machine.
   void add_notice(const StepSpec& step, Environment& environment) const {
     const auto& url = engine_.endpoint().url;
-    const auto& volumes = step.settings.docker.volumes.items();
+    const auto& volumes = step.settings->docker.volumes.items();
     const bool by_path = std::any_of(volumes.begin(), volumes.end(), [](const std::string& volume) {
       return std::string_view("/.~").find(volume.front()) != std::string_view::npos;
     });

@@ -23,7 +23,7 @@ bool images_decide(const DockerSettings& settings) {
 /// Here, and not taken from a registry.
 bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
   return status.reference !=
-         step.settings.docker.parent_image.value_or(std::string(settings::default_parent_image));
+         step.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
 }
 
 /// The program is a part of the key by itself; here it only says what has to be made, and where the
@@ -118,7 +118,7 @@ async::Task<> StepImages::publish(const StepSpec& step, docker::ImageStatus stat
                                   EventSink& events, core::CancelSource& cancel) {
   const docker::LocalImage image{status.reference, status.image_id};
   co_await published_->publish(image, step.name, events, cancel);
-  if (const auto& tag = step.settings.docker.image_tag; tag && !step.program)
+  if (const auto& tag = step.settings->docker.image_tag; tag && !step.program)
     co_await published_->name(image, *tag, step.name, events, cancel);
 }
 
@@ -128,7 +128,7 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
   environment.description = status.reference;
   environment.reason = status.reason;
   environment.ready = !status.image_id.empty();
-  if (step.settings.docker.runtime_environment.contains("NVIDIA_VISIBLE_DEVICES") ||
+  if (step.settings->docker.runtime_environment.contains("NVIDIA_VISIBLE_DEVICES") ||
       step.environment.contains("NVIDIA_VISIBLE_DEVICES"))
     environment.notices.push_back(
         "NVIDIA_VISIBLE_DEVICES names the GPUs that a step holds, whatever its settings say: ask "
@@ -136,11 +136,11 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
   if (!status.digest.empty())
     environment.id = core::Hasher()
                          .field(status.digest)
-                         .field(runtime_part(step.settings.docker))
+                         .field(runtime_part(step.settings->docker))
                          .finish()
                          .hex();
-  if (environment.ready && images_decide(step.settings.docker))
-    environment.recheck = co_await recheck_of(*step.settings.docker.parent_image, status);
+  if (environment.ready && images_decide(step.settings->docker))
+    environment.recheck = co_await recheck_of(*step.settings->docker.parent_image, status);
   co_return environment;
 }
 
@@ -170,7 +170,7 @@ async::Task<std::vector<std::string>> StepImages::program_words(const StepSpec& 
         given.is_array() ? given.get<std::vector<std::string>>() : std::vector<std::string>();
   }
   auto variables = image_variables_[image_id];
-  const auto& own = step.settings.docker.runtime_environment;
+  const auto& own = step.settings->docker.runtime_environment;
   if (const auto path = own.find("LD_LIBRARY_PATH"); path != own.end())
     variables.push_back("LD_LIBRARY_PATH=" + path->second);
   co_return docker::program_words(*step.program->program, variables);

@@ -57,7 +57,7 @@ class ExecutorOrchestrator final : public Orchestrator {
     request.folder = layout.code;
     request.outputs = layout.outputs;
     request.scratch = layout.scratch;
-    request.resources = attempt.step.settings.resources;
+    request.resources = attempt.step.settings->resources;
     request.log = [this, &attempt](Stream stream, std::string_view bytes) {
       asio::post(loop_, [&attempt, stream, text = std::string(bytes)] {
         attempt.log.write(stream, text);

@@ -40,7 +40,7 @@ Terms both(const Terms& left, const Terms& right) {
 Terms placement_terms(const StepSpec& step) {
   gpu::Placement all;
   all.kind = gpu::Placement::Kind::all_of;
-  for (const auto& text : step.settings.resources.placement_constraints.items()) {
+  for (const auto& text : step.settings->resources.placement_constraints.items()) {
     auto parsed = gpu::parse_placement(text);
     if (const auto* error = std::get_if<gpu::PlacementError>(&parsed))
       throw core::InputError(
@@ -78,7 +78,7 @@ Terms model_terms(const std::string& wanted, const GpuModels& models) {
 
 /// What NVIDIA's GPU feature discovery tells of a node's GPUs.
 Terms gpu_terms(const StepSpec& step, const GpuModels& models) {
-  const auto request = settings::gpu_request(step.settings.resources);
+  const auto request = settings::gpu_request(step.settings->resources);
   Terms terms;
   if (!request.wanted()) return terms;
   if (request.model) terms = model_terms(*request.model, models);
@@ -145,11 +145,11 @@ GpuModels models_on(const json& nodes) {
 
 json pod_affinity(const StepSpec& step, const GpuModels& models) {
   auto terms = placement_terms(step);
-  if (const auto& type = step.settings.resources.instance_type)
+  if (const auto& type = step.settings->resources.instance_type)
     terms = both(terms, {{{"node.kubernetes.io/instance-type", "In", {*type}}}});
   terms = both(terms, gpu_terms(step, models));
   json affinity;
-  for (const auto& [key, value] : step.settings.kubernetes.affinity) affinity[key] = *value;
+  for (const auto& [key, value] : step.settings->kubernetes.affinity) affinity[key] = *value;
   if (terms.empty()) return affinity;
   auto& required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
                            ["nodeSelectorTerms"];

@@ -113,7 +113,7 @@ class JobRun {
   std::optional<Failure> failure_;  ///< Found before the pod had an end.
   /// RetryPolicy with what does not start.
   const std::chrono::seconds startup_ = std::chrono::ceil<std::chrono::seconds>(
-      std::chrono::milliseconds(attempt_.step.settings.kubernetes.pod_startup_timeout.value_or(
+      std::chrono::milliseconds(attempt_.step.settings->kubernetes.pod_startup_timeout.value_or(
           std::chrono::minutes(10))));
   std::string stage_;  ///< What it waits for ...
   Clock::time_point waits_since_;

@@ -61,7 +61,7 @@ namespace {
 
 json environment(const Attempt& attempt, const Layout& layout) {
   auto variables = variables_of(attempt, layout);
-  const auto& image = attempt.step.settings.docker.environment;
+  const auto& image = attempt.step.settings->docker.environment;
   for (const auto& [name, value] :
        {std::pair("HOME", layout.scratch.c_str()), std::pair("TMPDIR", layout.scratch.c_str()),
         std::pair("PYTHONDONTWRITEBYTECODE", "1")})
@@ -70,7 +70,7 @@ json environment(const Attempt& attempt, const Layout& layout) {
   if (gpus_on_cluster(attempt.step).empty())
     variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
   json list = json::array();
-  const auto& given = *attempt.step.settings.kubernetes.env;
+  const auto& given = *attempt.step.settings->kubernetes.env;
   for (const auto& each : given) {
     list.push_back(env_of(each));
     variables.erase(list.back().value("name", ""));
@@ -88,7 +88,7 @@ json environment(const Attempt& attempt, const Layout& layout) {
 
 /// `UID` or `UID:GID`; a name means something in the image only.
 json security(const StepSpec& step, const std::string& caller) {
-  const auto& text = step.settings.docker.user ? *step.settings.docker.user : caller;
+  const auto& text = step.settings->docker.user ? *step.settings->docker.user : caller;
   json context{{"allowPrivilegeEscalation", false}};
   long long uid = 0, gid = 0;
   const char *end = text.data() + text.size(), *begin = text.data();
@@ -104,7 +104,7 @@ json security(const StepSpec& step, const std::string& caller) {
     throw core::InputError(
         "step '" + step.name + "': `docker.user: " + text + "`: a cluster takes users by number",
         "write `user: UID:GID`, with the numbers that the image has for it");
-  for (const auto& [key, value] : step.settings.kubernetes.container_security_context)
+  for (const auto& [key, value] : step.settings->kubernetes.container_security_context)
     context[key] = *value;
   if (context.value("privileged", json(false)) == true)
     context.erase("allowPrivilegeEscalation");  // the one is the other
@@ -195,7 +195,7 @@ std::string field_of(const char* pointer) {
 }
 
 void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
-  const auto& settings = step.settings.kubernetes;
+  const auto& settings = step.settings->kubernetes;
   json patch = json::object();
   for (const auto& [key, value] : settings.additional_pod_spec_args)
     patch["spec"]["template"]["spec"][key] = *value;
@@ -252,7 +252,7 @@ namespace {
 
 json pod_spec(const Attempt& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
-  const auto& settings = step.settings.kubernetes;
+  const auto& settings = step.settings->kubernetes;
   auto layout = container_layout();
   layout.program = place.program;
   PodFiles files(place.claim);
@@ -261,7 +261,7 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
   else
     add_shared(files, attempt, place, layout);
   // A node gives 64 MiB, in which the first data loader with workers ends with SIGBUS.
-  if (const auto& size = step.settings.resources.shm_size; size || !gpus_on_cluster(step).empty())
+  if (const auto& size = step.settings->resources.shm_size; size || !gpus_on_cluster(step).empty())
     files.add_memory("/dev/shm", size);
   files.add(settings);
 
@@ -319,7 +319,7 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
 
 json job_manifest(const Attempt& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
-  const auto& settings = step.settings.kubernetes;
+  const auto& settings = step.settings->kubernetes;
   const auto own_labels = job_labels(attempt, place.owner);
   json metadata{{"labels", settings.labels}};
   for (const auto& [name, value] : own_labels) metadata["labels"][name] = value;
@@ -366,7 +366,7 @@ std::optional<json> secret_manifest(const Attempt& attempt, const std::string& o
 }
 
 std::string unhonoured(const StepSpec& step) {
-  const auto& docker = step.settings.docker;
+  const auto& docker = step.settings->docker;
   std::string names;
   for (const auto& [name, given] : {std::pair("volumes", !docker.volumes.items().empty()),
                                     std::pair("network", docker.network.has_value()),

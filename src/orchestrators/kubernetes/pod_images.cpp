@@ -64,7 +64,7 @@ class BuiltImages : public PodImages {
   /// Where the agent's image belongs; empty: nowhere, and pods find the agent among this machine's
   /// files.
   std::string agent_repository(const StepSpec& step) const {
-    return carries_ ? step.settings.docker.target_repository.value_or("pipe")
+    return carries_ ? step.settings->docker.target_repository.value_or("pipe")
                     : registry_repository(step);
   }
 
@@ -107,7 +107,7 @@ class LockedImages : public PodImages {
 }  // namespace
 
 std::string registry_repository(const StepSpec& step) {
-  const auto& repository = step.settings.docker.target_repository;
+  const auto& repository = step.settings->docker.target_repository;
   return repository && docker::names_registry(*repository) ? *repository : std::string();
 }
 

@@ -16,7 +16,7 @@ constexpr const char* usual_gpu = "nvidia.com/gpu";
 
 /// How many GPUs `settings.resources` asks for.
 unsigned gpu_count(const StepSpec& step) {
-  const auto request = settings::gpu_request(step.settings.resources);
+  const auto request = settings::gpu_request(step.settings->resources);
   const auto refuse = [&](const std::string& what, const std::string& suggestion) {
     return core::InputError(
         "step '" + step.name + "' " + what +
@@ -37,13 +37,13 @@ unsigned gpu_count(const StepSpec& step) {
 }
 
 StringMap limits_of(const StepSpec& step) {
-  const auto& asked = step.settings.resources;
+  const auto& asked = step.settings->resources;
   StringMap limits;
   if (asked.cpu_count) limits["cpu"] = std::to_string(std::llround(*asked.cpu_count * 1000)) + "m";
   if (asked.memory) limits["memory"] = std::to_string(*asked.memory);
   if (const auto gpus = gpu_count(step); gpus > 0)
-    limits[step.settings.kubernetes.gpu_resource.value_or(usual_gpu)] = std::to_string(gpus);
-  for (const auto& [name, amount] : step.settings.kubernetes.resources.limits)
+    limits[step.settings->kubernetes.gpu_resource.value_or(usual_gpu)] = std::to_string(gpus);
+  for (const auto& [name, amount] : step.settings->kubernetes.resources.limits)
     limits[name] = amount;
   return limits;
 }
@@ -53,7 +53,7 @@ StringMap limits_of(const StepSpec& step) {
 StringMap gpus_on_cluster(const StepSpec& step) {
   auto limits = limits_of(step);
   std::erase_if(limits, [&](const auto& limit) {
-    return !is_gpu(limit.first) && limit.first != step.settings.kubernetes.gpu_resource;
+    return !is_gpu(limit.first) && limit.first != step.settings->kubernetes.gpu_resource;
   });
   return limits;
 }
@@ -62,7 +62,7 @@ StringMap gpus_on_cluster(const StepSpec& step) {
 json pod_resources(const StepSpec& step) {
   const auto limits = limits_of(step);
   auto requests = limits;
-  for (const auto& [name, amount] : step.settings.kubernetes.resources.requests)
+  for (const auto& [name, amount] : step.settings->kubernetes.resources.requests)
     requests[name] = amount;
   json both = json::object();
   if (!limits.empty()) both["limits"] = limits;
@@ -76,7 +76,7 @@ json pod_tolerations(const StepSpec& step) {
     if (std::find(tolerations.begin(), tolerations.end(), one) == tolerations.end())
       tolerations.push_back(std::move(one));
   };
-  const auto& given = *step.settings.kubernetes.tolerations;
+  const auto& given = *step.settings->kubernetes.tolerations;
   for (const auto& each : given) add(toleration_of(each));
   for (const auto& [name, amount] : limits_of(step)) {
     if (!is_extended(name)) continue;

@@ -204,7 +204,7 @@ async::Task<> ClusterPreflight::check_reference(Reference reference,
 }
 
 void ClusterPreflight::check_nodes(const json& nodes, const StepGroup& alike) {
-  if (alike.steps.front()->settings.kubernetes.autoscaling.value_or(false)) return;
+  if (alike.steps.front()->settings->kubernetes.autoscaling.value_or(false)) return;
   auto reasons = why_none_fits(nodes, alike.pod());
   if (reasons.empty() && !nodes.empty()) return;
   const auto wants = requests_text(alike.pod());

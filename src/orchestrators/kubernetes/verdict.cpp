@@ -360,7 +360,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt,
                    {}};
   const auto reason = text_at(terminated, "/reason"), message = text_at(terminated, "/message");
   if (reason == "OOMKilled") {
-    const auto& memory = attempt.step.settings.resources.memory;
+    const auto& memory = attempt.step.settings->resources.memory;
     return Failure{
         FailureKind::out_of_memory,
         "was killed because it used too much memory (" +

@@ -96,7 +96,7 @@ std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, con
                    {}};
   if (end.exited && end.code == 0) return {};
   if (out_of_memory) {
-    auto limit = step.settings.resources.memory;
+    auto limit = step.settings->resources.memory;
     return Failure{
         FailureKind::out_of_memory,
         limit ? "ran out of memory: its limit is " + core::format_bytes(*limit)

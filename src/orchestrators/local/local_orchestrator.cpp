@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <fstream>
@@ -27,11 +28,11 @@ constexpr std::string_view default_path =
 
 /// The PATH that the step's own settings give it, or the caller's.
 std::string path_of(const StepSpec& step) {
-  if (auto& runtime = step.settings.docker.runtime_environment; runtime.contains("PATH"))
+  if (auto& runtime = step.settings->docker.runtime_environment; runtime.contains("PATH"))
     return runtime.at("PATH");
   if (auto own = step.environment.find("PATH"); own != step.environment.end() && own->second)
     return *own->second;
-  if (auto& environment = step.settings.docker.environment; environment.contains("PATH"))
+  if (auto& environment = step.settings->docker.environment; environment.contains("PATH"))
     return environment.at("PATH");
   const char* callers = std::getenv("PATH");
   return callers ? callers : std::string(default_path);
@@ -127,7 +128,8 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
                     .gpus = true,
                     .explicit_devices = true,
                     .memory_limits = !groups_.memory.empty(),
-                    .cpu_limits = !groups_.cpu.empty()},
+                    .cpu_limits = !groups_.cpu.empty(),
+                    .scratch_folders = Workspace::folders()},
       environments_(loop, reaper_, options_.root) {}
 
 Programs& LocalOrchestrator::programs(const std::string& path) {
@@ -135,7 +137,7 @@ Programs& LocalOrchestrator::programs(const std::string& path) {
 }
 
 LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
-  auto& settings = step.settings.docker;
+  auto& settings = step.settings->docker;
   auto names = step.program ? std::vector<std::string>() : programs_of(step.command);
   auto path = path_of(step);
   bool wanted = VirtualEnvironments::wanted(settings);
@@ -243,6 +245,27 @@ async::Task<Environment> LocalOrchestrator::prepare(const StepSpec& step, EventS
   co_return co_await environment(step);
 }
 
+/// Reading the kernel's counters takes a tenth of a short step's time, so steps that start within a
+/// moment share what was read.
+MemoryKills LocalOrchestrator::kills_so_far() {
+  constexpr auto moment = std::chrono::milliseconds(20);
+  const auto now = std::chrono::steady_clock::now();
+  if (!kills_ || now - kills_read_ > moment) {
+    kills_.emplace();
+    kills_read_ = now;
+  }
+  return *kills_;
+}
+
+const fs::path& LocalOrchestrator::python_folder(const fs::path& python3) {
+  const auto known = pythons_.find(python3);
+  if (known != pythons_.end()) {
+    if (access((known->second.path() / "python").c_str(), X_OK) == 0) return known->second.path();
+    pythons_.erase(known);  // It has been cleaned up as an old temporary file.
+  }
+  return pythons_.emplace(python3, make_python_folder(python3)).first->second.path();
+}
+
 StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& workspace,
                                        const HostContext& in) {
   auto variables = passed_on_variables();
@@ -250,7 +273,7 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
   variables["TMPDIR"] = workspace.temporary().string();
   variables["PYTHONUNBUFFERED"] =
       "1";  // into a pipe Python would keep its output back until there is a block of it
-  for (auto& [name, value] : attempt.step.settings.docker.environment) variables[name] = value;
+  for (auto& [name, value] : attempt.step.settings->docker.environment) variables[name] = value;
   for (auto& [name, value] : variables_of(attempt, workspace.layout())) variables[name] = value;
   show_gpus(attempt.gpus, variables);
   // For a `pipe` that the step starts: what this one holds is a machine of its own, whose GPUs are
@@ -265,7 +288,7 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
   } else if (find_program("python", path).empty()) {
     // Images have a `python`, Debian has not.
     if (auto python3 = find_program("python3", path); !python3.empty())
-      path.insert(0, workspace.add_program("python", python3).string() + ":");
+      path.insert(0, python_folder(python3).string() + ":");
   }
   return variables;
 }
@@ -300,10 +323,10 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
                                  {"run again: it will be made anew"});
   std::optional<Workspace> workspace;
   if (is_small(attempt.code)) {
-    workspace.emplace(attempt);
+    workspace.emplace(attempt, short_folders_);
   } else {
     auto make = [&]() -> async::Task<> {
-      workspace.emplace(attempt);
+      workspace.emplace(attempt, short_folders_);
       co_return;
     };
     if (!pool_) pool_.emplace(1);
@@ -324,7 +347,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
         not_found(process.arguments.empty() ? "" : process.arguments[0], path, process.folder);
     co_return result;
   }
-  auto& resources = step.settings.resources;
+  auto& resources = step.settings->resources;
   std::optional<LimitGroup> limits;
   if ((resources.memory && capabilities_.memory_limits) ||
       (resources.cpu_count && capabilities_.cpu_limits)) {
@@ -338,7 +361,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
     if (result.failure) co_return result;
   }
 
-  const MemoryKills kills;
+  const auto kills = kills_so_far();
   std::string last_output;
   auto end = co_await run_process(
       process, reaper_, attempt.cancel, [&](Stream stream, std::string_view bytes) {

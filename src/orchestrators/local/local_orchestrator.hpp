@@ -2,6 +2,7 @@
 /// Steps as plain processes of this machine.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include "orchestrators/local/process_reaper.hpp"
 #include "orchestrators/local/programs.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
+#include "orchestrators/local/workspace.hpp"
+#include "orchestrators/memory_kills.hpp"
 
 namespace pipeline::orchestrators {
 
@@ -35,6 +38,9 @@ class LocalOrchestrator : public Orchestrator {
   HostContext& host(const StepSpec& step);
   Programs& programs(const std::string& path);
   async::Task<AttemptResult> run_in_place(const Attempt& attempt);
+  MemoryKills kills_so_far();
+  /// A folder for PATH in which `python` is this program.
+  const std::filesystem::path& python_folder(const std::filesystem::path& python3);
   /// The variables that the process gets; PATH leads to the virtual environment first.
   StringMap variables(const Attempt& attempt, const class Workspace& workspace,
                       const HostContext& in);
@@ -45,7 +51,11 @@ class LocalOrchestrator : public Orchestrator {
   Capabilities capabilities_;
   VirtualEnvironments environments_;
   std::optional<asio::thread_pool> pool_;  ///< For copies of much code; started when there is some.
-  std::map<std::string, Programs> programs_;  ///< By PATH.
+  std::map<std::string, Programs> programs_;              ///< By PATH.
+  std::map<std::filesystem::path, ShortFolder> pythons_;  ///< By the program that is `python`.
+  ShortFolders short_folders_;
+  std::optional<MemoryKills> kills_;
+  std::chrono::steady_clock::time_point kills_read_;
   std::unordered_map<std::string, HostContext> known_;
 };
 

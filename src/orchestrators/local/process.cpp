@@ -44,12 +44,10 @@ class Running {
         err_(executor, err),
         exit_(executor),
         wake_(executor),
-        never_(executor),
         output_(output),
         cancel_(cancel),
         grace_(grace) {
     wake_.expires_at(asio::steady_timer::time_point::max());
-    never_.expires_at(asio::steady_timer::time_point::max());
     if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
   }
 
@@ -64,8 +62,7 @@ class Running {
   async::Task<ProcessEnd> end() {
     core::CancelSource::Listener listener(
         cancel_, [this](core::StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
-    co_await (ended() || (read(out_, Stream::out) && read(err_, Stream::err) && stopper() &&
-                          never_.async_wait(asio::use_awaitable)));
+    co_await (ended() || (read(out_, Stream::out) && read(err_, Stream::err) && stopper()));
     // The process is a zombie still, so its group's number cannot belong to anybody else.
     kill(-pid_, SIGKILL);
     reaper_.finish(pid_);
@@ -136,10 +133,14 @@ class Running {
     return left == ReadState::closed;
   }
 
+  /// Ends when it is cancelled: without an exception, which would cost more than a short process.
   async::Task<> stopper() {
+    co_await asio::this_coro::throw_if_cancelled(false);
     boost::system::error_code ignored;
     for (;;) {
       co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      const auto state = co_await asio::this_coro::cancellation_state;
+      if (state.cancelled() != asio::cancellation_type::none) co_return;
       auto now = std::chrono::steady_clock::now();
       if (cancel_.level() == core::StopLevel::immediate || (stopped_ && now >= deadline_)) {
         ignored_ = cancel_.level() != core::StopLevel::immediate;
@@ -159,7 +160,7 @@ class Running {
   ProcessReaper& reaper_;
   pid_t pid_;
   asio::posix::stream_descriptor reply_, out_, err_, exit_;
-  asio::steady_timer wake_, never_;
+  asio::steady_timer wake_;
   OutputCallback& output_;
   core::CancelSource& cancel_;
   std::chrono::milliseconds grace_;
@@ -197,7 +198,7 @@ async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper
 
 std::filesystem::path find_program(const std::string& name, std::string_view path,
                                    const std::filesystem::path& folder) {
-  auto executable = [](const std::filesystem::path& file) {
+  auto executable = [](const std::string& file) {
     struct stat info;
     return stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
            access(file.c_str(), X_OK) == 0;
@@ -209,7 +210,9 @@ std::filesystem::path find_program(const std::string& name, std::string_view pat
   if (name.empty()) return {};
   for (std::size_t from = 0; from <= path.size();) {
     auto to = std::min(path.find(':', from), path.size());
-    auto file = (to == from ? folder : std::filesystem::path(path.substr(from, to - from))) / name;
+    auto file = to == from ? folder.string() : std::string(path.substr(from, to - from));
+    if (!file.empty() && !file.ends_with('/')) file += '/';
+    file += name;
     if (executable(file)) return file;
     from = to + 1;
   }

@@ -25,7 +25,7 @@ const Program& python_for(const StepSpec& step, Programs& programs,
                           std::vector<std::string>& looked_up) {
   auto& own = programs.find("python3");
   looked_up.push_back("python3");
-  if (auto& image = step.settings.docker.parent_image) {
+  if (auto& image = step.settings->docker.parent_image) {
     auto version = python_of_image(*image);
     if (version && !(own.version + ".").starts_with(*version + ".")) {
       looked_up.push_back("python" + *version);
@@ -108,7 +108,7 @@ bool VirtualEnvironments::wanted(const DockerSettings& settings) {
 }
 
 EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& programs) const {
-  auto& settings = step.settings.docker;
+  auto& settings = step.settings->docker;
   EnvironmentPlan plan;
   plan.python = python_for(step, programs, plan.looked_up);
   if (!settings.python_package_installer) plan.looked_up.push_back("uv");

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <utility>
 
+#include "core/empty_folder.hpp"
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 
@@ -70,11 +72,18 @@ void copy_file(const fs::path& from, const fs::path& to, mode_t mode) {
   fchmod(target.get(), mode);
 }
 
+/// False if it is there already.
+bool make_folder(const fs::path& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) == 0) return true;
+  if (errno != EEXIST) throw core::system_error("cannot make the folder " + path.string(), errno);
+  return false;
+}
+
 /// Files become 0444 or 0555, folders 0555.
 void copy_code(const fs::path& from, const fs::path& to) {
-  if (mkdir(to.c_str(), 0700) != 0)
-    throw core::system_error("cannot make the folder " + to.string(), errno);
+  bool is_writable = make_folder(to, 0700);
   for (auto& entry : fs::directory_iterator(from)) {
+    if (!std::exchange(is_writable, true)) chmod(to.c_str(), 0700);
     auto target = to / entry.path().filename();
     struct stat info;
     if (lstat(entry.path().c_str(), &info) != 0)
@@ -86,14 +95,40 @@ void copy_code(const fs::path& from, const fs::path& to) {
     else
       copy_file(entry.path(), target, info.st_mode & 0111 ? 0555 : 0444);
   }
-  chmod(to.c_str(), 0555);
+  if (is_writable) chmod(to.c_str(), 0555);
 }
 
 fs::path full_path(const fs::path& path) { return fs::absolute(path).lexically_normal(); }
 
 }  // namespace
 
-Workspace::Workspace(const Attempt& attempt) : scratch_(full_path(attempt.scratch)) {
+const std::vector<std::string>& Workspace::folders() {
+  static const std::vector<std::string> names{"code", "inputs", "tmp"};
+  return names;
+}
+
+ShortFolder::ShortFolder()
+    : folder_({}, std::string(temporary_prefix) + std::to_string(getpid()) + "-"),
+      lock_(open(path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (lock_) flock(lock_.get(), LOCK_SH);
+}
+
+ShortFolder ShortFolders::take() {
+  const std::lock_guard lock(mutex_);
+  if (spare_.empty()) return {};
+  auto folder = std::move(spare_.back());
+  spare_.pop_back();
+  return folder;
+}
+
+void ShortFolders::give_back(ShortFolder folder) {
+  if (!core::empty_folder(folder.path(), 0700)) return;
+  const std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(folder));
+}
+
+Workspace::Workspace(const Attempt& attempt, ShortFolders& short_folders)
+    : scratch_(full_path(attempt.scratch)), short_folders_(short_folders) {
   layout_.code = (scratch_ / "code").string();
   layout_.inputs = (scratch_ / "inputs").string();
   layout_.outputs = full_path(attempt.outputs).string();
@@ -104,30 +139,34 @@ Workspace::Workspace(const Attempt& attempt) : scratch_(full_path(attempt.scratc
     core::make_folders(layout_.code);
   else
     copy_code(attempt.code, layout_.code);
-  core::make_folders(layout_.inputs);
+  const bool is_changed = make_folder(layout_.inputs, 0700) || !attempt.inputs.empty();
+  if (is_changed) chmod(layout_.inputs.c_str(), 0700);
   for (auto& input : attempt.inputs)
     if (symlink(full_path(input.path).c_str(), path_of(input, layout_).c_str()) != 0)
       throw core::system_error("cannot link the input " + input.path.string(), errno);
-  chmod(layout_.inputs.c_str(), 0555);
+  if (is_changed) chmod(layout_.inputs.c_str(), 0555);
   temporary_ = scratch_ / "tmp";
   if (temporary_.native().size() > longest_temporary) {
-    short_.emplace(fs::path(), std::string(temporary_prefix) + std::to_string(getpid()) + "-");
+    short_.emplace(short_folders_.take());
     temporary_ = short_->path();
-    short_lock_ = core::Descriptor(open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (short_lock_) flock(short_lock_.get(), LOCK_SH);
   } else {
-    core::make_folders(temporary_);
+    make_folder(temporary_, 0777);
   }
 }
 
-fs::path Workspace::add_program(const std::string& name, const fs::path& program) const {
-  auto folder = scratch_ / "bin";
-  core::make_folders(folder);
+Workspace::~Workspace() {
+  if (short_) short_folders_.give_back(std::move(*short_));
+}
+
+ShortFolder make_python_folder(const fs::path& program) {
+  ShortFolder folder;
   // A script and not a link: Python finds its home by the path that it is called by, and pyenv's
   // shims look at their own name.
   core::write_file_atomically(
-      folder / name, "#!/bin/sh\nexec " + core::shell_quote(program.string()) + " \"$@\"\n");
-  chmod((folder / name).c_str(), 0755);
+      folder.path() / "python",
+      "#!/bin/sh\nexec " + core::shell_quote(program.string()) + " \"$@\"\n");
+  chmod((folder.path() / "python").c_str(), 0555);
+  chmod(folder.path().c_str(), 0555);
   return folder;
 }
 

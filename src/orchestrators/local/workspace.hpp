@@ -3,37 +3,67 @@
 #pragma once
 
 #include <filesystem>
+#include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/file.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::orchestrators {
 
+/// A folder with a short path, in the system's folder for temporary files.
+class ShortFolder {
+ public:
+  ShortFolder();
+  const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  core::TemporaryFolder folder_;
+  /// Held while the folder exists: drivers in other PID namespaces cannot see that its maker lives.
+  core::Descriptor lock_;
+};
+
+/// ShortFolders. Those that are left empty serve again.
+class ShortFolders {
+ public:
+  ShortFolder take();
+  void give_back(ShortFolder folder);
+
+ private:
+  std::mutex mutex_;  ///< A workspace with much code is made on another thread.
+  std::vector<ShortFolder> spare_;
+};
+
 /// Made below the attempt's scratch folder: `code`, a private, read-only copy, so that no step can
 /// change what others share, but of files above 16 MiB, which are links where the file system
-/// cannot share blocks; `inputs`, links to the artifacts; `tmp`; and `bin`, where `python` is if
-/// the machine only has `python3`.
+/// cannot share blocks; `inputs`, links to the artifacts; and `tmp`. Folders of these names that
+/// are there already, without files, are used.
 class Workspace {
  public:
-  explicit Workspace(const Attempt& attempt);
+  /// The names of the folders that it makes.
+  static const std::vector<std::string>& folders();
+  Workspace(const Attempt& attempt, ShortFolders& short_folders);
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
   const Layout& layout() const { return layout_; }
   /// For TMPDIR.
   const std::filesystem::path& temporary() const { return temporary_; }
-  /// A folder for PATH in which `name` is `program`.
-  std::filesystem::path add_program(const std::string& name,
-                                    const std::filesystem::path& program) const;
 
  private:
   Layout layout_;
   std::filesystem::path scratch_, temporary_;
-  std::optional<core::TemporaryFolder> short_;
-  core::Descriptor
-      short_lock_;  ///< Held while the folder is in use: its maker may have another PID namespace.
+  ShortFolders& short_folders_;
+  std::optional<ShortFolder> short_;
 };
 
 /// True if the code is so little that copying it is not worth another thread.
 bool is_small(const std::filesystem::path& code);
+
+/// Makes a folder in which `python` is `program`, for PATH.
+ShortFolder make_python_folder(const std::filesystem::path& program);
 
 /// Removes temporary folders of drivers that are dead.
 void remove_old_temporary_folders();

@@ -11,9 +11,9 @@ TEST(VolumeChecks, one_warning_names_the_steps_whose_data_is_no_part_of_their_ke
   plain.name = "plain";
   volume.name = "volume";
   volume.line = 7;
-  volume.settings.docker.volumes = {"./data:/data"};
+  volume.settings->docker.volumes = {"./data:/data"};
   claim.name = "claim";
-  *claim.settings.kubernetes.volumes = nlohmann::json::array({"secret/x:/x", "pvc/data:/data"});
+  *claim.settings->kubernetes.volumes = nlohmann::json::array({"secret/x:/x", "pvc/data:/data"});
   versioned = uncached = volume;
   versioned.version = "2024-01";
   uncached.cache = false;

@@ -22,7 +22,7 @@ struct Plans : testing::Test {
   static StepSpec step(DockerSettings settings) {
     StepSpec spec;
     spec.name = "train";
-    spec.settings.docker = std::move(settings);
+    spec.settings->docker = std::move(settings);
     return spec;
   }
   ImagePlan plan(DockerSettings settings) { return plan_image(step(std::move(settings)), options); }

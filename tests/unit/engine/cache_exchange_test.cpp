@@ -342,7 +342,7 @@ TEST_F(SharingTest, steps_whose_environment_is_only_known_once_it_is_made_ask_th
 }
 
 TEST_F(SharingTest, an_environment_is_not_made_for_a_step_that_others_have_made) {
-  pipeline.steps[0].settings.docker.parent_image = "large";
+  pipeline.steps[0].settings->docker.parent_image = "large";
   run("here");
   EXPECT_EQ(orchestrator.builds, 2);
   pipeline.steps[1].parameters["c"] = 2;

@@ -123,7 +123,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
 
  private:
   static std::string image_of(const StepSpec& step) {
-    return step.settings.docker.parent_image.value_or("image");
+    return step.settings->docker.parent_image.value_or("image");
   }
   mutable orchestrators::Capabilities capabilities_;
   std::set<std::string> built_;

@@ -366,8 +366,8 @@ TEST_F(RunInPlaces, steps_elsewhere_take_no_slot_of_this_machine) {
 }
 
 TEST_F(RunInPlaces, an_environment_is_looked_at_again_by_the_place_that_it_is_of) {
-  pipeline.steps[0].settings.docker.parent_image = pipeline.steps[2].settings.docker.parent_image =
-      "near-image";
+  pipeline.steps[0].settings->docker.parent_image =
+      pipeline.steps[2].settings->docker.parent_image = "near-image";
   run();
   asio::io_context loop;
   std::vector<bool> answers;
@@ -547,7 +547,7 @@ TEST_F(ResumedRun, who_holds_its_lease_goes_on_with_a_run_that_is_recorded_as_ru
 
 TEST_F(RunTest, a_run_whose_images_cannot_be_made_is_not_handed_over) {
   pipeline.steps = {step("good"), step("bad")};
-  pipeline.steps[1].settings.docker.parent_image = "broken";
+  pipeline.steps[1].settings->docker.parent_image = "broken";
   orchestrator.broken_images = {"broken"};
   EXPECT_THROW(prepare_detached({.run_id = "run-1", .driver = {{}, {"lab", "ml", "driver"}}}),
                core::BuildError);
@@ -591,7 +591,7 @@ TEST_F(RunTest, interrupted_run_cancels_what_runs_and_what_waits) {
 
 TEST_F(RunTest, failing_build_fails_its_steps_only) {
   pipeline.steps = {step("a"), step("b")};
-  pipeline.steps[0].settings.docker.parent_image = "broken";
+  pipeline.steps[0].settings->docker.parent_image = "broken";
   orchestrator.broken_images = {"broken"};
   const auto summary = run();
   EXPECT_TRUE(summary.build_failed);
@@ -770,6 +770,31 @@ TEST_F(RunTest, run_store_tells_the_run_afterwards) {
   EXPECT_EQ(core::read_file(runs.log_file(attempts[0].log)), "hello\n");
 }
 
+TEST_F(RunTest, an_attempt_that_prints_nothing_has_no_log_file) {
+  pipeline.steps = {step("a")};
+  run();
+  store::RunStore runs(folder.path() / "state");
+  const auto attempts = runs.attempts("run-1", "a");
+  ASSERT_EQ(attempts.size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(runs.log_file(attempts[0].log)));
+}
+
+TEST_F(RunTest, a_success_is_stored_before_it_is_told) {
+  pipeline.steps = {step("a"), step("b", {"a"}), step("c")};
+  std::vector<std::string> told;
+  recorder.on_event = [&](const Event& event) {
+    const auto* finished = std::get_if<event::StepFinished>(&event);
+    if (!finished) return;
+    told.push_back(finished->step);
+    store::RunStore runs(folder.path() / "state");
+    const auto records = runs.steps("run-1");
+    const auto record = std::ranges::find(records, finished->step, &store::StepRecord::name);
+    EXPECT_EQ(record->status, StepStatus::succeeded);
+  };
+  run();
+  EXPECT_THAT(told, UnorderedElementsAre("a", "b", "c"));
+}
+
 class PlanTest : public RunTest {
  protected:
   std::vector<StepPlan> plan() {
@@ -838,7 +863,7 @@ class RunWithGpus : public RunTest {
   }
   static StepSpec on_gpus(std::string name, unsigned count) {
     auto spec = step(std::move(name));
-    spec.settings.resources.gpu_count = count;
+    spec.settings->resources.gpu_count = count;
     return spec;
   }
   static std::string uuid(int index) {
@@ -913,7 +938,7 @@ TEST_F(RunWithGpus, one_that_can_never_be_met_keeps_the_run_from_starting) {
 TEST_F(RunWithGpus, a_place_that_chooses_itself_takes_no_names_of_devices) {
   orchestrator.chooses_gpus_itself = true;
   pipeline.steps = {step("a")};
-  pipeline.steps[0].settings.resources.devices = nlohmann::json::array({3, 1});
+  pipeline.steps[0].settings->resources.devices = nlohmann::json::array({3, 1});
   try {
     run();
     FAIL();
@@ -958,8 +983,8 @@ TEST_F(RunWithGpus, another_number_of_gpus_is_another_key_and_other_devices_are_
   pipeline.steps = {on_gpus("a", 1)};
   EXPECT_EQ(run().succeeded, 1u);
   EXPECT_EQ(run().cached, 1u);
-  pipeline.steps[0].settings.resources.gpu_count.reset();
-  pipeline.steps[0].settings.resources.devices = nlohmann::json::array({3});
+  pipeline.steps[0].settings->resources.gpu_count.reset();
+  pipeline.steps[0].settings->resources.devices = nlohmann::json::array({3});
   EXPECT_EQ(run().cached, 1u) << "one GPU is one GPU";
   pipeline.steps = {on_gpus("a", 2)};
   EXPECT_EQ(run().succeeded, 1u);

@@ -109,13 +109,13 @@ class ClusterPreflight : public testing::Test {
 };
 
 TEST_F(ClusterPreflight, golden_no_node_fits) {
-  add("load", 3).settings.resources.cpu_count = 32;
+  add("load", 3).settings->resources.cpu_count = 32;
   auto& train = add("train", 5);
-  train.settings.resources.gpu_count = 8;
+  train.settings->resources.gpu_count = 8;
   auto& test = add("test", 7);
-  test.settings.resources.gpu_count = 1;
-  test.settings.resources.gpu_class = "A100";
-  test.settings.kubernetes.node_selectors = {{"zone", "a"}};
+  test.settings->resources.gpu_count = 1;
+  test.settings->resources.gpu_class = "A100";
+  test.settings->kubernetes.node_selectors = {{"zone", "a"}};
   expect("no-node");
   EXPECT_EQ(models, (GpuModels{{"nvidia.com/gpu.product", {"Tesla-T4"}}}));
 }
@@ -124,13 +124,13 @@ TEST_F(ClusterPreflight, golden_objects_that_are_not_there) {
   there["/api/v1/namespaces/ml/secrets"] = {{"items", {named("hugging-face"), named("registry")}}};
   there["/api/v1/namespaces/ml/persistentvolumeclaims/datasets"] = named("datasets");
   for (const auto& [name, line] : {std::pair("load", 3u), std::pair("train", 5u)}) {
-    auto& own = add(name, line).settings.kubernetes;
+    auto& own = add(name, line).settings->kubernetes;
     own.env = json::array({"TOKEN=secret/huging-face/token"});
     own.volumes = json::array({"pvc/datasets:/data", "pvc/cache:/cache", "configmap/conf:/conf"});
   }
-  steps.back().settings.kubernetes.service_account_name = "trainer";
-  steps.back().settings.kubernetes.priority_class_name = "high";
-  steps.back().settings.kubernetes.queue_name = "q";
+  steps.back().settings->kubernetes.service_account_name = "trainer";
+  steps.back().settings->kubernetes.priority_class_name = "high";
+  steps.back().settings->kubernetes.queue_name = "q";
   steps.front().secrets.push_back(
       {.name = "OWN"});  // goes with the Job, and so is never there before
   expect("not-there");
@@ -144,15 +144,15 @@ TEST_F(ClusterPreflight, queue_is_looked_for_in_the_version_that_the_cluster_ser
   there[queues + "/training"] = named("training");
   there[queues] = {{"items", {named("training")}}};
   auto& step = add("train", 5);
-  step.settings.kubernetes.queue_name = "training";
+  step.settings->kubernetes.queue_name = "training";
   EXPECT_THAT(told(), IsEmpty());
-  step.settings.kubernetes.queue_name = "trainin";
+  step.settings->kubernetes.queue_name = "trainin";
   EXPECT_THAT(told(), AllOf(HasSubstr("there is no LocalQueue 'trainin'"),
                             HasSubstr("did you mean 'training'?")));
 }
 
 TEST_F(ClusterPreflight, golden_job_that_the_cluster_refuses) {
-  add("train", 5).settings.kubernetes.annotations = {{"x", "y"}};
+  add("train", 5).settings->kubernetes.annotations = {{"x", "y"}};
   refusal = {
       {"reason", "Invalid"},
       {"message", "Job.batch \"x\" is invalid: ..."},
@@ -166,23 +166,23 @@ TEST_F(ClusterPreflight, golden_job_that_the_cluster_refuses) {
 }
 
 TEST_F(ClusterPreflight, golden_what_has_no_form_on_a_cluster) {
-  add("load", 3).settings.resources.gpus = "all";
-  add("train", 5).settings.docker.user = "nobody";
-  add("test", 7).settings.kubernetes.job_patch = {{"spec", json{{"backoffLimit", 6}}}};
+  add("load", 3).settings->resources.gpus = "all";
+  add("train", 5).settings->docker.user = "nobody";
+  add("test", 7).settings->kubernetes.job_patch = {{"spec", json{{"backoffLimit", 6}}}};
   expect("no-manifest");
 }
 
 TEST_F(ClusterPreflight, what_we_may_not_see_is_taken_to_be_there) {
   may_list_nodes = false;
-  add("train", 5).settings.resources.gpu_count = 64;
+  add("train", 5).settings->resources.gpu_count = 64;
   EXPECT_THAT(told(), IsEmpty());
 }
 
 TEST_F(ClusterPreflight, cluster_that_makes_nodes_is_waited_for) {
   auto& step = add("train", 5);
-  step.settings.resources.gpu_count = 64;
+  step.settings->resources.gpu_count = 64;
   EXPECT_THAT(told(), HasSubstr("no node"));
-  step.settings.kubernetes.autoscaling = true;
+  step.settings->kubernetes.autoscaling = true;
   EXPECT_THAT(told(), IsEmpty());
 }
 
@@ -197,7 +197,7 @@ TEST_F(ClusterPreflight, steps_that_are_alike_are_tried_out_once_and_nothing_is_
 
 TEST_F(ClusterPreflight, rights_that_are_missing_come_before_all_else) {
   forbidden = R"("resource":"secrets")";
-  add("train", 5).settings.resources.gpu_count = 64;
+  add("train", 5).settings->resources.gpu_count = 64;
   try {
     check();
     FAIL();

@@ -88,7 +88,7 @@ TEST_F(ContainerSpec, folders_are_mounted_read_only_but_for_what_the_step_writes
 }
 
 TEST_F(ContainerSpec, volumes_are_folders_or_named) {
-  step.settings.docker.volumes = {"/data:/a:ro", "./sub:/b", "~/mine:/c:rw", "cache:/d", "~:/e"};
+  step.settings->docker.volumes = {"/data:/a:ro", "./sub:/b", "~/mine:/c:rw", "cache:/d", "~:/e"};
   EXPECT_EQ(
       mount("/a"),
       json::parse(R"({"Type": "bind", "Source": "/data", "Target": "/a", "ReadOnly": true})"));
@@ -106,8 +106,8 @@ TEST_F(ContainerSpec, a_folder_to_write_is_home_unless_said_otherwise) {
               has("PYTHONDONTWRITEBYTECODE=1"));
   EXPECT_TRUE(has("A=1") && has("TOKEN=hush") && has("PIPE_INPUT_DATA=/pipe/inputs/data.csv") &&
               has("PIPE_ATTEMPT=2"));
-  step.settings.docker.environment["HOME"] = "/root";
-  step.settings.docker.runtime_environment["TMPDIR"] = "/tmp";
+  step.settings->docker.environment["HOME"] = "/root";
+  step.settings->docker.runtime_environment["TMPDIR"] = "/tmp";
   EXPECT_TRUE(has("TMPDIR=/tmp"));
   for (const auto& variable : environment())
     EXPECT_FALSE(variable.starts_with("HOME=")) << "the image's own is kept";
@@ -115,15 +115,15 @@ TEST_F(ContainerSpec, a_folder_to_write_is_home_unless_said_otherwise) {
 
 TEST_F(ContainerSpec, the_user_is_the_caller_unless_the_settings_name_one) {
   EXPECT_EQ(body()["User"], "1000:1000");
-  step.settings.docker.user = "app";
+  step.settings->docker.user = "app";
   EXPECT_EQ(body()["User"], "app");
 }
 
 TEST_F(ContainerSpec, limits_are_hard_and_exact) {
   EXPECT_FALSE(body()["HostConfig"].contains("Memory"));
-  step.settings.resources.memory = 1ULL << 30;
-  step.settings.resources.cpu_count = 0.29;
-  step.settings.resources.shm_size = 1 << 20;
+  step.settings->resources.memory = 1ULL << 30;
+  step.settings->resources.cpu_count = 0.29;
+  step.settings->resources.shm_size = 1 << 20;
   const auto host = body()["HostConfig"];
   EXPECT_EQ(host["Memory"], 1 << 30);
   EXPECT_EQ(host["MemorySwap"], 1 << 30);
@@ -133,8 +133,8 @@ TEST_F(ContainerSpec, limits_are_hard_and_exact) {
 
 TEST_F(ContainerSpec, a_step_without_gpus_sees_none_whatever_is_said_elsewhere) {
   EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=void"));
-  step.settings.docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"},
-                                              {"NVIDIA_DRIVER_CAPABILITIES", "all"}};
+  step.settings->docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"},
+                                               {"NVIDIA_DRIVER_CAPABILITIES", "all"}};
   EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=void") && !has("NVIDIA_VISIBLE_DEVICES=all") &&
               has("NVIDIA_DRIVER_CAPABILITIES=all"));
   EXPECT_FALSE(body()["HostConfig"].contains("DeviceRequests") ||
@@ -144,7 +144,7 @@ TEST_F(ContainerSpec, a_step_without_gpus_sees_none_whatever_is_said_elsewhere) 
 
 TEST_F(ContainerSpec, a_step_with_gpus_gets_those_and_its_container_says_which) {
   hold({"GPU-a", "GPU-b"});
-  step.settings.docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
+  step.settings->docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
   EXPECT_EQ(body()["HostConfig"]["DeviceRequests"][0]["DeviceIDs"],
             json::parse(R"(["GPU-a", "GPU-b"])"));
   EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b") && !has("NVIDIA_VISIBLE_DEVICES=all"));
@@ -167,14 +167,14 @@ TEST_F(ContainerSpec, gpu_steps_have_shared_memory_for_data_loaders) {
   EXPECT_FALSE(body()["HostConfig"].contains("ShmSize")) << "the engine's own default";
   hold({"GPU-a"});
   EXPECT_EQ(body()["HostConfig"]["ShmSize"], 32ULL << 30);
-  step.settings.resources.memory = 8ULL << 30;
+  step.settings->resources.memory = 8ULL << 30;
   EXPECT_EQ(body()["HostConfig"]["ShmSize"], 4ULL << 30);
-  step.settings.resources.shm_size = 1ULL << 30;
+  step.settings->resources.shm_size = 1ULL << 30;
   EXPECT_EQ(body()["HostConfig"]["ShmSize"], 1ULL << 30);
 }
 
 TEST_F(ContainerSpec, labels_name_the_attempt_and_cannot_be_overridden) {
-  step.settings.docker.labels = {{"team", "vision"}, {"pipe.run", "another"}};
+  step.settings->docker.labels = {{"team", "vision"}, {"pipe.run", "another"}};
   EXPECT_EQ(
       body()["Labels"],
       json::parse(
@@ -183,7 +183,7 @@ TEST_F(ContainerSpec, labels_name_the_attempt_and_cannot_be_overridden) {
 }
 
 TEST_F(ContainerSpec, run_args_reach_the_place_that_the_api_has_for_them) {
-  auto& arguments = step.settings.docker.run_args;
+  auto& arguments = step.settings->docker.run_args;
   arguments["cap_add"] = {"SYS_PTRACE"};
   arguments["devices"] = {"/dev/fuse", "/dev/a:/dev/b:r"};
   arguments["hostname"] = "box";
@@ -208,15 +208,15 @@ TEST_F(ContainerSpec, run_args_reach_the_place_that_the_api_has_for_them) {
 }
 
 TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
-  const auto before = runtime_part(step.settings.docker);
-  step.settings.docker.labels["a"] = "b";
-  EXPECT_EQ(runtime_part(step.settings.docker), before);
+  const auto before = runtime_part(step.settings->docker);
+  step.settings->docker.labels["a"] = "b";
+  EXPECT_EQ(runtime_part(step.settings->docker), before);
   for (const auto& change : std::vector<std::function<void(DockerSettings&)>>{
            [](auto& s) { s.user = "app"; }, [](auto& s) { s.network = "none"; },
            [](auto& s) { s.platform = "linux/arm64"; }, [](auto& s) { s.volumes = {"a:/b"}; },
            [](auto& s) { s.runtime_environment["A"] = "1"; },
            [](auto& s) { s.run_args["privileged"] = true; }}) {
-    auto changed = step.settings.docker;
+    auto changed = step.settings->docker;
     change(changed);
     EXPECT_NE(runtime_part(changed), before);
   }
@@ -225,7 +225,7 @@ TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
 TEST_F(ContainerSpec, a_volume_that_is_missing_is_named_where_the_engine_would_make_it) {
   const core::TemporaryFolder folder;
   place.root = folder.path();
-  step.settings.docker.volumes = {"name:/a", ".:/b", "./missing:/c"};
+  step.settings->docker.volumes = {"name:/a", ".:/b", "./missing:/c"};
   const auto failure = missing_volume(step, place);
   ASSERT_TRUE(failure);
   EXPECT_NE(failure->message.find((folder.path() / "missing").string()), std::string::npos)
@@ -235,7 +235,7 @@ TEST_F(ContainerSpec, a_volume_that_is_missing_is_named_where_the_engine_would_m
 }
 
 TEST_F(ContainerSpec, ends_are_put_into_words) {
-  step.settings.resources.memory = 1ULL << 30;
+  step.settings->resources.memory = 1ULL << 30;
   const auto end = [&](int code, bool oom, const std::string& errors = "") {
     const auto failure = failure_of({code, oom, errors}, attempt(), "img");
     return failure ? std::string(to_string(failure->kind)) + ": " + failure->message : "fine";

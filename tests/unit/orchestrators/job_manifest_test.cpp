@@ -67,18 +67,18 @@ class JobManifest : public testing::Test {
 };
 
 TEST_F(JobManifest, what_a_cluster_cannot_do_is_refused_with_the_reason) {
-  step.settings.resources.devices = json::array({1, 3});
+  step.settings->resources.devices = json::array({1, 3});
   EXPECT_THAT(refusal(),
               HasSubstr("step 'train' names its GPUs, and a cluster gives GPUs by number"));
   EXPECT_THAT(refusal(), HasSubstr("`gpu_count: 2`"));
-  step.settings.resources = {};
-  step.settings.resources.gpus = "all";
+  step.settings->resources = {};
+  step.settings->resources.gpus = "all";
   EXPECT_THAT(refusal(), HasSubstr("asks for all GPUs of its machine"));
-  step.settings.resources = {};
-  step.settings.docker.user = "nobody";
+  step.settings->resources = {};
+  step.settings->docker.user = "nobody";
   EXPECT_THAT(refusal(), HasSubstr("`docker.user: nobody`: a cluster takes users by number"));
-  step.settings.docker = {};
-  step.settings.resources.placement_constraints = {"attribute:ecs.instance-type =~ g5.*"};
+  step.settings->docker = {};
+  step.settings->resources.placement_constraints = {"attribute:ecs.instance-type =~ g5.*"};
   EXPECT_THAT(refusal(), HasSubstr("a node affinity has no patterns"));
 }
 
@@ -124,14 +124,14 @@ TEST_F(JobManifest, golden_files_through_a_bucket) {
   place.carries = true;
   place.agent_image = "registry.example/team/x@sha256:02";
   place.pull = true;
-  step.settings.resources.memory = Bytes{1} << 30;
+  step.settings->resources.memory = Bytes{1} << 30;
   expect("bucket");
 }
 
 TEST_F(JobManifest, golden_plain_step) { expect("plain"); }
 
 TEST_F(JobManifest, golden_gpu_step) {
-  auto& resources = step.settings.resources;
+  auto& resources = step.settings->resources;
   resources.cpu_count = 1.5;
   resources.memory = Bytes{8} << 30;
   resources.gpu_count = 2;
@@ -147,13 +147,13 @@ TEST_F(JobManifest, golden_agent_from_an_image) {
   place.pull = true;
   place.agent.clear();
   place.agent_image = "registry.example/team/x@sha256:02";
-  step.settings.resources.memory = Bytes{1} << 30;
-  step.settings.resources.gpu_count = 1;
+  step.settings->resources.memory = Bytes{1} << 30;
+  step.settings->resources.gpu_count = 1;
   expect("agent_image");
 }
 
 TEST_F(JobManifest, golden_step_with_all_settings) {
-  auto& own = step.settings.kubernetes;
+  auto& own = step.settings->kubernetes;
   own.node_selectors = {{"pool", "gpu"}};
   own.tolerations = json::array({"pool=gpu:NoSchedule",
                                  "spot:NoExecute",
@@ -199,12 +199,12 @@ TEST_F(JobManifest, golden_step_with_all_settings) {
 }
 
 TEST_F(JobManifest, golden_gpus_are_chosen_by_what_nodes_say_of_them) {
-  auto& resources = step.settings.resources;
+  auto& resources = step.settings->resources;
   resources.gpu_count = 1;
   resources.gpu_class = "A100";
   resources.gpu_memory = Bytes{40} << 30;
   resources.compute_capability = "8.6";
-  step.settings.kubernetes.affinity = {
+  step.settings->kubernetes.affinity = {
       {"nodeAffinity",
        json{{"requiredDuringSchedulingIgnoredDuringExecution",
              {{"nodeSelectorTerms",
@@ -223,8 +223,8 @@ TEST_F(JobManifest, golden_gpus_are_chosen_by_what_nodes_say_of_them) {
 }
 
 TEST_F(JobManifest, gpu_class_that_no_known_node_has_is_asked_for_by_its_own_name) {
-  step.settings.resources.gpu_count = 1;
-  step.settings.resources.gpu_class = "A100 80GB";
+  step.settings->resources.gpu_count = 1;
+  step.settings->resources.gpu_class = "A100 80GB";
   EXPECT_EQ(pod()["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
                  ["nodeSelectorTerms"],
             json::array({{{"matchExpressions",
@@ -234,12 +234,12 @@ TEST_F(JobManifest, gpu_class_that_no_known_node_has_is_asked_for_by_its_own_nam
 }
 
 TEST_F(JobManifest, gpus_by_other_names_are_gpus) {
-  step.settings.resources.gpu_count = 1;
-  step.settings.kubernetes.gpu_resource = "amd.com/gpu";
+  step.settings->resources.gpu_count = 1;
+  step.settings->kubernetes.gpu_resource = "amd.com/gpu";
   EXPECT_EQ(container()["resources"]["limits"], json({{"amd.com/gpu", "1"}}));
   EXPECT_EQ(pod()["tolerations"], json::array({{{"key", "amd.com/gpu"}, {"operator", "Exists"}}}));
-  step.settings.resources = {};
-  step.settings.kubernetes.resources.limits = {{"nvidia.com/mig-1g.5gb", "2"}};
+  step.settings->resources = {};
+  step.settings->kubernetes.resources.limits = {{"nvidia.com/mig-1g.5gb", "2"}};
   EXPECT_EQ(container()["resources"]["requests"], json({{"nvidia.com/mig-1g.5gb", "2"}}));
   EXPECT_EQ(pod()["tolerations"],
             json::array({{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}},
@@ -249,15 +249,15 @@ TEST_F(JobManifest, gpus_by_other_names_are_gpus) {
 }
 
 TEST_F(JobManifest, what_pipe_relies_on_is_not_patched) {
-  step.settings.kubernetes.job_patch = {{"spec", json{{"backoffLimit", 3}}}};
+  step.settings->kubernetes.job_patch = {{"spec", json{{"backoffLimit", 3}}}};
   EXPECT_THAT(refusal(), HasSubstr("step 'train': `kubernetes.job_patch` or "
                                    "`additional_pod_spec_args` changes spec.backoffLimit"));
   EXPECT_THAT(refusal(), HasSubstr("`retry:`"));
-  step.settings.kubernetes.job_patch = {};
-  step.settings.kubernetes.additional_pod_spec_args = {
+  step.settings->kubernetes.job_patch = {};
+  step.settings->kubernetes.additional_pod_spec_args = {
       {"containers", json::array({{{"name", "step"}, {"command", json::array({"sh"})}}})}};
   EXPECT_THAT(refusal(), HasSubstr("changes spec.template.spec.containers.0.command"));
-  step.settings.kubernetes.additional_pod_spec_args = {
+  step.settings->kubernetes.additional_pod_spec_args = {
       {"containers", json::array({{{"name", "sidecar"}, {"image", "x"}}})}};
   EXPECT_EQ(refusal(), "no refusal");
   EXPECT_EQ(pod()["containers"].size(), 2u);
@@ -265,10 +265,10 @@ TEST_F(JobManifest, what_pipe_relies_on_is_not_patched) {
 
 TEST_F(JobManifest, patches_leave_room_for_the_labels) {
   for (const json& metadata : {json(5), json{{"labels", "a"}}, json{{"labels", json::array()}}}) {
-    step.settings.kubernetes.job_patch = {{"spec", json{{"template", {{"metadata", metadata}}}}}};
+    step.settings->kubernetes.job_patch = {{"spec", json{{"template", {{"metadata", metadata}}}}}};
     EXPECT_THAT(refusal(), HasSubstr("`kubernetes.job_patch` makes spec.template.metadata"));
   }
-  step.settings.kubernetes.job_patch = {{"spec", json{{"template", {{"metadata", nullptr}}}}}};
+  step.settings->kubernetes.job_patch = {{"spec", json{{"template", {{"metadata", nullptr}}}}}};
   EXPECT_EQ(refusal(), "no refusal");
 }
 
@@ -302,8 +302,8 @@ TEST_F(JobManifest, names_are_those_that_a_cluster_takes) {
 
 TEST_F(JobManifest, what_is_not_honoured_is_named) {
   EXPECT_EQ(unhonoured(step), "");
-  step.settings.docker.network = "none";
-  step.settings.docker.run_args = {{"privileged", true}};
+  step.settings->docker.network = "none";
+  step.settings->docker.run_args = {{"privileged", true}};
   EXPECT_EQ(unhonoured(step), "`docker.network`, `docker.run_args`");
 }
 

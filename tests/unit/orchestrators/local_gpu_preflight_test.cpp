@@ -19,7 +19,7 @@ class LocalGpuPreflight : public testing::Test {
     path("/usr/bin:/bin");
   }
   void path(const std::string& value) {
-    step.step.settings.docker.runtime_environment["PATH"] = value;
+    step.step.settings->docker.runtime_environment["PATH"] = value;
   }
   void smi(const std::string& script) {
     test::write(root_.path() / "bin/nvidia-smi", "#!/bin/sh\n" + script);
@@ -82,7 +82,7 @@ TEST_F(LocalGpuPreflight, misses_nvidia_smi_unless_it_is_off) {
       message(run()),
       "was not started: there is no `nvidia-smi` on PATH, which comes with the NVIDIA driver");
   EXPECT_EQ(step.log.out, "");
-  step.step.settings.resources.preflight = Preflight::off;
+  step.step.settings->resources.preflight = Preflight::off;
   std::filesystem::remove_all(step.folder.path() / "scratch");  // each attempt has one of its own
   std::filesystem::create_directories(step.folder.path() / "scratch");
   const auto result = run();

@@ -38,8 +38,8 @@ class Local : public testing::Test {
 };
 
 /// Whether the process lives; it is given time to die.
-/// @return whether it has not ended after five seconds. A zombie has ended, and so has a process that
-/// disappears between two looks at it.
+/// @return whether it has not ended after five seconds. A zombie has ended, and so has a process
+/// that disappears between two looks at it.
 bool stays_alive(pid_t pid) {
   for (int i = 0; i < 500; ++i) {
     std::string stat;
@@ -63,7 +63,8 @@ TEST_F(Local, large_file_of_the_code_is_not_copied) {
   step.code("large.bin", std::string(17 << 20, 'x')).code("small.bin", "x");
   const auto code = step.attempt().code;
   for (const char* name : {"large.bin", "small.bin"}) fs::permissions(code / name, fs::perms(0444));
-  Workspace workspace(step.attempt());
+  ShortFolders short_folders;
+  Workspace workspace(step.attempt(), short_folders);
   EXPECT_TRUE(is_shared(fs::path(workspace.layout().code) / "large.bin"));
   EXPECT_EQ(fs::hard_link_count(fs::path(workspace.layout().code) / "small.bin"), 1u);
 }
@@ -73,7 +74,7 @@ TEST_F(Local, misspelt_program_is_told_with_what_is_there) {
   write(bin.path() / "frobnicate", "#!/bin/sh\n");
   fs::permissions(bin.path() / "frobnicate", fs::perms(0755));
   AttemptBuilder step(program({"frobnicat"}));
-  step.step.settings.docker.runtime_environment = {{"PATH", bin.path().string()}};
+  step.step.settings->docker.runtime_environment = {{"PATH", bin.path().string()}};
   auto result = run(step);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->message, "there is no program 'frobnicat' on PATH");
@@ -277,11 +278,11 @@ TEST_F(Local, a_coroutine_given_up_leaves_no_process) {
 TEST_F(Local, step_over_its_memory_limit_is_told_so) {
   if (!orchestrator->capabilities().memory_limits) GTEST_SKIP() << "no control groups to be had";
   AttemptBuilder step(shell("head -c 200000000 /dev/zero | tail | wc -c"));
-  step.step.settings.resources.memory = 32 << 20;
+  step.step.settings->resources.memory = 32 << 20;
   auto result = run(step);
   ASSERT_TRUE(result.failure || step.log.out != "200000000\n");
   AttemptBuilder direct(program({"tail", "/dev/zero"}));
-  direct.step.settings.resources.memory = 32 << 20;
+  direct.step.settings->resources.memory = 32 << 20;
   result = run(direct);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::out_of_memory);
@@ -292,8 +293,8 @@ TEST_F(Local, step_within_its_limits_succeeds_and_its_group_is_removed) {
   auto groups = find_control_groups();
   if (groups.memory.empty()) GTEST_SKIP() << "no control groups to be had";
   AttemptBuilder step(program({"true"}));
-  step.step.settings.resources.memory = 64 << 20;
-  step.step.settings.resources.cpu_count = 0.5;
+  step.step.settings->resources.memory = 64 << 20;
+  step.step.settings->resources.cpu_count = 0.5;
   EXPECT_FALSE(run(step).failure);
   EXPECT_FALSE(fs::exists(groups.memory / ("pipe-" + step.run_id + "-step-1")));
 }
@@ -327,7 +328,8 @@ TEST_F(Local, python_is_there_where_only_python3_is) {
   EXPECT_EQ(step.log.out, "42\n");
 }
 
-TEST_F(Local, temporary_files_have_a_short_path_and_are_removed) {
+TEST_F(Local,
+       temporary_files_have_a_short_path_and_are_removed_and_their_folder_with_the_orchestrator) {
   AttemptBuilder step(shell("printf %s $TMPDIR; touch $TMPDIR/file"));
   EXPECT_FALSE(run(step).failure);
   EXPECT_LE(step.log.out.size(), 75u);
@@ -338,16 +340,21 @@ TEST_F(Local, temporary_files_have_a_short_path_and_are_removed) {
   attempt.scratch = other.folder.path() / deep / "scratch";
   EXPECT_FALSE(run_task(loop, orchestrator->run(attempt)).failure);
   EXPECT_LE(other.log.out.size(), 75u);
-  EXPECT_FALSE(fs::exists(other.log.out));
+  EXPECT_FALSE(fs::exists(fs::path(other.log.out) / "file"));
+  const auto first = std::exchange(other.log.out, {});
+  EXPECT_FALSE(run_task(loop, orchestrator->run(attempt)).failure);
+  EXPECT_EQ(other.log.out, first) << "an empty folder serves again";
+  orchestrator.reset();
+  EXPECT_FALSE(fs::exists(first));
 }
 
 TEST_F(Local, settings_that_a_process_cannot_honour_are_said) {
   StepSpec step;
   step.name = "step";
   step.command = program({"true"});
-  step.settings.docker.parent_image = "python:3.11";
-  step.settings.docker.apt_packages = {"git"};
-  step.settings.docker.user = "nobody";
+  step.settings->docker.parent_image = "python:3.11";
+  step.settings->docker.apt_packages = {"git"};
+  step.settings->docker.user = "nobody";
   auto notices = run_task(loop, orchestrator->environment(step)).notices;
   for (auto* name : {"`parent_image`", "`apt_packages`", "`user`"})
     EXPECT_THAT(notices, Contains(HasSubstr(name)));

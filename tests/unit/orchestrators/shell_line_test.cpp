@@ -249,7 +249,7 @@ TEST(command, later_variables_win) {
   AttemptBuilder step(program({"true"}));
   step.environment = {
       {"PIPE_RUN_ID", "mine"}, {"A", "environment"}, {"B", "environment"}, {"C", "environment"}};
-  step.step.settings.docker.runtime_environment = {{"B", "runtime"}, {"C", "runtime"}};
+  step.step.settings->docker.runtime_environment = {{"B", "runtime"}, {"C", "runtime"}};
   step.secrets = {{"C", "secret"}};
   auto variables = variables_of(step.attempt(), layout);
   EXPECT_EQ(variables["PIPE_RUN_ID"], "mine");

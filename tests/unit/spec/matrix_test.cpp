@@ -68,6 +68,16 @@ TEST(Matrix, an_axis_without_values_is_reported_wherever_it_stands) {
         << axes;
 }
 
+TEST(Matrix, its_steps_share_their_settings_until_one_is_changed) {
+  auto pipeline = parse_steps(train + "    settings: {docker: {user: ann}}\n");
+  const auto& [first, second] =
+      std::tie(std::as_const(pipeline.steps[0]), std::as_const(pipeline.steps[1]));
+  EXPECT_EQ(&*first.settings, &*second.settings);
+  pipeline.steps[0].settings->docker.user = "bob";
+  EXPECT_EQ(first.settings->docker.user, "bob");
+  EXPECT_EQ(second.settings->docker.user, "ann");
+}
+
 TEST(Matrix, leaves_out_and_adds_combinations) {
   const auto pipeline = parse_steps(R"(  t:
     matrix:

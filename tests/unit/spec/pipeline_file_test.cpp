@@ -93,10 +93,10 @@ TEST(PipelineFile, a_steps_value_wins_over_the_pipelines) {
   EXPECT_EQ(train.retry.max_retries, 2u);
   EXPECT_EQ(train.retry.delay, std::chrono::milliseconds(500));
   EXPECT_EQ(load.timeout, std::chrono::hours(1));
-  EXPECT_TRUE(train.settings.docker.requirements.has_value());
-  EXPECT_TRUE(train.settings.docker.requirements.items().empty());
-  EXPECT_EQ(train.settings.docker.environment, (StringMap{{"A", "one"}, {"B", "3"}}));
-  EXPECT_EQ(train.settings.docker.parent_image, "python:3.11-slim-bookworm");
+  EXPECT_TRUE(train.settings->docker.requirements.has_value());
+  EXPECT_TRUE(train.settings->docker.requirements.items().empty());
+  EXPECT_EQ(train.settings->docker.environment, (StringMap{{"A", "one"}, {"B", "3"}}));
+  EXPECT_EQ(train.settings->docker.parent_image, "python:3.11-slim-bookworm");
 }
 
 TEST(PipelineFile, templates_are_parsed_once) {
@@ -237,7 +237,7 @@ TEST(PipelineFile, requirements_files_become_lists) {
       "name: x\nsettings: {docker: {requirements: requirements.txt}}\nsteps: {a: {command: [a]}}\n",
       folder.path() / "pipeline.yaml");
   EXPECT_THAT(
-      pipeline.steps[0].settings.docker.requirements.items(),
+      pipeline.steps[0].settings->docker.requirements.items(),
       ElementsAre("numpy==1.26.4", "attrs==23.2", "pkg @ https://example.org/x.whl#sha256=1",
                   "--extra-index-url https://example.org/simple", "scipy >=1.10"));
   EXPECT_THAT(pipeline.sources, testing::UnorderedElementsAre(folder.path() / "requirements.txt",

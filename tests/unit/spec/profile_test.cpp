@@ -106,11 +106,11 @@ TEST_F(ProfileTest, what_the_pipeline_says_wins_and_what_changes_is_told) {
   pipeline.steps.resize(2);
   pipeline.steps[0].name = "train";
   pipeline.steps[1].name = "plot";
-  pipeline.steps[1].settings.docker.parent_image = "debian:bookworm-slim";
+  pipeline.steps[1].settings->docker.parent_image = "debian:bookworm-slim";
   const auto told = apply(find_profile("lab", folder.path()), pipeline);
-  EXPECT_EQ(pipeline.steps[0].settings.docker.parent_image, "cuda:12");
-  EXPECT_EQ(pipeline.steps[1].settings.docker.parent_image, "debian:bookworm-slim");
-  EXPECT_EQ(pipeline.steps[1].settings.docker.platform, "linux/arm64");
+  EXPECT_EQ(pipeline.steps[0].settings->docker.parent_image, "cuda:12");
+  EXPECT_EQ(pipeline.steps[1].settings->docker.parent_image, "debian:bookworm-slim");
+  EXPECT_EQ(pipeline.steps[1].settings->docker.platform, "linux/arm64");
   EXPECT_THAT(told, ElementsAre("docker.parent_image is cuda:12 for train",
                                 "docker.platform is linux/arm64 for train, plot",
                                 "resources.memory is 2147483648 for train, plot"));

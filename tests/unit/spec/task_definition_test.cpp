@@ -123,12 +123,12 @@ TEST_F(TaskDefinition, the_guides_example_is_a_step_with_two_gpus) {
   EXPECT_EQ(step.name, "gpu");
   EXPECT_EQ(step.line, 6U) << "where the file has it";
   EXPECT_THAT(words(step.command), ElementsAre("sh", "-c", "nvidia-smi"));
-  EXPECT_EQ(step.settings.docker.parent_image, "nvidia/cuda:9.0-base");
-  EXPECT_EQ(step.settings.docker.skip_build, true);
-  EXPECT_EQ(step.settings.resources.gpu_count, 2U);
-  EXPECT_EQ(step.settings.resources.memory, Bytes{80} << 20);
-  EXPECT_EQ(step.settings.docker.run_args.at("cpu_shares"), 100);
-  EXPECT_FALSE(step.settings.resources.cpu_count)
+  EXPECT_EQ(step.settings->docker.parent_image, "nvidia/cuda:9.0-base");
+  EXPECT_EQ(step.settings->docker.skip_build, true);
+  EXPECT_EQ(step.settings->resources.gpu_count, 2U);
+  EXPECT_EQ(step.settings->resources.memory, Bytes{80} << 20);
+  EXPECT_EQ(step.settings->docker.run_args.at("cpu_shares"), 100);
+  EXPECT_FALSE(step.settings->resources.cpu_count)
       << "a container's CPU units are a share, no limit";
   EXPECT_FALSE(step.cache);
   EXPECT_TRUE(step.code && step.code.items().empty());
@@ -144,10 +144,10 @@ TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
   ASSERT_EQ(pipeline.steps.size(), 3U);
   const auto &prepare = pipeline.steps[0], &train = pipeline.steps[1], &after = pipeline.steps[2];
   EXPECT_THAT(words(prepare.command), ElementsAre("sh", "-c", "echo ${HOME} $x 'ü \"'; exit 0"));
-  EXPECT_EQ(prepare.settings.resources.memory, Bytes{4096} << 20)
+  EXPECT_EQ(prepare.settings->resources.memory, Bytes{4096} << 20)
       << "the task's, where the container has none";
-  EXPECT_EQ(prepare.settings.resources.cpu_count, 2.0);
-  EXPECT_EQ(prepare.settings.docker.network, "host");
+  EXPECT_EQ(prepare.settings->resources.cpu_count, 2.0);
+  EXPECT_EQ(prepare.settings->docker.network, "host");
 
   EXPECT_THAT(words(train.command), ElementsAre("sh", "-c", R"(cd -- "$0" && exec "$@")",
                                                 "/srv/it's", "/run.sh", "--epochs", "3"));
@@ -156,13 +156,13 @@ TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
   ASSERT_EQ(train.secrets.size(), 1U);
   EXPECT_EQ(train.secrets[0].name, "TOKEN");
   EXPECT_THAT(train.after, ElementsAre("prepare"));
-  const auto& resources = train.settings.resources;
+  const auto& resources = train.settings->resources;
   EXPECT_EQ(resources.gpu_count, 4U);
   EXPECT_EQ(resources.memory, Bytes{2048} << 20);
   EXPECT_EQ(resources.shm_size, Bytes{512} << 20);
   EXPECT_THAT(resources.placement_constraints.items(),
               ElementsAre("attribute:ecs.instance-type == p2.8xlarge"));
-  const auto& docker = train.settings.docker;
+  const auto& docker = train.settings->docker;
   EXPECT_EQ(docker.network, "none") << "disableNetworking";
   EXPECT_EQ(docker.user, "1000:1000");
   EXPECT_EQ(docker.platform, "linux/amd64");
@@ -255,12 +255,13 @@ TEST_F(TaskDefinition, a_pipeline_file_is_not_imported) {
 }
 
 TEST_F(TaskDefinition, units_and_limits_are_checked) {
-  EXPECT_EQ(
-      read(with("", R"("cpu": ".5 vcpu", "memory": "1 GB")")).steps[0].settings.resources.cpu_count,
-      0.5);
-  EXPECT_EQ(read(with("", R"("cpu": 256, "memory": 512)")).steps[0].settings.resources.memory,
+  EXPECT_EQ(read(with("", R"("cpu": ".5 vcpu", "memory": "1 GB")"))
+                .steps[0]
+                .settings->resources.cpu_count,
+            0.5);
+  EXPECT_EQ(read(with("", R"("cpu": 256, "memory": 512)")).steps[0].settings->resources.memory,
             Bytes{512} << 20);
-  EXPECT_EQ(read(with(R"("cpu": 0)")).steps[0].settings.docker.run_args.size(), 0U);
+  EXPECT_EQ(read(with(R"("cpu": 0)")).steps[0].settings->docker.run_args.size(), 0U);
   EXPECT_THAT(error(with(R"("memory": 100, "memoryReservation": 200)")),
               HasSubstr("'memoryReservation' of container 'c' is more than its 'memory'"));
   EXPECT_THAT(error(with(R"("memory": 2048)", R"("memory": "1 GB")")),

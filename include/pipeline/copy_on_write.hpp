@@ -1,0 +1,34 @@
+/// @file
+/// A value that copies share.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+namespace pipeline {
+
+/// A value whose copies share it until one of them is changed. Copies that are changed belong to
+/// one thread.
+template <class T>
+class CopyOnWrite {
+ public:
+  CopyOnWrite() = default;
+  CopyOnWrite(T value) : value_(std::make_shared<T>(std::move(value))) {}
+  const T& operator*() const { return value_ ? *value_ : default_value(); }
+  const T* operator->() const { return &**this; }
+  /// For a change: from now on this copy has a value of its own.
+  T* operator->() {
+    if (!value_ || value_.use_count() > 1) value_ = std::make_shared<T>(*std::as_const(*this));
+    return value_.get();
+  }
+  operator const T&() const { return **this; }
+
+ private:
+  static const T& default_value() {
+    static const T value{};
+    return value;
+  }
+  std::shared_ptr<T> value_;  ///< Shared by the copies. Null: the default value.
+};
+
+}  // namespace pipeline
