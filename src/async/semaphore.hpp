@@ -39,4 +39,16 @@ class Semaphore {
   std::set<std::pair<std::size_t, Gate*>> waiting_;
 };
 
+/// Releases a slot that has been acquired, at the end of its scope.
+class Permit {
+ public:
+  explicit Permit(Semaphore& semaphore) : semaphore_(semaphore) {}
+  ~Permit() { semaphore_.release(); }
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
+
+ private:
+  Semaphore& semaphore_;
+};
+
 }  // namespace pipeline::async

@@ -274,9 +274,8 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
         orchestrators::make_driver_image(context.loop(), repository_of(session), session.run_id,
                                          display.progress(), display.cancel()));
     options.machine = session.machine_in_use();
-    context.await(engine::prepare_detached(session.pipeline(), session.orchestrator(), session.runs,
-                                           context.artifacts(), context.stats(), session.code(),
-                                           display.progress(), display.cancel(), options));
+    context.await(engine::prepare_detached(session.services(), display.progress(), display.cancel(),
+                                           options));
   } catch (...) {
     core::remove_tree(folder);
     if (display.cancel().level() == core::StopLevel::none) throw;

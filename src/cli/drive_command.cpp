@@ -54,8 +54,7 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
   options.driver = run.driver;
   if (uploader) options.wait_until_persisted = [uploader] { return uploader->keep(); };
   const auto pipeline = pipeline_of(session);
-  context.await(engine::run(pipeline, session.orchestrator(), session.runs, context.artifacts(),
-                            context.stats(), session.code(), display.progress(), display.cancel(),
+  context.await(engine::run(session.services(pipeline), display.progress(), display.cancel(),
                             options));
 }
 

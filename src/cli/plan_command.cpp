@@ -163,8 +163,7 @@ core::ExitCode plan_command(Context& context) {
   });
   const auto options = session.run_options();
   const auto plans = context.await(engine::plan(
-      session.pipeline(), session.orchestrator(), session.runs, context.artifacts(), context.stats(),
-      session.code(), options, context.options().json || context.options().verbose));
+      session.services(), options, context.options().json || context.options().verbose));
   if (context.options().json) {
     auto json = to_json(session, plans);
     json["warnings"] = warnings_json(warnings);

@@ -77,9 +77,8 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   const std::stop_callback on_stop(options.stop, [&] {
     asio::post(context.loop(), [&cancel] { cancel.stop(core::StopLevel::graceful); });
   });
-  const auto summary = context.await(
-      engine::run(session.pipeline(), session.orchestrator(), session.runs, context.artifacts(),
-                  context.stats(), session.code(), events, cancel, session.run_options()));
+  const auto summary =
+      context.await(engine::run(session.services(), events, cancel, session.run_options()));
   return result_of(session, summary, events);
 }
 

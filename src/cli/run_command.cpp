@@ -134,9 +134,8 @@ core::ExitCode drive(Context& context, const std::string& resumed,
     options.is_task = session.source.is_task();
     options.machine = session.machine_in_use();
     if (!detached) detached::keep_invocation(session.runs, session.run_id, context.options());
-    outcome = context.await(engine::run(session.pipeline(), session.orchestrator(), session.runs,
-                                        context.artifacts(), context.stats(), session.code(),
-                                        display.progress(), display.cancel(), options));
+    outcome = context.await(
+        engine::run(session.services(), display.progress(), display.cancel(), options));
   }
   display.close();
   const auto& model = display.progress().model();

@@ -43,7 +43,11 @@ class Session {
   gpu::Machine& machine();
   /// Null if machine() has not been called.
   gpu::Machine* machine_in_use() { return machine_.get(); }
-  const engine::CodeProvider& code() const { return code_; }
+  /// What runs and plans of this pipeline work with.
+  engine::Services services(const PipelineSpec& pipeline) {
+    return {pipeline, *orchestrator_, runs, context.artifacts(), context.stats(), code_};
+  }
+  engine::Services services() { return services(pipeline()); }
   /// The options of the command line.
   engine::RunOptions run_options() const;
 

@@ -151,13 +151,13 @@ std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf&
   return found;
 }
 
-async::Task<> check_inputs(AttemptContext& context, const StepSpec& step,
+async::Task<> check_inputs(const AttemptContext& context, const StepSpec& step,
                            const OutputsOf& outputs_of) {
   const auto inputs = inputs_to_check(step, outputs_of, context.checked);
   if (inputs.empty()) co_return;
   co_await async::on_pool(context.pool, [&] {
     for (const auto& input : inputs)
-      if (!context.artifacts.is_intact(input.digest))
+      if (!context.services.artifacts.is_intact(input.digest))
         throw core::EnvironmentError(
             "the input '" + input.name + "' of '" + step.name +
                 "' is damaged: its content is not what '" + input.made_by + "' made",
@@ -173,129 +173,181 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log,
     failure.hints.push_back(std::move(*advice));
 }
 
-}  // namespace
+/// The steps of one attempt, in the order of run().
+class AttemptRun {
+ public:
+  AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions which,
+             OutputsOf outputs_of, const std::string& log_name)
+      : context_(context),
+        services_(context.services),
+        step_(step),
+        which_(which),
+        outputs_of_(std::move(outputs_of)),
+        secrets_(resolve_secrets(step)),
+        folder_(std::make_shared<WorkFolder>(
+            context.folders, step.name + "." + std::to_string(which.number),
+            services_.orchestrator.capabilities_of(step), which.joins)),
+        log_(
+            services_.runs.log_file(log_name), secret_values(),
+            [this](Stream stream, std::string line) {
+              context_.events.emit(
+                  event::StepLog{step_.name, which_.number, stream, std::move(line)});
+            },
+            [this](std::string row) {
+              context_.events.emit(event::StepProgress{step_.name, which_.number, std::move(row)});
+            }) {}
 
-fs::path work_folder(const store::RunStore& runs, const std::string& run_id) {
-  return runs.work_folder(run_id);
-}
+  async::Task<AttemptOutcome> run(GpuReservation held) {
+    const auto code = services_.artifacts.put_tree(services_.code.files(step_), services_.stats);
+    co_await check_inputs(context_, step_, outputs_of_);
+    auto inputs = co_await make_inputs();
+    async::Deadline deadline(co_await asio::this_coro::executor, context_.stop, step_.timeout,
+                             core::StopLevel::graceful);
+    const orchestrators::Attempt attempt{.step = step_,
+                                         .pipeline = services_.pipeline.name,
+                                         .run_id = context_.run_id,
+                                         .number = which_.number,
+                                         .code = services_.artifacts.path(code.digest),
+                                         .code_digest = code.digest.hex(),
+                                         .inputs = std::move(inputs),
+                                         .outputs = *folder_ / "outputs",
+                                         .output_names = output_names(),
+                                         .scratch = *folder_ / "scratch",
+                                         .environment = resolve_environment(step_),
+                                         .secrets = secrets_,
+                                         .gpus = held.gpus,
+                                         .joins = which_.joins,
+                                         .log = log_,
+                                         .cancel = deadline.source()};
+    outcome_.result = co_await services_.orchestrator.run(attempt);
+    if (!held.locks.empty()) {
+      held.locks.clear();
+      co_await let_others_start();
+    }
+    log_.finish();
+    outcome_.log_tail = log_.tail();
+    judge(deadline.expired());
+    if (!outcome_.result.failure) co_await store_outputs();
+    co_return std::move(outcome_);
+  }
+
+ private:
+  std::vector<std::string> secret_values() const {
+    std::vector<std::string> values;
+    for (const auto& [name, value] : secrets_) values.push_back(value);
+    return values;
+  }
+
+  std::vector<orchestrators::AttemptOutput> output_names() const {
+    std::vector<orchestrators::AttemptOutput> names;
+    for (const auto& output : step_.outputs) names.push_back({output.name, output.file_name});
+    return names;
+  }
+
+  fs::path path_of(const OutputSpec& output) const {
+    return *folder_ / "outputs" / output.file_name;
+  }
+
+  async::Task<std::vector<orchestrators::AttemptInput>> make_inputs() {
+    std::vector<orchestrators::AttemptInput> inputs;
+    for (const auto& input : step_.inputs) {
+      if (input.gathered) {
+        const auto folder = *folder_ / "inputs" / input.name;
+        const GatheredFolder gathered(input, outputs_of_);
+        if (!which_.joins || !fs::exists(folder / "index.json")) {
+          core::remove_tree(folder);
+          co_await async::on_pool(context_.pool,
+                                  [&] { gathered.make(services_.artifacts, folder); });
+        }
+        inputs.push_back(
+            {input.name, input.name, folder, {}, gathered.pieces(services_.artifacts)});
+      } else {
+        const auto& output = *outputs_of_(input.sources.at(0)).output;
+        inputs.push_back({input.name, output.file_name, services_.artifacts.path(output.digest),
+                          output.digest.hex()});
+      }
+    }
+    co_return inputs;
+  }
+
+  /// Completes the orchestrator's verdict by what it does not know: the timeout, outputs that are
+  /// missing, and what the step itself wrote of its failure.
+  void judge(bool has_timed_out) {
+    auto& failure = outcome_.result.failure;
+    if (has_timed_out) {
+      failure = Failure{
+          FailureKind::timed_out,
+          "was stopped: it ran longer than its timeout of " + core::format_duration(*step_.timeout),
+          {"raise `timeout:` if that is too short"},
+          {}};
+    } else if (!failure) {
+      const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
+      const auto missing = std::ranges::find_if(step_.outputs, [&](const OutputSpec& output) {
+        return fs::symlink_status(path_of(output)).type() == fs::file_type::not_found &&
+               !(which_.joins && taken.find(output.name));
+      });
+      if (missing != step_.outputs.end()) failure = missing_output(step_, *missing);
+    }
+    if (!failure) return;
+    if (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal)
+      read_failure(*folder_ / "scratch" / orchestrators::failure_file_name.data(), secret_values(),
+                   *failure);
+    if (failure->kind != FailureKind::cancelled) explain(step_, services_.code, log_, *failure);
+  }
+
+  async::Task<> store_outputs() {
+    const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
+    const bool others_may_join = services_.orchestrator.capabilities_of(step_).outlives_driver;
+    // What cannot be stored is of no use to another driver either.
+    struct CleanUnlessStored {
+      std::function<void()>& cleanup;
+      bool is_stored = false;
+      ~CleanUnlessStored() {
+        if (!is_stored && cleanup) cleanup();
+      }
+    } guard{outcome_.result.cleanup};
+    for (const auto& output : step_.outputs) {
+      const auto stored = co_await async::on_pool(
+          context_.pool, [&] { return store_output(output, taken, others_may_join); });
+      context_.checked.insert(stored.digest);
+      outcome_.outputs.push_back(
+          {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
+    }
+    guard.is_stored = true;
+    folder_->succeeded = true;
+    outcome_.folder = folder_;
+  }
+
+  store::StoredArtifact store_output(const OutputSpec& output, const TakenOutputs& taken,
+                                     bool others_may_join) const {
+    if (which_.joins)
+      if (const auto before = taken.find(output.name)) return *before;
+    std::function<void(const store::StoredArtifact&)> before_it_goes;
+    if (others_may_join)
+      before_it_goes = [&](const store::StoredArtifact& artifact) {
+        taken.note(output.name, artifact);
+      };
+    return services_.artifacts.take(path_of(output), before_it_goes);
+  }
+
+  const AttemptContext& context_;
+  const Services& services_;
+  const StepSpec& step_;
+  const AttemptOptions which_;
+  const OutputsOf outputs_of_;
+  const StringMap secrets_;
+  const std::shared_ptr<WorkFolder> folder_;
+  StepLog log_;
+  AttemptOutcome outcome_;
+};
+
+}  // namespace
 
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions which, OutputsOf outputs_of,
-                                        GpuReservation held, std::string log_name) {
-  auto secrets = resolve_secrets(step);
-  std::vector<std::string> hidden;
-  for (const auto& [name, value] : secrets) hidden.push_back(value);
-
-  AttemptOutcome outcome;
-  const auto own_folder =
-      std::make_shared<WorkFolder>(context.folders, step.name + "." + std::to_string(which.number),
-                                   context.orchestrator.capabilities_of(step), which.joins);
-  const auto& work = *own_folder;
-  StepLog log(
-      context.runs.log_file(log_name), hidden,
-      [&](Stream stream, std::string line) {
-        context.events.emit(event::StepLog{step.name, which.number, stream, std::move(line)});
-      },
-      [&](std::string row) {
-        context.events.emit(event::StepProgress{step.name, which.number, std::move(row)});
-      });
-  const auto code = context.artifacts.put_tree(context.code.files(step), context.stats);
-  co_await check_inputs(context, step, outputs_of);
-  std::vector<orchestrators::AttemptInput> inputs;
-  for (const auto& input : step.inputs) {
-    if (input.gathered) {
-      const auto folder = work / "inputs" / input.name;
-      const GatheredFolder gathered(input, outputs_of);
-      if (!which.joins || !fs::exists(folder / "index.json")) {
-        core::remove_tree(folder);
-        co_await async::on_pool(context.pool, [&] { gathered.make(context.artifacts, folder); });
-      }
-      inputs.push_back({input.name, input.name, folder, {}, gathered.pieces(context.artifacts)});
-    } else {
-      const auto& output = *outputs_of(input.sources.at(0)).output;
-      inputs.push_back({input.name, output.file_name, context.artifacts.path(output.digest),
-                        output.digest.hex()});
-    }
-  }
-  async::Deadline deadline(co_await asio::this_coro::executor, context.stop, step.timeout,
-                           core::StopLevel::graceful);
-  std::vector<orchestrators::AttemptOutput> outputs;
-  for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});
-
-  const orchestrators::Attempt attempt{.step = step,
-                                       .pipeline = context.pipeline.name,
-                                       .run_id = context.run_id,
-                                       .number = which.number,
-                                       .code = context.artifacts.path(code.digest),
-                                       .code_digest = code.digest.hex(),
-                                       .inputs = std::move(inputs),
-                                       .outputs = work / "outputs",
-                                       .output_names = std::move(outputs),
-                                       .scratch = work / "scratch",
-                                       .environment = resolve_environment(step),
-                                       .secrets = std::move(secrets),
-                                       .gpus = held.gpus,
-                                       .joins = which.joins,
-                                       .log = log,
-                                       .cancel = deadline.source()};
-  outcome.result = co_await context.orchestrator.run(attempt);
-  const TakenOutputs taken(attempt.scratch, context.artifacts);
-  if (!held.locks.empty()) {
-    held.locks.clear();
-    co_await let_others_start();
-  }
-  log.finish();
-  outcome.log_tail = log.tail();
-  auto& failure = outcome.result.failure;
-  if (deadline.expired()) {
-    failure = Failure{
-        FailureKind::timed_out,
-        "was stopped: it ran longer than its timeout of " + core::format_duration(*step.timeout),
-        {"raise `timeout:` if that is too short"},
-        {}};
-  } else if (!failure) {
-    for (const auto& output : step.outputs) {
-      const auto path = work / "outputs" / output.file_name;
-      if (fs::symlink_status(path).type() == fs::file_type::not_found &&
-          !(which.joins && taken.find(output.name))) {
-        failure = missing_output(step, output);
-        break;
-      }
-    }
-  }
-  if (failure && (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal))
-    read_failure(work / "scratch" / orchestrators::failure_file_name.data(), hidden, *failure);
-  if (failure) {
-    if (failure->kind != FailureKind::cancelled) explain(step, context.code, log, *failure);
-    co_return outcome;
-  }
-  struct ScopeGuard {  // what cannot be stored is of no use to another driver either
-    std::function<void()>& cleanup;
-    bool stored = false;
-    ~ScopeGuard() {
-      if (!stored && cleanup) cleanup();
-    }
-  } unless{outcome.result.cleanup};
-  const bool others_may_join = context.orchestrator.capabilities_of(step).outlives_driver;
-  for (const auto& output : step.outputs) {
-    const auto stored = co_await async::on_pool(context.pool, [&] {
-      if (which.joins)
-        if (const auto before = taken.find(output.name)) return *before;
-      std::function<void(const store::StoredArtifact&)> before_it_goes;
-      if (others_may_join)
-        before_it_goes = [&](const store::StoredArtifact& artifact) {
-          taken.note(output.name, artifact);
-        };
-      return context.artifacts.take(work / "outputs" / output.file_name, before_it_goes);
-    });
-    context.checked.insert(stored.digest);
-    outcome.outputs.push_back(
-        {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
-  }
-  unless.stored = true;
-  own_folder->succeeded = true;
-  outcome.folder = own_folder;
-  co_return outcome;
+                                        GpuReservation gpus, std::string log_name) {
+  AttemptRun attempt(context, step, which, std::move(outputs_of), log_name);
+  co_return co_await attempt.run(std::move(gpus));
 }
 
 }  // namespace pipeline::engine

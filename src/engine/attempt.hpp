@@ -27,12 +27,7 @@ struct AttemptOutcome {
 };
 
 struct AttemptContext {
-  const PipelineSpec& pipeline;
-  orchestrators::Orchestrator& orchestrator;
-  store::RunStore& runs;
-  store::ArtifactStore& artifacts;
-  store::StatIndex& stats;
-  const CodeProvider& code;
+  const Services& services;
   EventSink& events;
   asio::thread_pool& pool;
   core::CancelSource& stop;  ///< Of the run.
@@ -46,9 +41,6 @@ struct AttemptOptions {
   unsigned number;  ///< From 1.
   bool joins;       ///< Attempt::joins
 };
-
-/// Where the runs' attempts have their folders, below the state folder.
-std::filesystem::path work_folder(const store::RunStore& runs, const std::string& run_id);
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError where this
 /// machine fails (a full disk, ...).

@@ -9,7 +9,7 @@
 
 #include "engine/cache_key.hpp"
 #include "engine/gather.hpp"
-#include "engine/run.hpp"
+#include "engine/services.hpp"
 
 namespace pipeline::engine {
 
@@ -20,14 +20,13 @@ struct StepKey {
 
 class Decisions {
  public:
-  Decisions(const PipelineSpec& pipeline, store::RunStore& runs, store::ArtifactStore& artifacts,
-            store::StatIndex& stats, const CodeProvider& code)
-      : pipeline_(pipeline),
-        runs_(runs),
-        artifacts_(artifacts),
-        code_(code),
-        code_parts_(stats),
-        program_parts_(stats) {}
+  explicit Decisions(const Services& services)
+      : pipeline_(services.pipeline),
+        runs_(services.runs),
+        artifacts_(services.artifacts),
+        code_(services.code),
+        code_parts_(services.stats),
+        program_parts_(services.stats) {}
 
   /// All parts but the inputs; `environment_id` is not empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);

@@ -64,103 +64,157 @@ class NewestRun {
   std::unordered_map<std::string, StepStatus> statuses_;
 };
 
-}  // namespace
+/// Plans the steps level by level, so that what a step takes its inputs from is planned before it.
+class Planner {
+ public:
+  Planner(const Services& services, const RunOptions& options, bool with_keys)
+      : services_(services),
+        options_(options),
+        with_keys_(with_keys),
+        selected_(select_steps(services.pipeline, options.only_step)),
+        decisions_(services),
+        newest_(services.runs, services.pipeline.name),
+        has_successes_(services.runs.has_successes()),
+        plans_(selected_.size()),
+        outputs_(selected_.size()) {
+    for (core::StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(step_at(i).name, i);
+  }
 
-async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
-                                        orchestrators::Orchestrator& orchestrator,
-                                        store::RunStore& runs, store::ArtifactStore& artifacts,
-                                        store::StatIndex& stats, const CodeProvider& code,
-                                        RunOptions options, bool with_keys) {
-  const auto selected = select_steps(pipeline, options.only_step);
-  const core::Graph graph(needs_of(pipeline, selected));
-  std::unordered_map<std::string_view, core::StepIndex> position;
-  for (core::StepIndex i = 0; i < selected.size(); ++i)
-    position.emplace(pipeline.steps[selected[i]].name, i);
-
-  Decisions decisions(pipeline, runs, artifacts, stats, code);
-  NewestRun newest(runs, pipeline.name);
-  std::vector<StepPlan> plans(selected.size());
-  std::vector<std::vector<store::OutputRecord>> outputs(selected.size());
-  const OutputsOf outputs_of = [&](const SourceSpec& source) {
-    const auto i = position.at(source.step);
-    return MadeOutput{&pipeline.steps[selected[i]],
-                      &*std::ranges::find(outputs[i], source.output, &store::OutputRecord::name)};
-  };
-
-  const auto reuse = [&](core::StepIndex i, store::CacheEntry entry) {
-    plans[i].action = StepPlan::Action::reuse;
-    plans[i].reused_from = std::move(entry.run);
-    outputs[i] = std::move(entry.outputs);
-  };
-  const bool has_successes = runs.has_successes();
-  for (const auto& level : levels_of(graph)) {
-    std::vector<CacheLookup> inquiries;
-    std::vector<core::StepIndex> inquiring;
-    for (const auto i : level) {
-      const auto& step = pipeline.steps[selected[i]];
-      auto& plan = plans[i];
-      plan.step = step.name;
-      const auto environment = co_await environment_of(orchestrator, step, pipeline.file);
-      plan.environment = environment.description;
-      if (!environment.ready) plan.build = environment.reason;
-      const auto last_parts = [&] {
-        return has_successes ? runs.last_key_parts(pipeline.name, step.name) : std::nullopt;
-      };
-
-      std::string waits_for;
-      for (const auto& input : step.inputs)
-        for (const auto& source : input.sources)
-          if (plans[position.at(source.step)].action != StepPlan::Action::reuse)
-            waits_for = source.step;
-
-      if (waits_for.empty() && !environment.id.empty()) {
-        auto key = decisions.key(step, environment.id, outputs_of);
-        plan.key = std::move(key.parts);
-        const bool may_reuse = options.use_cache && step.cache;
-        auto entry = may_reuse && has_successes ? decisions.success_of(key.key) : std::nullopt;
-        if (entry) {
-          if (!with_keys) plan.key = {};
-          reuse(i, std::move(*entry));
-          continue;
-        }
-        if (may_reuse && options.shared) {
-          inquiries.push_back({&step, std::move(key.key), std::nullopt});
-          inquiring.push_back(i);
-        }
-        const auto last = last_parts();
-        plan.changes = last ? differences(last->second, plan.key)
-                            : std::vector<std::string>{newest.why_no_success(step.name)};
-      } else {
-        plan.key = decisions.own_parts(step, environment.id);
-        const auto last = last_parts();
-        plan.changes = last ? own_changes(last->second, plan.key)
-                            : std::vector<std::string>{newest.why_no_success(step.name)};
-        if (!waits_for.empty() && plan.changes.empty()) {
-          plan.action = StepPlan::Action::depends;
-          plan.changes = {"reused if '" + waits_for + "' gives the same as before"};
-        }
-      }
-      if (!step.cache) {
-        plan.action = StepPlan::Action::run;
-        plan.changes = {"cache: false"};
-      } else if (!options.use_cache) {
-        plan.action = StepPlan::Action::run;
-        plan.changes = {"--no-cache"};
-      } else if (plan.changes.empty()) {
-        plan.changes = {"its earlier result is gone"};
-      }
-      if (!with_keys) plan.key = {};
+  async::Task<std::vector<StepPlan>> plan() {
+    const core::Graph graph(needs_of(services_.pipeline, selected_));
+    for (const auto& level : levels_of(graph)) {
+      for (const auto i : level) co_await plan_step(i);
+      co_await ask_store();
     }
-    if (inquiries.empty()) continue;
-    co_await inquire(*options.shared, inquiries);
-    for (std::size_t k = 0; k < inquiries.size(); ++k) {
-      if (!inquiries[k].answer) continue;
-      plans[inquiring[k]].changes.clear();
-      reuse(inquiring[k], std::move(*inquiries[k].answer));
+    services_.stats.save();
+    co_return std::move(plans_);
+  }
+
+ private:
+  const StepSpec& step_at(core::StepIndex i) const {
+    return services_.pipeline.steps[selected_[i]];
+  }
+
+  MadeOutput output_of(const SourceSpec& source) const {
+    const auto i = position_.at(source.step);
+    return {&step_at(i),
+            &*std::ranges::find(outputs_[i], source.output, &store::OutputRecord::name)};
+  }
+
+  /// A step that may run again, so that the inputs of `step` are not known; empty if there is none.
+  std::string unknown_source(const StepSpec& step) const {
+    std::string unknown;
+    for (const auto& input : step.inputs)
+      for (const auto& source : input.sources)
+        if (plans_[position_.at(source.step)].action != StepPlan::Action::reuse)
+          unknown = source.step;
+    return unknown;
+  }
+
+  void reuse(core::StepIndex i, store::CacheEntry entry) {
+    plans_[i].action = StepPlan::Action::reuse;
+    plans_[i].reused_from = std::move(entry.run);
+    plans_[i].changes.clear();
+    outputs_[i] = std::move(entry.outputs);
+  }
+
+  async::Task<> plan_step(core::StepIndex i) {
+    const auto& step = step_at(i);
+    auto& plan = plans_[i];
+    plan.step = step.name;
+    const auto environment =
+        co_await environment_of(services_.orchestrator, step, services_.pipeline.file);
+    plan.environment = environment.description;
+    if (!environment.ready) plan.build = environment.reason;
+
+    const auto waits_for = unknown_source(step);
+    if (waits_for.empty() && !environment.id.empty())
+      compare_key(i, environment.id);
+    else
+      compare_own_parts(i, environment.id, waits_for);
+    if (plan.action != StepPlan::Action::reuse) override_by_options(step, plan);
+    if (!with_keys_) plan.key = {};
+  }
+
+  /// All that the step depends on is known: its key decides.
+  void compare_key(core::StepIndex i, const std::string& environment_id) {
+    const auto& step = step_at(i);
+    auto key = decisions_.key(step, environment_id,
+                              [this](const SourceSpec& source) { return output_of(source); });
+    plans_[i].key = std::move(key.parts);
+    const bool may_reuse = options_.use_cache && step.cache;
+    if (may_reuse && has_successes_)
+      if (auto entry = decisions_.success_of(key.key)) return reuse(i, std::move(*entry));
+    if (may_reuse && options_.shared) {
+      inquiries_.push_back({&step, std::move(key.key), std::nullopt});
+      inquiring_.push_back(i);
+    }
+    const auto last = last_parts(step);
+    plans_[i].changes = last ? differences(last->second, plans_[i].key)
+                             : std::vector<std::string>{newest_.why_no_success(step.name)};
+  }
+
+  /// @param waits_for the step whose outputs are not known yet; empty if it is the environment
+  void compare_own_parts(core::StepIndex i, const std::string& environment_id,
+                         const std::string& waits_for) {
+    const auto& step = step_at(i);
+    auto& plan = plans_[i];
+    plan.key = decisions_.own_parts(step, environment_id);
+    const auto last = last_parts(step);
+    plan.changes = last ? own_changes(last->second, plan.key)
+                        : std::vector<std::string>{newest_.why_no_success(step.name)};
+    if (waits_for.empty() || !plan.changes.empty()) return;
+    plan.action = StepPlan::Action::depends;
+    plan.changes = {"reused if '" + waits_for + "' gives the same as before"};
+  }
+
+  void override_by_options(const StepSpec& step, StepPlan& plan) const {
+    if (!step.cache) {
+      plan.action = StepPlan::Action::run;
+      plan.changes = {"cache: false"};
+    } else if (!options_.use_cache) {
+      plan.action = StepPlan::Action::run;
+      plan.changes = {"--no-cache"};
+    } else if (plan.changes.empty()) {
+      plan.changes = {"its earlier result is gone"};
     }
   }
-  stats.save();
-  co_return plans;
+
+  auto last_parts(const StepSpec& step) const
+      -> decltype(std::declval<store::RunStore&>().last_key_parts({}, {})) {
+    if (!has_successes_) return std::nullopt;
+    return services_.runs.last_key_parts(services_.pipeline.name, step.name);
+  }
+
+  /// Asks the shared store for the steps that this machine would run.
+  async::Task<> ask_store() {
+    if (inquiries_.empty()) co_return;
+    co_await inquire(*options_.shared, inquiries_);
+    for (std::size_t k = 0; k < inquiries_.size(); ++k)
+      if (inquiries_[k].answer) reuse(inquiring_[k], std::move(*inquiries_[k].answer));
+    inquiries_.clear();
+    inquiring_.clear();
+  }
+
+  const Services& services_;
+  const RunOptions& options_;
+  const bool with_keys_;
+  const std::vector<std::size_t> selected_;
+  std::unordered_map<std::string_view, core::StepIndex> position_;
+  Decisions decisions_;
+  NewestRun newest_;
+  const bool has_successes_;
+  std::vector<StepPlan> plans_;
+  std::vector<std::vector<store::OutputRecord>> outputs_;
+  std::vector<CacheLookup> inquiries_;      ///< Of the level that is being planned.
+  std::vector<core::StepIndex> inquiring_;  ///< Their steps.
+};
+
+}  // namespace
+
+async::Task<std::vector<StepPlan>> plan(Services services, RunOptions options, bool with_keys) {
+  Planner planner(services, options, with_keys);
+  co_return co_await planner.plan();
 }
 
 }  // namespace pipeline::engine

@@ -6,17 +6,13 @@
 
 namespace pipeline::engine {
 
-Results::Results(const PipelineSpec& pipeline, store::RunStore& runs,
-                 store::ArtifactStore& artifacts, store::StatIndex& stats, const CodeProvider& code,
-                 EventSink& events, core::CancelSource& user, asio::thread_pool& pool,
-                 const RunOptions& options)
-    : pipeline_(pipeline),
-      runs_(runs),
-      options_(options),
-      decisions_(pipeline, runs, artifacts, stats, code) {
+Results::Results(const Services& services, EventSink& events, core::CancelSource& user,
+                 asio::thread_pool& pool, const RunOptions& options)
+    : pipeline_(services.pipeline), runs_(services.runs), options_(options), decisions_(services) {
   if (options_.shared)
-    exchange_.emplace(*options_.shared, artifacts, work_folder(runs, options_.run_id) / "shared",
-                      options_.run_id, events, user, pool);
+    exchange_.emplace(*options_.shared, services.artifacts,
+                      services.runs.work_folder(options_.run_id) / "shared", options_.run_id,
+                      events, user, pool);
 }
 
 std::optional<store::CacheEntry> Results::here(const StepSpec& step, const std::string& key) {

@@ -10,15 +10,15 @@
 
 #include "engine/cache_exchange.hpp"
 #include "engine/decision.hpp"
+#include "engine/run.hpp"
 
 namespace pipeline::engine {
 
 class Results {
  public:
   /// Refers to all that it is given. @param user his stop ends what is on the way between machines
-  Results(const PipelineSpec& pipeline, store::RunStore& runs, store::ArtifactStore& artifacts,
-          store::StatIndex& stats, const CodeProvider& code, EventSink& events,
-          core::CancelSource& user, asio::thread_pool& pool, const RunOptions& options);
+  Results(const Services& services, EventSink& events, core::CancelSource& user,
+          asio::thread_pool& pool, const RunOptions& options);
 
   StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {
     return decisions_.key(step, environment_id, outputs);

@@ -10,21 +10,9 @@
 #include <pipeline/spec.hpp>
 
 #include "core/cancel.hpp"
-#include "orchestrators/orchestrator.hpp"
-#include "store/artifact_store.hpp"
-#include "store/run_store.hpp"
+#include "engine/services.hpp"
 
 namespace pipeline::engine {
-
-/// What a step sees of the root; from spec::CodeResolver, or anything that knows. Keeps this room
-/// free of the file's syntax.
-struct CodeProvider {
-  /// The step's files, sorted. Equal sets of files are the same object, which lives as long as the
-  /// provider. Throws InputError.
-  std::function<const std::vector<store::TreeEntry>&(const StepSpec&)> files;
-  /// Advice for a step that failed over a file that is in the root but not in its code.
-  std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;
-};
 
 class RemoteCache;
 
@@ -63,19 +51,14 @@ struct RunSummary {
 
 /// Runs the pipeline. Events reach `events` after they have been stored. Never throws for a failing
 /// step; throws InputError and EnvironmentError for what keeps the run from starting.
-async::Task<RunSummary> run(const PipelineSpec& pipeline, orchestrators::Orchestrator& orchestrator,
-                            store::RunStore& runs, store::ArtifactStore& artifacts,
-                            store::StatIndex& stats, const CodeProvider& code, EventSink& events,
-                            core::CancelSource& cancel, RunOptions options);
+async::Task<RunSummary> run(Services services, EventSink& events, core::CancelSource& cancel,
+                            RunOptions options);
 
 /// All that run() does before the first step begins, and what all steps run in; then records the
-/// run as one of `options.driver`, which goes on with it by run() with `resume`. Throws BuildError,
+/// run as one of `options.driver`, which continues it by run() with `resume`. Throws BuildError,
 /// too, and whatever it throws, nothing is recorded.
-async::Task<> prepare_detached(const PipelineSpec& pipeline,
-                               orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
-                               store::ArtifactStore& artifacts, store::StatIndex& stats,
-                               const CodeProvider& code, EventSink& events,
-                               core::CancelSource& cancel, RunOptions options);
+async::Task<> prepare_detached(Services services, EventSink& events, core::CancelSource& cancel,
+                               RunOptions options);
 
 /// What a run would do with a step.
 struct StepPlan {
@@ -93,10 +76,7 @@ struct StepPlan {
   std::string build;        ///< ... what will be done and why.
 };
 /// @param with_keys whether StepPlan::key is wanted, which takes most of the memory
-async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
-                                        orchestrators::Orchestrator& orchestrator,
-                                        store::RunStore& runs, store::ArtifactStore& artifacts,
-                                        store::StatIndex& stats, const CodeProvider& code,
-                                        RunOptions options, bool with_keys = true);
+async::Task<std::vector<StepPlan>> plan(Services services, RunOptions options,
+                                        bool with_keys = true);
 
 }  // namespace pipeline::engine

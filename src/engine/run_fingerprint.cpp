@@ -90,6 +90,27 @@ void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::si
   runs.put_blob(kind, key, text);
 }
 
+void look_at_sources(RunFingerprint& fingerprint, const Services& services,
+                     const std::vector<std::filesystem::path>& sources,
+                     const std::vector<const StepSpec*>& steps) {
+  for (const auto& path : sources) fingerprint.looked_at(path);
+  std::set<const void*> seen;
+  for (const auto* step : steps) {
+    const auto& files = services.code.files(*step);
+    if (seen.insert(&files).second)
+      for (const auto& file : files) fingerprint.looked_at(file.source);
+    for (const auto& [name, value] : step->environment)
+      if (!value) fingerprint.took_variable(name);
+    if (const auto& function = step->program;
+        function && seen.insert(function->program.get()).second) {
+      fingerprint.looked_at(function->program->executable);
+      for (const auto& library : function->program->libraries) fingerprint.looked_at(library);
+    }
+    // A step that runs each time, or that may be missing a secret, has to be looked at by itself.
+    if (!step->cache || !step->secrets.empty()) fingerprint.invalidate();
+  }
+}
+
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
     std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
     store::ArtifactStore& artifacts, EventSink& events, RunOptions options, bool each_step) {

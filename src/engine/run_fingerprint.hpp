@@ -48,6 +48,13 @@ class RunFingerprint {
   bool spoiled_ = false;
 };
 
+/// Looks at what the spec and the steps were made from, as it is at the beginning of a run: the
+/// next run notices a file that changes in the course of this one.
+/// @param sources what the spec was made from, besides the steps' code
+void look_at_sources(RunFingerprint& fingerprint, const Services& services,
+                     const std::vector<std::filesystem::path>& sources,
+                     const std::vector<const StepSpec*>& steps);
+
 /// If a memo for this identity still holds: records a run that reused every step of the remembered
 /// one, tells it as events, and returns its summary. Steps are told one by one only if `each_step`.
 /// Needs no spec.

@@ -119,15 +119,17 @@ class SharingTest : public ::testing::Test {
     events.events.clear();
     return on(machine, options,
               [&](auto& loop, auto& runs, auto& artifacts, auto& stats, auto& code, auto& how) {
-                return test::run_task(loop, engine::run(pipeline, orchestrator, runs, artifacts,
-                                                        stats, code, events, cancel, how));
+                return test::run_task(
+                    loop, engine::run({pipeline, orchestrator, runs, artifacts, stats, code},
+                                      events, cancel, how));
               });
   }
   std::vector<StepPlan> plan(const std::string& machine, RunOptions options = {}) {
     return on(machine, options,
               [&](auto& loop, auto& runs, auto& artifacts, auto& stats, auto& code, auto& how) {
                 return test::run_task(
-                    loop, engine::plan(pipeline, orchestrator, runs, artifacts, stats, code, how));
+                    loop,
+                    engine::plan({pipeline, orchestrator, runs, artifacts, stats, code}, how));
               });
   }
   std::string artifact(const std::string& machine, const std::string& name) {

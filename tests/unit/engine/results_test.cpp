@@ -4,6 +4,7 @@
 
 #include "core/file.hpp"
 #include "support/event_recorder.hpp"
+#include "unit/engine/fake_orchestrator.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -29,7 +30,7 @@ class ResultsTest : public ::testing::Test {
     options.run_id = "now";
   }
   Results results() {
-    return {pipeline, runs, artifacts, stats, code, events, user, pool, options};
+    return {{pipeline, orchestrator, runs, artifacts, stats, code}, events, user, pool, options};
   }
   /// Which run's result the step is given, if `key` has been made by `run`.
   std::string given(const std::string& key, const std::string& run) {
@@ -41,6 +42,7 @@ class ResultsTest : public ::testing::Test {
   core::TemporaryFolder folder;
   PipelineSpec pipeline;
   StepSpec step;
+  FakeOrchestrator orchestrator;
   store::RunStore runs{folder.path()};
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
   store::StatIndex stats{folder.path() / "stat-index"};

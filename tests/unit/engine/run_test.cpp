@@ -61,11 +61,13 @@ StepSpec step(std::string name, std::vector<std::string> from = {},
 class RunTest : public ::testing::Test {
  protected:
   RunSummary run(RunOptions options = {}) {
-    return with_all(std::move(options), [](auto&... all) { return engine::run(all...); });
+    return with_all(std::move(options), [](Services services, auto&... rest) {
+      return engine::run(services, rest...);
+    });
   }
   void prepare_detached(RunOptions options) {
-    with_all(std::move(options), [](auto&... all) -> async::Task<RunSummary> {
-      co_await engine::prepare_detached(all...);
+    with_all(std::move(options), [](Services services, auto&... rest) -> async::Task<RunSummary> {
+      co_await engine::prepare_detached(services, rest...);
       co_return RunSummary{};
     });
   }
@@ -97,12 +99,13 @@ class RunTest : public ::testing::Test {
     std::exception_ptr error;
     RunSummary summary;
     orchestrators::Orchestrator& place = places ? *places : orchestrator;
-    asio::co_spawn(loop,
-                   work(pipeline, place, runs, artifacts, stats, code, recorder, cancel, options),
-                   [&](std::exception_ptr failed, RunSummary result) {
-                     error = failed;
-                     summary = std::move(result);
-                   });
+    asio::co_spawn(
+        loop,
+        work(Services{pipeline, place, runs, artifacts, stats, code}, recorder, cancel, options),
+        [&](std::exception_ptr failed, RunSummary result) {
+          error = failed;
+          summary = std::move(result);
+        });
     loop.run();
     if (error) std::rethrow_exception(error);
     EXPECT_FALSE(std::filesystem::exists(folder.path() / "state" / "work" / options.run_id));
@@ -812,7 +815,7 @@ class PlanTest : public RunTest {
                             },
                             {}};
     std::vector<StepPlan> plans;
-    asio::co_spawn(loop, engine::plan(pipeline, orchestrator, runs, artifacts, stats, code, {}),
+    asio::co_spawn(loop, engine::plan({pipeline, orchestrator, runs, artifacts, stats, code}, {}),
                    [&](std::exception_ptr error, std::vector<StepPlan> result) {
                      if (error) std::rethrow_exception(error);
                      plans = std::move(result);

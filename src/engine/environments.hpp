@@ -1,0 +1,60 @@
+/// @file
+/// What the steps of a run run in, such as images and virtual environments. Each is made at most
+/// once: when its step's turn comes, or while earlier steps run.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "async/gate.hpp"
+#include "core/cancel.hpp"
+#include "core/graph.hpp"
+#include "engine/services.hpp"
+
+namespace pipeline::engine {
+
+class Environments {
+ public:
+  /// Refers to the orchestrator and the events.
+  /// @param steps number of steps
+  /// @param spawn runs a coroutine that refers to this object and must have ended before this is
+  /// destroyed
+  /// @param on_failure is called when an environment could not be made
+  Environments(asio::any_io_executor executor, orchestrators::Orchestrator& orchestrator,
+               EventSink& events, std::size_t steps, std::function<void(async::Task<>)> spawn,
+               std::function<void()> on_failure);
+
+  bool is_begun(core::StepIndex i) const { return states_[i].prepared != nullptr; }
+  /// Begins to make the step's environment. Once a step.
+  void begin(core::StepIndex i, const StepSpec& step);
+  /// The step's environment is there already.
+  void set(core::StepIndex i, orchestrators::Environment environment);
+  /// Waits until the step's environment is there. Throws what making it threw.
+  async::Task<> prepared(core::StepIndex i);
+  /// The environment of a step that has one, else an empty one.
+  const orchestrators::Environment& of(core::StepIndex i) const { return states_[i].environment; }
+  /// Gives up what is still being made.
+  void stop(core::StopLevel level) { stop_.stop(level); }
+  /// Throws what making one of the environments threw, if any did.
+  void rethrow() const;
+
+ private:
+  struct State {
+    std::unique_ptr<async::Gate> prepared;  ///< Made when preparation begins.
+    orchestrators::Environment environment;
+    std::exception_ptr error;
+  };
+  async::Task<> prepare(State& state, const StepSpec& step);
+
+  asio::any_io_executor executor_;
+  orchestrators::Orchestrator& orchestrator_;
+  EventSink& events_;
+  std::function<void(async::Task<>)> spawn_;
+  std::function<void()> on_failure_;
+  core::CancelSource stop_;
+  std::vector<State> states_;
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,39 @@
+/// @file
+/// What a run and a plan work with.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "orchestrators/orchestrator.hpp"
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::engine {
+
+/// What a step sees of the root; from spec::CodeResolver, or another source. It keeps this room
+/// free of the file's syntax.
+struct CodeProvider {
+  /// Returns the step's files, sorted. Equal sets of files are the same object, which lives as long
+  /// as the provider. Throws InputError.
+  std::function<const std::vector<store::TreeEntry>&(const StepSpec&)> files;
+  /// Returns advice for a step that failed over a file that is in the root but not in its code.
+  std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;
+};
+
+/// Refers to all of them; they outlive the run.
+struct Services {
+  const PipelineSpec& pipeline;
+  orchestrators::Orchestrator& orchestrator;
+  store::RunStore& runs;
+  store::ArtifactStore& artifacts;
+  store::StatIndex& stats;
+  const CodeProvider& code;
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,130 @@
+#include "engine/step_runner.hpp"
+
+#include <utility>
+
+#include "core/error.hpp"
+#include "engine/retries.hpp"
+#include "orchestrators/failure_of.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+Failure cancelled_before_start() {
+  return {FailureKind::cancelled, "cancelled before it started", {}, {}};
+}
+
+}  // namespace
+
+StepRunner::StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
+                       Journal& journal, asio::thread_pool& pool, Slots& slots, GpuPool& gpus)
+    : services_(services),
+      events_(events),
+      stop_(stop),
+      journal_(journal),
+      pool_(pool),
+      slots_(slots),
+      gpus_(gpus),
+      folders_(services.runs.work_folder(journal.run_id())) {}
+
+async::Task<AttemptOutcome> StepRunner::run(
+    const ReadyStep& step, AttemptCounts& counts,
+    const std::function<async::Task<>(std::function<void()>)>& clean) {
+  const auto& capabilities = services_.orchestrator.capabilities_of(step.spec);
+  bool joins_next = co_await joins(step);
+  if (step.resume_point) {
+    counts = step.resume_point->counts;
+    if (joins_next) --counts.attempts;
+  }
+  Retries retries(step.spec.retry, capabilities.infrastructure_retries);
+  for (;;) {
+    auto reservation = co_await reserve(step);
+    if (!reservation) {
+      AttemptOutcome none;
+      none.result.failure = cancelled_before_start();
+      co_return none;
+    }
+    if (counts.attempts == 0) counts = {};
+    ++counts.attempts;
+    AttemptOutcome outcome;
+    {
+      const async::Permit permit(slots_.of(capabilities));
+      outcome = co_await try_once(step, {counts.attempts, std::exchange(joins_next, false)},
+                                  std::move(*reservation));
+    }
+    auto& failure = outcome.result.failure;
+    if (!failure) co_return outcome;
+    co_await clean(std::move(outcome.result.cleanup));
+    failure->details.insert(failure->details.end(), outcome.log_tail.begin(),
+                            outcome.log_tail.end());
+    const auto delay =
+        stop_.level() == core::StopLevel::none ? retries.after(*failure, counts) : std::nullopt;
+    if (!delay) co_return outcome;
+    journal_.retried(step.spec, counts.attempts, *failure, *delay);
+    co_await pause(*delay);
+  }
+}
+
+/// Waits for a job slot and the step's GPUs. Returns nothing, and holds nothing, if the run is
+/// stopped.
+async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& step) {
+  auto& slots = slots_.of(services_.orchestrator.capabilities_of(step.spec));
+  std::optional<GpuReservation> reservation;
+  if (gpus_.wants(step.spec)) {
+    reservation = co_await gpus_.acquire(step.spec, step.urgency);
+  } else {
+    co_await slots.acquire(step.urgency);
+    reservation.emplace();
+  }
+  if (reservation && stop_.level() != core::StopLevel::none) {
+    reservation.reset();
+    slots.release();
+  }
+  co_return reservation;
+}
+
+async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
+                                                 GpuReservation gpus) {
+  auto record = journal_.attempt_began(step.spec, step.key, which.number,
+                                       step.environment.description, gpus.gpus);
+  const AttemptContext context{services_,         events_,  pool_,   stop_,
+                               journal_.run_id(), checked_, folders_};
+  const auto start = Clock::now();
+  AttemptOutcome outcome;
+  std::exception_ptr error;
+  std::optional<Failure> failure;
+  try {
+    outcome = co_await run_attempt(context, step.spec, which, step.outputs_of, std::move(gpus),
+                                   record.log);
+    failure = outcome.result.failure;
+  } catch (const core::EnvironmentError& failed) {
+    failure = orchestrators::failure_of(failed);
+    error = std::current_exception();
+  }
+  outcome.record =
+      journal_.attempt_ended(std::move(record), start, outcome.result.exit_code, failure);
+  if (error) std::rethrow_exception(error);
+  co_return outcome;
+}
+
+/// Whether the attempt that was cut off is one of the step as it is now, and may still run.
+async::Task<bool> StepRunner::joins(const ReadyStep& step) {
+  const auto* point = step.resume_point;
+  if (!point || !point->is_open ||
+      !services_.orchestrator.capabilities_of(step.spec).outlives_driver)
+    co_return false;
+  if (point->key == step.key) co_return true;
+  co_await services_.orchestrator.discard_attempt(journal_.run_id(), step.spec.name,
+                                                  point->counts.attempts);
+  co_return false;
+}
+
+/// Waits, unless the run is stopped.
+async::Task<> StepRunner::pause(Duration delay) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, delay);
+  const core::CancelSource::Listener listener(stop_, [&](core::StopLevel) { timer.cancel(); });
+  if (stop_.level() != core::StopLevel::none) co_return;
+  boost::system::error_code ignored;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+}  // namespace pipeline::engine

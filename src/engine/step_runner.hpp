@@ -1,0 +1,66 @@
+/// @file
+/// One step's attempts, from the first to the one that succeeds or is the last.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "async/semaphore.hpp"
+#include "engine/attempt.hpp"
+#include "engine/gpu_pool.hpp"
+#include "engine/journal.hpp"
+
+namespace pipeline::engine {
+
+/// Job slots: attempts that may run at a time.
+struct Slots {
+  async::Semaphore here;       ///< On this machine.
+  async::Semaphore elsewhere;  ///< On machines that have a queue of their own.
+
+  async::Semaphore& of(const orchestrators::Capabilities& orchestrator) {
+    return orchestrator.on_this_machine ? here : elsewhere;
+  }
+};
+
+/// A step whose turn has come.
+struct ReadyStep {
+  const StepSpec& spec;
+  const std::string& key;
+  const orchestrators::Environment& environment;
+  std::size_t urgency;              ///< Rank among those that wait for a slot; smaller goes first.
+  const ResumePoint* resume_point;  ///< Null: the step had not begun when the run was cut off.
+  OutputsOf outputs_of;             ///< Of the steps that it takes its inputs from.
+};
+
+class StepRunner {
+ public:
+  /// Refers to all that it is given.
+  StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
+             Journal& journal, asio::thread_pool& pool, Slots& slots, GpuPool& gpus);
+
+  /// Runs the step until an attempt succeeds, the retries are used up, or the run is stopped. The
+  /// failure is in the outcome. Throws EnvironmentError where this machine fails.
+  /// @param counts of the step's attempts; true up to a throw
+  /// @param clean  removes what a failed attempt left outside
+  async::Task<AttemptOutcome> run(const ReadyStep& step, AttemptCounts& counts,
+                                  const std::function<async::Task<>(std::function<void()>)>& clean);
+
+ private:
+  async::Task<bool> joins(const ReadyStep& step);
+  async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step);
+  async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions which,
+                                       GpuReservation gpus);
+  async::Task<> pause(Duration delay);
+
+  const Services& services_;
+  EventSink& events_;
+  core::CancelSource& stop_;
+  Journal& journal_;
+  asio::thread_pool& pool_;
+  Slots& slots_;
+  GpuPool& gpus_;
+  WorkFolders folders_;
+  std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read as a whole.
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,19 @@
+/// @file
+/// Exceptions as failures of steps.
+#pragma once
+
+#include <pipeline/events.hpp>
+
+#include "core/error.hpp"
+
+namespace pipeline::orchestrators {
+
+/// The failure of a step that the environment keeps from running: of kind build for a BuildError,
+/// else of kind environment.
+inline Failure failure_of(const core::EnvironmentError& error) {
+  if (const auto* build = dynamic_cast<const core::BuildError*>(&error))
+    return {FailureKind::build, build->what(), build->advice(), build->details()};
+  return {FailureKind::environment, error.what(), error.advice(), {}};
+}
+
+}  // namespace pipeline::orchestrators
