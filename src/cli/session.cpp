@@ -32,7 +32,7 @@ store::RunStore& open_state(Context& context, PipelineSource& source) {
   return context.runs(state);
 }
 
-/// Whether a process listens on the socket; it may be one that does not answer.
+/// Returns true if a process listens on the socket, even if it does not respond.
 bool has_listener(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX};
   if (path.size() >= sizeof address.sun_path) return false;
@@ -101,7 +101,7 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
 void require_engine(Session& session) {
   auto& context = session.context;
   const auto steps = session.source.selected_steps();
-  // A cluster's images are made on an engine, too.
+  // A cluster's images are built on an engine, too.
   if (std::ranges::none_of(steps, [&](const StepSpec* step) {
         const auto& name = session.orchestrator().capabilities_of(*step).name;
         return name == "docker" || name == "kubernetes";
@@ -113,7 +113,8 @@ void require_engine(Session& session) {
       has_listener(endpoint.url.substr(unix_scheme.size())))
     return;
   docker::EngineApi engine(context.loop(), endpoint);
-  context.await(engine.info());  // Its error says what was tried, and how to go without an engine.
+  context.await(
+      engine.info());  // Its error names what was tried, and how to work without an engine.
 }
 
 std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStore& runs,

@@ -1,5 +1,5 @@
 /// @file
-/// A pipeline with all that is needed to plan, build or run it.
+/// A pipeline with everything that is needed to plan, build or run it.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ namespace pipeline::cli {
 
 class Session {
  public:
-  /// Opens the state of the pipeline file that the options name. If there is no state yet, the
-  /// pipeline is read first, so that a wrong file leaves none behind.
-  /// @param run_id of a run that is resumed; empty: of one that begins
-  /// @param detached of a run that is or was to be driven elsewhere: its images are filled in, or
-  /// taken from there; outlives this object
+  /// Opens the state folder of the pipeline file that the options name. If there is no state folder
+  /// yet, the pipeline is read first, so that an invalid file leaves none behind.
+  /// @param run_id the run to resume; empty: a new run
+  /// @param detached record of a detached run: receives its images, or provides them; outlives this
+  /// object
   explicit Session(Context& context, std::string run_id = {},
                    detached::DetachedRecord* detached = nullptr);
   Session(const Session&) = delete;
@@ -37,11 +37,11 @@ class Session {
 
   const PipelineSpec& pipeline() { return source.pipeline(); }
   orchestrators::Orchestrator& orchestrator() { return *orchestrator_; }
-  /// The bucket that a profile names, for artifacts; null: none does.
+  /// Returns the bucket that a profile names for artifacts; null: none.
   s3::Artifacts* bucket() { return bucket_.get(); }
-  /// NVML, in use from the first call on.
+  /// Returns NVML, which is loaded by the first call.
   gpu::Machine& machine();
-  /// Null if machine() has not been called.
+  /// Returns null if machine() has not been called.
   gpu::Machine* machine_in_use() { return machine_.get(); }
   /// What runs and plans of this pipeline work with.
   engine::Services services(const PipelineSpec& pipeline) {
@@ -52,7 +52,7 @@ class Session {
   engine::RunOptions run_options() const;
 
  private:
-  /// Held from before the first look at what can be reused.
+  /// Held from before the first check of what can be reused.
   const store::StateLock artifacts_stay_;
   const engine::CodeProvider code_;
   const std::unique_ptr<s3::Artifacts> bucket_;
@@ -61,32 +61,32 @@ class Session {
   std::unique_ptr<gpu::Machine> machine_;
 };
 
-/// The orchestrator of this name, on the context's loop.
+/// Creates the orchestrator of this name on the context's loop.
 std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
     Context& context, const std::string& name, orchestrators::OrchestratorOptions options);
 
-/// Throws EnvironmentError if a step needs an engine and none answers. Costs a connection to a
+/// Throws EnvironmentError if a step needs an engine and none responds. Costs one connection to a
 /// socket.
 void require_engine(Session& session);
 
-/// Marks runs whose driver has died as interrupted, and removes what they left outside the run
-/// store; what cannot be removed is a note. Returns these runs.
-/// @param resumed the run that is to be resumed: what can be joined of it stays
-/// @param gone a run that is driven elsewhere, and whose driver is known to be dead
+/// Marks runs whose driver has died as interrupted, removes what they left outside the run store,
+/// and returns them. Reports what cannot be removed.
+/// @param resumed the run to resume: its attempts that can be joined stay
+/// @param gone a detached run whose driver is known to be dead
 std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStore& runs,
                                                 const std::string& resumed = {},
                                                 const std::string& gone = {});
 
-/// The caller's options, with those of the recorded run in their place. Nothing if none are
+/// Returns the caller's options with the invocation of the recorded run. Nothing if none is
 /// recorded.
 std::optional<Options> recorded_options(store::RunStore& runs, const std::string& run,
                                         Options caller);
 
-/// The cluster that the options name.
+/// Returns the cluster that the options name.
 kubernetes::AccessOptions cluster_of(const Options& options);
 
-/// The run that the options name, with what its driver has saved elsewhere by now. Throws
-/// InputError if there is none.
+/// Returns the run that the options name, updated with what its driver has saved to its replica.
+/// Throws InputError if there is none.
 store::RunRecord find_run(const Context& context, detached::Drivers& drivers,
                           store::RunStore& runs);
 

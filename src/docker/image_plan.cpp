@@ -33,7 +33,8 @@ bool made_of(std::string_view text, std::string_view others) {
 
 std::string short_digest(std::string_view text) { return core::sha256(text).hex().substr(0, 12); }
 
-/// Fit for a label: an address or an option may hold a password, so that only its digest is shown.
+/// Returns the requirement for a label. An address or an option can contain a password, so only its
+/// digest is shown.
 std::string without_secrets(const std::string& requirement) {
   auto name = requirement.substr(0, requirement.find_first_of(" =@"));
   if (requirement.find("://") == requirement.npos && !requirement.starts_with('-'))
@@ -46,7 +47,7 @@ ContextFile generated(std::string path, std::string content) {
   return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
 }
 
-/// Collects the context's files; a script is always common.sh and its own text.
+/// Collects the context's files; each script is common.sh followed by its own text.
 class Context {
  public:
   explicit Context(const fs::path& template_dir)
@@ -111,13 +112,13 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   auto in_context = file.lexically_relative(context_root).generic_string();
   bool inside = !in_context.empty() && !in_context.starts_with("..");
   auto& config = settings.parent_image_build_config;
-  // Our state folder has new logs and artifacts after each run: with it the image would be built
+  // The state folder has new logs and artifacts after each run; with it, the image would be rebuilt
   // each time.
   plan.context = folder_context(
       context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n",
       inside ? std::vector{in_context} : std::vector<std::string>{});
-  // The engine takes the Dockerfile from the context, wherever it lies here; under this name no
-  // file of the user's is hidden.
+  // The engine takes the Dockerfile from the context. This name does not collide with files of the
+  // user.
   std::erase_if(plan.context, [](auto& entry) { return entry.path == ".pipe.dockerfile"; });
   plan.context.push_back(generated(".pipe.dockerfile", plan.dockerfile));
   std::ranges::sort(plan.context, {}, &ContextFile::path);
@@ -142,7 +143,7 @@ void check_user(const std::string& user) {
                            "write NAME, UID or UID:GID");
 }
 
-/// Puts the plan of one step's image together: each setting adds its part.
+/// Builds the plan of one step's image: each setting adds its part.
 class Planner {
  public:
   Planner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user)
@@ -175,7 +176,7 @@ class Planner {
   }
 
  private:
-  /// `scratch` is a word of the builder, not an image that could be pulled.
+  /// `scratch` is a keyword of the builder, not an image that could be pulled.
   bool parent_is_empty() const { return plan_.parent_image == empty_image; }
 
   void read_parent_image() {
@@ -216,7 +217,7 @@ class Planner {
     if (!settings_.user) return;
     check_user(*settings_.user);
     plan_.parts["user"] = {*settings_.user};
-    // An empty parent has no list of users to add one to: its containers take the number.
+    // An empty parent has no user database to add the user to, so its containers use the number.
     if (parent_is_empty()) return;
     values_.user = settings_.user;
     context_.add_script("user/create.sh", "image/user.sh");
@@ -295,7 +296,7 @@ class Planner {
           "what else is installed");
   }
 
-  /// The plan where no setting adds a layer: the parent itself, or the user's own image.
+  /// Returns the plan if no setting adds a layer: the parent itself, or the user's own image.
   ImagePlan without_layer() && {
     if (!plan_.parent) {
       plan_.build = false;

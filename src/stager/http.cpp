@@ -33,7 +33,7 @@ constexpr int connect_seconds = 10, silence_seconds = 60;
 
 struct Target {
   bool tls;
-  std::string host, port, header, path;  ///< header: as the server is called in the request
+  std::string host, port, header, path;  ///< header: value of the Host header.
 };
 
 Target target_of(const std::string& url) {
@@ -87,7 +87,7 @@ class Connection {
   }
   const std::string& place() const { return place_; }
 
-  /// False when the other end takes no more; it may have said why.
+  /// Returns false if the other end accepts no more data; it may have sent a response.
   bool write(std::string_view bytes) {
     while (!bytes.empty()) {
       ssize_t count = 0;
@@ -105,7 +105,7 @@ class Connection {
     return true;
   }
 
-  /// Empty at the end.
+  /// Returns an empty text at the end.
   std::string_view read() {
     ssize_t count = 0;
     do {
@@ -131,12 +131,12 @@ class Connection {
     received_ += static_cast<std::uint64_t>(count);
     return {buffer_.data(), static_cast<std::size_t>(count)};
   }
-  /// Since the last time that this was asked.
+  /// Returns the number of bytes received since the last call.
   std::uint64_t received() { return std::exchange(received_, 0); }
 
  private:
   void open_socket(const Target& target) {
-    // The image may name sources of names that a static program cannot load.
+    // The image may configure name services that a static program cannot load.
     __nss_configure_lookup("hosts", "files dns");
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
@@ -208,8 +208,8 @@ class Connection {
 
 namespace {
 
-/// Sends the request. @return false if the server closed its side before it had all of the body;
-/// its answer says why
+/// Sends the request. @return false if the server closed the connection before it had the whole
+/// body; its response has the reason
 bool send_request(Connection& connection, const Call& call, const std::string& host,
                   const std::string& target) {
   std::string head =
@@ -229,7 +229,7 @@ bool send_request(Connection& connection, const Call& call, const std::string& h
   return is_taken;
 }
 
-/// Reads one answer. Its body goes to the call's function, or into the reply.
+/// Reads one response. Its body is passed to the call's function, or stored in the reply.
 class ReplyReader {
  public:
   ReplyReader(Connection& connection, const Call& call) : connection_(connection), call_(call) {}
@@ -302,7 +302,7 @@ class ReplyReader {
       read_bytes(size);
       read_line();
     }
-    while (!read_line().empty()) {  // trailers
+    while (!read_line().empty()) {  // Trailers.
     }
   }
 
@@ -327,7 +327,7 @@ class ReplyReader {
   Connection& connection_;
   const Call& call_;
   Reply reply_;
-  std::string pending_;  ///< What has been received and is not yet used.
+  std::string pending_;  ///< Received bytes that have not been processed.
 };
 
 Reply exchange(Connection& connection, const Call& call, const Target& target) {
@@ -360,7 +360,7 @@ Reply Http::send(const Call& call) {
         kept_ = std::move(connection);
       return reply;
     } catch (const NoAnswer& error) {
-      // Its server was tired of waiting, and has sent nothing of an answer.
+      // The server has closed an idle connection and sent no response.
       if (!is_old || !error.passes() || connection->received() > 0) throw;
     }
   }
