@@ -25,7 +25,7 @@ std::string join(const std::vector<std::string>& words) {
   return text;
 }
 
-/// `[stage 2/3] RUN ...` -> `RUN ...`; `Step 2/3 : RUN ...` -> `RUN ...`
+/// Returns `RUN ...` for `[stage 2/3] RUN ...` and for `Step 2/3 : RUN ...`.
 std::string instruction_in(std::string_view name) {
   if (name.starts_with('[')) {
     auto end = name.find("] ");
@@ -37,7 +37,7 @@ std::string instruction_in(std::string_view name) {
   return join(core::words_of(name));
 }
 
-/// Escape sequences and other control characters have no business in an error's lines.
+/// Removes escape sequences and other control characters from an error's lines.
 std::string printable(std::string_view text) {
   std::string result;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -55,8 +55,8 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-/// The builder's "executor failed running [/bin/sh ...]: exit code: 1" in words, where the
-/// instruction is one of our template's.
+/// Replaces the builder's "executor failed running [/bin/sh ...]: exit code: 1" by a plain message
+/// if the instruction is from one of pipe's templates.
 std::string what_failed(const std::string& instruction, const std::string& error) {
   static constexpr std::pair<const char*, const char*> scripts[] = {
       {"/apt/install.sh", "the Debian packages could not be installed"},
@@ -97,7 +97,7 @@ void BuildLog::print(Output& output, std::string_view text) {
   for (char c : text) {
     if (c == '\n') {
       line(output, std::exchange(output.partial, {}));
-    } else if (c == '\r') {  // A progress bar paints over its line; a lone one before the line's
+    } else if (c == '\r') {  // A progress bar overwrites its line; a single `\r` before the line's
                              // end does not.
       if (output.partial.size() > 4096) output.partial.clear();
       output.partial += c;
@@ -258,7 +258,8 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
       failing = &instruction;
   if (!failing && !log.failed_instruction().empty())
     for (auto& instruction :
-         instructions)  // The builder fills in ARG and ENV values: then only the beginning agrees.
+         // The builder fills in ARG and ENV values, so only the beginning is compared.
+         instructions)
       if (instruction.text.substr(0, 12) == log.failed_instruction().substr(0, 12))
         failing = &instruction;
   std::smatch match;

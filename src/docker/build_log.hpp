@@ -1,6 +1,6 @@
 /// @file
-/// What an engine says while it builds, from either builder: lines for people, the image's id, and
-/// if it failed why.
+/// Reads the output of a build from either builder: lines for the user, the image's id, and the
+/// reason of a failure.
 #pragma once
 
 #include <deque>
@@ -20,10 +20,10 @@
 
 namespace pipeline::docker {
 
-/// Takes the JSON messages of one POST /build.
+/// Reads the JSON messages of one POST /build.
 class BuildLog {
  public:
-  /// @param on_line gets the title of each step as it starts, and each line that it prints
+  /// @param on_line receives the title of each step as it starts, and each line that it prints
   explicit BuildLog(std::function<void(const std::string&)> on_line)
       : on_line_(std::move(on_line)) {}
 
@@ -32,11 +32,12 @@ class BuildLog {
   bool failed() const { return !error_.empty(); }
   const std::string& error() const { return error_; }
   const std::string& image_id() const { return image_id_; }
-  /// The instruction that failed, as the builder names it; empty if it is not known.
+  /// The failed instruction in the builder's notation; empty if unknown.
   const std::string& failed_instruction() const { return failed_instruction_; }
-  /// The last lines that the failing instruction printed; without one, the last of all.
+  /// Returns the last lines that the failed instruction printed; if it is unknown, the last lines
+  /// of all.
   std::vector<std::string> last_lines(std::size_t count) const;
-  /// `pipe: error: ...` and `pipe: hint: ...` that one of our own scripts printed.
+  /// Lines `pipe: error: ...` and `pipe: hint: ...` printed by pipe's own scripts.
   const std::string& reason() const { return reason_; }
   const std::vector<std::string>& hints() const { return hints_; }
 
@@ -52,26 +53,25 @@ class BuildLog {
 
   std::function<void(const std::string&)> on_line_;
   std::map<std::string, Output>
-      outputs_;  ///< By the vertex's digest; the classic builder's only one is "".
+      outputs_;  ///< Output by the vertex's digest; that of the classic builder is under "".
   std::string error_, image_id_, failed_instruction_, failed_vertex_, reason_;
   std::vector<std::string> hints_;
 };
 
-/// A vertex's or step's name as people want it: `RUN` without its mounts, blanks collapsed.
+/// Returns the name of a vertex or step for messages: `RUN` without its mounts, blanks collapsed.
 std::string readable_title(std::string_view name);
 
-/// The error for a build that failed: the failing line of the Dockerfile, the last lines printed,
-/// what to try.
-/// @param rejected the engine's answer when it refused the Dockerfile as a whole (status 400), else
-/// empty
+/// Returns the error of a failed build: the failing line of the Dockerfile, the last lines printed,
+/// and advice.
+/// @param rejected the engine's message if it refused the whole Dockerfile (status 400), else empty
 core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile,
                                const BuildLog& log, const std::string& rejected);
 
-/// What an event says of an error.
-/// @param cancel with which it was made: a build that was stopped has not failed
+/// Converts an error to the failure of an event.
+/// @param cancel passed to the build; a cancelled build has not failed
 Failure failure_of(const core::EnvironmentError& error, const core::CancelSource& cancel);
 
-/// What to try, by what a build printed.
+/// Returns advice derived from the lines that a build printed.
 std::vector<std::string> build_advice(const std::vector<std::string>& lines,
                                       const std::string& error);
 

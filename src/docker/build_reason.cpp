@@ -72,8 +72,7 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
       likeness += static_cast<int>(now.size()) - 2 * static_cast<int>(only_in(now, before).size()) -
                   static_cast<int>(only_in(before, now).size());
     }
-    if (likeness <= 0)
-      continue;  // it has less in common than it differs in: an image of something else
+    if (likeness <= 0) continue;  // More parts differ than agree, so it is an unrelated image.
     std::pair score{likeness, image.value("Created", std::int64_t{0})};
     if (score <= best) continue;
     best = score;

@@ -6,13 +6,13 @@ namespace pipeline::docker {
 
 namespace {
 
-/// Reads the fields of one message. `failed` stays set once something does not fit.
+/// Reads the fields of one message. `failed` stays set after an invalid field.
 class Fields {
  public:
   explicit Fields(std::string_view bytes) : bytes_(bytes) {}
 
-  /// The next field, or false at the end or at an error. Afterwards number(), and text() or
-  /// integer() hold it.
+  /// Reads the next field; returns false at the end or after an error. Its value is then in
+  /// number(), and in text() or integer().
   bool next() {
     if (bytes_.empty() || failed_) return false;
     auto key = varint();

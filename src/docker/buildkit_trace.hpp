@@ -1,6 +1,6 @@
 /// @file
-/// BuildKit's build trace (moby.buildkit.v1.StatusResponse in protobuf's wire format), as POST
-/// /build?version=2 sends it.
+/// Decodes BuildKit's build trace (moby.buildkit.v1.StatusResponse in protobuf's wire format), as
+/// POST /build?version=2 sends it.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace pipeline::docker {
 
-/// One step of a build's graph. It is sent anew whenever something about it has changed.
+/// One step of a build's graph. It is sent again whenever it has changed.
 struct TraceVertex {
   std::string digest, name, error;
   bool cached = false, started = false, completed = false;
@@ -22,7 +22,7 @@ struct TraceStatus {
 };
 struct TraceLog {
   std::string vertex, text;
-  int stream = 0;  ///< 1: stdout, 2: stderr
+  int stream = 0;  ///< 1: stdout, 2: stderr.
 };
 struct TraceUpdate {
   std::vector<TraceVertex> vertexes;
@@ -30,7 +30,7 @@ struct TraceUpdate {
   std::vector<TraceLog> logs;
 };
 
-/// Nothing for bytes that are no such message; unknown fields are passed over.
+/// Returns nothing for bytes that are no such message; ignores unknown fields.
 std::optional<TraceUpdate> decode_trace(std::string_view bytes);
 
 }  // namespace pipeline::docker

@@ -1,5 +1,5 @@
 /// @file
-/// What docker's own client keeps about its user: ~/.docker, or DOCKER_CONFIG.
+/// The configuration of docker's own client: ~/.docker, or DOCKER_CONFIG.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 namespace pipeline::docker {
 
 std::filesystem::path config_folder();
-/// config.json; an empty object if there is none. Throws EnvironmentError for one that is no JSON
+/// Returns config.json; an empty object if there is none. Throws EnvironmentError if it is no JSON
 /// object.
 nlohmann::json config_file();
 

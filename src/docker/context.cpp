@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Walks a folder in the order of paths; `enter` says whether a folder is walked, `take` whether an
+/// Walks a folder in path order. `enter` decides whether a folder is walked, `take` whether an
 /// entry is kept.
 template <class Enter, class Take>
 void walk(const fs::path& root, const std::string& folder, const Enter& enter, const Take& take,
@@ -58,7 +58,7 @@ void walk(const fs::path& root, const std::string& folder, const Enter& enter, c
                          .source = entry.path(),
                          .bytes = static_cast<std::uint64_t>(status.st_size),
                          .mode = status.st_mode & 07777});
-      // Sockets, pipes and devices mean nothing in a context.
+      // Sockets, pipes and devices are skipped.
     }
   }
 }

@@ -1,5 +1,5 @@
 /// @file
-/// Build contexts: which files of a folder belong to one.
+/// Build contexts: selects the files of a folder that belong to one.
 #pragma once
 
 #include <filesystem>
@@ -13,21 +13,22 @@ namespace pipeline::docker {
 
 using archive::ContextFile;
 
-/// The files, symlinks and folders below `root` that docker's ignore rules leave, sorted by path.
-/// Symlinks are not followed. `always` (relative paths) is taken whatever the rules say.
+/// Returns the files, symlinks and folders below `root` that docker's ignore rules do not exclude,
+/// sorted by path. Symlinks are not followed. `always` (relative paths) are included even if a rule
+/// excludes them.
 std::vector<ContextFile> folder_context(const std::filesystem::path& root,
                                         std::string_view ignore_rules,
                                         const std::vector<std::string>& always);
 
-/// The step's code below `root`: what `patterns` (files, folders, globs) name, or with none
-/// everything; never what .dockerignore and .gitignore leave out, nor `.git` and `.pipe`. Sorted by
-/// path.
+/// Returns the step's code below `root`, sorted by path: the matches of `patterns` (files, folders,
+/// globs), or everything if there are none; without what .dockerignore and .gitignore exclude, and
+/// without `.git` and `.pipe`.
 std::vector<ContextFile> project_files(const std::filesystem::path& root,
                                        const std::vector<std::string>& patterns);
 
-/// Total size in bytes.
+/// Returns the total size in bytes.
 std::uint64_t size_of(const std::vector<ContextFile>& files);
-/// `12 MiB data/a.csv, ...`: the largest `count` files.
+/// Lists the largest `count` files: `12 MiB data/a.csv, ...`.
 std::string largest(const std::vector<ContextFile>& files, std::size_t count);
 
 }  // namespace pipeline::docker

@@ -28,7 +28,7 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
     answer.failure =
         program + " gave no answer within " + std::to_string(timeout.count() / 1000) + " s";
   } else if (said.code != 0) {
-    // The agreed words for "none kept", which is no failure.
+    // The protocol's message for "no credentials", which is no failure.
     if (said.output.find("credentials not found") == std::string::npos)
       answer.failure = program + " failed: " + first_line(said.output);
   } else {

@@ -1,5 +1,5 @@
 /// @file
-/// Programs that keep registry credentials: `docker-credential-NAME get`
+/// Runs programs that store registry credentials: `docker-credential-NAME get`
 /// (github.com/docker/docker-credential-helpers).
 #pragma once
 
@@ -11,8 +11,8 @@
 namespace pipeline::docker {
 
 struct HelperAnswer {
-  std::string username, secret;  ///< Both empty: it has none for this server.
-  std::string failure;           ///< Why it gave no answer; empty if it did.
+  std::string username, secret;  ///< Both empty if the helper has none for this server.
+  std::string failure;           ///< Why the helper gave no answer; empty on success.
 };
 
 /// Asks the helper called `name` for the credentials of `server`.

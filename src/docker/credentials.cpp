@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The name under which docker's clients keep Docker Hub, since before it was called that.
+/// The key of Docker Hub in docker's configuration, from before it had that name.
 constexpr const char* hub_key = "https://index.docker.io/v1/";
 
 struct Credentials {
@@ -31,7 +31,7 @@ std::string encode(const std::string& text) {
   return encoded;
 }
 
-/// base64 with `-` and `_`, padded, as the engine wants it.
+/// Encodes base64 with `-` and `_` and padding, as the engine requires.
 std::string encode_for_url(const std::string& text) {
   auto encoded = encode(text);
   for (auto& c : encoded) c = c == '+' ? '-' : c == '/' ? '_' : c;
@@ -51,7 +51,7 @@ std::string decode(std::string text) {
   return decoded;
 }
 
-/// `https://host:5000/v1/` -> `host:5000`: keys are written both ways.
+/// Returns `host:5000` for `https://host:5000/v1/`: keys are written both ways.
 std::string host_of(std::string_view key) {
   if (const auto scheme = key.find("://"); scheme != key.npos) key.remove_prefix(scheme + 3);
   return std::string(key.substr(0, key.find('/')));
@@ -77,7 +77,7 @@ Credentials from_entry(const json& entry) {
     found.password =
         colon == both.npos
             ? std::string()
-            : std::string(both.c_str() + colon + 1);  // some clients pad with zero bytes
+            : std::string(both.c_str() + colon + 1);  // Some clients pad with zero bytes.
   }
   return found;
 }
@@ -91,7 +91,7 @@ Credentials from_auths(const json& config, const std::string& registry) {
   return {};
 }
 
-/// The helper that keeps this registry's, by its own name or the one for all.
+/// Returns the helper for this registry: its own, or the default one.
 std::string helper_for(const json& config, const std::string& registry) {
   if (const auto helpers = config.find("credHelpers");
       helpers != config.end() && helpers->is_object())

@@ -1,5 +1,5 @@
 /// @file
-/// Registry credentials as `docker login` left them: credHelpers, credsStore, auths of
+/// Registry credentials stored by `docker login`: credHelpers, credsStore and auths of
 /// ~/.docker/config.json (DOCKER_CONFIG).
 #pragma once
 
@@ -12,12 +12,12 @@ namespace pipeline::docker {
 struct RegistryAuth {
   std::string header;  ///< Value of X-Registry-Auth (base64url JSON); that of `{}` if there are no
                        ///< credentials.
-  std::string notice;  ///< Why a helper that was configured did not help; empty if all is well.
+  std::string notice;  ///< Why a configured helper failed; otherwise empty.
   bool found = false;
 };
 
-/// Looks them up for a registry as registry_of() names it; a helper is given ten seconds. Throws
-/// nothing for credentials that cannot be had: `notice` says why.
+/// Returns the credentials of a registry, named as by registry_of(); a helper has ten seconds.
+/// Never throws: if credentials are not available, `notice` has the reason.
 async::Task<RegistryAuth> registry_auth(std::string registry);
 
 }  // namespace pipeline::docker

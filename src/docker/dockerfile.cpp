@@ -25,7 +25,7 @@ namespace {
 /// Builders before 0.13 read a Dockerfile line by line into a buffer of 64 KiB.
 constexpr std::size_t longest_line = 60'000;
 
-/// `$NAME`, `${NAME}`, `${NAME:-default}`; nothing when a name has no value.
+/// Expands `$NAME`, `${NAME}` and `${NAME:-default}`; returns nothing if a name has no value.
 std::optional<std::string> expand(std::string_view text, const StringMap& values) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
@@ -63,8 +63,8 @@ std::string unquoted(std::string text) {
   return text;
 }
 
-/// Sections that were left out leave empty lines behind: one is kept before each further stage. A
-/// here-document's lines are its own.
+/// Removes the empty lines of omitted sections, except one before each further stage. A text with
+/// here-documents stays as it is.
 std::string without_gaps(const std::string& text) {
   if (text.find("<<") != text.npos) return text;
   std::istringstream stream(text);
@@ -172,7 +172,8 @@ std::vector<Instruction> instructions_of(std::string_view dockerfile) {
   bool directives = true, continued = false;
   unsigned number = 0;
   std::vector<std::pair<std::string, bool>>
-      heredocs;  // Ends that are awaited, and whether tabs before them count for nothing.
+      // Delimiters of pending here-documents, and whether leading tabs are ignored.
+      heredocs;
   for (std::size_t at = 0; at <= dockerfile.size();) {
     auto end = std::min(dockerfile.find('\n', at), dockerfile.size());
     auto line = dockerfile.substr(at, end - at);

@@ -1,6 +1,6 @@
 /// @file
-/// The generated Dockerfile: from values to text, each one encoded for its place; and what must be
-/// known of a Dockerfile that the user wrote.
+/// Generates Dockerfiles, with each value encoded for its position, and analyses Dockerfiles that
+/// the user wrote.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace pipeline::docker {
 
-/// What the templates' holes are filled with.
+/// The values of the templates' placeholders.
 struct DockerfileValues {
   std::string parent_image;
   StringMap environment;
@@ -26,28 +26,28 @@ struct DockerfileValues {
   PackageInstaller installer = PackageInstaller::uv;
   std::optional<std::string> user;
   std::string
-      parent_user;  ///< USER of the parent image; put back after the installs, which need root.
+      parent_user;  ///< USER of the parent image; restored after the installs, which need root.
 
   bool installs() const { return apt || python || project || user.has_value(); }
 };
 
 enum class Builder { buildkit, classic };
 
-/// The Dockerfile's text. Throws InputError for a value that no encoding makes safe.
+/// Returns the Dockerfile's text. Throws InputError for a value that cannot be encoded safely.
 std::string dockerfile_text(const DockerfileValues& values, Builder builder,
                             const std::filesystem::path& template_dir);
 
-/// A value of ENV: in double quotes, so that the builder expands nothing in it.
+/// Returns a value of ENV in double quotes, so that the builder expands nothing in it.
 std::string quote_env(std::string_view value);
 
-/// The images that a Dockerfile starts from or copies from, in order, without stages and `scratch`;
-/// ARG values before the first FROM are filled in. A reference that cannot be told (an ARG without
-/// a value) is left out.
+/// Returns the images that a Dockerfile starts from or copies from, in order, without stages and
+/// `scratch`. ARG values before the first FROM are filled in. A reference that cannot be resolved
+/// (an ARG without a value) is omitted.
 std::vector<std::string> images_used(std::string_view dockerfile, const StringMap& build_args);
 
 struct Instruction {
-  unsigned line = 0;  ///< Of its first word, from 1.
-  std::string text;   ///< Continued lines joined, blanks collapsed, comments left out.
+  unsigned line = 0;  ///< Line of its first word, from 1.
+  std::string text;   ///< Continued lines joined, blanks collapsed, without comments.
 };
 std::vector<Instruction> instructions_of(std::string_view dockerfile);
 

@@ -28,7 +28,7 @@ net::TlsOptions tls_files(const fs::path& folder) {
           .key_file = existing(folder / "key.pem")};
 }
 
-/// `host:2376` -> `tcp://host:2376`, and a port where there is none, as docker's own client does.
+/// Completes `host:2376` to `tcp://host:2376` and adds a missing port, as docker's own client does.
 std::string complete_url(std::string url, bool use_tls) {
   if (url.find("://") == url.npos) url = (url.starts_with('/') ? "unix://" : "tcp://") + url;
   if (!url.starts_with("tcp://")) return url;

@@ -14,7 +14,7 @@
 namespace pipeline::docker {
 namespace {
 
-/// An image's reference as a part of a path: `/` and `:` stand for themselves there.
+/// Encodes an image reference as part of a path, where `/` and `:` stay unencoded.
 std::string image_path(const std::string& reference, const char* rest) {
   return "/images/" + net::url_encode(reference, "/:@") + rest;
 }
@@ -25,7 +25,7 @@ std::string container_path(const std::string& id, const char* rest) {
 
 std::string auth_header(const std::string& registry_auth) {
   return "X-Registry-Auth: " +
-         (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}
+         (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}.
 }
 
 ContainerState state_of(const nlohmann::json& container) {
@@ -41,7 +41,7 @@ ContainerState state_of(const nlohmann::json& container) {
   return result;
 }
 
-/// Since 1970, of an engine's `2024-01-31T10:00:00.123Z`; 0 for what is none.
+/// Returns seconds since 1970 for an engine's `2024-01-31T10:00:00.123Z`; 0 for an invalid text.
 std::time_t seconds_of(const std::string& time) {
   std::tm parts{};
   return strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) ? timegm(&parts) : 0;
@@ -49,7 +49,7 @@ std::time_t seconds_of(const std::string& time) {
 
 bool has_ended(const ContainerState& state) { return state.started && !state.running; }
 
-/// For calls that take the longer the more there is on the disk.
+/// For calls whose duration grows with the amount of data on the disk.
 constexpr unsigned slow = 10;
 
 }  // namespace
@@ -189,7 +189,7 @@ async::Task<std::string> EngineApi::create_container(std::string name, nlohmann:
   if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
   call.retries = retries;
   call.retried = !name.empty();
-  call.slowness = 3;  // a storage driver may copy the image
+  call.slowness = 3;  // A storage driver may copy the image.
   const auto labels = call.body.value("Labels", nlohmann::json::object());
   call.earlier_success = [this, &name, &labels]() -> async::Task<std::optional<net::Response>> {
     return find_created(name, labels);
@@ -278,7 +278,7 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, std::string finished_at
                                          core::CancelSource* retries) {
   const auto* engine = co_await info();
   if (engine->podman) co_return true;
-  constexpr std::time_t latest_event = 10;  // seconds after the end
+  constexpr std::time_t latest_event = 10;  // Seconds after the end.
   nlohmann::json filters;
   filters["type"] = {"container"};
   filters["container"] = {id};
@@ -391,7 +391,7 @@ async::Task<> EngineApi::remove_container(std::string id) {
     co_await self_->send(std::move(call));
   } catch (const EngineError& error) {
     if (error.status() != 404 && error.status() != 409)
-      throw;  // gone, or somebody else is removing it
+      throw;  // The image is gone, or another process is removing it.
   }
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// Docker Engine API (1.40 to 1.5x), as coroutines. Podman answers the same.
+/// Docker Engine API (1.40 to 1.5x) as coroutines. Podman implements the same API.
 #pragma once
 
 #include <functional>
@@ -19,30 +19,31 @@
 
 namespace pipeline::docker {
 
-/// Where an engine answers, and how that was found.
+/// The address of an engine, and the setting that it comes from.
 struct Endpoint {
   std::string url;      ///< `unix:///var/run/docker.sock`, `tcp://host:2376`, `ssh://user@host`.
   std::string origin;   ///< `DOCKER_HOST`, `docker context 'x'`, `default`.
-  net::TlsOptions tls;  ///< DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context's.
+  net::TlsOptions tls;  ///< From DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context.
   bool use_tls = false;
-  std::string certificates;  ///< With TLS, the folder that its files were looked for in.
+  std::string certificates;  ///< With TLS, the folder in which its files were searched.
 
   bool is_of_this_machine() const { return url.starts_with("unix://"); }
 };
-/// DOCKER_HOST, else the current docker context, else the default socket.
+/// Returns DOCKER_HOST, else the current docker context, else the default socket.
 Endpoint find_endpoint();
 
-/// How long an engine may take, and how often a call is retried while it restarts.
+/// Time limits of an engine's responses, and the retries of a call while the engine restarts.
 struct EngineLimits {
-  std::chrono::milliseconds answer{60'000};  ///< For the answer to a call that is no stream.
+  std::chrono::milliseconds answer{
+      60'000};  ///< Limit for the response to a call that is no stream.
   std::chrono::milliseconds check{
-      15'000};  ///< Between two checks that the engine of an open stream still answers.
+      15'000};  ///< Interval of the checks that the engine of an open stream still responds.
   async::RetryPolicy retries{std::chrono::milliseconds(250), std::chrono::milliseconds(10'000), 14};
 };
-/// The defaults, with the answer's limit that PIPE_ENGINE_TIMEOUT names (`30s`, `5m`).
+/// Returns the defaults, with the limit of responses from PIPE_ENGINE_TIMEOUT (`30s`, `5m`).
 EngineLimits limits_from_environment();
 
-/// The engine answered with an error.
+/// The engine responded with an error.
 class EngineError : public core::EnvironmentError {
  public:
   EngineError(long status, const std::string& message, std::vector<std::string> advice = {})
@@ -62,110 +63,113 @@ struct EngineInfo {
 
 struct ContainerState {
   bool running = false;
-  bool started = false;  ///< At some time; it may have ended since.
+  bool started = false;  ///< It was started at some time; it may have ended since.
   int exit_code = 0;
   bool oom_killed = false;
   std::string error;
-  std::string finished_at;  ///< By the engine's clock, RFC 3339.
+  std::string finished_at;  ///< Time of the engine's clock, RFC 3339.
 };
 
-/// A 429 or 5xx after which another try may succeed. @param message what the engine said: a known
-/// cause of a 500 does not pass
+/// Returns true for a 429 or 5xx after which a retry can succeed. @param message the engine's
+/// message: a 500 with a known permanent cause is not retryable
 bool is_retryable(long status, std::string_view message);
 
 class EngineApi {
  public:
-  /// Connects on the first call only. `loop` must outlive it. Beside what each call says, all throw
-  /// EnvironmentError when the engine cannot be reached. Calls that are no streams are retried,
-  /// within the limits, when the engine is lost or answers 429 or 5xx; then TransportError or
-  /// EngineError is thrown.
+  /// Connects on the first call only. `loop` must outlive this object. In addition to the errors
+  /// documented with each call, all calls throw EnvironmentError if the engine cannot be reached.
+  /// Calls that are no streams are retried within the limits when the engine is lost or responds
+  /// with 429 or 5xx; then TransportError or EngineError is thrown.
   EngineApi(asio::io_context& loop, Endpoint endpoint,
             EngineLimits limits = limits_from_environment());
   ~EngineApi();
   const Endpoint& endpoint() const;
   const EngineLimits& limits() const;
 
-  /// Version and abilities, negotiated once. Throws EnvironmentError saying which endpoint was
-  /// tried and how to start an engine.
+  /// Returns the version and features, negotiated once. Throws EnvironmentError that names the
+  /// endpoint and how to start an engine.
   async::Task<const EngineInfo*> info();
-  async::Task<nlohmann::json> system_info();  ///< GET /info
-  async::Task<nlohmann::json> disk_usage();   ///< GET /system/df
+  async::Task<nlohmann::json> system_info();  ///< GET /info.
+  async::Task<nlohmann::json> disk_usage();   ///< GET /system/df.
 
-  /// One JSON call on the negotiated version's path. `path` as `/containers/json?all=1`; `body`
-  /// null for none. Throws EngineError for a status of 400 and above.
+  /// Sends one JSON call on the negotiated version's path. `path` is such as
+  /// `/containers/json?all=1`; `body` is null for none. Throws EngineError for a status of 400 and
+  /// above.
   async::Task<nlohmann::json> call(std::string method, std::string path,
                                    nlohmann::json body = nullptr);
 
   async::Task<std::optional<nlohmann::json>> inspect_image(
-      std::string reference);  ///< Nothing if the engine lacks it.
+      std::string reference);  ///< Returns nothing if the engine does not have it.
   /// Pulls; progress lines go to `on_line`. `registry_auth` is the X-Registry-Auth header's value.
   async::Task<> pull_image(std::string reference, std::string platform, std::string registry_auth,
                            std::function<void(std::string_view)> on_line,
                            core::CancelSource& cancel);
-  /// Pushes what the registry lacks of an image that the engine has under this name. A push that is
-  /// cancelled leaves no image there.
+  /// Pushes the parts of an image that the registry lacks. A cancelled push leaves no image in the
+  /// registry.
   async::Task<Pushed> push_image(std::string reference, std::string registry_auth,
                                  std::function<void(std::string_view)> on_line,
                                  core::CancelSource& cancel);
-  /// The digest of the manifest that the registry has under this tag or digest, which the engine
-  /// asks for; nothing if it has none.
+  /// Returns the digest of the manifest that the registry has under this tag or digest, by way of
+  /// the engine; nothing if it has none.
   async::Task<std::optional<std::string>> registry_digest(std::string reference,
                                                           std::string registry_auth,
                                                           core::CancelSource& cancel);
   async::Task<> tag_image(std::string reference, std::string repository, std::string tag);
   async::Task<> remove_image(std::string reference);
-  /// POST /build with the tar that `context` produces; `on_message` gets each JSON line of the
-  /// answer.
+  /// Sends POST /build with the tar that `context` produces; `on_message` receives each JSON line
+  /// of the response.
   async::Task<> build(std::string query, std::string registry_config, net::BodySource context,
                       std::function<void(const nlohmann::json&)> on_message,
                       core::CancelSource& cancel);
 
-  /// Returns the identifier; the container of an earlier try, whose answer was lost, is taken.
-  /// @param retries stop with this
+  /// Returns the identifier. If an earlier try created the container but its response was lost,
+  /// returns that container. @param retries a stop ends the retries
   async::Task<std::string> create_container(std::string name, nlohmann::json body,
                                             std::string platform = {},
                                             core::CancelSource* retries = nullptr);
-  /// Starts it once, however often the call is retried. @param retries stop with this
+  /// Starts the container once, even if the call is retried. @param retries a stop ends the retries
   async::Task<> start_container(std::string id, core::CancelSource* retries = nullptr);
-  /// The exit code. `condition`: not-running, next-exit (ask before the start) or removed;
+  /// Returns the exit code. `condition`: not-running, next-exit (call before the start) or removed;
   /// `on_listening` is called once the engine is waiting.
   async::Task<int> wait_container(std::string id, std::string condition = "not-running",
                                   std::function<void()> on_listening = {},
                                   core::CancelSource* cancel = nullptr);
   async::Task<ContainerState> inspect_container(std::string id,
                                                 core::CancelSource* retries = nullptr);
-  /// True if the engine, since it was last started, saw this container end and did not stop or kill
-  /// it. What Podman runs does not depend on a daemon.
+  /// Returns true if the engine, since it was last started, saw this container end and did not stop
+  /// or kill it. Podman's containers do not depend on a daemon.
   async::Task<bool> saw_own_end(std::string id, std::string finished_at,
                                 core::CancelSource* retries = nullptr);
-  /// Whether there is such a file in the container's file system, also before it is started; its
-  /// mounts are not looked at.
+  /// Returns true if the container's file system has this file, also before it is started; mounts
+  /// are not considered.
   async::Task<bool> has_file(std::string id, std::string path);
-  /// What the container writes from now on, to its end; for what runs without a TTY. `on_listening`
-  /// is called once nothing can be missed: start it then.
+  /// Streams the container's output from now to its end, for containers without a TTY.
+  /// `on_listening` is called once no output can be missed; start the container then.
   async::Task<> attach_container(std::string id,
                                  std::function<void(bool is_stderr, std::string_view)> on_bytes,
                                  std::function<void()> on_listening = {},
                                  core::CancelSource* cancel = nullptr);
-  /// Follows both streams from the start until the container ends; for what ran without a TTY.
+  /// Streams both outputs from the start until the container ends, for containers without a TTY.
   async::Task<> follow_logs(std::string id,
                             std::function<void(bool is_stderr, std::string_view)> on_bytes,
                             core::CancelSource* cancel = nullptr);
-  /// Unpacks a tar in a folder of the container, which need not run. `tar` is asked for it, again
-  /// when a connection has not come about.
+  /// Unpacks a tar in a folder of the container, which need not be running. `tar` is called for the
+  /// content, and again if a connection fails.
   async::Task<> put_archive(std::string id, std::string folder,
                             std::function<net::BodySource()> tar, core::CancelSource& cancel);
-  /// The tar of what is at `path`, named after its last component. Throws EngineError, 404, if
-  /// nothing is there.
+  /// Streams the tar of the file or folder at `path`, named after its last component. Throws
+  /// EngineError 404 if the path does not exist.
   async::Task<> get_archive(std::string id, std::string path,
                             std::function<void(std::string_view)> on_bytes,
                             core::CancelSource& cancel);
-  async::Task<> stop_container(
-      std::string id, int grace_seconds);  ///< SIGTERM, then SIGKILL; fine for what does not run.
+  async::Task<> stop_container(std::string id,
+                               int grace_seconds);  ///< Sends SIGTERM, then SIGKILL; a container
+                                                    ///< that is not running is no error.
   async::Task<> kill_container(std::string id, std::string signal);
-  async::Task<> remove_container(std::string id);  ///< Kills it first if it runs, with its
-                                                   ///< anonymous volumes; fine for what is gone.
-  /// Containers with all of these labels (`key` or `key=value`), also the ended ones.
+  async::Task<> remove_container(
+      std::string id);  ///< Kills it first if it is running; removes its anonymous volumes; a
+                        ///< missing container is no error.
+  /// Returns the containers with all of these labels (`key` or `key=value`), including ended ones.
   async::Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
 
  private:

@@ -19,7 +19,7 @@
 namespace pipeline::docker {
 namespace {
 
-/// `1.41` as a pair that compares as versions do.
+/// `1.41` as a pair, for comparison.
 using ApiVersion = std::pair<int, int>;
 constexpr ApiVersion newest_known{1, 50}, oldest_known{1, 40};
 
@@ -44,8 +44,8 @@ bool is_podman(const nlohmann::json& version) {
   });
 }
 
-/// The engine's own preference (a header of /_ping, "1" where an administrator has turned BuildKit
-/// off), unless DOCKER_BUILDKIT overrides it.
+/// Returns the engine's own preference (a header of /_ping, "1" if an administrator has disabled
+/// BuildKit), unless DOCKER_BUILDKIT overrides it.
 bool has_buildkit(const EngineInfo& info, const std::string& preferred) {
   if (info.podman || info.os != "linux") return false;
   if (const char* wish = std::getenv("DOCKER_BUILDKIT"); wish && *wish)
@@ -57,7 +57,7 @@ bool has_buildkit(const EngineInfo& info, const std::string& preferred) {
 class Retries {
  public:
   explicit Retries(const async::RetryPolicy& policy) : backoff_(policy) {}
-  /// Returns the pause before the next try; nothing: there is none.
+  /// Returns the pause before the next try; nothing if there are no more tries.
   std::optional<std::chrono::milliseconds> after(long status, std::string_view message) {
     constexpr unsigned most_broken = 4;
     if (!is_retryable(status, message) || backoff_.exhausted()) return std::nullopt;
@@ -144,7 +144,7 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
   for (int tries = 1;; ++tries) {
     auto request = prepared;
     if (call.source) request.body_source = call.source();
-    const auto process = std::make_shared<int>(0);  // shared with curl's callback
+    const auto process = std::make_shared<int>(0);  // Shared with curl's callback.
     if (ssh_)
       request.connect = [this, process](sockaddr& address, unsigned& length) {
         auto connection = ssh_->offer(loop_.get_executor(), address, length);
@@ -163,8 +163,9 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
     if (!is_crowded(failure) || !call.repeatable || tries == most_tries) {
       const auto error = unreachable(endpoint_, failure);
       if (info_)
-        throw net::TransportError(lost->curl_code(),
-                                  error.what());  // it was there before: it may come back
+        throw net::TransportError(
+            lost->curl_code(),
+            error.what());  // The engine responded before, so it may come back.
       throw core::EnvironmentError(error);
     }
     asio::steady_timer pause(loop_, std::chrono::milliseconds(50 * tries));
@@ -331,7 +332,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
       else
         response = co_await exchange(prepared, call);
       if (response.status < 300 || response.status == 304)
-        co_return response;  // 304: it is so already
+        co_return response;  // 304: it has the requested state already.
       const auto message = message_of(response.body);
       words = "cannot " + call.what + ": " + message;
       failure = std::make_exception_ptr(

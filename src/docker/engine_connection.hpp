@@ -1,5 +1,5 @@
 /// @file
-/// One engine to talk to: its version negotiated once, its errors put into words.
+/// The connection to one engine: negotiates the version once and explains errors.
 #pragma once
 
 #include <functional>
@@ -14,35 +14,37 @@
 
 namespace pipeline::docker {
 
-/// One request; `path` is below the API version, its query encoded already.
+/// One request; `path` is below the API version and has an encoded query.
 struct EngineCall {
-  // No aggregate: g++ 12 destroys a brace-initialised temporary twice in a co_await expression.
+  // A constructor instead of an aggregate, because g++ 12 destroys a brace-initialised temporary
+  // twice in a co_await expression.
   EngineCall(std::string what_is_tried, std::string http_method, std::string path_and_query)
       : what(std::move(what_is_tried)),
         method(std::move(http_method)),
         path(std::move(path_and_query)) {}
-  std::string what;  ///< For messages, after "cannot ": `start the container x`.
+  std::string what;  ///< Completes the message "cannot ...", for example `start the container x`.
   std::string method;
   std::string path;
   nlohmann::json body = nullptr;
   std::vector<std::string> headers;
-  std::string registry = "REGISTRY";        ///< For advice: whom the engine has to talk to.
-  std::function<net::BodySource()> source;  ///< Makes the body.
-  bool repeatable = true;                   ///< `source` can be asked again.
+  std::string registry = "REGISTRY";        ///< Registry that the engine contacts, for advice.
+  std::function<net::BodySource()> source;  ///< Creates the source of the body.
+  bool repeatable = true;                   ///< `source` can be called again.
   std::function<void(std::string_view)> on_body;
   std::function<void(const net::Response&)> on_headers;
   core::CancelSource* cancel = nullptr;   ///< Aborts the exchange.
-  core::CancelSource* retries = nullptr;  ///< Ends the retries ...
-  bool retried = true;                    ///< ... which a stream with `on_body` never has.
-  unsigned slowness = 1;                  ///< Multiplies the time limit ...
-  std::chrono::seconds more_time{0};      ///< ... and this is added.
-  /// Asked before a retry: the answer, if the try whose answer was lost has succeeded.
+  core::CancelSource* retries = nullptr;  ///< Ends the retries.
+  bool retried = true;                    ///< A stream with `on_body` is never retried.
+  unsigned slowness = 1;                  ///< Factor of the time limit.
+  std::chrono::seconds more_time{0};      ///< Added to the time limit.
+  /// Called before a retry: returns the response if the lost try has succeeded.
   std::function<async::Task<std::optional<net::Response>>()> earlier_success;
-  bool stream = false;  ///< Without time limit and retries; the engine is checked while it lasts.
-  bool opens_at_once = false;    ///< The stream's headers come within the time limit.
-  std::string probe = "/_ping";  ///< What the check of a stream asks ...
+  bool stream =
+      false;  ///< No time limit and retries; the engine is checked while the stream lasts.
+  bool opens_at_once = false;    ///< The stream's headers arrive within the time limit.
+  std::string probe = "/_ping";  ///< Path that the check of a stream requests.
   std::function<bool(const net::Response&)>
-      is_over;  ///< ... and whether its answer says that the stream should have ended.
+      is_over;  ///< Decides from the check's response whether the stream should have ended.
 };
 
 class EngineConnection {
@@ -54,11 +56,11 @@ class EngineConnection {
   asio::io_context& loop() { return loop_; }
 
   async::Task<const EngineInfo*> info();
-  /// The answer, whose status is below 300, or 304. Throws EngineError for any other,
-  /// EnvironmentError if the engine cannot be reached; before that it retries what is no stream,
-  /// within the limits.
+  /// Returns the response if its status is below 300, or 304. Throws EngineError for other
+  /// statuses, and EnvironmentError if the engine cannot be reached. Requests that are no streams
+  /// are retried within the limits first.
   async::Task<net::Response> send(EngineCall call);
-  /// The same, as JSON; null for an empty answer.
+  /// The same as JSON; null for an empty response.
   async::Task<nlohmann::json> send_json(EngineCall call);
 
  private:
@@ -68,14 +70,14 @@ class EngineConnection {
     std::exception_ptr error;
   };
   net::Request request(const std::string& path);
-  /// One exchange with whatever the endpoint is. An ssh that has not come through is explained by
-  /// what it said, or tried again.
+  /// One exchange with the endpoint. A failed ssh connection is explained by ssh's output, or
+  /// retried.
   async::Task<net::Response> exchange(net::Request prepared, const EngineCall& call);
-  /// The same for a stream, which ends with TransportError when the engine hangs.
+  /// The same for a stream, which ends with TransportError if the engine hangs.
   async::Task<net::Response> exchange_stream(net::Request prepared, const EngineCall& call);
   struct StreamWatch;
   async::Task<> watch_stream(StreamWatch& watch);
-  /// A question that needs no version.
+  /// Sends a request that needs no version.
   async::Task<net::Response> ask(std::string path);
   async::Task<EngineInfo> negotiate();
 
@@ -83,13 +85,13 @@ class EngineConnection {
   Endpoint endpoint_;
   EngineLimits limits_;
   std::unique_ptr<SshConnections>
-      ssh_;  ///< Made when needed; outlives the client, which closes the connections.
+      ssh_;  ///< Created when needed; outlives the client, which closes the connections.
   net::HttpClient http_;
   std::optional<EngineInfo> info_;
-  std::shared_ptr<Negotiation> negotiation_;  ///< Shared with those who wait for it.
+  std::shared_ptr<Negotiation> negotiation_;  ///< Shared with the coroutines that wait for it.
 };
 
-/// `{"message": ...}` of an engine's answer, or the text itself.
+/// Returns the `message` of an engine's response, or the text itself.
 std::string message_of(std::string_view body);
 
 }  // namespace pipeline::docker

@@ -15,7 +15,7 @@ struct EngineHint {
   std::string_view advice;
 };
 
-/// The first that fits counts: the special ones come before the general.
+/// The first match is used: specific texts come before general ones.
 constexpr std::array engine_hints{
     EngineHint{"no space left on device",
                "the engine's disk is full: `docker system df` shows what takes it; `pipe clean` "

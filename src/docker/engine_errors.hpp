@@ -1,5 +1,5 @@
 /// @file
-/// What an engine's error texts mean, and what a user can do about them.
+/// Explains an engine's error texts and gives advice.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace pipeline::docker {
 
-/// Advice for a text from an engine, a registry or a container's runtime; none for what is not
-/// known.
-/// @param registry that the engine was to talk to, if that is known
+/// Returns advice for a text from an engine, a registry or a container runtime; none for an unknown
+/// text.
+/// @param registry the registry that the engine contacted, if known
 std::vector<std::string> advice_for(std::string_view text, std::string_view registry = "REGISTRY");
 
 }  // namespace pipeline::docker

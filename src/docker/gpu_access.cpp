@@ -12,8 +12,8 @@ using nlohmann::json;
 
 constexpr std::string_view cdi_kind = "nvidia.com/gpu=";
 
-/// Texts of engines that lack a way, in lower case. A CDI specification that lacks one device, or a
-/// hook that refuses one, is another matter.
+/// Texts of engines that do not support a method, in lower case. Other errors are no such case: a
+/// CDI specification without a certain device, or a hook that refuses one.
 constexpr std::array no_device_requests{"could not select device driver",
                                         "invoking the nvidia container runtime hook directly"};
 constexpr std::array no_cdi{"could not select device driver", "no cdi specification directories",
@@ -41,7 +41,7 @@ std::set<std::string> cdi_devices(const json& system) {
   return names;
 }
 
-/// Podman ignores device requests before 5.4, and takes those of CDI from then on.
+/// Podman ignores device requests before 5.4, and accepts those of CDI since then.
 bool podman_has_cdi(const std::string& version) {
   int major = 0, minor = 0;
   return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 &&
@@ -88,7 +88,7 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
   }
   const bool runtime = has_runtime(system);
   if (!cdi_devices_.empty() && !runtime)
-    ways_.push_back(GpuWay::cdi);  // NVIDIA's hook comes with its runtime
+    ways_.push_back(GpuWay::cdi);  // NVIDIA's hook is installed with its runtime.
   ways_.push_back(GpuWay::device_request);
   if (runtime && (!cdi_devices_.empty() || has_specifications(system)))
     ways_.push_back(GpuWay::cdi);
@@ -107,7 +107,7 @@ bool GpuAccess::try_next(GpuWay refused, std::string_view text) {
       : refused == GpuWay::cdi ? std::any_of(no_cdi.begin(), no_cdi.end(), says)
                                : std::any_of(no_runtime.begin(), no_runtime.end(), says);
   if (!lacks_it) return false;
-  if (ways_.front() != refused) return true;  // another attempt has found that out before
+  if (ways_.front() != refused) return true;  // Another attempt has already switched.
   if (ways_.size() < 2) return false;
   ways_.erase(ways_.begin());
   return true;
@@ -143,8 +143,9 @@ void GpuAccess::give(json& body, const settings::GpuRequest& request,
         wanted["Count"] = -1;
       else
         wanted["DeviceIDs"] = ids;
-      set_variable(body, "NVIDIA_VISIBLE_DEVICES",
-                   visible);  // the engine sets it too, but would leave the image's beside its own
+      set_variable(
+          body, "NVIDIA_VISIBLE_DEVICES",
+          visible);  // The engine sets it too, but would keep the image's value beside its own.
       break;
     }
     case GpuWay::cdi:
@@ -152,8 +153,8 @@ void GpuAccess::give(json& body, const settings::GpuRequest& request,
       if (ids.empty()) ids.emplace_back("nvidia.com/gpu=all");
       wanted["DeviceIDs"] = ids;
       set_variable(body, "NVIDIA_VISIBLE_DEVICES",
-                   "void");  // else NVIDIA's runtime, where it is the default, would add those of
-                             // the image's variable
+                   "void");  // Otherwise NVIDIA's runtime, where it is the default, would add the
+                             // GPUs named by the image's variable.
       break;
     case GpuWay::runtime:
       body["HostConfig"]["Runtime"] = "nvidia";

@@ -9,8 +9,8 @@
 namespace pipeline::docker {
 namespace {
 
-/// A row fits a text in which both parts are. `{}` in the cause stands for what follows `capture`
-/// in the text, up to a blank, comma or line end.
+/// A row matches a text that contains both parts. `{}` in the cause is replaced by the text after
+/// `capture`, up to a blank, comma or line end.
 struct Row {
   std::string_view part, also;  ///< Lower case; `also` may be empty.
   std::string_view cause;
@@ -69,7 +69,7 @@ constexpr Row lost_access{
     {},
     true};
 
-/// The first that fits counts: the special ones come before the general.
+/// The first match is used: specific texts come before general ones.
 constexpr std::array refusals{
     Row{"could not select device driver \"cdi\"",
         "",
@@ -263,7 +263,7 @@ constexpr std::array signs_of_no_gpu{
     "found no nvidia driver on your system", "libcuda.so.1: cannot open shared object",
     "torch.cuda.is_available() is false"};
 
-/// What the text says behind `mark`: `>=12.2`, `GPU-1f3a`.
+/// Returns the word after `mark` in the text: `>=12.2`, `GPU-1f3a`.
 std::string captured(std::string_view text, const std::string& lowered, std::string_view mark) {
   const auto at = lowered.find(mark);
   if (at == lowered.npos) return {};

@@ -1,6 +1,6 @@
 /// @file
-/// What goes wrong with GPUs, and what a user can do about it: texts of engines, of NVIDIA's
-/// toolkit, of nvidia-smi and of programs.
+/// Explains GPU errors and gives advice: texts of engines, of NVIDIA's toolkit, of nvidia-smi and
+/// of programs.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,16 @@ namespace pipeline::docker {
 
 struct GpuTrouble {
   std::string cause;                ///< Begins in lower case, ends without a full stop.
-  std::vector<std::string> advice;  ///< What to do, the likeliest first.
-  bool passing = false;  ///< The next attempt may do better: another GPU, or a moment later.
+  std::vector<std::string> advice;  ///< What the user can do, likeliest first.
+  bool passing = false;             ///< The next attempt can succeed, with another GPU or later.
 };
 
-/// An engine's refusal to make or start a container, or a failure of nvidia-smi; nothing for what
-/// is not about GPUs.
+/// Explains an engine's refusal to create or start a container, or a failure of nvidia-smi; returns
+/// nothing if it is not about GPUs.
 std::optional<GpuTrouble> gpu_trouble(std::string_view text);
 
-/// What a program prints that cannot use its GPU; `has_gpus`: GPUs are reserved for it.
+/// Explains the output of a program that cannot use its GPU. @param has_gpus GPUs are reserved for
+/// it
 std::optional<GpuTrouble> gpu_trouble_in_log(std::string_view log, bool has_gpus);
 
 }  // namespace pipeline::docker

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What of pip's configuration says how packages are reached. The rest (target, user, cache-dir,
-// ...) is about this machine.
+// The keys of pip's configuration that say how packages are reached. Others (target, user,
+// cache-dir, ...) concern this machine only.
 constexpr std::array pip_keys{"index-url", "extra-index-url", "trusted-host", "find-links",
                               "timeout",   "default-timeout", "retries",      "proxy"};
 constexpr std::array uv_variables{"UV_INDEX_URL",       "UV_DEFAULT_INDEX",  "UV_INDEX",
@@ -37,7 +37,7 @@ std::string trim(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
 }
 
-/// Only what is reached by network is of use in a build; a folder of this machine is not there.
+/// Returns only network addresses; a folder of this machine does not exist in a build.
 std::string urls_of(const std::string& list) {
   std::istringstream words(list);
   std::string kept;
@@ -80,7 +80,7 @@ StringMap parse_pip_conf(std::string_view text) {
     }
     if (!wanted) continue;
     if (std::isspace(static_cast<unsigned char>(line.front())) &&
-        !key.empty()) {  // configparser: an indented line goes on with the value.
+        !key.empty()) {  // configparser: an indented line continues the value.
       values[key] += (values[key].empty() ? "" : " ") + content;
       continue;
     }
@@ -105,7 +105,7 @@ HostSources this_machine() {
   }
   auto home = sources.variable("HOME");
   auto config = sources.variable("PIP_CONFIG_FILE");
-  if (config == "/dev/null") return sources;  // pip's way to say "no configuration files".
+  if (config == "/dev/null") return sources;  // pip's notation for "no configuration files".
   sources.pip_files = {"/etc/xdg/pip/pip.conf", "/etc/pip.conf"};
   if (home)
     sources.pip_files.insert(sources.pip_files.end(), {fs::path(*home) / ".pip/pip.conf",
@@ -136,7 +136,7 @@ HostConfig read_host_config(const HostSources& sources) {
     auto value = key == "find-links" ? urls_of(found->second) : one_line(found->second);
     if (!value.empty()) config.variables[name] = value;
   }
-  // uv reads no pip configuration: the same in its own names.
+  // uv reads no pip configuration, so the values are repeated under its own names.
   auto translate = [&](const char* from, const char* to) {
     if (auto found = config.variables.find(from); found != config.variables.end())
       config.variables.emplace(to, found->second);

@@ -1,6 +1,6 @@
 /// @file
 /// How this machine reaches package indexes: proxies, pip's and uv's configuration, the CA bundle.
-/// It reaches a build and stays out of the image.
+/// It is passed to a build and does not become part of the image.
 #pragma once
 
 #include <filesystem>
@@ -17,17 +17,18 @@
 namespace pipeline::docker {
 
 struct HostConfig {
-  StringMap variables;  ///< For the build's scripts; values may hold credentials.
+  StringMap variables;  ///< Variables for the build's scripts; values may hold credentials.
   std::optional<std::filesystem::path>
       ca;             ///< PEM bundle, if this machine names one or has CAs of its own.
-  StringMap proxies;  ///< http_proxy and its like, as docker's predefined build arguments.
+  StringMap proxies;  ///< http_proxy and similar variables, as docker's predefined build arguments.
 };
 
-/// Where the configuration is looked for; replaced in tests.
+/// The sources of the configuration; tests replace them.
 struct HostSources {
-  std::function<std::optional<std::string>(const std::string&)> variable;  ///< Of the environment.
-  std::vector<std::string> variable_names;                                 ///< All of them.
-  std::vector<std::filesystem::path> pip_files;                            ///< Later ones win.
+  std::function<std::optional<std::string>(const std::string&)>
+      variable;                                  ///< Returns the value of an environment variable.
+  std::vector<std::string> variable_names;       ///< Names of all environment variables.
+  std::vector<std::filesystem::path> pip_files;  ///< Later files take precedence.
   std::filesystem::path system_bundle = "/etc/ssl/certs/ca-certificates.crt";
   std::filesystem::path own_certificates = "/usr/local/share/ca-certificates";
 };
@@ -35,10 +36,10 @@ HostSources this_machine();
 
 HostConfig read_host_config(const HostSources& sources);
 
-/// The `host/` folder of a context: `env.sh` and, if there is a bundle, `ca.crt`.
+/// Returns the `host/` folder of a context: `env.sh` and, if there is a bundle, `ca.crt`.
 std::vector<ContextFile> host_files(const HostConfig& config);
 
-/// The keys of pip.conf's sections [global] and [install], in pip's names.
+/// Returns the keys of pip.conf's sections [global] and [install] under pip's names.
 StringMap parse_pip_conf(std::string_view text);
 
 }  // namespace pipeline::docker

@@ -27,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What determines the plan of a step: equal keys, equal images.
+/// Key over everything that determines the plan of a step: equal keys give equal images.
 std::string key_of(const StepSpec& step) {
   auto settings = step.settings->docker;
   settings.runtime_environment.clear();
@@ -54,7 +54,7 @@ bool is_unnamed(const nlohmann::json& image) {
          std::ranges::all_of(*tags, [](const auto& tag) { return tag == "<none>:<none>"; });
 }
 
-/// USER at the end of a Dockerfile's last stage, if it is said there.
+/// Returns USER at the end of a Dockerfile's last stage; empty if not set there.
 std::string last_user(const std::string& dockerfile) {
   std::string user;
   for (auto& instruction : instructions_of(dockerfile)) {
@@ -92,9 +92,9 @@ struct ImageBuilder::Implementation {
         builds(loop),
         pulls(loop) {}
 
-  /// A plan, and what the engine says about it now.
+  /// A plan and the engine's current state of its image.
   struct InspectedImage {
-    std::shared_ptr<ImagePlan> plan;  // Shared by the coroutines that look at it; immutable.
+    std::shared_ptr<ImagePlan> plan;  // Shared by the coroutines that use it; immutable.
     ImageStatus status;
   };
 
@@ -123,10 +123,10 @@ struct ImageBuilder::Implementation {
   asio::io_context& loop;
   EngineApi& engine;
   BuilderOptions options;
-  async::SingleFlight<InspectedImage> lookups;  // By key_of(step).
-  async::SingleFlight<ImageStatus> made;        // By key_of(step).
-  async::SingleFlight<ImageStatus> builds;      // By reference.
-  async::SingleFlight<bool> pulls;              // By reference and platform.
+  async::SingleFlight<InspectedImage> lookups;  // Keyed by key_of(step).
+  async::SingleFlight<ImageStatus> made;        // Keyed by key_of(step).
+  async::SingleFlight<ImageStatus> builds;      // Keyed by reference.
+  async::SingleFlight<bool> pulls;              // Keyed by reference and platform.
   std::set<std::string> told;                   // Notices, each shown once.
 };
 
@@ -153,13 +153,13 @@ async::Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& e
   co_return status;
 }
 
-/// Fills in digest, reference and image_id as far as they can be known now; for a plan that does
-/// not build, those of the parent.
+/// Sets digest, reference and image_id as far as they are known; for a plan that does not build,
+/// those of the parent.
 async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
   ImageStatus status;
   if (!plan.build) {
     status.reference = plan.parent_image;
-    if (plan.images_used.empty()) {  // scratch
+    if (plan.images_used.empty()) {  // scratch.
       status.image_id = status.digest = plan.parent_image;
       co_return status;
     }
@@ -225,7 +225,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
     const StepSpec& step) {
   InspectedImage looked;
   looked.plan = std::make_shared<ImagePlan>(plan_image(step, options));
-  // Whoever the parent runs as, installs need root, and that user comes back afterwards.
+  // Installs need root, so the parent's user is restored afterwards.
   if (auto& plan = *looked.plan; plan.build && !plan.own) {
     std::string user;
     if (plan.parent) {
@@ -334,7 +334,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step
   }
   status.reason.clear();
   looked.status = status;
-  lookups.set(key, looked);  // From now on it is there.
+  lookups.set(key, looked);  // From now on the image exists.
   co_return status;
 }
 
@@ -384,7 +384,7 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   nlohmann::json arguments = nlohmann::json::object();
   if (plan.own)
     for (auto& [name, value] : read_host_config(this_machine()).proxies)
-      arguments[name] = value;  // Predefined ones: docker keeps them out of the history.
+      arguments[name] = value;  // Predefined build arguments; docker keeps them out of the history.
   for (auto& [name, value] : given.build_args) arguments[name] = value;
   if (!arguments.empty()) add("buildargs", arguments.dump());
   add("target", given.target.value_or(""));
@@ -400,8 +400,9 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   return text;
 }
 
-/// The classic builder keeps its stages as images without a name, and ours hold how this machine
-/// reaches package indexes. One may be refused as long as another is built on it.
+/// Removes the build's stages. The classic builder keeps them as unnamed images, and pipe's stages
+/// contain how this machine reaches package indexes. A stage cannot be removed while another is
+/// based on it, so this repeats.
 async::Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
   const auto path = "/images/json?all=1&filters=" +
                     net::url_encode(R"({"label":["pipe.stage=)" + stage + R"("]})");
@@ -415,7 +416,7 @@ async::Task<> ImageBuilder::Implementation::remove_stages(const std::string& sta
         removed |= is_gone;
       }
     }
-  } catch (const core::EnvironmentError& error) {  // The build's own outcome matters more.
+  } catch (const core::EnvironmentError& error) {  // The build's own result matters more.
     core::log::warn(std::string("a stage of the build may be left on the engine, with how it "
                                 "reached package indexes: ") +
                     error.what());

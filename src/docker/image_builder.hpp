@@ -1,5 +1,5 @@
 /// @file
-/// Images for steps: what an image is made of (plan), whether the engine has it, and making it.
+/// Images for steps: plans an image, checks whether the engine has it, and builds it.
 #pragma once
 
 #include <memory>
@@ -14,21 +14,22 @@
 namespace pipeline::docker {
 
 struct ImageStatus {
-  std::string
-      digest;  ///< Over the plan and the parent's id, hex; empty while the parent is not there.
+  std::string digest;     ///< Digest over the plan and the parent's id, hex; empty while the engine
+                          ///< does not have the parent.
   std::string reference;  ///< `pipe:env-<digest>`, or the parent's reference.
-  std::string image_id;   ///< `sha256:...`, if the engine has it.
-  std::string reason;     ///< If it has not: what will be done and why.
+  std::string image_id;   ///< `sha256:...`, if the engine has the image.
+  std::string reason;     ///< If the engine does not have it: what will be done, and why.
 };
 
-/// One per run. Equal environments are looked up and built once, different ones side by side.
+/// One object for each run. Equal environments are looked up and built once, different ones
+/// concurrently.
 class ImageBuilder {
  public:
   ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOptions options);
   ~ImageBuilder();
-  /// Without side effect.
+  /// Returns the image's status without side effects.
   async::Task<ImageStatus> status(const StepSpec& step);
-  /// Pulls and builds what is missing. Throws BuildError (failing line, last output, what to try),
+  /// Pulls and builds what is missing. Throws BuildError (failing line, last output, advice) or
   /// EnvironmentError.
   async::Task<ImageStatus> ensure(const StepSpec& step, EventSink& events,
                                   core::CancelSource& cancel);

@@ -33,7 +33,8 @@ bool made_of(std::string_view text, std::string_view others) {
 
 std::string short_digest(std::string_view text) { return core::sha256(text).hex().substr(0, 12); }
 
-/// Fit for a label: an address or an option may hold a password, so that only its digest is shown.
+/// Returns the requirement for a label. An address or an option can contain a password, so only its
+/// digest is shown.
 std::string without_secrets(const std::string& requirement) {
   auto name = requirement.substr(0, requirement.find_first_of(" =@"));
   if (requirement.find("://") == requirement.npos && !requirement.starts_with('-'))
@@ -46,7 +47,7 @@ ContextFile generated(std::string path, std::string content) {
   return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
 }
 
-/// Collects the context's files; a script is always common.sh and its own text.
+/// Collects the context's files; each script is common.sh followed by its own text.
 class Context {
  public:
   explicit Context(const fs::path& template_dir)
@@ -111,13 +112,13 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   auto in_context = file.lexically_relative(context_root).generic_string();
   bool inside = !in_context.empty() && !in_context.starts_with("..");
   auto& config = settings.parent_image_build_config;
-  // Our state folder has new logs and artifacts after each run: with it the image would be built
+  // The state folder has new logs and artifacts after each run; with it, the image would be rebuilt
   // each time.
   plan.context = folder_context(
       context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n",
       inside ? std::vector{in_context} : std::vector<std::string>{});
-  // The engine takes the Dockerfile from the context, wherever it lies here; under this name no
-  // file of the user's is hidden.
+  // The engine takes the Dockerfile from the context. This name does not collide with files of the
+  // user.
   std::erase_if(plan.context, [](auto& entry) { return entry.path == ".pipe.dockerfile"; });
   plan.context.push_back(generated(".pipe.dockerfile", plan.dockerfile));
   std::ranges::sort(plan.context, {}, &ContextFile::path);

@@ -1,5 +1,5 @@
 /// @file
-/// What an image is made of, before anything is asked of an engine.
+/// The plan of an image, made before any request to an engine.
 #pragma once
 
 #include <cstdint>
@@ -22,46 +22,46 @@ using archive::ContextFile;
 struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
-  std::string run_id;  ///< Label of what is built; with prevent_build_reuse a part of the digest.
+  std::string run_id;  ///< Label of built images; with prevent_build_reuse also part of the digest.
 };
 
-/// The named parts of an environment, in words: what tells why one image is not another. Lists are
-/// sorted; nothing secret.
+/// The named parts of an environment as texts, used to explain why two images differ. Lists are
+/// sorted; no secrets.
 using PlanParts = std::map<std::string, std::vector<std::string>>;
 
-/// Everything that determines an image, but the parent's id.
+/// Everything that determines an image, except the parent's id.
 struct ImagePlan {
-  bool build = true;  ///< false: the parent is used as it is (skip_build, or nothing to add).
-  std::string
-      parent_image;  ///< Reference; with `dockerfile`, empty: it is the image made of `parent`.
-  std::string dockerfile;          ///< Text of the generated Dockerfile, or of the user's own.
-  std::string classic_dockerfile;  ///< The same for an engine without BuildKit; empty: `dockerfile`
-                                   ///< serves both.
-  std::vector<ContextFile> context;    ///< What it uses, sorted by path.
+  bool build = true;  ///< False if the parent is used unchanged (skip_build, or nothing to add).
+  std::string parent_image;  ///< Reference; empty with `dockerfile`, where the parent is the image
+                             ///< built from `parent`.
+  std::string dockerfile;    ///< Text of the generated Dockerfile, or of the user's own.
+  std::string classic_dockerfile;      ///< The same for an engine without BuildKit; if empty,
+                                       ///< `dockerfile` is used.
+  std::vector<ContextFile> context;    ///< The files of the build context, sorted by path.
   std::vector<ContextFile> host_only;  ///< The host's CA and package index configuration: mounted
-                                       ///< during the build, no part of the digest and of no layer.
+                                       ///< during the build; not part of the digest nor of a layer.
   std::unique_ptr<ImagePlan> parent;   ///< The user's own Dockerfile, built first.
-  std::vector<std::string> images_used;  ///< What must be pulled before: the parent, or all that
-                                         ///< the user's own Dockerfile names.
+  std::vector<std::string> images_used;  ///< Images to pull first: the parent, or all that the
+                                         ///< user's own Dockerfile names.
   std::string platform;                  ///< `os/arch[/variant]`, or empty.
   BuildOptions options;
-  std::string repository = "pipe";  ///< Of the image made.
+  std::string repository = "pipe";  ///< Repository of the built image.
   std::string tag;                  ///< A second tag, besides the digest; may be empty.
-  std::string run_id;               ///< With prevent_build_reuse, else empty.
+  std::string run_id;               ///< Set with prevent_build_reuse, else empty.
   PlanParts parts;
-  std::vector<std::string> notices;  ///< What the user should know.
-  bool own = false;                  ///< The user's own Dockerfile.
+  std::vector<std::string> notices;  ///< Notices for the user.
+  bool own = false;                  ///< The plan is for the user's own Dockerfile.
 };
 
-/// The plan for one step's settings; no engine needed. Throws InputError or EnvironmentError (a
-/// file is missing).
-/// @param parent_user USER of the parent image, if that is known: put back after the installs,
-/// which need root
+/// Makes the plan for one step's settings, without an engine. Throws InputError, or
+/// EnvironmentError for a missing file.
+/// @param parent_user USER of the parent image, if known: restored after the installs, which need
+/// root
 ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
                      const std::string& parent_user = {});
 
-/// Hex digest over the plan and the ids of the images that it uses. Throws EnvironmentError when a
-/// file cannot be read.
+/// Returns a hex digest over the plan and the ids of the images that it uses. Throws
+/// EnvironmentError if a file cannot be read.
 std::string plan_digest(const ImagePlan& plan, const std::vector<std::string>& image_ids);
 
 }  // namespace pipeline::docker

@@ -1,5 +1,5 @@
 /// @file
-/// A stream of JSON values, one a line, that comes in pieces.
+/// Parses a stream of JSON values, one a line, that arrives in pieces.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class JsonLines {
   void feed(std::string_view bytes) {
     lines_.feed(bytes, [this](std::string_view line) { take(line); });
   }
-  /// The last line may lack its end. What is no JSON is left out.
+  /// Ends the stream. The last line may lack its line end. Invalid JSON is skipped.
   void finish() {
     take(lines_.rest());
     lines_.clear();

@@ -1,5 +1,5 @@
 /// @file
-/// Texts in the engine's JSON answers.
+/// Reads texts of the engine's JSON responses.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pipeline::docker {
 
-/// The text under this key of an object; empty if it is missing or no text.
+/// Returns the text under this key of an object; empty if it is missing or no text.
 inline std::string text_at(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// All of it goes into the image by one instruction, so that it is one layer.
+/// A single instruction copies this folder into the image, so that it is one layer.
 constexpr const char* layer_folder = "layer";
 
 async::Task<std::string> run_build(EngineApi& engine, const LayerImage& image, EventSink& events,

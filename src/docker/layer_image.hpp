@@ -1,6 +1,6 @@
 /// @file
-/// Images that are one layer of files on top of another image, found again by the digest of what is
-/// in them.
+/// Images that are one layer of files on top of another image, identified by the digest of their
+/// content.
 #pragma once
 
 #include <functional>
@@ -16,21 +16,22 @@ namespace pipeline::docker {
 
 struct LayerImage {
   std::string
-      kind;  ///< What its files are, for people and the label pipe.image: `program`, `agent`.
-  std::string digest;     ///< Over all that is in it, hex.
-  std::string reference;  ///< Its name, made of the digest.
-  std::string from;       ///< The image below; `scratch` for none.
-  std::string platform;   ///< Or empty.
+      kind;  ///< Kind of the files, for messages and the label pipe.image: `program`, `agent`.
+  std::string digest;     ///< Digest over the whole content, hex.
+  std::string reference;  ///< Its name, which contains the digest.
+  std::string from;       ///< The base image; `scratch` for none.
+  std::string platform;   ///< May be empty.
   std::string run_id;
   std::function<std::vector<ContextFile>()>
-      files;  ///< Of the layer, folders before what is in them; asked for when it is built.
+      files;  ///< Returns the layer's files, folders before their content; called when the image is
+              ///< built.
 };
 
-/// The id of what the engine has under this name with this digest; empty if it has not.
+/// Returns the id of the engine's image with this name and digest; empty if there is none.
 async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference,
                                         std::string digest);
 
-/// Builds it, and tells so; its id. Throws BuildError, EnvironmentError.
+/// Builds the image, emits events and returns its id. Throws BuildError, EnvironmentError.
 async::Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, std::string step,
                                            std::string reason, EventSink& events,
                                            core::CancelSource& cancel);

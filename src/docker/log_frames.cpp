@@ -6,7 +6,7 @@
 namespace pipeline::docker {
 
 bool LogFrames::header_is_valid() const {
-  // 0 is stdin echoed, 3 is the engine's own complaint.
+  // 0 is echoed stdin, 3 is an error of the engine itself.
   return static_cast<unsigned char>(header_[0]) <= 3 && header_[1] == 0 && header_[2] == 0 &&
          header_[3] == 0;
 }

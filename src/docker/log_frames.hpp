@@ -1,7 +1,7 @@
 /// @file
-/// The stream that a container's stdout and stderr come in: frames of `[stream, 0, 0, 0, length as
-/// u32 big-endian]` and that many bytes (Engine API, ContainerAttach). A frame is neither a line
-/// nor a piece of what the network delivers.
+/// Decodes the stream of a container's stdout and stderr: frames of `[stream, 0, 0, 0, length as
+/// u32 big-endian]` and that many bytes (Engine API, ContainerAttach). Frames are aligned neither
+/// with lines nor with network packets.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@ class LogFrames {
  public:
   using OnBytes = std::function<void(bool is_stderr, std::string_view bytes)>;
   explicit LogFrames(OnBytes on_bytes) : on_bytes_(std::move(on_bytes)) {}
-  /// Takes the next bytes, cut anywhere. From the first header that cannot be one, as in a
-  /// terminal's stream, all goes to stdout as it stands: nothing is ever lost.
+  /// Reads the next bytes, split at any point. From the first invalid header on, as in a terminal's
+  /// stream, all bytes go to stdout unchanged, so that none are lost.
   void feed(std::string_view bytes);
-  /// Passes on the beginning of a header that turned out to be none because the stream ended.
+  /// Ends the stream; passes on an incomplete header.
   void finish();
 
  private:
@@ -27,7 +27,7 @@ class LogFrames {
   OnBytes on_bytes_;
   std::array<char, 8> header_{};
   std::size_t header_size_ = 0;
-  std::uint32_t left_ = 0;  ///< Bytes of the current frame still to come.
+  std::uint32_t left_ = 0;  ///< Bytes of the current frame that have not arrived.
   bool is_stderr_ = false, raw_ = false;
 };
 

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 constexpr const char* program_folder = "pipe/program";
 constexpr const char* library_folder = "pipe/program/lib";
 
-/// What glibc opens when it is asked for a name or a thread is cancelled, if it is there: of
-/// another version than the C library they would break it.
+/// Libraries that glibc opens, if they exist, when it resolves a name or cancels a thread. Those of
+/// another version than the C library would break it.
 constexpr const char* companions[] = {"libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2",
                                       "libgcc_s.so.1"};
 
@@ -75,8 +75,8 @@ std::vector<std::string> program_words(const Program& program,
       in_image(std::string(program_folder) + "/" + program.executable.filename().string());
   if (program.loader.empty()) return {executable};
   constexpr std::string_view variable = "LD_LIBRARY_PATH=";
-  // The loader takes no notice of the variable when it is given a path. What the image's own
-  // ld.so.cache names is found besides.
+  // The loader ignores LD_LIBRARY_PATH when it is given a path. It also searches the image's own
+  // ld.so.cache.
   std::string path = in_image(library_folder);
   for (const auto& each : image_variables)
     if (each.starts_with(variable) && each.size() > variable.size())

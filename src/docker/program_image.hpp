@@ -1,6 +1,6 @@
 /// @file
 /// A C++ program in an image: executable, shared libraries and loader as one layer on top of an
-/// environment, which it needs nothing of.
+/// environment, on which it does not depend.
 #pragma once
 
 #include <map>
@@ -17,26 +17,26 @@
 
 namespace pipeline::docker {
 
-/// The files of the layer, sorted, under the paths that they have in the image, without the leading
-/// slash. Besides what the program names, what its C library loads by itself: name services and the
-/// unwinder. Throws EnvironmentError if one is missing.
+/// Returns the layer's files, sorted, with their paths in the image without the leading slash: the
+/// program's libraries, and those that its C library loads by itself (name services and the
+/// unwinder). Throws EnvironmentError if one is missing.
 std::vector<ContextFile> program_files(const Program& program);
 
-/// The words that start the program in a container: its own loader, which looks for libraries in
-/// the layer first and then where the image has its own, so that an NVIDIA driver's are found,
-/// which are mounted there.
-/// @param image_variables of the image, `NAME=VALUE`: its LD_LIBRARY_PATH is searched too
+/// Returns the command that starts the program in a container: its own loader, which searches
+/// libraries first in the layer and then in the image's own folders, where an NVIDIA driver's
+/// libraries are mounted.
+/// @param image_variables the image's variables, `NAME=VALUE`; its LD_LIBRARY_PATH is searched too
 std::vector<std::string> program_words(const Program& program,
                                        const std::vector<std::string>& image_variables);
 
-/// Images with a program in them, each made once. One per run.
+/// Images that contain a program, each built once. One object for each run.
 class ProgramImages {
  public:
-  /// @param run_id label of what is built
+  /// @param run_id label of built images
   ProgramImages(asio::io_context& loop, EngineApi& engine, std::string run_id);
 
-  /// The environment with the program on top. Empty image_id: not made yet, or the environment is
-  /// not.
+  /// Returns the environment's image with the program on top. An empty image_id means that it, or
+  /// the environment, does not exist yet.
   async::Task<ImageStatus> status(const StepSpec& step, ImageStatus environment);
   async::Task<ImageStatus> ensure(const StepSpec& step, ImageStatus environment, EventSink& events,
                                   core::CancelSource& cancel);
@@ -50,7 +50,7 @@ class ProgramImages {
 
   EngineApi& engine_;
   std::string run_id_;
-  async::SingleFlight<ImageStatus> made_;  // By key_of().
+  async::SingleFlight<ImageStatus> made_;  // Keyed by key_of().
   std::map<const Program*, std::string> digests_;
 };
 

@@ -19,7 +19,7 @@ std::string layers(unsigned count) {
   return std::to_string(count) + (count == 1 ? " layer" : " layers");
 }
 
-/// `3 layers pushed (12.5 MiB unpacked), 4 were there`
+/// Formats `3 layers pushed (12.5 MiB unpacked), 4 were there`.
 std::string summary(const Pushed& pushed) {
   std::string text = pushed.sent == 0 ? "nothing to push but its manifest"
                                       : layers(pushed.sent) + " pushed (" +
@@ -40,8 +40,8 @@ async::Task<std::string> PublishedImages::publish(LocalImage image, std::string 
   co_return co_await published_.get(key, make_it, &cancel);
 }
 
-/// The tag is made of what decides the image, but the manifest's digest is of this build of it:
-/// that one is looked for.
+/// The tag depends on the image's plan, but the manifest's digest on this build of it. The registry
+/// is asked for the latter.
 async::Task<std::string> PublishedImages::make(LocalImage image, std::string step,
                                                EventSink& events, core::CancelSource& cancel) {
   const auto registry = registry_of(image.reference);
@@ -96,7 +96,7 @@ async::Task<std::string> PublishedImages::push(std::string reference, std::strin
     const auto pushed = co_await engine_.push_image(reference, auth.header, on_line, cancel);
     tell(summary(pushed));
     digest = pushed.digest;
-    if (digest.empty()) {  // Podman does not say
+    if (digest.empty()) {  // Podman does not report it.
       const auto image = co_await engine_.inspect_image(reference);
       const auto known = image ? by_digest(*image, reference) : std::string();
       if (known.empty())
@@ -125,7 +125,7 @@ async::Task<RegistryAuth> PublishedImages::credentials(std::string registry, Eve
   co_return auth;
 }
 
-/// Empty where it is not there, or where that cannot be known: the push then says why.
+/// Empty if the registry does not have it or cannot be asked; the push then reports the reason.
 async::Task<std::string> PublishedImages::digest_there(std::string reference, RegistryAuth auth,
                                                        core::CancelSource& cancel) {
   try {

@@ -1,6 +1,6 @@
 /// @file
-/// Images of an engine in their registries, for machines that do not share it: pushed where they
-/// are missing, and known by their digest.
+/// Pushes an engine's images to their registries, for machines that do not share the engine, and
+/// identifies them by digest.
 #pragma once
 
 #include <set>
@@ -14,25 +14,24 @@
 
 namespace pipeline::docker {
 
-/// An image that the engine has, under a name that says which registry it belongs to.
+/// An image of the engine whose name includes a registry.
 struct LocalImage {
-  std::string reference;  ///< `HOST/NAME:TAG`
-  std::string id;         ///< `sha256:...`
+  std::string reference;  ///< `HOST/NAME:TAG`.
+  std::string id;         ///< `sha256:...`.
 };
 
-/// One per run. Different images are pushed side by side, each once.
+/// One object for each run. Different images are pushed concurrently, each once.
 class PublishedImages {
  public:
   PublishedImages(asio::io_context& loop, EngineApi& engine) : engine_(engine), published_(loop) {}
 
-  /// `HOST/NAME@sha256:...`: from now on its registry has it. Pushed is what the registry lacks; an
-  /// image that it was given before, and still has, costs one question. Throws EnvironmentError
-  /// that says what to do.
+  /// Pushes what the registry lacks and returns `HOST/NAME@sha256:...`. An image that was pushed
+  /// before and still exists there costs one request. Throws EnvironmentError with advice.
   async::Task<std::string> publish(LocalImage image, std::string step, EventSink& events,
                                    core::CancelSource& cancel);
-  /// What publish() returned for it; nothing before.
+  /// Returns the earlier result of publish(); null if there is none.
   const std::string* find(const LocalImage& image) const { return published_.find(key_of(image)); }
-  /// Likewise, a further name in the same repository.
+  /// Adds another name in the same repository.
   async::Task<> name(LocalImage image, std::string tag, std::string step, EventSink& events,
                      core::CancelSource& cancel);
 
@@ -47,7 +46,7 @@ class PublishedImages {
                                         core::CancelSource& cancel);
 
   EngineApi& engine_;
-  async::SingleFlight<std::string> published_;  ///< By key_of().
+  async::SingleFlight<std::string> published_;  ///< Keyed by key_of().
   std::set<std::string> reported_;              ///< Notices, each shown once.
 };
 

@@ -11,7 +11,7 @@ bool is_hub(std::string_view host) {
   return host == "docker.io" || host == "index.docker.io" || host == "registry-1.docker.io";
 }
 
-/// As engines write it: without Docker Hub's host and its `library/`.
+/// Returns the name as engines write it: without Docker Hub's host and its `library/`.
 std::string_view familiar(std::string_view name) {
   if (const auto slash = name.find('/'); slash != name.npos && is_hub(name.substr(0, slash)))
     name.remove_prefix(slash + 1);

@@ -1,6 +1,5 @@
 /// @file
-/// The parts of an image's name: `[REGISTRY/]NAME[:TAG][@DIGEST]`
-/// (github.com/distribution/reference).
+/// Splits image references: `[REGISTRY/]NAME[:TAG][@DIGEST]` (github.com/distribution/reference).
 #pragma once
 
 #include <string>
@@ -11,18 +10,19 @@
 
 namespace pipeline::docker {
 
-/// `registry.example:5000/team/image:tag` -> `registry.example:5000`; `ubuntu` -> `docker.io`.
+/// Returns `registry.example:5000` for `registry.example:5000/team/image:tag`; `docker.io` for
+/// `ubuntu`.
 std::string registry_of(std::string_view reference);
-/// Whether it says which registry, be it `docker.io`: a name without one is an image of this
-/// engine's, or Docker Hub's.
+/// Returns true if the reference names a registry, even `docker.io`. Otherwise it is a local image
+/// of the engine or one on Docker Hub.
 bool names_registry(std::string_view reference);
 
-/// The name before the tag or digest, and those; the tag is `latest` where there is none.
+/// Returns the name, and the tag or digest; the tag is `latest` if there is none.
 std::pair<std::string, std::string> split_reference(std::string_view reference);
 
-/// `NAME@sha256:...`, under which a registry has this image as far as the engine knows, which has
-/// pulled or pushed it by this name; empty if it does not.
-/// @param image as the engine describes it
+/// Returns `NAME@sha256:...`, under which the engine has pulled or pushed this image by this name;
+/// empty if it has not.
+/// @param image the engine's description of the image
 std::string by_digest(const nlohmann::json& image, std::string_view reference);
 
 }  // namespace pipeline::docker

@@ -12,7 +12,7 @@ namespace {
 
 struct RegistryHint {
   std::string_view text;    ///< Lower case.
-  std::string_view advice;  ///< REGISTRY stands for its host.
+  std::string_view advice;  ///< REGISTRY is replaced by its host.
 };
 
 constexpr std::string_view no_platform =
@@ -28,7 +28,7 @@ constexpr std::string_view other_name =
     "the registry's certificate is for another name: name the registry as its certificate does, or "
     "have REGISTRY put into it (subjectAltName)";
 
-/// The first that fits counts: the special ones come before the general.
+/// The first match is used: specific texts come before general ones.
 constexpr std::array registry_hints{
     RegistryHint{"toomanyrequests",
                  "the registry limits anonymous pulls: `docker login`, wait, or name a mirror in "

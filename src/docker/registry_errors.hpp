@@ -1,5 +1,5 @@
 /// @file
-/// What a registry's refusal means, as an engine passes it on, and what a user can do about it.
+/// Explains a registry's refusal, as reported by an engine, and gives advice.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +9,17 @@
 
 namespace pipeline::docker {
 
-/// Advice for a text from a registry, or from the way to it; none for what is not known.
-/// @param registry its host as images name it
+/// Returns advice for a text from a registry or the network; none for an unknown text.
+/// @param registry its host, as in image references
 std::vector<std::string> registry_advice(std::string_view text, std::string_view registry);
 
-/// Whether the registry knows who asks too little, or too well: not logged in, wrong password, not
-/// allowed.
+/// Returns true if the registry rejected the credentials: not logged in, wrong password, or no
+/// permission.
 bool is_refusal(std::string_view text);
 
-/// The same for a push, of which more is known.
+/// The same for a push, about which more is known.
 /// @param config the file that `docker login` writes
-/// @param logged_in it has credentials for that registry
+/// @param logged_in there are credentials for that registry
 std::vector<std::string> push_advice(std::string_view text, std::string_view reference,
                                      const std::filesystem::path& config, bool logged_in);
 

@@ -1,5 +1,5 @@
 /// @file
-/// What `pipe render` shows of one step's image: no engine is asked.
+/// Renders one step's image plan for `pipe render`, without an engine.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace pipeline::docker {
 
-/// The Dockerfile (or why there is none) and the context's files with their sizes, for people. Ends
+/// Returns the Dockerfile (or why there is none) and the context's files with their sizes. Ends
 /// with a line end.
 std::string render_plan(const ImagePlan& plan);
 
-/// The same for programs: {build, parent_image, dockerfile, context: [{path, bytes}], host_only:
+/// Returns the same as JSON: {build, parent_image, dockerfile, context: [{path, bytes}], host_only:
 /// [path], notices, parent}.
 nlohmann::json plan_to_json(const ImagePlan& plan);
 

@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Continued lines joined: `uv export` puts each `--hash` on a line of its own.
+/// Joins continued lines: `uv export` puts each `--hash` on a line of its own.
 std::string joined(std::string text) {
   for (auto at = text.find("\\\n"); at != text.npos; at = text.find("\\\n", at))
     text.replace(at, 2, " ");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view scheme = "ssh://";
 
-/// One word for the shell over there, whatever shell that is, and no option.
+/// Returns true if the text is a single word for any remote shell, and no option.
 bool is_word(std::string_view text, std::string_view punctuation) {
   return !text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), [&](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -116,7 +116,7 @@ SshConnections::~SshConnections() {
 SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor,
                                                  sockaddr& address, unsigned& length) {
   forget_ended();
-  // A name that the kernel chooses, in no folder; who else might connect to it is sent away.
+  // An abstract socket name chosen by the kernel; other processes that connect to it are rejected.
   auto listener = std::make_shared<core::Descriptor>(
       socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   core::Descriptor ours(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -160,7 +160,7 @@ void SshConnections::run(const asio::any_io_executor& executor, const core::Desc
   core::Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
   if (!errors) throw core::system_error("cannot keep what ssh says", errno);
   net::ChildCall call{command_, {}, theirs.get(), theirs.get(), errors.get()};
-  call.own_session = true;  // the engine is still needed after a Ctrl-C
+  call.own_session = true;  // The engine is still needed after a Ctrl-C.
   try {
     processes_.push_back({net::Child(executor, call), std::move(errors), number});
   } catch (const net::NotOnPath&) {
@@ -171,7 +171,7 @@ void SshConnections::run(const asio::any_io_executor& executor, const core::Desc
   }
 }
 
-/// Those that have ended well, or whose failure nobody has asked for in a long time.
+/// Drops processes that have ended well, or whose failure has not been queried for a long time.
 void SshConnections::forget_ended() {
   constexpr int long_ago = 1000;
   std::erase_if(processes_, [&](Process& process) {

@@ -1,6 +1,6 @@
 /// @file
-/// An engine behind ssh://: each connection is a ssh process that runs `docker system dial-stdio`
-/// over there, as with docker's own client.
+/// Connections to an engine behind ssh://. Each is a ssh process that runs `docker system
+/// dial-stdio` on the remote machine, as with docker's own client.
 #pragma once
 
 #include <exception>
@@ -18,21 +18,21 @@
 
 namespace pipeline::docker {
 
-/// Of `ssh://[USER@]HOST[:PORT][/SOCKET]`; what is not given is empty.
+/// The parts of `ssh://[USER@]HOST[:PORT][/SOCKET]`; missing parts are empty.
 struct SshTarget {
   std::string user, host, port, socket;
   bool operator==(const SshTarget&) const = default;
 };
 
-/// Throws EnvironmentError for what is malformed, holds a password, or could be taken for an option
-/// or by a shell for more than a word.
+/// Throws EnvironmentError for a URL that is malformed, contains a password, or has parts that
+/// could be read as an option or as several shell words.
 SshTarget parse_ssh_url(const std::string& url);
 
-/// The argument vector of ssh: it asks for nothing, so that it cannot hang.
+/// Returns ssh's argument vector. ssh prompts for nothing, so that it cannot hang.
 std::vector<std::string> ssh_command(const SshTarget& target);
 
-/// True for what ssh says when the other side has too many connections that have not logged in yet:
-/// nothing has been sent.
+/// Returns true for ssh's message that the other side has too many unauthenticated connections; no
+/// data has been sent then.
 bool is_crowded(std::string_view failure);
 
 class SshConnections {
@@ -44,14 +44,15 @@ class SshConnections {
 
   struct Connection {
     core::Descriptor socket;  ///< Its other end is the process's stdin and stdout.
-    int number;               ///< The process, for failure_of(). From 1.
+    int number;               ///< Identifies the process for failure_of(); from 1.
   };
-  /// A socket that is not connected yet, and the address to connect it to before the loop goes on:
-  /// then its process is started. For who insists on connecting, as libcurl does (7.88 does not
-  /// heed CURL_SOCKOPT_ALREADY_CONNECTED). What goes wrong then is failure_of()'s to tell.
+  /// Returns an unconnected socket and the address to connect it to before the loop continues;
+  /// connecting starts the process. For callers that connect by themselves, such as libcurl (7.88
+  /// ignores CURL_SOCKOPT_ALREADY_CONNECTED). Errors are reported by failure_of().
   Connection offer(const asio::any_io_executor& executor, sockaddr& address, unsigned& length);
-  /// What the process said if it has failed; empty if it lives or has ended well. Waits a moment
-  /// for an end. Throws EnvironmentError if ssh could not be started. Told once.
+  /// Returns the output of a failed process; empty if it is running or has ended well. Waits
+  /// briefly for its end. Throws EnvironmentError if ssh could not be started. Each failure is
+  /// reported once.
   async::Task<std::string> failure_of(int number);
 
  private:
@@ -65,7 +66,7 @@ class SshConnections {
 
   std::vector<std::string> command_;
   std::vector<Process> processes_;
-  std::map<int, std::exception_ptr> refused_;  ///< What could not be started.
+  std::map<int, std::exception_ptr> refused_;  ///< Errors of processes that could not be started.
   int opened_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };

@@ -1,5 +1,5 @@
 /// @file
-/// The text of templates/, as it was when this was built.
+/// The embedded texts of templates/, as of the build of this program.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ struct EmbeddedTemplate {
 
 std::span<const EmbeddedTemplate> embedded_templates();
 
-/// The file `name` of `template_dir` if that is given and has it, else the embedded one. Throws
-/// EnvironmentError when the file cannot be read.
+/// Returns the file `name` of `template_dir` if there is one, else the embedded text. Throws
+/// EnvironmentError if the file cannot be read.
 std::string template_text(std::string_view name, const std::filesystem::path& template_dir);
 
 }  // namespace pipeline::docker

@@ -14,7 +14,7 @@ std::uint64_t number_at(const nlohmann::json& object, const char* key) {
   return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
-/// Said of every layer before anything happens to it.
+/// Returns true for statuses that are reported for every layer before its transfer.
 bool is_noise(std::string_view status) { return status == "Preparing" || status == "Waiting"; }
 
 }  // namespace
@@ -41,7 +41,7 @@ void TransferProgress::take(const nlohmann::json& message) {
   if (status.empty()) return;
   const auto progress = message.find("progressDetail");
   if (progress != message.end() && progress->is_object() &&
-      !progress->empty()) {  // a bar's next state, ten times a second
+      !progress->empty()) {  // Another state of a progress bar; they arrive ten times a second.
     auto& size = sizes_[layer];
     size = std::max({size, number_at(*progress, "current"), number_at(*progress, "total")});
     return;

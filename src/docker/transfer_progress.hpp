@@ -1,5 +1,5 @@
 /// @file
-/// What an engine tells while it pulls or pushes an image.
+/// Reads an engine's messages while it pulls or pushes an image.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace pipeline::docker {
 
-/// What a push came to.
+/// The result of a push.
 struct Pushed {
   std::string digest;  ///< `sha256:...` of the manifest that the registry has now; empty if the
-                       ///< engine did not say.
-  unsigned sent = 0;   ///< Layers ...
-  std::uint64_t bytes = 0;  ///< ... and their size, unpacked.
-  unsigned there = 0;       ///< Layers that the registry had.
+                       ///< engine did not report it.
+  unsigned sent = 0;   ///< Number of layers that were pushed.
+  std::uint64_t bytes = 0;  ///< Unpacked size of the pushed layers.
+  unsigned there = 0;       ///< Number of layers that the registry already had.
 };
 
-/// Follows the messages of a pull or push: what is worth a line, what it comes to, and the error
-/// that a status of 200 can hide.
+/// Reads the messages of a pull or push: selects lines for the user, computes the result, and finds
+/// errors that a status of 200 hides.
 class TransferProgress {
  public:
-  /// @param what for the error: `push the image x`
+  /// @param what completes error messages: `push the image x`
   TransferProgress(std::string what, std::string registry,
                    std::function<void(std::string_view)> on_line);
   void feed(std::string_view bytes) { lines_.feed(bytes); }
@@ -39,7 +39,7 @@ class TransferProgress {
 
   std::string what_, registry_, error_;
   std::function<void(std::string_view)> on_line_;
-  std::map<std::string, std::uint64_t> sizes_;  ///< Of the layers that are being sent.
+  std::map<std::string, std::uint64_t> sizes_;  ///< Sizes of the layers that are being pushed.
   Pushed pushed_;
   JsonLines lines_;
 };

@@ -10,14 +10,14 @@
 namespace pipeline::docker {
 namespace {
 
-/// Texts hold: {host} what the endpoint names, {certificates} where its TLS files are looked for,
-/// {missing} those that are not there.
+/// Placeholders in the texts: {host} is the endpoint's host, {certificates} the folder of its TLS
+/// files, {missing} the missing ones of them.
 struct Cause {
-  std::string_view text;  ///< Part of what the transport said.
+  std::string_view text;  ///< Part of the transport's message.
   std::string_view advice;
 };
 
-/// The first that fits counts: what happened over there comes before how ssh got there.
+/// The first match is used: errors on the remote machine come before errors of ssh itself.
 constexpr std::array ssh_causes{
     Cause{"dial-stdio' is not",
           "docker over there is older than 18.09, which does not know `docker system dial-stdio`: "
@@ -145,7 +145,7 @@ std::string_view advice_for(std::string_view why, std::span<const Cause> causes)
   return {};
 }
 
-/// `ssh://me@host:22/x` -> `me@host` with ssh's option for the port; `tcp://host:2376` -> `host`.
+/// Returns `me@host` with ssh's port option for `ssh://me@host:22/x`; `host` for `tcp://host:2376`.
 std::string host_of(const std::string& url) {
   auto host = url.substr(url.find("://") + 3);
   host = host.substr(0, host.find('/'));
@@ -168,7 +168,7 @@ std::string filled(std::string_view advice, const Endpoint& endpoint) {
   return text;
 }
 
-/// The TLS files that are not there.
+/// Returns the TLS files that do not exist.
 std::string missing_files(const Endpoint& endpoint) {
   std::string missing;
   for (const auto& [name, file] :
@@ -178,8 +178,8 @@ std::string missing_files(const Endpoint& endpoint) {
   return missing;
 }
 
-/// Podman's sockets for users and for root: an engine that may be there when none is where docker's
-/// would be.
+/// Returns the socket of a user's or root's Podman, an engine that may be running when docker's
+/// default socket does not exist.
 std::string podman_socket() {
   std::vector<std::string> candidates{"/run/podman/podman.sock"};
   if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"))
@@ -190,7 +190,7 @@ std::string podman_socket() {
   return {};
 }
 
-/// ssh's reason stands at the end of what it says.
+/// ssh prints its reason last.
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of(" \t\r\n");
   if (end == text.npos) return text;

@@ -1,6 +1,6 @@
 /// @file
-/// Why an engine cannot be reached, and what to do: sockets, TCP, TLS and ssh each fail in their
-/// own words.
+/// Explains why an engine cannot be reached and gives advice, for errors of sockets, TCP, TLS and
+/// ssh.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace pipeline::docker {
 
-/// @param why what the transport said: curl, or ssh and what it ran over there
+/// @param why the transport's message: from curl, or from ssh and the remote command
 [[nodiscard]] core::EnvironmentError unreachable(const Endpoint& endpoint, const std::string& why);
 
 }  // namespace pipeline::docker
