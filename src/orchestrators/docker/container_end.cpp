@@ -13,7 +13,7 @@ namespace {
 constexpr const char* retried_as_often =
     "a step is retried as often as `retry.max_infrastructure_retries` says";
 
-/// `sh`, the program that a container was to run.
+/// Returns the program that the container was to run, such as `sh`.
 std::string program_of(const Attempt& attempt) {
   if (attempt.step.command.shell)
     return attempt.step.command.interpreter.empty() ? "sh" : attempt.step.command.interpreter[0];

@@ -1,5 +1,5 @@
 /// @file
-/// What became of a container, in words that its step's author can act on. Pure.
+/// Explains how a container ended, in terms that the step's author can act on. Pure.
 #pragma once
 
 #include <optional>
@@ -13,28 +13,28 @@ namespace pipeline::orchestrators {
 
 struct ContainerEnd {
   int exit_code = 0;
-  bool oom_killed =
-      false;  ///< The kernel killed something in it for memory; not necessarily what ended it.
-  std::string first_errors;  ///< The beginning of what it wrote to stderr.
-  std::string last_output;   ///< The end of what it wrote, both streams.
+  bool oom_killed = false;   ///< The kernel killed a process in it for lack of memory; not
+                             ///< necessarily the one that ended it.
+  std::string first_errors;  ///< The beginning of its stderr.
+  std::string last_output;   ///< The end of its output, both streams.
 };
 
-/// Nothing for an exit code of 0.
+/// Returns nothing for exit code 0.
 std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt,
                                   const std::string& image);
-/// The program could not be executed: by the text of docker's init (tini), Podman's (catatonit),
-/// the runtime or a system call.
+/// Returns the failure if the program could not be executed, as reported by docker's init (tini),
+/// Podman's (catatonit), the runtime or a system call.
 std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt,
                                     const std::string& image);
-/// The engine would not make or start the container.
+/// Returns the failure for an engine's refusal to create or start the container.
 Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
                       const std::string& image);
-/// The engine stopped the container, or was restarted since: its exit code says nothing about the
-/// step.
+/// Returns the failure for a container that the engine stopped or that ended while the engine was
+/// restarted: its exit code does not describe the step.
 Failure ended_with_engine(int exit_code);
-/// Another program removed the container while the engine was lost.
+/// Returns the failure for a container that another program removed while the engine was lost.
 Failure was_removed(const std::string& container);
-/// The engine does not answer any more.
+/// Returns the failure for an engine that no longer responds.
 Failure engine_lost(const core::EnvironmentError& error);
 
 }  // namespace pipeline::orchestrators

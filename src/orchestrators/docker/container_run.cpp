@@ -23,16 +23,16 @@ using nlohmann::json;
 
 constexpr int grace_seconds = 10;
 constexpr std::size_t kept_errors = 512, kept_output = 8192;
-/// After the end nothing more is written; what is on its way comes without long pauses.
+/// After the end no more output is written; output in transit arrives without long pauses.
 constexpr std::chrono::seconds longest_silence{10};
-/// That the kernel has killed something for memory.
+/// Time within which an engine reports that the kernel killed a process for lack of memory.
 constexpr std::chrono::milliseconds latest_news{2000};
 
-/// A container that exists, on its way to its end.
+/// A container that exists, from its start to its end.
 class ContainerRun {
  public:
-  /// @param log  gets what the container writes
-  /// @param gate the same, if the container's command is behind the preflight's gate
+  /// @param log  receives the container's output
+  /// @param gate the same sink if the container's command is behind the preflight's gate, else null
   ContainerRun(EngineApi& engine, const Attempt& attempt, std::string id,
                asio::any_io_executor executor, LogSink& log, PreflightLog* gate)
       : engine_(engine),
@@ -44,9 +44,9 @@ class ContainerRun {
         changed_(executor_, asio::steady_timer::time_point::max()),
         retry_policy_(executor_) {}
 
-  /// @param started it runs already, or has ended: it is joined
+  /// @param started the container has been started or has ended already: it is joined
   async::Task<AttemptResult> run(bool started, const std::string& image);
-  /// What the engine said, if it would not start the container.
+  /// The engine's message if it refused to start the container.
   const std::optional<std::string>& refusal() const { return refusal_; }
 
  private:
@@ -58,7 +58,7 @@ class ContainerRun {
   async::Task<bool> killed_for_memory();
   async::Task<std::optional<Failure>> judge(const std::string& image);
   void be_patient();
-  /// Bytes of stdout and stderr.
+  /// Numbers of bytes of stdout and stderr.
   using Position = std::array<std::uint64_t, 2>;
   void take_output(bool is_stderr, std::string_view bytes, Position& position);
   async::Task<> attach();
@@ -79,27 +79,27 @@ class ContainerRun {
   const std::string id_;
   asio::any_io_executor executor_;
   LogSink& log_;
-  PreflightLog* gate_;  ///< If the command is behind one: it is log_ too.
-  asio::steady_timer
-      changed_;  ///< Cancelled when something has happened: whoever waits looks again.
-  asio::steady_timer retry_policy_;  ///< With the preflight.
+  PreflightLog* gate_;  ///< Set if the command is behind a gate; then the same object as log_.
+  asio::steady_timer changed_;  ///< Cancelled on every change of state; the waiting coroutine then
+                                ///< checks the state.
+  asio::steady_timer retry_policy_;  ///< Time limit of the preflight.
   core::CancelSource connections_;
   std::optional<std::string> refusal_;
-  bool attached_ = false, waiting_ = false;  ///< The engine listens, before the start.
+  bool attached_ = false, waiting_ = false;  ///< The engine's streams were opened before the start.
   int exit_code_ = 0;
   bool has_ended_ = false;
-  core::CancelSource ended_;  ///< Stopped when it has ended.
-  bool was_cut_ = false;      ///< The engine was lost while it waited.
+  core::CancelSource ended_;  ///< Stopped when the container has ended.
+  bool was_cut_ = false;      ///< The engine was lost during the wait.
   bool output_was_cut_ = false;
-  std::optional<Failure> lost_;  ///< After a cut: why its exit code does not count.
-  Position seen_{};              ///< Passed on.
+  std::optional<Failure> lost_;  ///< After an interruption: why the exit code does not count.
+  Position seen_{};              ///< Bytes that were passed on.
   std::string first_errors_, last_output_;
-  bool hangs_ = false;  ///< The preflight does.
+  bool hangs_ = false;  ///< The preflight hangs.
   std::size_t received_ = 0;
   core::StopLevel stopping_ = core::StopLevel::none;
   const MemoryKills kills_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with the timer's handler, which
-                                                          // may run after this object is gone
+  // Shared with the timer's handler, which may run after this object is destroyed.
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 
 void ContainerRun::take_output(bool is_stderr, std::string_view bytes, Position& position) {
@@ -117,8 +117,8 @@ void ContainerRun::take_output(bool is_stderr, std::string_view bytes, Position&
   if (!bytes.empty()) log_.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
-/// Attaches before the start. Returns once the stream has ended, which is no proof that the
-/// container has.
+/// Attaches before the start. Returns once the stream has ended; the container may still be running
+/// then.
 async::Task<> ContainerRun::attach() {
   Position position = seen_;
   const std::function<void(bool, std::string_view)> on_bytes =
@@ -143,8 +143,8 @@ async::Task<> ContainerRun::attach() {
   }
 }
 
-/// Passes on what the container writes until it has ended. After a cut the engine's log of it is
-/// read from its beginning, and what is known is skipped.
+/// Passes on the container's output until it has ended. After an interruption the engine's log is
+/// read from its beginning, and the known part is skipped.
 async::Task<> ContainerRun::read_output(bool started) {
   if (!started) {
     co_await attach();
@@ -153,7 +153,7 @@ async::Task<> ContainerRun::read_output(bool started) {
   }
   async::Backoff backoff(engine_.limits().retries);
   while (connections_.level() == core::StopLevel::none) {
-    const bool all = has_ended_;  // nothing is added any more
+    const bool all = has_ended_;  // No more output will be added.
     const auto before = received_;
     Position position{};
     const std::function<void(bool, std::string_view)> on_bytes =
@@ -189,8 +189,8 @@ async::Task<bool> ContainerRun::ended_within(std::chrono::milliseconds time) {
   co_return has_ended_;
 }
 
-/// Whether the container has ended; its exit code is known then. @param next_exit set if it has not
-/// been started yet
+/// Returns true if the container has ended; its exit code is then known. @param next_exit set if it
+/// has not been started yet
 async::Task<bool> ContainerRun::look_up(bool& next_exit) {
   try {
     const auto state = co_await engine_.inspect_container(id_, &connections_);
@@ -207,9 +207,9 @@ async::Task<bool> ContainerRun::look_up(bool& next_exit) {
   co_return true;
 }
 
-/// Waits until the container has ended, also across cuts. Its exit code counts only if the engine
-/// saw it end by itself: an engine that is restarted stops its containers, still answers who waits
-/// for them, and a step that heeds SIGTERM may exit with 0.
+/// Waits until the container has ended, also across interruptions. Its exit code counts only if the
+/// engine saw it end by itself: a restarting engine stops its containers and still reports exit
+/// codes, and a step that handles SIGTERM may exit with 0.
 async::Task<> ContainerRun::wait_for_end(bool started) {
   const std::function<void()> on_listening = [this] { heard(waiting_); };
   bool next_exit = !started;
@@ -237,7 +237,7 @@ async::Task<> ContainerRun::wait_for_end(bool started) {
   ended_.stop(core::StopLevel::immediate);
 }
 
-/// For what may fail because the container has just ended.
+/// Runs a task that may fail because the container has just ended; ignores the error.
 async::Task<> ContainerRun::quietly(async::Task<> task) {
   try {
     co_await std::move(task);
@@ -246,7 +246,7 @@ async::Task<> ContainerRun::quietly(async::Task<> task) {
   }
 }
 
-/// Until the container has ended; stops it when that is wanted.
+/// Waits until the container has ended; stops it on request.
 async::Task<> ContainerRun::watch(async::JoinableTask& output, async::JoinableTask& end) {
   core::CancelSource::Listener listener(attempt_.cancel,
                                         [this](core::StopLevel) { changed_.cancel(); });
@@ -279,9 +279,10 @@ async::Task<> ContainerRun::drain(async::JoinableTask& output) {
   }
 }
 
-/// On a busy machine the engine's news of the kill comes after that of the end, by a second, or
-/// never. Our own kernel has counted it, if it was ours; only a step with a limit takes that for
-/// its own, as the kill may be another's.
+/// Returns true if the kernel killed a process of the container for lack of memory. On a busy
+/// machine the engine reports the kill up to a second after the end, or never. The kernel of this
+/// machine counts its kills; the count is used only for a step with a memory limit, because the
+/// kill may concern another process.
 async::Task<bool> ContainerRun::killed_for_memory() {
   const bool killed = exit_code_ == 137 && stopping_ == core::StopLevel::none;
   const bool limited = attempt_.step.settings->resources.memory.has_value();
@@ -293,7 +294,7 @@ async::Task<bool> ContainerRun::killed_for_memory() {
       state = co_await engine_.inspect_container(id_, &attempt_.cancel);
     } catch (const EngineError& error) {
       if (error.status() != 404) throw;
-      co_return false;  // removed by another program
+      co_return false;  // Another program has removed it.
     }
     if (state.oom_killed && own_kernel) kills_.take();
     if (state.oom_killed || !killed) co_return state.oom_killed;
@@ -346,7 +347,7 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
     }
     if (gate_) be_patient();
   } catch (const EngineError& error) {
-    // Its answer may have been lost, and the container removed since.
+    // Its response may have been lost, and the container removed since.
     if (std::string_view(error.what()).find("No such container") == std::string_view::npos)
       refused = error;
     else
@@ -373,18 +374,17 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
   if (!lost_) result.exit_code = exit_code_;
   if (output.error() && !lost_) std::rethrow_exception(output.error());
   result.failure = co_await judge(image);
-  if (gate_ && !gate_->open()) result.exit_code.reset();  // the gate's own
+  if (gate_ && !gate_->open()) result.exit_code.reset();  // The exit code is the gate's own.
   co_return result;
 }
 
-/// What the engine has under the attempt's name, if it is this attempt's: made by a driver that is
-/// dead.
+/// The engine's container with the attempt's name, left by a dead driver of the same attempt.
 struct Found {
   std::string id;
   bool started = false;
   bool gated = false;   ///< Its command is behind the gate.
-  bool usable = false;  ///< It writes to the folder that this attempt reads, or to a volume that
-                        ///< can be copied; else it is in the way.
+  bool usable = false;  ///< It writes to this attempt's folder, or to a volume that can be copied;
+                        ///< otherwise it must be removed.
   bool copies = false;  ///< Its files are in a volume.
 };
 
@@ -404,7 +404,8 @@ async::Task<Found> find_own(EngineApi& engine, const Attempt& attempt,
   Found found{container.at("Id").get<std::string>(), status == "running" || status == "exited",
               entry == gate_name, false, false};
   const bool same_gpus = labels.value(gpus_label, std::string()) ==
-                         gpus_text(attempt.gpus);  // those that are reserved for it now
+                         // The GPUs that are reserved for the attempt now.
+                         gpus_text(attempt.gpus);
   for (const auto& mount : container.value("Mounts", json::array())) {
     const auto target = mount.value("Destination", std::string());
     if (target == container_folder) found.copies = true;
@@ -415,14 +416,14 @@ async::Task<Found> find_own(EngineApi& engine, const Attempt& attempt,
   co_return found;
 }
 
-/// Podman says it with 500.
+/// Podman responds with 500.
 bool is_name_conflict(const EngineError& error) {
   return error.status() == 409 ||
          (error.status() == 500 &&
           std::string_view(error.what()).find("already in use") != std::string_view::npos);
 }
 
-/// The container, made anew or found.
+/// Creates the container, or returns the existing one.
 async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOptions& place) {
   const auto name = container_name(attempt);
   const auto platform = attempt.step.settings->docker.platform.value_or("");
@@ -447,14 +448,14 @@ async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOp
       found = co_await find_own(engine, attempt, place);
     } catch (const EngineError& error) {
       if (error.status() != 404) throw;
-      continue;  // it was on its way out
+      continue;  // The container was being removed.
     }
     if (found.usable) co_return found;
     co_await engine.remove_container(found.id);
   }
 }
 
-/// Keeps what a container writes.
+/// Keeps a container's output.
 class Kept : public LogSink {
  public:
   void write(Stream, std::string_view bytes) override { text += bytes; }
@@ -464,10 +465,10 @@ class Kept : public LogSink {
 struct Outcome {
   AttemptResult result;
   std::optional<std::string>
-      refusal;  ///< What the engine said, if it would not make or start a container.
+      refusal;  ///< The engine's message if it refused to create or start a container.
 };
 
-/// A failure of a container that has not been made.
+/// Returns the failure of a container that was not created.
 Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
                         const std::string& image) {
   Outcome outcome;
@@ -476,7 +477,7 @@ Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
   return outcome;
 }
 
-/// Runs a container that exists, and begins its removal.
+/// Runs an existing container and begins its removal.
 async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found container,
                                     const std::string& image, Removals& removals, LogSink& log,
                                     PreflightLog* gate) {
@@ -500,7 +501,7 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, F
       co_await copy_out(engine, attempt, container.id);
   } catch (const net::TransportError&) {
     error = std::current_exception();
-    if (attempt.cancel.level() != core::StopLevel::none) {  // while files were copied
+    if (attempt.cancel.level() != core::StopLevel::none) {  // Cancelled while files were copied.
       error = nullptr;
       outcome.result.failure = was_stopped();
     }
@@ -509,15 +510,15 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, F
   }
   removals.begin(executor, engine.remove_container(container.id));
   if (error) {
-    co_await removals.settle();  // it may be running still
+    co_await removals.settle();  // The container may still be running.
     std::rethrow_exception(error);
   }
   co_return outcome;
 }
 
-/// The preflight for an image without a shell, in which nothing can run nvidia-smi before the
-/// command: a container of its own, the same but for that. Its result has a failure if the step
-/// must not start.
+/// Runs the preflight for an image without a shell, in which nvidia-smi cannot run before the
+/// command. Uses a separate container with the same configuration. The result has a failure if the
+/// step must not start.
 async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
                                      const ContainerOptions& place, const std::string& image,
                                      Removals& removals) {
@@ -528,7 +529,7 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
   auto body = container_body(attempt, place);
   body["Entrypoint"] = {"nvidia-smi", "-L"};
   try {
-    co_await engine.remove_container(name);  // a dead driver's
+    co_await engine.remove_container(name);  // The container of a dead driver.
     look.id = co_await engine.create_container(name, std::move(body),
                                                attempt.step.settings->docker.platform.value_or(""));
   } catch (const EngineError& error) {
@@ -597,7 +598,7 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
     core::log::info("engine: GPUs are not to be had by " + std::string(to_string(*way)) + " (" +
                     *outcome.refusal + "): now by " +
                     std::string(to_string(place.gpu_access->ways().front())));
-    co_await removals.settle();  // the next container has the same name
+    co_await removals.settle();  // The next container has the same name.
   }
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// One container from its making to its removal.
+/// Runs one container from its creation to its removal.
 #pragma once
 
 #include "docker/engine_api.hpp"
@@ -9,10 +9,10 @@
 namespace pipeline::orchestrators {
 
 /// Runs the attempt in a container of its own, or joins the one that an earlier driver of the same
-/// attempt has left. Whatever happens, the container has ended, and its removal has begun. Throws
-/// what the log throws, and EnvironmentError when the engine is lost.
-/// @param place its `elsewhere` is set when that turns out to be so
-/// @param image for messages: the image's name
+/// attempt has left. When this returns or throws, the container has ended and its removal has
+/// begun. Throws the log's exceptions, and EnvironmentError if the engine is lost.
+/// @param place its `elsewhere` is set if the engine turns out not to see this machine's files
+/// @param image name of the image, for messages
 async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt,
                                          ContainerOptions& place, const std::string& image,
                                          Removals& removals);

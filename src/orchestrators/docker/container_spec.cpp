@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-/// A member of `run_args` (docker's SDK) and where the API has the same value.
+/// A member of `run_args` (docker's SDK) and the path of the same value in the API.
 struct Member {
   const char* argument;
   const char* name;
@@ -46,7 +46,7 @@ constexpr std::array host_members{
 constexpr std::array config_members{Member{"domainname", "Domainname"},
                                     Member{"hostname", "Hostname"}};
 
-/// `/dev/fuse` or `/dev/host:/dev/container:rwm`.
+/// Parses `/dev/fuse` or `/dev/host:/dev/container:rwm`.
 json device(const std::string& text) {
   const auto first = text.find(':');
   const auto second = first == text.npos ? text.npos : text.find(':', first + 1);
@@ -81,8 +81,7 @@ void apply_run_args(const std::map<std::string, Json>& arguments, json& config, 
   }
 }
 
-/// Mounts, unlike binds, fail on a source that is missing, where a bind would make a folder of
-/// root's.
+/// Mounts fail if their source is missing; binds would create a folder owned by root.
 json mount(const char* type, const std::string& source, const std::string& target, bool read_only) {
   json result;
   result["Type"] = type;
@@ -92,7 +91,7 @@ json mount(const char* type, const std::string& source, const std::string& targe
   return result;
 }
 
-/// `SOURCE:TARGET[:ro|rw]`
+/// Parses `SOURCE:TARGET[:ro|rw]`.
 json volume(const std::string& text, const ContainerOptions& place) {
   const auto first = text.find(':');
   const auto second = text.find(':', first + 1);
@@ -113,7 +112,7 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
   const auto& layout = container_layout();
   json all = json::array();
   if (place.elsewhere) {
-    json own;  // without a name: removed with its container
+    json own;  // Without a name the volume is removed with its container.
     own["Type"] = "volume";
     own["Target"] = container_folder;
     own["VolumeOptions"]["NoCopy"] = true;
@@ -144,9 +143,9 @@ json environment(const Attempt& attempt) {
   return list;
 }
 
-/// The engine gives 64 MiB, in which the first data loader with workers ends with SIGBUS. What is
-/// not used costs nothing, and what is counts as the step's memory; so the limit is the one that a
-/// kernel gives a tmpfs itself, half of the memory that there is.
+/// The engine's default is 64 MiB, with which a data loader with workers ends with SIGBUS. Unused
+/// shared memory costs nothing, and used memory counts as the step's; the limit is therefore the
+/// kernel's default for a tmpfs, half of the available memory.
 std::optional<Bytes> shared_memory(const Attempt& attempt, const ContainerOptions& place) {
   const auto& resources = attempt.step.settings->resources;
   if (resources.shm_size || attempt.gpus.empty()) return resources.shm_size;
@@ -202,7 +201,8 @@ json container_body(const Attempt& attempt, const ContainerOptions& place) {
   layout.program = place.program;
   const auto command = command_of(attempt, layout);
   config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus)
-                                    : command;  // the image's own, and its command, are replaced
+                                    // Replaces the image's own entry point and command.
+                                    : command;
   config["WorkingDir"] = container_layout().code;
   config["Env"] = environment(attempt);
   config["User"] = docker.user.value_or(place.user);
@@ -212,7 +212,7 @@ json container_body(const Attempt& attempt, const ContainerOptions& place) {
 
   json host;
   host["Mounts"] = mounts(attempt, place);
-  host["Init"] = true;  // passes SIGTERM on, and reaps what a step leaves
+  host["Init"] = true;  // Forwards SIGTERM, and reaps processes that a step leaves.
   if (docker.network) host["NetworkMode"] = *docker.network;
   if (resources.memory) host["Memory"] = host["MemorySwap"] = *resources.memory;
   if (resources.cpu_count) host["NanoCpus"] = std::llround(*resources.cpu_count * 1e9);

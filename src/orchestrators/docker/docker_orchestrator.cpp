@@ -97,8 +97,9 @@ class DockerOrchestrator : public Orchestrator {
     }
     if (attempt.step.settings->docker.user) open_to_all(attempt);
     const auto* engine = co_await engine_.info();
-    if (engine->podman) {  // it makes a folder that is missing where Docker refuses: nothing would
-                           // tell that it does not see ours
+    // Podman creates a missing folder where Docker refuses it, so its response would not show that
+    // it does not see this machine's files.
+    if (engine->podman) {
       elsewhere_ |= !engine_.endpoint().is_of_this_machine();
       if (auto missing = missing_volume(attempt.step, place); missing && !elsewhere_) {
         AttemptResult refused;
@@ -113,7 +114,8 @@ class DockerOrchestrator : public Orchestrator {
     co_return result;
   }
 
-  /// In the step's image if it is there, else in its parent; where neither is, the step's is made.
+  /// Runs in the step's image if it exists, else in its parent; if neither exists, the step's image
+  /// is built.
   async::Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events,
                                                   core::CancelSource& cancel) override {
     if (!inventory_) {
@@ -174,7 +176,7 @@ class DockerOrchestrator : public Orchestrator {
   }
 
  private:
-  /// Folders mean those of the engine's machine.
+  /// Adds a notice that folders of volumes are those of the engine's machine.
   void add_notice(const StepSpec& step, Environment& environment) const {
     const auto& url = engine_.endpoint().url;
     const auto& volumes = step.settings->docker.volumes.items();
@@ -192,7 +194,7 @@ class DockerOrchestrator : public Orchestrator {
     return owner_;
   }
 
-  /// GET /info, once.
+  /// Returns the response of GET /info, requested once.
   async::Task<const json*> system() {
     if (system_.is_null()) {
       auto answer = co_await engine_.system_info();
@@ -217,8 +219,8 @@ class DockerOrchestrator : public Orchestrator {
     co_return &*gpu_access_;
   }
 
-  /// Who owns what a container writes when it should be the caller: in a rootless engine that is
-  /// its root.
+  /// Returns the user that owns a container's files where the invoking user should own them: in a
+  /// rootless engine, the container's root.
   async::Task<std::string> caller() {
     if (caller_.empty()) {
       auto user = core::user_and_group();
@@ -233,7 +235,7 @@ class DockerOrchestrator : public Orchestrator {
     co_return caller_;
   }
 
-  /// A user that only the image knows must be able to write where the caller lets it.
+  /// Makes the attempt's folders writable for users that exist only in the image.
   static void open_to_all(const Attempt& attempt) {
     for (const auto* folder : {&attempt.outputs, &attempt.scratch})
       if (chmod(folder->c_str(), 0777) != 0)

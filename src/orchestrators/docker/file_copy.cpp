@@ -28,7 +28,7 @@ void add_folder(std::string path, unsigned mode, std::vector<ContextFile>& files
   files.push_back(std::move(folder));
 }
 
-/// A file or folder, for everyone to read and nobody to write.
+/// Adds a file or folder that every user may read and none may write.
 void add(const std::string& path, const fs::path& source, std::vector<ContextFile>& files) {
   const auto status = fs::status(source);
   if (!fs::is_directory(status)) {
@@ -57,8 +57,7 @@ std::string name_in(const std::string& folder, const std::string& path) {
 
 bool is_elsewhere(const docker::EngineError& error, const Attempt& attempt) {
   const std::string_view text = error.what();
-  // Docker Engine; Podman; Docker Desktop, for folders that are not shared with its virtual
-  // machine.
+  // Docker Engine; Podman; Docker Desktop for folders that are not shared with its virtual machine.
   constexpr std::array texts{"bind source path does not exist", "no such file or directory",
                              "ounts denied"};
   if (std::none_of(texts.begin(), texts.end(),
@@ -80,7 +79,7 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
   add_folder(name_in(container_folder, layout.inputs), for_reading, files);
   for (const auto& input : attempt.inputs)
     add(name_in(container_folder, path_of(input, layout)), input.path, files);
-  // Nobody else sees this volume: whoever the step runs as may write.
+  // No other container uses this volume, so every user may write.
   add_folder(name_in(container_folder, layout.outputs), for_all, files);
   add_folder(name_in(container_folder, container_scratch), for_all, files);
   const std::function<net::BodySource()> tar = [&files] { return archive::tar_stream(files); };
@@ -99,7 +98,7 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
     co_await engine.get_archive(container, container_layout().outputs, on_bytes, attempt.cancel);
   } catch (const docker::EngineError& error) {
     if (error.status() != 404) throw;
-    co_return;  // the step has removed the folder: it has written nothing
+    co_return;  // The step has removed the folder, so it has written nothing.
   }
   unpacker.finish();
 }

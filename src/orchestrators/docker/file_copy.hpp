@@ -1,7 +1,7 @@
 /// @file
-/// A step's files on an engine of another machine, where nothing of this one can be mounted: they
-/// are copied in before the start, the outputs out after the end. They live in a volume of the
-/// container's own, which goes with it.
+/// A step's files on an engine of another machine, where this machine's folders cannot be mounted.
+/// They are copied into the container before the start, and the outputs are copied out after the
+/// end. They are in an anonymous volume that is removed with the container.
 #pragma once
 
 #include "docker/engine_api.hpp"
@@ -9,14 +9,14 @@
 
 namespace pipeline::orchestrators {
 
-/// True if the engine looked for a folder of this attempt, which is there, and did not find it: it
-/// is an engine elsewhere.
+/// Returns true if the engine did not find a folder of this attempt although it exists: the engine
+/// then runs on another machine.
 bool is_elsewhere(const docker::EngineError& error, const Attempt& attempt);
 
-/// Code, inputs and empty folders, into a container that has not been started.
+/// Copies code, inputs and empty folders into a container that has not been started.
 async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
                       const std::string& container);
-/// What the step has written, into the attempt's outputs.
+/// Copies the step's outputs to the attempt's outputs folder.
 async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container);
 

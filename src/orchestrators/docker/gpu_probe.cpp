@@ -16,7 +16,7 @@ gpu::Unavailable unavailable(const std::string& text, const std::string& otherwi
   return {otherwise, {}};
 }
 
-/// What the container printed, and its exit code; it is gone afterwards, whatever happens.
+/// Runs a container, returns its output and exit code, and removes it in any case.
 async::Task<std::pair<std::string, int>> run_to_end(EngineApi& engine, std::string name,
                                                     json body) {
   std::pair<std::string, int> printed;

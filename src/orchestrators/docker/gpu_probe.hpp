@@ -1,6 +1,6 @@
 /// @file
-/// The GPUs of an engine's machine, where NVML does not show them: a short container with all of
-/// them looks.
+/// Lists the GPUs of an engine's machine where NVML does not show them, from a short-lived
+/// container with all GPUs.
 #pragma once
 
 #include "docker/gpu_access.hpp"
@@ -9,9 +9,9 @@
 
 namespace pipeline::orchestrators {
 
-/// @param image  one that the engine has, with a shell
-/// @param labels of the container, so that it is found if this driver dies
-/// What goes wrong is in the Inventory; throws EnvironmentError when the engine is lost.
+/// Errors are in the Inventory; throws EnvironmentError if the engine is lost.
+/// @param image  an image with a shell that the engine has
+/// @param labels labels of the container, so that it is found if this driver dies
 async::Task<gpu::Inventory> probe_gpus(docker::EngineApi& engine, docker::GpuAccess& access,
                                        std::string image, StringMap labels);
 

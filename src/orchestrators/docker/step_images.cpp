@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-/// What decides an image besides the engine's images themselves is in the settings; where files of
-/// the pipeline's folder or the machine's own Python do too, a look at the images is not enough.
+/// Returns true if the settings and the engine's images alone determine the image. If files of the
+/// pipeline's folder or the machine's own Python do too, looking at the images is not enough.
 bool images_decide(const DockerSettings& settings) {
   return settings.parent_image && !settings.dockerfile && !settings.pyproject_path &&
          !settings.local_project_install_command &&
@@ -20,14 +20,14 @@ bool images_decide(const DockerSettings& settings) {
          !settings.prevent_build_reuse.value_or(false);
 }
 
-/// Here, and not taken from a registry.
+/// Returns true if the image was built here, not pulled from a registry.
 bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
   return status.reference !=
          step.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
 }
 
-/// The program is a part of the key by itself; here it only says what has to be made, and where the
-/// step runs.
+/// The program is a separate part of the key. Here it only determines what has to be built, and
+/// where the step runs.
 void add_program(Environment& environment, const docker::ImageStatus& image) {
   environment.description = image.reference;
   environment.ready = !image.image_id.empty();
@@ -63,7 +63,7 @@ async::Task<Environment> StepImages::environment(const StepSpec& step) {
 
 async::Task<bool> StepImages::unchanged(std::string recheck) {
   const auto images = core::parse_json(recheck);
-  if (!images.is_object()) co_return false;  // empty: what is made of nothing never changes
+  if (!images.is_object()) co_return false;  // Empty for an image that depends on no other image.
   for (const auto& [reference, id] : images.items()) {
     const auto now = co_await engine_.inspect_image(reference);
     if (!now || !now->contains("Id") || now->at("Id") != id) co_return false;
@@ -144,7 +144,7 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
   co_return environment;
 }
 
-/// The image, and the parent that decides which one it is, by their identifiers.
+/// Returns the identifiers of the image and of the parent that determines it.
 async::Task<std::string> StepImages::recheck_of(std::string parent, docker::ImageStatus status) {
   json images;
   if (status.image_id == "scratch") co_return std::string("{}");

@@ -1,6 +1,5 @@
 /// @file
-/// The images that steps run in, made on an engine: what containers and a cluster's pods have in
-/// common.
+/// Builds the images of steps on an engine, for containers and for a cluster's pods.
 #pragma once
 
 #include <map>
@@ -15,31 +14,31 @@
 
 namespace pipeline::orchestrators {
 
-/// What an attempt runs in.
+/// The image that an attempt runs in.
 struct StepImage {
-  std::string id;          ///< `sha256:...`
-  std::string reference;   ///< `pipe:env-<digest>`, or the parent's; of published images
-                           ///< `HOST/NAME@sha256:...`, as far as it is known.
+  std::string id;          ///< `sha256:...`.
+  std::string reference;   ///< `pipe:env-<digest>`, or the parent's reference; for published images
+                           ///< `HOST/NAME@sha256:...`, if known.
   bool only_here = false;  ///< Built on the engine, and in no registry.
   std::vector<std::string>
-      program;  ///< For a step with StepSpec::program: the words that start it there.
+      program;  ///< For a step with StepSpec::program: the command that starts the program there.
 };
 
 class StepImages {
  public:
-  /// @param published for a place that does not share the engine: what is built under a name with a
-  /// registry is pushed there, and all that has a digest there runs by it. None: images stay where
-  /// they are.
+  /// @param published for an orchestrator that does not share the engine: built images whose name
+  /// has a registry are pushed there, and images with a registry digest are referred to by it.
+  /// Null: images stay on the engine.
   StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options,
              docker::PublishedImages* published = nullptr);
 
-  // As the port has them.
+  // See Orchestrator.
   async::Task<Environment> environment(const StepSpec& step);
   async::Task<bool> unchanged(std::string recheck);
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel);
 
-  /// Of a step that has been prepared; throws EnvironmentError if it is gone.
+  /// Returns the image of a prepared step; throws EnvironmentError if it no longer exists.
   async::Task<StepImage> image_of(const StepSpec& step);
   docker::ImageBuilder& builder() { return builder_; }
 
@@ -56,7 +55,7 @@ class StepImages {
   docker::ProgramImages programs_;
   docker::PublishedImages* published_;
   StringMap parent_ids_;
-  std::map<std::string, std::vector<std::string>> image_variables_;  ///< By image id.
+  std::map<std::string, std::vector<std::string>> image_variables_;  ///< Keyed by image id.
 };
 
 }  // namespace pipeline::orchestrators
