@@ -16,15 +16,15 @@ namespace {
 
 using gpu::NodeTerm;
 using nlohmann::json;
-using Terms = std::vector<NodeTerm>;  ///< One of them has to hold; none: any node will do.
+using Terms = std::vector<NodeTerm>;  ///< One of the terms has to hold; none: any node.
 
-/// Who runs a cluster labels its nodes in a way of his own: NVIDIA's and AMD's feature discovery,
-/// GKE, EKS, Karpenter.
+/// The label of GPU models depends on the cluster: NVIDIA's and AMD's feature discovery, GKE, EKS,
+/// Karpenter.
 constexpr std::array model_labels{
     "nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator",
     "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-name"};
 
-/// Both have to hold.
+/// Returns terms that hold if both arguments hold.
 Terms both(const Terms& left, const Terms& right) {
   if (left.empty()) return right;
   if (right.empty()) return left;
@@ -56,8 +56,8 @@ Terms placement_terms(const StepSpec& step) {
   return std::get<Terms>(std::move(terms));
 }
 
-/// A label's value has neither spaces nor brackets: NVIDIA's and others' are the GPU's name with
-/// `-` instead.
+/// Returns the text as a label's value, without spaces and brackets: NVIDIA and others replace them
+/// by `-` in the GPU's name.
 std::string as_label(std::string text) {
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
@@ -76,7 +76,7 @@ Terms model_terms(const std::string& wanted, const GpuModels& models) {
   return terms;
 }
 
-/// What NVIDIA's GPU feature discovery tells of a node's GPUs.
+/// Returns terms over the labels that NVIDIA's GPU feature discovery sets on nodes.
 Terms gpu_terms(const StepSpec& step, const GpuModels& models) {
   const auto request = settings::gpu_request(step.settings->resources);
   Terms terms;
@@ -116,7 +116,7 @@ json as_json(const Terms& terms) {
   return list;
 }
 
-/// Ours and the user's: each of ours joined to each of his.
+/// Joins pipe's terms with the user's: each of pipe's with each of the user's.
 json joined(const json& ours, const json& theirs) {
   json all = json::array();
   for (const auto& own : ours)

@@ -1,6 +1,6 @@
 /// @file
-/// Which nodes a step may run on: placement constraints, an instance type, what its GPUs have to
-/// be, and the affinity that its settings give. Pure.
+/// The nodes that a step may run on, from its placement constraints, instance type, GPU
+/// requirements and own affinity settings. Pure.
 #pragma once
 
 #include <map>
@@ -14,17 +14,16 @@
 
 namespace pipeline::orchestrators {
 
-/// Models of GPUs by the label that nodes tell them with: `nvidia.com/gpu.product` to `Tesla-T4`,
-/// ...
+/// Models of GPUs by the node label that names them: `nvidia.com/gpu.product` to `Tesla-T4`, ...
 using GpuModels = std::map<std::string, std::set<std::string>>;
 
-/// The models that these nodes (items of a list) say they have.
+/// Returns the models in the labels of these nodes (items of a list).
 GpuModels models_on(const nlohmann::json& nodes);
 
-/// The pod's `affinity`; null if it may run anywhere. Throws InputError for what a node affinity
-/// cannot express.
-/// @param models that the cluster is known to have: a `gpu_class` stands for those of them that it
-/// matches, or, where none does, for its own text
+/// Returns the pod's `affinity`; null if it may run on any node. Throws InputError for what a node
+/// affinity cannot express.
+/// @param models the models that the cluster is known to have: a `gpu_class` stands for those that
+/// it matches, or, if none match, for its own text
 nlohmann::json pod_affinity(const StepSpec& step, const GpuModels& models);
 
 }  // namespace pipeline::orchestrators

@@ -13,7 +13,7 @@
 namespace pipeline::orchestrators {
 namespace {
 
-/// Of whom servers' certificates have to be, by this machine; empty if it does not say.
+/// Returns the path of this machine's CA bundle; empty if there is none.
 std::string authorities_here() {
   std::error_code error;
   const char* named = std::getenv("SSL_CERT_FILE");
@@ -38,7 +38,7 @@ std::vector<AgentFile> programs(bool carries) {
   return files;
 }
 
-/// Paths in the image are without the leading slash.
+/// Paths in the image have no leading slash.
 std::vector<docker::ContextFile> agent_files(bool carries) {
   std::vector<docker::ContextFile> files;
   files.push_back({.path = "pipe", .mode = 0755, .kind = docker::ContextFile::Kind::directory});
@@ -85,7 +85,7 @@ async::Task<std::string> AgentImages::make(std::string repository, std::string s
   if (local.id.empty())
     local.id = co_await docker::build_layer_image(engine_, image, step, reason, events, cancel);
   if (!docker::names_registry(repository))
-    co_return local.reference;  // of this machine's engine, which the nodes share
+    co_return local.reference;  // An image of this machine's engine, which the nodes share.
   co_return co_await published_.publish(local, step, events, cancel);
 }
 

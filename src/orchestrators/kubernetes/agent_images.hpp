@@ -1,6 +1,6 @@
 /// @file
-/// The program that starts a step's command in its pod, as an image of its own: for nodes that do
-/// not see this machine's files.
+/// The agent, which starts a step's command in its pod, as an image: for nodes that do not see this
+/// machine's files.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace pipeline::orchestrators {
 
-/// One per run.
+/// One object for each run.
 class AgentImages {
  public:
-  /// @param run_id label of what is built
-  /// @param carries the image has the stager, too, and this machine's CAs
+  /// @param run_id label of built images
+  /// @param carries the image also contains the stager and this machine's CAs
   AgentImages(asio::io_context& loop, docker::EngineApi& engine, docker::PublishedImages& published,
               std::string run_id, bool carries)
       : engine_(engine),
@@ -23,11 +23,11 @@ class AgentImages {
         carries_(carries),
         ready_(loop) {}
 
-  /// The image's reference, by digest in a repository with a registry; built and pushed if it is
-  /// not there. Of nothing but the agent: some 1 MB, with the stager some 6 MB.
+  /// Returns the image's reference, by digest in a repository with a registry; builds and pushes
+  /// the image if it is missing. It contains nothing else: some 1 MB, with the stager some 6 MB.
   async::Task<std::string> ensure(std::string repository, std::string step, EventSink& events,
                                   core::CancelSource& cancel);
-  /// What ensure() returned; nothing before.
+  /// Returns the earlier result of ensure(); null if there is none.
   const std::string* find(const std::string& repository) const { return ready_.find(repository); }
 
  private:
@@ -38,7 +38,7 @@ class AgentImages {
   docker::PublishedImages& published_;
   std::string run_id_;
   bool carries_;
-  async::SingleFlight<std::string> ready_;  ///< By repository.
+  async::SingleFlight<std::string> ready_;  ///< Keyed by repository.
 };
 
 }  // namespace pipeline::orchestrators

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr unsigned parts_of_output = 100;  // of 5 GiB each at most: 500 GiB
+constexpr unsigned parts_of_output = 100;  // Parts of at most 5 GiB each: 500 GiB.
 
 std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
   return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
@@ -38,8 +38,7 @@ std::string text_of(const json& object, const char* key) {
 
 }  // namespace
 
-/// What a report says of an output. A step could have written it: nothing of it is believed that is
-/// not compared.
+/// A report's data on one output. A step could have written the report, so all of it is verified.
 struct BucketFiles::Sent {
   std::string key, upload, kind, digest;
   std::uint64_t bytes = 0;
@@ -72,8 +71,8 @@ async::Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
       asio::use_awaitable);
 }
 
-/// One thing for the pod to fetch; it is in the bucket then.
-/// @param digest the artifact's; empty: nobody knows it yet
+/// Describes one item for the pod to download, and makes sure that the bucket has it.
+/// @param digest the artifact's; empty: not known yet
 async::Task<json> BucketFiles::item(const Attempt& attempt, std::string to, fs::path path,
                                     std::string digest) {
   const bool is_tree = fs::is_directory(path);
@@ -142,13 +141,13 @@ async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
   co_return carried;
 }
 
-/// Makes an object of the parts, and the object a file or folder here; from now on the bucket has
-/// the artifact, too.
+/// Completes the object from its parts and downloads it to a file or folder. Afterwards the bucket
+/// also has the artifact by digest.
 async::Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& output,
                                    const Sent& sent) {
   const auto target = attempt.outputs / output.file_name;
   const bool is_tree = sent.kind == "tree";
-  core::remove_tree(target);  // what a driver before us had of it
+  core::remove_tree(target);  // Removes what an earlier driver has downloaded of it.
   if (sent.at_once)
     co_await bucket_.abort_upload(sent.key, sent.upload);
   else

@@ -1,8 +1,7 @@
 /// @file
-/// Files between this machine and pods that see none of its files: through a bucket. Pods get no
-/// keys but URLs, each good for one object and for 7 days at most: nothing that a step could use
-/// for anything else ever reaches a cluster. Artifacts are there by digest, as in the store here,
-/// and go there once.
+/// Exchanges files through a bucket with pods that see no files of this machine. Pods get no keys
+/// but URLs, each valid for one object and for at most 7 days, so nothing in the cluster gives a
+/// step further access. Artifacts are stored by digest, as on this machine, and uploaded once.
 #pragma once
 
 #include <map>
@@ -17,22 +16,22 @@ namespace pipeline::orchestrators {
 
 class BucketFiles {
  public:
-  /// @param artifacts outlives this
+  /// @param artifacts outlives this object
   explicit BucketFiles(s3::Artifacts& artifacts)
       : artifacts_(artifacts), bucket_(artifacts.bucket()), pool_(1) {}
 
-  /// Throws EnvironmentError, with what to do, unless objects can be written, read and removed.
+  /// Throws EnvironmentError with advice unless objects can be written, read and removed.
   async::Task<> probe() { return artifacts_.probe(); }
 
-  /// Uploads what the attempt reads, as far as the bucket lacks it, and says what the pod has to
-  /// carry.
+  /// Uploads the attempt's inputs that the bucket lacks, and returns the documents for the pod's
+  /// stager.
   async::Task<StagedFiles> bring(const Attempt& attempt);
-  /// What the pod has sent to where it belongs: outputs, and the reason of a failure. A failure if
-  /// that is not as it should be.
+  /// Downloads what the pod has uploaded: outputs, and the reason of a failure. Returns a failure
+  /// if that is incomplete or invalid.
   async::Task<std::optional<Failure>> take(const Attempt& attempt, bool succeeded);
-  /// Gives up uploads that nobody will complete. For attempts that are not taken.
+  /// Aborts uploads that will not be completed, for attempts without take().
   async::Task<> abandon(const Attempt& attempt);
-  /// Removes what is the attempt's alone. @param outputs their names
+  /// Removes the objects of this attempt alone. @param outputs names of its outputs
   async::Task<> forget(std::string run_id, std::string step, unsigned number,
                        std::vector<std::string> outputs);
 
@@ -48,8 +47,8 @@ class BucketFiles {
   s3::Artifacts& artifacts_;
   s3::Bucket& bucket_;
   std::map<std::string, std::map<std::string, std::string>>
-      uploads_;             ///< Ids by attempt and key: begun, and not completed.
-  asio::thread_pool pool_;  ///< For what is hashed.
+      uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
+  asio::thread_pool pool_;  ///< Computes digests.
 };
 
 }  // namespace pipeline::orchestrators

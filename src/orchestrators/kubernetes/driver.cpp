@@ -36,7 +36,7 @@ std::string advice(const std::string& name_space, const std::string& account) {
          " | kubectl apply -f -` makes the account and its Role";
 }
 
-/// False only where it is known not to be there.
+/// Returns false only if the account is known not to exist.
 async::Task<bool> has_account(Client& client, std::string name) {
   try {
     co_await client.get("look for the service account " + name,
@@ -57,7 +57,8 @@ bool has_ended(const json& job) {
   return !text_at(job, "/metadata/deletionTimestamp").empty();
 }
 
-/// What is there under its name already, we have made ourselves: names are those of the run.
+/// Creates the object. An existing one of the same name was created by this run, because names
+/// contain the run.
 async::Task<> make(Client& client, std::string group, std::string kind, json object) {
   try {
     co_await client.create(
@@ -68,7 +69,7 @@ async::Task<> make(Client& client, std::string group, std::string kind, json obj
   }
 }
 
-/// Null if there is none.
+/// Returns null if there is none.
 async::Task<json> job_called(Client& client, std::string name) {
   try {
     co_return co_await client.get("read the Job " + name, client.path("batch/v1", "jobs", name));
@@ -138,14 +139,15 @@ async::Task<> start_driver(Client& client, DriverJob driver) {
     auto secret = driver_secret(driver);
     if (secret) {
       (*secret)["metadata"]["ownerReferences"] =
-          owners;  // it goes with the Job, whatever becomes of this process
+          owners;  // Owned by the Job, so the cluster garbage-collects it even if this process
+                   // dies.
       co_await make(client, "", "secrets", std::move(*secret));
     }
     json lease{{"apiVersion", "coordination.k8s.io/v1"},
                {"kind", "Lease"},
                {"metadata", {{"name", name}, {"ownerReferences", owners}}}};
     co_await make(client, "coordination.k8s.io/v1", "leases",
-                  std::move(lease));  // unless the driver was quicker
+                  std::move(lease));  // Does nothing if the driver has created it first.
   } catch (const core::EnvironmentError&) {
     failed = std::current_exception();
   }

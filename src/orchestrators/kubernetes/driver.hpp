@@ -1,6 +1,6 @@
 /// @file
-/// Drivers in a cluster, as they are handled from outside: what they need, begun, asked after,
-/// removed.
+/// Handles drivers in a cluster from outside: checks their requirements, starts, queries and
+/// removes them.
 #pragma once
 
 #include <string>
@@ -11,32 +11,32 @@
 
 namespace pipeline::orchestrators {
 
-/// Throws EnvironmentError that says what is missing: the service account, its rights, or ours to
-/// begin a driver. Makes nothing.
-/// @return what the user should know: where nobody lets us ask
+/// Throws EnvironmentError that names what is missing: the service account, its permissions, or the
+/// user's permission to start a driver. Creates nothing.
+/// @return notices for the user, for example if the cluster does not answer permission questions
 async::Task<std::vector<std::string>> check_driver(kubernetes::Client& client,
                                                    std::string service_account);
 
-/// Makes the Job, and what goes with it.
+/// Creates the Job, its Secret and its Lease.
 async::Task<> start_driver(kubernetes::Client& client, DriverJob driver);
 
-/// `metadata.ownerReferences` of what is to go with the Job of this name; null if there is no such
-/// Job.
+/// Returns `metadata.ownerReferences` for objects owned by the Job of this name; null if there is
+/// no such Job.
 async::Task<nlohmann::json> owned_by_driver(kubernetes::Client& client, std::string name);
 
-/// Of the Job with this name.
+/// The status of a driver's Job.
 struct DriverStatus {
-  bool goes_on = false;   ///< It is there, and has not ended.
-  std::string holder;     ///< The pod, or other process, that holds the Lease; empty: none.
-  std::string waits_for;  ///< Why its pod has not begun, if people should know.
-  std::string failure;    ///< What the last pod that failed said at its end.
-  bool hopeless = false;  ///< It will not begin; `waits_for` says why.
+  bool goes_on = false;   ///< The Job exists and has not ended.
+  std::string holder;     ///< The pod or process that holds the Lease; empty: none.
+  std::string waits_for;  ///< Why its pod has not started, if the user should know.
+  std::string failure;    ///< The termination message of the last failed pod.
+  bool hopeless = false;  ///< The pod will not start; `waits_for` has the reason.
 };
 async::Task<DriverStatus> driver_status_of(kubernetes::Client& client, std::string name);
-/// No more than whether it goes on; a cluster that does not answer soon is not waited for.
+/// Returns only whether the driver continues; gives up soon if the cluster does not respond.
 async::Task<bool> driver_continues(kubernetes::Client& client, std::string name);
 
-/// With its pod, Lease and Secret; steps that run stay.
+/// Removes the Job with its pod, Lease and Secret; running steps continue.
 async::Task<> remove_driver(kubernetes::Client& client, std::string name);
 
 }  // namespace pipeline::orchestrators

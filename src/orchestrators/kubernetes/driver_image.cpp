@@ -14,7 +14,7 @@ using docker::ContextFile;
 
 constexpr const char* authorities = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Folders before what is in them.
+/// Returns the files, folders before their content.
 std::vector<ContextFile> files_of(const Program& program) {
   auto files = docker::program_files(program);
   std::error_code error;

@@ -7,16 +7,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int most_pods = 1000;  // lost or failed ones: a run must not end for want of them
-constexpr int seconds_kept_after_end = 24 * 3600;  // seconds, of one that could not delete itself
+constexpr int most_pods =
+    1000;  // Number of lost or failed pods; a run must not end because of this limit.
+constexpr int seconds_kept_after_end = 24 * 3600;  // For a Job that could not delete itself.
 constexpr int driver_grace_seconds = 30;
 
 json metadata_of(const DriverJob& driver) {
   return {{"name", driver_name(driver.run_id)},
           {"labels",
            {{"app.kubernetes.io/managed-by", "pipe"},
-            {"pipe.driver", label_value(driver.run_id)},  // not pipe.run: it is no attempt, and
-                                                          // what removes those leaves it alone
+            // Not pipe.run, because the driver is no attempt and must not be removed with attempts.
+            {"pipe.driver", label_value(driver.run_id)},
             {"pipe.pipeline", label_value(driver.pipeline)},
             {"pipe.state", driver.owner}}}};
 }
@@ -33,7 +34,7 @@ json security(const std::string& user) {
 
 std::string driver_name(const std::string& run_id) {
   return job_name(run_id, "driver", 0);
-}  // attempts count from 1
+}  // Attempts count from 1.
 
 json driver_manifest(const DriverJob& driver) {
   const auto metadata = metadata_of(driver);
@@ -53,7 +54,7 @@ json driver_manifest(const DriverJob& driver) {
     variables.push_back(
         {{"name", name},
          {"valueFrom", {{"secretKeyRef", {{"name", driver_name(driver.run_id)}, {"key", name}}}}}});
-  json container{{"name", step_container},  // by which verdict.hpp knows what a pod is for
+  json container{{"name", step_container},  // verdict.hpp recognises the pod by this name.
                  {"image", driver.image.reference},
                  {"imagePullPolicy", driver.image.pull ? "IfNotPresent" : "Never"},
                  {"command", std::move(command)},

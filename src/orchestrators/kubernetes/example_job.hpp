@@ -1,6 +1,6 @@
 /// @file
-/// The Job of a step before there is a run: for people to read, and for a cluster to check. What
-/// only a run knows is written in capitals.
+/// A step's Job without a run, for users to read and for a cluster to validate. Values that only a
+/// run has are placeholders in capitals.
 #pragma once
 
 #include <filesystem>
@@ -19,10 +19,10 @@ struct ExampleJobOptions {
   SharedClaim claim = {};
   std::string image = "pipe:env-DIGEST";
   bool pull = false;
-  std::string agent_image = {};  ///< Empty: the agent is a file of this machine.
-  bool carries = false;          ///< JobOptions::carries
+  std::string agent_image = {};  ///< If empty, the agent is a file of this machine.
+  bool carries = false;          ///< See JobOptions::carries.
   GpuModels gpu_models = {};
-  /// What the step before calls the file; empty: as the input is called.
+  /// Returns the file name of the earlier step's output; if unset, the input's name is used.
   std::function<std::string(const InputSpec&)> file_name_of = {};
 };
 

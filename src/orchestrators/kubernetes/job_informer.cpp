@@ -36,7 +36,8 @@ struct JobInformer::State {
     if (!entry.pod.is_null() && text_at(entry.pod, "/metadata/uid") != uid) return;
     if (change.kind == Change::Kind::deleted) {
       entry.pod_gone = true;
-      if (change.object.contains("status")) entry.pod = std::move(change.object);  // its last words
+      if (change.object.contains("status"))
+        entry.pod = std::move(change.object);  // The last status before its deletion.
     } else {
       entry.pod = std::move(change.object);
     }
@@ -59,8 +60,8 @@ struct JobInformer::State {
   int lists = 0;
   bool begun = false;
   std::exception_ptr error;
-  std::map<std::string, Entry> entries;             ///< By the Job's name.
-  std::map<std::string, std::string> jobs_of_pods;  ///< By the pod's name.
+  std::map<std::string, Entry> entries;             ///< Keyed by the Job's name.
+  std::map<std::string, std::string> jobs_of_pods;  ///< From the pod's name to the Job's.
 };
 
 namespace {

@@ -1,5 +1,5 @@
 /// @file
-/// What a run's Jobs and pods are at, kept up to date by two watches for all of them.
+/// Informer: caches the state of a run's Jobs and pods from two watches.
 #pragma once
 
 #include <exception>
@@ -17,27 +17,27 @@ namespace pipeline::orchestrators {
 
 class JobInformer {
  public:
-  /// @param selector of the run's objects
+  /// @param selector label selector of the run's objects
   JobInformer(kubernetes::Client& client, std::string selector);
   ~JobInformer();
   JobInformer(const JobInformer&) = delete;
   JobInformer& operator=(const JobInformer&) = delete;
 
-  /// The first call begins to watch; each returns when what is there is known. Throws what the
-  /// watch ended with.
+  /// The first call starts the watches; each call returns when existing objects are known. Throws
+  /// the error that ended a watch.
   async::Task<> ready();
 
   /// One Job and its pod, as far as they have been seen.
   struct Entry {
     nlohmann::json job,
-        pod;  ///< Null: not seen yet. Of several pods the first: the others took its place.
+        pod;  ///< Null: not seen yet. If a Job has several pods, the first; the others replaced it.
     bool job_gone = false, pod_gone = false;
     std::function<void()> on_change;
   };
-  /// From now on until forget(). Stays where it is.
+  /// Returns the entry, kept up to date until forget(). Its address is stable.
   Entry& entry(const std::string& job);
   void forget(const std::string& job);
-  /// What the watch ended with: nothing will change any more.
+  /// The error that ended a watch; nothing will change after it.
   std::exception_ptr error() const;
 
  private:

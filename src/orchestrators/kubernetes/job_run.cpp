@@ -31,12 +31,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr unsigned job_grace_seconds = 10;
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
-constexpr auto longest_log_silence = 10s;  // of a log whose pod has ended
-constexpr auto longest_reading =
-    600s;  // of a log at a stretch: a stream can stall where the node rotates its files
-constexpr auto quiet_wait = 3s;  // what passes within it is not worth a word
+constexpr auto longest_log_silence = 10s;  // For a log whose pod has ended.
+constexpr auto longest_reading = 600s;  // Maximum duration of one log request: a stream can stall
+                                        // where the node rotates its files.
+constexpr auto quiet_wait = 3s;         // Shorter waits are not reported.
 constexpr auto overdue =
-    30s;  // beyond its grace, of a pod that somebody has deleted: its node is gone
+    30s;  // Beyond its grace period, for a deleted pod: its node is then considered lost.
 
 class JobRun {
  public:
@@ -97,7 +97,7 @@ class JobRun {
   const std::string name_;
   asio::any_io_executor executor_;
   asio::steady_timer
-      changed_;  ///< Cancelled when something has happened: whoever waits looks again.
+      changed_;  ///< Cancelled on every change; the waiting coroutine then checks the state.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
   std::string uid_;
@@ -110,20 +110,20 @@ class JobRun {
       [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
       [this](std::uint64_t place, std::size_t size) { return kept_log(place, size); }};
   core::StopLevel stopping_ = core::StopLevel::none;
-  std::optional<Failure> failure_;  ///< Found before the pod had an end.
-  /// RetryPolicy with what does not start.
+  std::optional<Failure> failure_;  ///< A failure found before the pod ended.
+  /// Time limit for pods that do not start.
   const std::chrono::seconds startup_ = std::chrono::ceil<std::chrono::seconds>(
       std::chrono::milliseconds(attempt_.step.settings->kubernetes.pod_startup_timeout.value_or(
           std::chrono::minutes(10))));
-  std::string stage_;  ///< What it waits for ...
+  std::string stage_;  ///< What the pod waits for.
   Clock::time_point waits_since_;
-  std::set<std::string> said_;  ///< ... as it was told: a kubelet goes back and forth between two
-                                ///< ways to say that it has no image.
+  std::set<std::string>
+      said_;  ///< Reported waits: a kubelet alternates between two messages for a missing image.
   std::optional<Clock::time_point> leaves_since_;
 };
 
-/// Whether a driver that is dead has made the Job. If not, what lies in the folders is of no use to
-/// the pod that comes.
+/// Returns true if a dead driver has created the Job. If not, files in the attempt's folders are
+/// useless to the new pod.
 async::Task<bool> JobRun::is_there() {
   bool there = true;
   try {
@@ -140,13 +140,13 @@ async::Task<bool> JobRun::is_there() {
   co_return there;
 }
 
-/// The Secret is created after the Job, which owns it from the start: none outlives its Job, even
-/// if this process is killed in between. Until it is there the pod's containers wait.
+/// The Secret is created after the Job, which owns it from the start, so no Secret outlives its Job
+/// even if this process is killed in between. Until it exists the pod's containers wait.
 async::Task<> JobRun::create() {
   bool exists = attempt_.joins && co_await is_there();
   if (exists && text_at(entry_.pod, "/status/phase") != "Pending" && !entry_.pod.is_null()) {
     uid_ = text_at(entry_.job, "/metadata/uid");
-    co_return;  // its containers have been started: the Secret was there
+    co_return;  // Its containers have been started, so the Secret existed.
   }
   std::optional<StagedFiles> carried;
   if (files_) carried = co_await files_->bring(attempt_);
@@ -173,7 +173,7 @@ async::Task<> JobRun::create() {
   }
 }
 
-/// The Job is there: a driver that is dead has made it, or we ourselves, and the answer was lost.
+/// The Job exists: a dead driver created it, or this one did and the response was lost.
 async::Task<> JobRun::adopt() {
   auto job = co_await client_.get("read the Job " + name_, client_.path("batch/v1", "jobs", name_));
   for (const auto& [label, value] : job_labels(attempt_, place_.owner))
@@ -186,7 +186,7 @@ async::Task<> JobRun::adopt() {
   co_await look_for_pod();
 }
 
-/// Whether the Job has one; the watch may tell of it later.
+/// Returns true if the Job has a pod; the watch may report it later.
 async::Task<bool> JobRun::look_for_pod() {
   const auto pods = co_await client_.get(
       "list the pods of the Job " + name_,
@@ -196,13 +196,13 @@ async::Task<bool> JobRun::look_for_pod() {
   co_return !items.empty();
 }
 
-/// Deletes the Job, and its pod with the grace that is left.
+/// Deletes the Job, and its pod with the remaining grace period.
 async::Task<> JobRun::stop(core::StopLevel level) {
   stopping_ = level;
   if (level == core::StopLevel::immediate)
     core::write_file_atomically(attempt_.scratch / stop_file_name, "");
   co_await delete_job(client_, name_, uid_);
-  if (there_is_no_pod()) {  // that we know of
+  if (there_is_no_pod()) {  // None is known.
     const bool is_there = co_await look_for_pod();
     if (!is_there) entry_.pod_gone = true;
   }
@@ -246,9 +246,10 @@ async::Task<json> JobRun::events_of(std::string name, std::string selector) {
   co_return json::object();
 }
 
-/// What the cluster has noted of the Job or its pod: mounts that fail, quotas.
+/// Adds the cluster's warnings about the Job or its pod: failing mounts, quotas.
 async::Task<> JobRun::add_warnings(Failure& failure) {
-  std::string name = name_;  // no conditional in the call: g++ 12 destroys its temporary twice
+  std::string name = name_;  // A variable instead of a conditional in the call, because g++ 12
+                             // destroys its temporary twice.
   if (!there_is_no_pod()) name = pod_name();
   const auto events = co_await events_of(name, "type=Warning,");
   for (const auto& event : kubernetes::list_at(events, "/items")) {
@@ -260,14 +261,14 @@ async::Task<> JobRun::add_warnings(Failure& failure) {
   }
 }
 
-/// A pod that is gone may not say why, where the cluster's events do.
+/// Explains a deleted pod by the cluster's events if its status has no reason.
 async::Task<> JobRun::explain(Failure& failure) {
   if (failure.kind != FailureKind::infrastructure || !is_unexplained(entry_.pod)) co_return;
   const auto events = co_await events_of(pod_name(), "");
   if (auto better = explained(entry_.pod, events)) failure = std::move(*better);
 }
 
-/// Until the pod has ended, or will have no end; stops it when that is wanted.
+/// Waits until the pod has ended or is lost; stops it on request.
 async::Task<> JobRun::watch() {
   core::CancelSource::Listener listener(attempt_.cancel,
                                         [this](core::StopLevel) { changed_.cancel(); });
@@ -279,7 +280,7 @@ async::Task<> JobRun::watch() {
       log_.emplace(executor_, read_log(), [this] { changed_.cancel(); });
     if (pod_state.phase == PodState::Phase::ended || entry_.pod_gone) break;
     if (stopping_ != core::StopLevel::none && frames_.ended())
-      break;  // the agent has outlived all else: the cluster's own news of it takes long
+      break;  // The agent is the last process; the cluster reports the pod's end much later.
     if (entry_.job_gone && entry_.pod.is_null() && stopping_ == core::StopLevel::none) break;
     const auto wanted =
         log_ && log_->error() ? core::StopLevel::immediate : attempt_.cancel.level();
@@ -288,7 +289,7 @@ async::Task<> JobRun::watch() {
       continue;
     }
     if (pod_state.leaving && !leaves_since_ &&
-        stopping_ == core::StopLevel::none) {  // before the cluster puts another in its place
+        stopping_ == core::StopLevel::none) {  // Before the cluster replaces the pod.
       leaves_since_ = Clock::now();
       co_await delete_job(client_, name_, uid_);
       continue;
@@ -323,8 +324,8 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
-/// Nothing where pods do not see our files. The step could have put anything there, such as a link
-/// to a file that is none of its business.
+/// Returns a part of the agent's copy of the log; nothing if the driver does not see the pod's
+/// files. The step could have put anything there, such as a link to another file.
 std::string JobRun::kept_log(std::uint64_t place, std::size_t size) const {
   const core::Descriptor file(::open((attempt_.scratch / kept_log_name).c_str(),
                                      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -350,7 +351,7 @@ async::Task<> JobRun::read_once() {
 async::Task<> JobRun::read_log() {
   async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
-    const bool whole = pod_ended_;  // what comes is all
+    const bool whole = pod_ended_;  // The log is complete.
     const auto before = received_;
     bool failed = false;
     try {
@@ -368,7 +369,7 @@ async::Task<> JobRun::read_log() {
   }
 }
 
-/// What the log still has to tell.
+/// Reads the rest of the log.
 async::Task<> JobRun::drain() {
   auto heard = received_;
   auto until = Clock::now() + longest_log_silence;
@@ -399,7 +400,8 @@ std::optional<Failure> JobRun::judge() {
   return failure_of_pod(entry_.pod, attempt_, place_.image, end);
 }
 
-/// The step has ended by itself: what it made, and its own words for a failure, are in the bucket.
+/// Downloads the outputs and the reason of a failure from the bucket, after the step has ended by
+/// itself.
 async::Task<> JobRun::take_files(AttemptResult& result) {
   const auto& failure = result.failure;
   if (failure && failure->kind != FailureKind::exit_code && failure->kind != FailureKind::signal)
@@ -463,7 +465,7 @@ async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& info
   };
   if (error) {
     result.cleanup();
-    co_await removals.settle();  // it may be running still
+    co_await removals.settle();  // The pod may still be running.
     std::rethrow_exception(error);
   }
   co_return result;

@@ -1,5 +1,5 @@
 /// @file
-/// One Job from its making to its removal.
+/// Runs one Job from its creation to its removal.
 #pragma once
 
 #include "kubernetes/client.hpp"
@@ -10,15 +10,14 @@
 
 namespace pipeline::orchestrators {
 
-/// Its pod goes, too. What is gone already is fine.
-/// @param uid of the very Job; empty: of whichever has the name
+/// Deletes the Job and its pod. A missing Job is no error.
+/// @param uid deletes only the Job with this uid; if empty, any Job of the name
 async::Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid);
 
 /// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same
-/// attempt has left. Whatever happens, nothing of it runs any more, and its removal has begun.
-/// Throws what the log throws, and EnvironmentError when the cluster is lost.
-/// @param files through which the pod gets its files and gives them back; null: it sees those of
-/// this machine
+/// attempt has left. When this returns or throws, no process of the attempt is running and its
+/// removal has begun. Throws the log's exceptions, and EnvironmentError if the cluster is lost.
+/// @param files exchanges files with the pod; null: the pod sees this machine's files
 async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
                                    BucketFiles* files, Removals& removals);

@@ -136,7 +136,7 @@ class KubernetesOrchestrator : public Orchestrator {
     return owner_;
   }
 
-  /// The agent as a file beside the run's others, where pods find it.
+  /// Returns the agent as a file beside the run's other files, where pods find it.
   const std::filesystem::path& agent() {
     if (!agent_.empty()) return agent_;
     const auto program = kubernetes::agent_program();
@@ -159,13 +159,13 @@ class KubernetesOrchestrator : public Orchestrator {
   std::unique_ptr<PodImages> images_;
   Capabilities capabilities_;
   std::optional<kubernetes::Client>
-      client_;                        ///< Made when the cluster is needed: no plan needs it.
-  std::optional<BucketFiles> files_;  ///< Likewise.
-  std::map<std::string, JobInformer> boards_;  ///< By run; there is one but for tests.
+      client_;  ///< Created when the cluster is needed; a plan does not need it.
+  std::optional<BucketFiles> files_;           ///< Created when needed.
+  std::map<std::string, JobInformer> boards_;  ///< Keyed by run; there is one, except in tests.
   Removals removals_;
   std::string owner_;
   std::filesystem::path agent_;
-  GpuModels gpu_models_;  ///< That the cluster's nodes have, if we have seen them.
+  GpuModels gpu_models_;  ///< GPU models of the cluster's nodes, if known.
 };
 
 }  // namespace

@@ -23,8 +23,9 @@ namespace fs = std::filesystem;
 constexpr const char *agent_path = "/pipe/agent", *agent_file = "agent", *agent_folder = "/install";
 constexpr int pod_grace_seconds = 10;
 constexpr std::chrono::seconds kept_after_end =
-    std::chrono::hours(24);  // where the driver is gone: it removes them itself
-constexpr auto beyond_timeout = std::chrono::minutes(5);  // likewise: the timeout is the engine's
+    std::chrono::hours(24);  // Applies if the driver is dead; otherwise it removes Jobs itself.
+constexpr auto beyond_timeout = std::chrono::minutes(
+    5);  // Applies if the driver is dead; otherwise the engine enforces the timeout.
 
 bool is_alphanumeric(char c) {
   return static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c));
@@ -32,8 +33,8 @@ bool is_alphanumeric(char c) {
 
 }  // namespace
 
-/// Letters, digits, `-`, `_` and `.`, the first and last a letter or digit, at most 63: what is
-/// none is made one, and told apart by a digest.
+/// Returns a valid label value: letters, digits, `-`, `_` and `.`, the first and last a letter or
+/// digit, at most 63 characters. An invalid text is converted, with a digest to keep it unique.
 std::string label_value(const std::string& text) {
   constexpr std::size_t longest = 63, digest_length = 10;
   const auto is_fit = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
@@ -66,7 +67,7 @@ json environment(const Attempt& attempt, const Layout& layout) {
        {std::pair("HOME", layout.scratch.c_str()), std::pair("TMPDIR", layout.scratch.c_str()),
         std::pair("PYTHONDONTWRITEBYTECODE", "1")})
     if (!image.contains(name)) variables.try_emplace(name, value);
-  // Images of NVIDIA's ask for all GPUs of the node that they come to.
+  // Images by NVIDIA request all GPUs of their node.
   if (gpus_on_cluster(attempt.step).empty())
     variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
   json list = json::array();
@@ -86,7 +87,7 @@ json environment(const Attempt& attempt, const Layout& layout) {
   return list;
 }
 
-/// `UID` or `UID:GID`; a name means something in the image only.
+/// Accepts `UID` or `UID:GID`; a user name has a meaning in the image only.
 json security(const StepSpec& step, const std::string& caller) {
   const auto& text = step.settings->docker.user ? *step.settings->docker.user : caller;
   json context{{"allowPrivilegeEscalation", false}};
@@ -107,13 +108,14 @@ json security(const StepSpec& step, const std::string& caller) {
   for (const auto& [key, value] : step.settings->kubernetes.container_security_context)
     context[key] = *value;
   if (context.value("privileged", json(false)) == true)
-    context.erase("allowPrivilegeEscalation");  // the one is the other
+    context.erase(
+        "allowPrivilegeEscalation");  // The settings contradict each other; privileged implies it.
   return context;
 }
 
-/// Copies the agent from its image to where the step's container finds it. It asks for what the
-/// step asks for: that adds nothing to the pod, whose containers come later, and its quality of
-/// service stays that of the step.
+/// Returns a container that copies the agent from its image to a folder that the step's container
+/// sees. It requests the same resources as the step: init containers run before the others, so this
+/// does not increase the pod's request, and the pod's quality of service stays that of the step.
 json agent_bringer(const std::string& image, const json& step) {
   json container{
       {"name", agent_container},
@@ -129,14 +131,14 @@ json agent_bringer(const std::string& image, const json& step) {
   return container;
 }
 
-// In a pod that carries its files. Keys of its Secret have a dot: no variable's name has one.
+// For a pod with staged files. Keys of its Secret contain a dot, which no variable's name has.
 constexpr const char *programs_folder = "/pipe/bin", *fetch_folder = "/pipe/fetch",
                      *collect_folder = "/pipe/collect";
 constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
                      *document = "/document";
 
-/// The step sees what was brought, read-only, and not how; what it makes is taken away once it has
-/// ended.
+/// Mounts the downloaded files read-only for the step, without the URLs; its outputs are uploaded
+/// once it has ended.
 void add_carried(PodFiles& files, const std::string& secret, const Layout& layout) {
   files.add_empty("programs", programs_folder, true);
   files.add_empty("code", layout.code, true);
@@ -146,7 +148,7 @@ void add_carried(PodFiles& files, const std::string& secret, const Layout& layou
   files.add_secret("collect", secret, collect_key, collect_folder);
 }
 
-/// Files of this machine, where the nodes see them or through a claim.
+/// Mounts files of this machine, which the nodes see directly or through a claim.
 void add_shared(PodFiles& files, const Attempt& attempt, const JobOptions& place,
                 const Layout& layout) {
   files.add(attempt.code, true, layout.code, true);
@@ -161,7 +163,7 @@ void add_shared(PodFiles& files, const Attempt& attempt, const JobOptions& place
     files.add_left(agent_container, agent_file, agent_path);
 }
 
-/// Has the agent's bringer bring the files, too.
+/// Makes the agent's init container download the files, too.
 void let_fetch(json& container, json& volumes, const std::string& secret, const Layout& layout) {
   container["command"] = json::array(
       {stager_in_image, "fetch", std::string(fetch_folder) + document, programs_folder});
@@ -226,7 +228,7 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
 
 std::string job_name(const std::string& run_id, const std::string& step_name, unsigned number) {
   constexpr std::size_t longest =
-      30;  // 63 for the pod's name, less our prefix, the digest and the Job controller's suffix
+      30;  // 63 for the pod's name, less pipe's prefix, the digest and the Job controller's suffix.
   std::string step;
   for (const char c : step_name.substr(0, longest))
     step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
@@ -324,14 +326,13 @@ json job_manifest(const Attempt& attempt, const JobOptions& place) {
   json metadata{{"labels", settings.labels}};
   for (const auto& [name, value] : own_labels) metadata["labels"][name] = value;
   if (!settings.annotations.empty()) metadata["annotations"] = settings.annotations;
-  json spec{
-      {"backoffLimit", 0},
-      {"podReplacementPolicy", "Failed"},  // servers before 1.28 do not know it, and pass over it
-      {"completions", 1},
-      {"parallelism", 1},
-      {"ttlSecondsAfterFinished",
-       settings.ttl_seconds_after_finished.value_or(kept_after_end.count())},
-      {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, place)}}}};
+  json spec{{"backoffLimit", 0},
+            {"podReplacementPolicy", "Failed"},  // Servers before 1.28 ignore it.
+            {"completions", 1},
+            {"parallelism", 1},
+            {"ttlSecondsAfterFinished",
+             settings.ttl_seconds_after_finished.value_or(kept_after_end.count())},
+            {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, place)}}}};
   if (step.timeout)
     spec["activeDeadlineSeconds"] = std::chrono::ceil<std::chrono::seconds>(
                                         std::chrono::milliseconds(*step.timeout) + beyond_timeout)
@@ -341,7 +342,7 @@ json job_manifest(const Attempt& attempt, const JobOptions& place) {
   metadata["name"] = job_name(attempt);
   if (settings.queue_name) {
     metadata["labels"]["kueue.x-k8s.io/queue-name"] = *settings.queue_name;
-    spec["suspend"] = true;  // Kueue lets it go when there is room
+    spec["suspend"] = true;  // Kueue resumes it when there is capacity.
   }
   json job{{"apiVersion", "batch/v1"},
            {"kind", "Job"},

@@ -1,6 +1,6 @@
 /// @file
-/// An attempt as the objects that a cluster makes of it: a Job of one pod, and a Secret if the step
-/// has secrets. Pure: nothing is asked, nothing is done.
+/// The cluster objects of an attempt: a Job with one pod, and a Secret if the step has secrets.
+/// Pure: makes no requests.
 #pragma once
 
 #include <filesystem>
@@ -16,67 +16,67 @@
 
 namespace pipeline::orchestrators {
 
-/// What a pod that sees no file of this machine has to carry (stager/carry.hpp): two documents with
-/// permissions in them, not to be shown.
+/// The stager's two documents for a pod that sees no file of this machine (stager/carry.hpp). They
+/// contain signed URLs and must not be shown.
 struct StagedFiles {
   std::string fetch, collect;
 };
 
-/// What a Job is like besides the attempt that runs in it.
+/// The properties of a Job that do not depend on the attempt.
 struct JobOptions {
-  std::string image;  ///< Reference.
-  bool pull = false;  ///< Nodes may fetch it from its registry; else they have it.
-  std::string user;   ///< UID:GID of the caller, for a step that names no user.
-  std::string owner;  ///< Whose Jobs these are: value of the label pipe.state.
-  std::filesystem::path
-      agent;  ///< Starts the command: a file of this machine, and so of the nodes ...
-  SharedClaim claim =
-      {};  ///< Through which pods see this machine's files; without a name nodes see them.
-  std::string agent_image;  ///< ... or, if not empty, an image that brings it (AgentImages).
-  bool carries = false;     ///< Files come and go through a bucket; then there is an `agent_image`,
-                            ///< with the stager.
+  std::string image;            ///< Reference.
+  bool pull = false;            ///< Nodes may pull it from its registry; otherwise they have it.
+  std::string user;             ///< UID:GID of the invoking user, for a step that names no user.
+  std::string owner;            ///< Owner of the Jobs: value of the label pipe.state.
+  std::filesystem::path agent;  ///< The agent as a file of this machine that the nodes see.
+  SharedClaim claim = {};   ///< The claim through which pods see this machine's files; without a
+                            ///< name nodes see them directly.
+  std::string agent_image;  ///< If not empty, an image that contains the agent (AgentImages).
+  bool carries = false;     ///< Files are exchanged through a bucket; `agent_image` is then set and
+                            ///< contains the stager.
   std::vector<std::string> program =
-      {};                     ///< For a step with StepSpec::program: the words that start it here.
-  GpuModels gpu_models = {};  ///< Those that the cluster is known to have.
+      {};  ///< For a step with StepSpec::program: the command that starts the program here.
+  GpuModels gpu_models = {};  ///< GPU models that the cluster is known to have.
 };
 
-/// The container of the pod that runs the step.
+/// Name of the pod's container that runs the step.
 inline const std::string step_container = "step";
-/// What brings it the agent, where that comes in an image.
+/// Name of the init container that copies the agent from its image.
 inline const std::string agent_container = "agent";
-/// Where it is in there.
+/// Paths in the agent's image.
 inline constexpr const char *agent_in_image = "/pipe/agent", *stager_in_image = "/pipe/stager",
                             *authorities_in_image = "/pipe/ca.pem";
 
-/// Where in Attempt::scratch the driver leaves the word that a step which is told to stop has to be
-/// killed.
+/// File in Attempt::scratch by which the driver asks the agent to kill a step that was told to
+/// stop.
 inline constexpr std::string_view stop_file_name = ".pipe-stop";
-/// ... and where the agent keeps all that the step has printed, if the driver sees that folder.
+/// File in Attempt::scratch in which the agent keeps the step's whole output, if the driver sees
+/// that folder.
 inline constexpr std::string_view kept_log_name = ".pipe-log";
 
-/// `pipe-STEP-DIGEST`: the same for the same attempt, whoever asks; a DNS label that leaves room
-/// for the pod's suffix.
+/// Returns `pipe-STEP-DIGEST`, a function of the attempt alone; a DNS label that leaves room for
+/// the pod's suffix.
 std::string job_name(const std::string& run_id, const std::string& step, unsigned number);
 inline std::string job_name(const Attempt& attempt) {
   return job_name(attempt.run_id, attempt.step.name, attempt.number);
 }
-/// A label's value for any text: what is none is cut, with a digest at its end.
+/// Returns a label value for any text; an invalid text is shortened and gets a digest at its end.
 std::string label_value(const std::string& text);
-/// Of an argument or a variable's value, as Kubernetes is to pass it on unchanged.
+/// Escapes an argument or a variable's value, so that Kubernetes passes it on unchanged.
 std::string literally(const std::string& text);
-/// What tells this attempt's objects from all others. Names that are no label's value are cut, with
-/// a digest at their end.
+/// Returns the labels that identify this attempt's objects. Names that are no label values are
+/// shortened and get a digest.
 StringMap job_labels(const Attempt& attempt, const std::string& owner);
-/// `pipe.run=X,pipe.state=Y`
+/// Returns `pipe.run=X,pipe.state=Y`.
 std::string run_selector(const std::string& run_id, const std::string& owner);
 
-/// batch/v1. Holds no secret. Throws InputError for what a cluster cannot do.
+/// Returns a batch/v1 Job without secrets. Throws InputError for what a cluster cannot do.
 nlohmann::json job_manifest(const Attempt& attempt, const JobOptions& place);
-/// Not to be shown; nothing for a step without secrets and permissions.
+/// Must not be shown; nothing for a step without secrets and staged files.
 std::optional<nlohmann::json> secret_manifest(const Attempt& attempt, const std::string& owner,
                                               const std::optional<StagedFiles>& carried = {});
 
-/// Of the step's settings those that a cluster does not honour, in words; empty if there is none.
+/// Describes the step's settings that a cluster ignores; empty if there are none.
 std::string unhonoured(const StepSpec& step);
 
 }  // namespace pipeline::orchestrators

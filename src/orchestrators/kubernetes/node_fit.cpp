@@ -28,7 +28,7 @@ double amount_of(const json& value) {
   return core::parse_quantity(text).value_or(0);
 }
 
-/// Of one container: what is not requested is what is its limit.
+/// Returns a container's requests; a missing request equals the limit.
 Amounts amounts_of(const json& container) {
   Amounts amounts;
   for (const auto* which : {"/resources/limits", "/resources/requests"})
@@ -37,7 +37,7 @@ Amounts amounts_of(const json& container) {
   return amounts;
 }
 
-/// Of the pod: its containers run side by side, those that begin it one after the other.
+/// Returns the pod's requests: containers run concurrently, init containers one after the other.
 Amounts requests_of(const json& pod_spec) {
   Amounts sum;
   for (const auto& container : list_at(pod_spec, "/containers"))
@@ -82,7 +82,7 @@ std::optional<long long> whole(const std::string& text) {
                                                                   : std::nullopt;
 }
 
-/// Of a matchExpressions' item: why it does not hold; empty if it does.
+/// Returns why a matchExpressions item does not hold; empty if it does.
 std::string unmet(const std::string& subject, const std::optional<std::string>& value,
                   const json& requirement) {
   const auto op = text_at(requirement, "/operator");
@@ -140,7 +140,7 @@ bool tolerates(const json& pod_spec, const json& taint) {
   });
 }
 
-/// Set by the cluster itself while something is the matter with the node.
+/// Returns true for taints that the cluster itself sets while a node has a problem.
 bool is_retryable(const std::string& taint) {
   return taint.starts_with("node.kubernetes.io/") ||
          taint.starts_with("node.cloudprovider.kubernetes.io/") ||
@@ -221,8 +221,8 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
   struct Group {
     std::vector<std::string> names;
     std::string gpus, reasons;
-    std::size_t number;  ///< Of reasons.
-    double amount;       ///< Of GPUs.
+    std::size_t number;  ///< Index into `reasons`.
+    double amount;       ///< Number of GPUs.
   };
   std::vector<Group> groups;
   for (const auto& node : nodes) {

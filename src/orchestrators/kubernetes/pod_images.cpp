@@ -61,7 +61,7 @@ class BuiltImages : public PodImages {
   }
 
  private:
-  /// Where the agent's image belongs; empty: nowhere, and pods find the agent among this machine's
+  /// Returns the repository of the agent's image; empty if pods find the agent among this machine's
   /// files.
   std::string agent_repository(const StepSpec& step) const {
     return carries_ ? step.settings->docker.target_repository.value_or("pipe")
@@ -72,7 +72,7 @@ class BuiltImages : public PodImages {
   docker::PublishedImages published_;
   StepImages images_;
   AgentImages agents_;
-  const bool carries_;  ///< The agent brings files, too.
+  const bool carries_;  ///< The agent's image contains the stager, too.
   ImageLock* lock_;
 };
 

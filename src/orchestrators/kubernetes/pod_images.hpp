@@ -1,5 +1,5 @@
 /// @file
-/// Where the images of a cluster's steps come from.
+/// The sources of the images that a cluster's steps run in.
 #pragma once
 
 #include <memory>
@@ -12,24 +12,24 @@ namespace pipeline::orchestrators {
 
 class PodImages {
  public:
-  // As the port has them.
+  // See Orchestrator.
   virtual async::Task<Environment> environment(const StepSpec& step) = 0;
   virtual async::Task<bool> unchanged(std::string recheck) = 0;
   virtual async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                            core::CancelSource& cancel) = 0;
-  /// Of a step that has been prepared.
+  /// Returns the image of a prepared step.
   virtual async::Task<PodImage> image_of(const StepSpec& step) = 0;
   virtual ~PodImages() = default;
 };
 
-/// Made on this machine's engine, which the cluster's nodes share, or pushed to where they fetch
-/// them from.
+/// Images built on this machine's engine, which the cluster's nodes share, or pushed to the
+/// registry from which nodes pull them.
 std::unique_ptr<PodImages> built_images(asio::io_context& loop, const OrchestratorOptions& options);
-/// Made before by another process. Refers to the lock.
+/// Images that another process has built before. Keeps a reference to the lock.
 std::unique_ptr<PodImages> locked_images(const ImageLock& lock);
 
-/// The step's repository, if it is one of a registry; else empty: the nodes have what this
-/// machine's engine has, and see its files.
+/// Returns the step's repository if it is in a registry; if empty, the nodes have the images of
+/// this machine's engine and see its files.
 std::string registry_repository(const StepSpec& step);
 
 }  // namespace pipeline::orchestrators

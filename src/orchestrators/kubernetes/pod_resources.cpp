@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr const char* usual_gpu = "nvidia.com/gpu";
 
-/// How many GPUs `settings.resources` asks for.
+/// Returns the number of GPUs in `settings.resources`.
 unsigned gpu_count(const StepSpec& step) {
   const auto request = settings::gpu_request(step.settings->resources);
   const auto refuse = [&](const std::string& what, const std::string& suggestion) {
@@ -58,7 +58,7 @@ StringMap gpus_on_cluster(const StepSpec& step) {
   return limits;
 }
 
-/// Requests equal limits: a node that takes the step has all that it was promised.
+/// Requests equal limits, so that a node that accepts the step has all of its resources.
 json pod_resources(const StepSpec& step) {
   const auto limits = limits_of(step);
   auto requests = limits;

@@ -27,7 +27,7 @@ using kubernetes::list_at;
 using kubernetes::text_at;
 using nlohmann::json;
 
-/// Steps whose Jobs differ in nothing that a cluster looks at.
+/// Steps whose Jobs are equal in everything that a cluster checks.
 struct StepGroup {
   std::vector<const StepSpec*> steps;
   json job = nullptr;
@@ -48,7 +48,8 @@ std::vector<StepGroup> alike(const std::vector<const StepSpec*>& steps) {
   return all;
 }
 
-/// No more of a node than is looked at: a large cluster has many, each with the list of its images.
+/// Keeps only the checked members of a node: a large cluster has many nodes, each with the list of
+/// its images.
 json essence_of(const json& node) {
   json kept;
   for (const auto* place :
@@ -58,7 +59,7 @@ json essence_of(const json& node) {
   return kept;
 }
 
-/// Nothing where we may not see them.
+/// Returns nothing without permission to list nodes.
 async::Task<std::optional<json>> nodes_of(Client& client) {
   json nodes = json::array();
   std::string next;
@@ -102,8 +103,8 @@ class ClusterPreflight {
   Client& client_;
   ExampleJobOptions place_;
   core::Findings found_;
-  std::set<std::string> group_versions_;   ///< That a reference's `group` may be a view of.
-  std::vector<core::Diagnostic> refused_;  ///< With the steps' names in their messages.
+  std::set<std::string> group_versions_;   ///< API versions that a reference's `group` may name.
+  std::vector<core::Diagnostic> refused_;  ///< Refusals whose messages name the steps.
 };
 
 async::Task<> ClusterPreflight::check_rights() {
@@ -118,7 +119,7 @@ async::Task<> ClusterPreflight::check_rights() {
                                 "administrator of the cluster applies it"});
 }
 
-/// What has no form there at all is told, and not looked at further.
+/// Builds the Jobs. Steps that have no valid Job are reported and not checked further.
 void ClusterPreflight::make_jobs(std::vector<StepGroup>& all) {
   for (auto& each : all) {
     try {
@@ -134,7 +135,7 @@ void ClusterPreflight::make_jobs(std::vector<StepGroup>& all) {
   std::erase_if(all, [](const StepGroup& each) { return each.job.is_null(); });
 }
 
-/// For a suggestion; none where we may not list them.
+/// Returns names for a suggestion; none without permission to list them.
 async::Task<std::vector<std::string>> ClusterPreflight::names_of(Reference reference) {
   std::vector<std::string> names;
   Call call("list", "GET", path_of(client_, reference, {}) + "?limit=500");
@@ -149,8 +150,8 @@ async::Task<std::vector<std::string>> ClusterPreflight::names_of(Reference refer
   co_return names;
 }
 
-/// Of a group that a cluster may not have, and whose versions come and go: Kueue served v1beta1,
-/// serves v1beta2 since 0.15, and newer ones that alone.
+/// Finds the version of a group that a cluster may lack and whose versions change: Kueue served
+/// v1beta1, serves v1beta2 since 0.15, and newer ones serve only that.
 async::Task<bool> ClusterPreflight::find_version(Reference& reference) {
   const std::string group(reference.group);
   std::string found;
@@ -179,8 +180,8 @@ async::Task<> ClusterPreflight::check_reference(Reference reference,
   }
   Call call("look for it", "GET", path_of(client_, reference, reference.name));
   call.accept =
-      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";  // of a Secret no more than
-                                                                       // that it is there
+      // Only metadata, so that a Secret's content is not read.
+      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
   bool is_there = true;
   try {
     co_await client_.call(std::move(call));
@@ -228,12 +229,12 @@ void ClusterPreflight::check_nodes(const json& nodes, const StepGroup& alike) {
   found_.add(alike.steps, std::move(finding));
 }
 
-/// The cluster's own checks, admission included.
+/// Runs the cluster's own validation, including admission.
 async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
   std::string query = "?dryRun=All";
   const auto version = co_await client_.version();
   if (version >= std::pair(1, 28))
-    query += "&fieldValidation=Strict";  // older ones do not know all of our own fields
+    query += "&fieldValidation=Strict";  // Older servers do not know all fields that pipe sets.
   std::optional<ApiError> refusal;
   try {
     co_await client_.create("try out the Job of step '" + alike.steps.front()->name + "'",

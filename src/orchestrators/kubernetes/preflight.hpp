@@ -1,6 +1,6 @@
 /// @file
-/// What a cluster would have against a pipeline's steps, asked before anything is built: rights,
-/// objects that settings name, nodes, and the cluster's own check of each Job.
+/// Checks a pipeline's steps against a cluster before anything is built: permissions, objects that
+/// settings name, nodes, and the cluster's own validation of each Job.
 #pragma once
 
 #include <vector>
@@ -14,13 +14,13 @@ namespace pipeline::orchestrators {
 
 struct ClusterCheck {
   std::vector<core::Diagnostic> obstacles;
-  GpuModels gpu_models;  ///< That its nodes have, as far as we may see them.
+  GpuModels gpu_models;  ///< GPU models of its nodes, as far as they are visible.
 };
 
-/// Of all steps at once; those with equal settings are asked about together. What we have no right
-/// to read is taken to be there. Nothing is made. Throws EnvironmentError where the cluster cannot
-/// be reached, or does not let us run steps at all.
-/// @param place with the folder of the runs, and how pods see it
+/// Checks all steps at once; steps with equal settings share requests. Objects without read
+/// permission are assumed to exist. Creates nothing. Throws EnvironmentError if the cluster cannot
+/// be reached or does not permit running steps at all.
+/// @param place has the folder of the runs and how pods see it
 async::Task<ClusterCheck> check_steps(kubernetes::Client& client,
                                       const std::vector<const StepSpec*>& steps,
                                       ExampleJobOptions place);

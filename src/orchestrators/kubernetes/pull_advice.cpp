@@ -16,7 +16,7 @@ using nlohmann::json;
 
 struct PullHint {
   std::string_view text;
-  std::string_view advice;  ///< After the name of the registry.
+  std::string_view advice;  ///< Follows the name of the registry.
 };
 
 constexpr std::string_view cannot_reach =
@@ -29,7 +29,7 @@ constexpr std::string_view other_kind =
     " has no such image for the node's kind of processor: set `docker.platform`, or have the step "
     "run on other nodes";
 
-/// As containerd, CRI-O and Docker say it; the first that fits counts.
+/// Messages of containerd, CRI-O and Docker; the first match is used.
 constexpr std::array pull_hints{
     PullHint{"x509: certificate signed by unknown authority",
              " has a certificate that the nodes do not trust: the container runtime of each "
@@ -56,7 +56,7 @@ constexpr std::array pull_hints{
     PullHint{"network is unreachable", cannot_reach},
 };
 
-/// REGISTRY, if it is named within, is filled in.
+/// Replaces REGISTRY in the advice.
 std::string of(const std::string& registry, std::string_view advice) {
   constexpr std::string_view placeholder = "REGISTRY";
   auto text = registry + std::string(advice);
@@ -73,7 +73,7 @@ std::string pull_secrets_of(const json& pod) {
   return names;
 }
 
-/// What makes the Secret, but for what only its owner knows.
+/// Returns the command that creates the Secret, with placeholders for what only its owner knows.
 std::string make_secret(const json& pod, const std::string& name, const std::string& registry) {
   const auto name_space = text_at(pod, "/metadata/namespace");
   return "`kubectl" + (name_space.empty() ? "" : " -n " + name_space) +

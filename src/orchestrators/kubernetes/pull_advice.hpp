@@ -1,5 +1,5 @@
 /// @file
-/// What to do about an image that a node cannot fetch. Pure.
+/// Advice for an image that a node cannot pull. Pure.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace pipeline::orchestrators {
 
-/// From what the cluster has said of this pod, which waits for that image; the nodes are not this
-/// machine, and know other credentials and CAs.
-/// @param said its messages and warnings: a kubelet's own last word is only that it waits before it
-/// tries again
+/// Returns advice for a pod that waits for that image, from the cluster's messages. Nodes have
+/// other credentials and CAs than this machine.
+/// @param said the cluster's messages and warnings; the kubelet's last message is only that it
+/// waits before a retry
 std::vector<std::string> pull_advice(const nlohmann::json& pod, const std::string& image,
                                      const std::string& said);
 

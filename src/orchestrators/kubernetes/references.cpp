@@ -21,7 +21,7 @@ class References {
  public:
   explicit References(std::string own_secret) : own_secret_(std::move(own_secret)) {}
 
-  /// @param object whose text at `place` names it, and which may say that it is optional
+  /// @param object its text at `place` is the reference's name; it can be marked as optional
   void add(Reference reference, const json& object, const std::string& place = "/name") {
     reference.name = text_at(object, place);
     const bool is_ours = reference.plural == "secrets" && reference.name == own_secret_;

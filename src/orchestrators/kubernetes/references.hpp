@@ -1,5 +1,5 @@
 /// @file
-/// What a Job refers to: objects that have to be there before its pod can start. Pure.
+/// The references of a Job: objects that must exist before its pod can start. Pure.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 namespace pipeline::orchestrators {
 
 struct Reference {
-  std::string_view kind;     ///< `Secret`, for people.
-  std::string_view group;    ///< `scheduling.k8s.io/v1`; empty: the core's; without a version: that
-                             ///< which the cluster prefers.
+  std::string_view kind;     ///< `Secret`, for messages.
+  std::string_view group;    ///< `scheduling.k8s.io/v1`; empty: the core group; without a version:
+                             ///< the cluster's preferred version.
   std::string_view plural;   ///< `secrets`, in paths.
-  bool of_namespace;         ///< Else of the whole cluster.
-  std::string_view setting;  ///< Of `settings.kubernetes`, where it is named.
+  bool of_namespace;         ///< Namespaced; otherwise cluster-wide.
+  std::string_view setting;  ///< The key of `settings.kubernetes` that names it.
   std::string name;
   auto operator<=>(const Reference&) const = default;
 };
 
-/// In no order, each once. What is optional is left out, and so is the Secret that goes with the
-/// Job.
+/// Returns the references, unsorted and without duplicates. Optional references and the Job's own
+/// Secret are omitted.
 std::vector<Reference> references_of(const nlohmann::json& job);
 
 }  // namespace pipeline::orchestrators

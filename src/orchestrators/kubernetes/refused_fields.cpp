@@ -6,7 +6,8 @@ namespace pipeline::orchestrators {
 namespace {
 
 struct Origin {
-  std::string_view field;  ///< Of the pod, its first container as `container.`; or of the Job.
+  std::string_view
+      field;  ///< Field of the pod (its first container as `container.`) or of the Job.
   const char* setting;
 };
 constexpr std::array origins{

@@ -1,5 +1,5 @@
 /// @file
-/// Fields of a Job as the settings that they are made from. Pure.
+/// Maps fields of a Job to the settings that they are derived from. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace pipeline::orchestrators {
 
-/// "`kubernetes.tolerations`" of `spec.template.spec.tolerations[0].effect`; empty for what no
-/// setting makes.
+/// Returns "`kubernetes.tolerations`" for `spec.template.spec.tolerations[0].effect`; empty for a
+/// field that no setting determines.
 std::string setting_of_field(std::string_view field);
 
 }  // namespace pipeline::orchestrators

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Takes what stands before the separator off the front; all of it, where there is none.
+/// Removes and returns the text before the separator; all of it if there is no separator.
 std::string take(std::string_view& text, char separator) {
   const auto end = std::min(text.find(separator), text.size());
   std::string part(text.substr(0, end));

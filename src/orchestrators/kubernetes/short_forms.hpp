@@ -1,6 +1,5 @@
 /// @file
-/// The short forms of settings as Kubernetes' own objects; what is given as an object stays as it
-/// is. Pure.
+/// Expands the short forms of settings to Kubernetes objects; objects stay unchanged. Pure.
 #pragma once
 
 #include <string>
@@ -9,18 +8,18 @@
 
 namespace pipeline::orchestrators {
 
-/// Of `KEY[=VALUE][:EFFECT]`: Toleration.
+/// Expands `KEY[=VALUE][:EFFECT]` to a Toleration.
 nlohmann::json toleration_of(const nlohmann::json& given);
-/// Of `NAME=secret/OBJECT/KEY`: EnvVar.
+/// Expands `NAME=secret/OBJECT/KEY` to an EnvVar.
 nlohmann::json env_of(const nlohmann::json& given);
-/// Of `secret/OBJECT`: EnvFromSource.
+/// Expands `secret/OBJECT` to an EnvFromSource.
 nlohmann::json env_from_of(const nlohmann::json& given);
 
 struct VolumeAndMount {
   nlohmann::json volume;
-  nlohmann::json mount;  ///< Null for an object, whose mount is given beside it.
+  nlohmann::json mount;  ///< Null for an object, whose mount is given separately.
 };
-/// Of `pvc/CLAIM:TARGET[:ro|rw]`: Volume and VolumeMount.
+/// Expands `pvc/CLAIM:TARGET[:ro|rw]` to a Volume and a VolumeMount.
 VolumeAndMount volume_of(const nlohmann::json& given, const std::string& name);
 
 }  // namespace pipeline::orchestrators

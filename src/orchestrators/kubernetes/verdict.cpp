@@ -19,7 +19,7 @@ using kubernetes::number_at;
 using kubernetes::text_at;
 using nlohmann::json;
 
-/// The status of the step's container; null before there is one.
+/// Returns the status of the step's container; null if there is none yet.
 const json& container_of(const json& pod) {
   static const json none;
   for (const auto& status : list_at(pod, "/status/containerStatuses"))
@@ -27,8 +27,8 @@ const json& container_of(const json& pod) {
   return none;
 }
 
-/// The status of what brings the agent, while that has not ended well: the step's container waits
-/// for it, and does not say why. Null if there is none.
+/// Returns the status of the agent's init container while it has not succeeded. The step's
+/// container waits for it, and its status has no reason. Null if there is none.
 const json& bringer_of(const json& pod) {
   static const json none;
   for (const auto& status : list_at(pod, "/status/initContainerStatuses")) {
@@ -38,7 +38,7 @@ const json& bringer_of(const json& pod) {
   return none;
 }
 
-/// What the stager in the pod (stager/main.cpp) says that it could not do; nothing of others'
+/// Returns the failure in a message of the pod's stager (stager/main.cpp); nothing for other
 /// messages.
 std::optional<Failure> not_carried(const std::string& message, const std::string& place) {
   const auto told = core::parse_json(message);
@@ -66,7 +66,7 @@ std::optional<Failure> not_carried(const std::string& message, const std::string
   return failure;
 }
 
-/// As its pod names it: a node's own name for the image may be another.
+/// Returns the image's name in the pod's spec; a node's own name for it may differ.
 std::string image_of(const json& pod, const json& status) {
   for (const char* kind : {"/spec/initContainers", "/spec/containers"})
     for (const auto& container : list_at(pod, kind))
@@ -82,7 +82,7 @@ const json& condition(const json& pod, std::string_view type) {
   return none;
 }
 
-/// `the pod x on node y`
+/// Returns `the pod x on node y`.
 std::string place_of(const json& pod) {
   const auto node = text_at(pod, "/spec/nodeName");
   return "the pod " + text_at(pod, "/metadata/name") + (node.empty() ? "" : " on node " + node);
@@ -92,14 +92,14 @@ std::string with(const std::string& message, const std::string& more) {
   return more.empty() ? message : message + ": " + more;
 }
 
-/// A container that waits, by the kubelet's word for why.
+/// A reason of the kubelet for a waiting container.
 struct Wait {
   const char* reason;
   const char* message;
   const char* hint;
   std::chrono::seconds retry_policy;
 };
-// A registry may be down for a moment, and the news of a Secret takes its time to a node.
+// A registry can be down briefly, and a node learns of a new Secret with a delay.
 constexpr std::chrono::seconds at_once{0}, soon{20}, later{180};
 constexpr const char* not_fetched = "the image cannot be fetched";
 constexpr std::array waits{
@@ -118,7 +118,7 @@ constexpr std::array waits{
     Wait{"RunContainerError", "its container cannot be started", "", soon},
 };
 
-/// In the words of its node, which are in its status.
+/// Explains a pod that its node ended, from the message in its status.
 std::optional<Failure> ended_by_node(const json& pod) {
   const auto reason = text_at(pod, "/status/reason"), message = text_at(pod, "/status/message");
   if (reason.empty()) return std::nullopt;
@@ -145,7 +145,7 @@ std::optional<Failure> ended_by_node(const json& pod) {
       FailureKind::infrastructure, with(place_of(pod) + " " + what, message), std::move(hints), {}};
 }
 
-/// By whom else, as servers from 1.26 on say.
+/// Explains a pod that another component ended, from the condition that servers since 1.26 set.
 std::optional<Failure> disrupted(const json& pod) {
   const auto& disruption = condition(pod, "DisruptionTarget");
   if (text_at(disruption, "/status") != "True") return std::nullopt;
@@ -166,8 +166,8 @@ std::optional<Failure> disrupted(const json& pod) {
 
 std::optional<Failure> infrastructure(const json& pod) {
   if (auto failure = ended_by_node(pod))
-    return failure;  // a newer kubelet gives both, and its condition (TerminationByKubelet) says
-                     // less
+    // A newer kubelet sets both, and its condition (TerminationByKubelet) has less information.
+    return failure;
   if (auto failure = disrupted(pod)) return failure;
   if (!text_at(pod, "/metadata/deletionTimestamp").empty())
     return Failure{FailureKind::infrastructure,
@@ -177,8 +177,7 @@ std::optional<Failure> infrastructure(const json& pod) {
   return std::nullopt;
 }
 
-/// The first that is among its events counts: a taint is also what drives pods from a node that is
-/// away.
+/// The first reason among its events is used, because a taint also evicts pods from a lost node.
 constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
     {"NodeNotReady", "was lost with its node, which the cluster does not hear of any more"},
     {"NodeControllerEviction",
@@ -187,7 +186,7 @@ constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
     {"TaintManagerEviction", "had to leave its node, which got a taint that it does not tolerate"},
 };
 
-/// `cpu 1500m, memory 1.0 GiB, nvidia.com/gpu 8`
+/// Returns `cpu 1500m, memory 1.0 GiB, nvidia.com/gpu 8`.
 std::string requests_of(const json& pod) {
   std::string text;
   for (const auto& container : list_at(pod, "/spec/containers"))
@@ -214,7 +213,7 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
   }
   if (at(container, "/state/running").is_object()) {
     state.phase = PodState::Phase::running;
-    // The kubelet gives a reason when it takes readiness back; the node controller gives none.
+    // The kubelet gives a reason when it revokes readiness; the node controller gives none.
     const auto& ready = condition(pod, "Ready");
     state.node_is_away = text_at(ready, "/status") == "False" && text_at(ready, "/reason").empty();
     if (state.node_is_away)
@@ -239,7 +238,8 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
   }
   const auto& bringer = bringer_of(pod);
   if (at(bringer, "/state/running")
-          .is_object()) {  // what it brings may be large; it gives up by itself
+          // The downloaded files can be large; the stager gives up by itself.
+          .is_object()) {
     state.stage = "files";
     return state;
   }
@@ -310,7 +310,7 @@ std::optional<Failure> past_deadline(const json& job, const json& pod) {
   auto began = kubernetes::parse_time(text_at(job, "/status/startTime"));
   if (!began) began = kubernetes::parse_time(text_at(job, "/metadata/creationTimestamp"));
   const auto gone = kubernetes::parse_time(
-      text_at(pod, "/metadata/deletionTimestamp"));  // after the grace that it was given
+      text_at(pod, "/metadata/deletionTimestamp"));  // The time after the grace period.
   if (longest.count() == 0 || !began || !gone) return std::nullopt;
   if (*gone - std::chrono::seconds(number_at(pod, "/metadata/deletionGracePeriodSeconds")) <
       *began + longest)
