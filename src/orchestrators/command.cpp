@@ -10,7 +10,7 @@
 namespace pipeline::orchestrators {
 namespace {
 
-/// Strings as they are, everything else as JSON writes it: `true`, `5`, `0.1`, `null`.
+/// Returns strings unchanged, and other values as JSON: `true`, `5`, `0.1`, `null`.
 std::string text_of(const nlohmann::json& parameter) {
   return parameter.is_string() ? parameter.get<std::string>() : parameter.dump();
 }
@@ -60,7 +60,7 @@ std::string filled(const Template& text, const Attempt& attempt, const Layout& l
   return result;
 }
 
-/// Debian's dash has no pipefail, and ends a script that asks for it: a subshell asks first.
+/// Debian's dash has no pipefail and ends a script that sets it, so a subshell tests it first.
 constexpr const char* set_pipefail = "(set -o pipefail) 2>/dev/null && set -o pipefail; ";
 
 std::string shell_line(const Template& text, const Attempt& attempt, const Layout& layout) {

@@ -1,5 +1,5 @@
 /// @file
-/// The orchestrators by name.
+/// Creates orchestrators by name.
 #pragma once
 
 #include "orchestrators/image_lock.hpp"
@@ -14,19 +14,18 @@ namespace pipeline::orchestrators {
 struct OrchestratorOptions {
   std::filesystem::path root;  ///< The pipeline's folder.
   std::filesystem::path
-      state;  ///< The store's folder, for what an orchestrator keeps itself (virtual environments).
+      state;  ///< The store's folder, for files of an orchestrator (virtual environments).
   std::filesystem::path template_dir;  ///< Overrides the embedded templates.
   std::string run_id;
-  std::string context, name_space;  ///< Of the cluster; empty: as the kubeconfig has them.
-  std::string claim;  ///< PersistentVolumeClaim that holds `claim_path`, in which `state` is;
-                      ///< empty: nodes see the folder itself.
+  std::string context, name_space;  ///< Of the cluster; if empty, the kubeconfig's.
+  std::string claim;  ///< PersistentVolumeClaim that contains `claim_path`, in which `state` is; if
+                      ///< empty, nodes see the folder itself.
   std::filesystem::path claim_path;
-  s3::Artifacts* artifacts = nullptr;  ///< Through which pods get files and give them back, in the
-                                       ///< place of a claim; outlives the orchestrator.
-  std::string owner;  ///< Whose Jobs these are, where owner_of() would say something else; empty:
-                      ///< it is right.
-  ImageLock* images = nullptr;  ///< Of a cluster's steps. Empty: filled by prepare(); else what is
-                                ///< in it is what they run in, and no engine is asked.
+  s3::Artifacts* artifacts = nullptr;  ///< The bucket through which pods exchange files, instead of
+                                       ///< a claim; outlives the orchestrator.
+  std::string owner;                   ///< Owner of the Jobs, if it differs from owner_of().
+  ImageLock* images = nullptr;  ///< Images of a cluster's steps. If empty, prepare() fills it;
+                                ///< otherwise its images are used, and no engine is contacted.
 };
 
 std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop,

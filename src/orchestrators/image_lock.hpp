@@ -1,6 +1,6 @@
 /// @file
-/// What the pods of a run's steps run in, written down: so that a driver goes on with the run where
-/// neither the engine that made the images is, nor the files that they were made of.
+/// The recorded images of a run's steps. With them, a driver continues the run in an environment
+/// without the engine that built the images and without their source files.
 #pragma once
 
 #include <map>
@@ -11,31 +11,31 @@
 
 namespace pipeline::orchestrators {
 
-/// What a step's pod runs in.
+/// The image that a step's pod runs.
 struct PodImage {
-  std::string id;         ///< `sha256:...`, for the record.
-  std::string reference;  ///< As the cluster is told: with a registry by digest.
-  bool pull = false;      ///< Nodes may fetch it; else they have it.
+  std::string id;         ///< `sha256:...`, recorded with the attempt.
+  std::string reference;  ///< The reference for the cluster: by digest if it has a registry.
+  bool pull = false;      ///< Nodes may pull it; otherwise they have it.
   std::vector<std::string>
-      program;        ///< For a step with StepSpec::program: the words that start it there.
-  std::string agent;  ///< The image that brings what starts the step's command; empty: pods find
-                      ///< that among the run's files.
+      program;  ///< For a step with StepSpec::program: the command that starts the program there.
+  std::string agent;  ///< The image with the agent that starts the step's command; if empty, pods
+                      ///< find the agent among the run's files.
   bool operator==(const PodImage&) const = default;
 };
 
 struct LockedImage {
-  std::string environment, description;  ///< Environment::id and description.
-  std::vector<std::string> notices;      ///< Likewise.
+  std::string environment, description;  ///< Environment::id and Environment::description.
+  std::vector<std::string> notices;      ///< Environment::notices.
   PodImage image;
   bool operator==(const LockedImage&) const = default;
 };
 
-/// By step.
+/// Keyed by step.
 using ImageLock = std::map<std::string, LockedImage>;
 
-/// Equal ones are written once: thousands of steps may have the same.
+/// Equal images are written once, because thousands of steps can share one.
 nlohmann::json to_json(const ImageLock& lock);
-/// Throws EnvironmentError for what is none.
+/// Throws EnvironmentError for invalid JSON.
 ImageLock image_lock_of(const nlohmann::json& json);
 
 }  // namespace pipeline::orchestrators

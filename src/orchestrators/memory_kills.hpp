@@ -1,6 +1,6 @@
 /// @file
-/// Whether this machine's kernel has killed for memory lately: it counts that, whoever else was
-/// told or missed it.
+/// Detects whether this machine's kernel has recently killed a process for lack of memory, from the
+/// kernel's own counter, which misses no kill.
 #pragma once
 
 #include <atomic>
@@ -11,20 +11,21 @@
 
 namespace pipeline::orchestrators {
 
-/// Made before an attempt's process starts, and asked when SIGKILL has ended it and nobody says
-/// why. The count is the whole machine's, so each kill is taken by one attempt only; whoever knows
-/// of one by better evidence takes it, too. A Docker Engine misses the news under load, as its shim
-/// drops it once the control group is gone; then `State.OOMKilled` stays false for good.
+/// Created before an attempt's process starts, and queried when SIGKILL has ended it without a
+/// known cause. The count is the whole machine's, so each kill is attributed to one attempt only;
+/// an attempt with better evidence of a kill takes it, too. A Docker Engine under load misses the
+/// event, because its shim drops it once the control group is gone; `State.OOMKilled` then stays
+/// false.
 class MemoryKills {
  public:
-  /// How far the kernel's count has been taken by attempts of this process. Its own in tests.
+  /// The part of the kernel's count that attempts of this process have taken. Tests use their own.
   using Account = std::atomic<std::uint64_t>;
 
-  /// @param counters lines of `NAME NUMBER`; replaced in tests. Where it cannot be read, or has no
-  /// `oom_kill` (kernels before 4.13), nothing is ever seen.
+  /// @param counters a file with lines `NAME NUMBER`; replaced in tests. If it cannot be read, or
+  /// has no `oom_kill` (kernels before 4.13), no kill is detected.
   explicit MemoryKills(std::filesystem::path counters = "/proc/vmstat",
                        Account& taken = taken_by_this_process);
-  /// Takes one that came after this was made; false if there is none left.
+  /// Takes one kill that happened after the construction; returns false if there is none left.
   bool take() const;
 
  private:
@@ -35,7 +36,7 @@ class MemoryKills {
   std::optional<std::uint64_t> before_;
 };
 
-/// The number after `name` in a file of `NAME NUMBER` lines, as the kernel writes them.
+/// Returns the number after `name` in a kernel file with lines `NAME NUMBER`.
 std::optional<std::uint64_t> read_counter(const std::filesystem::path& file, std::string_view name);
 
 }  // namespace pipeline::orchestrators

@@ -1,5 +1,5 @@
 /// @file
-/// The port between the engine and the places where steps run.
+/// The port between the engine and the orchestrators, which run steps.
 #pragma once
 
 #include <filesystem>
@@ -19,14 +19,16 @@
 
 namespace pipeline::orchestrators {
 
-/// What a place can honour; the engine refuses a spec that asks for more, or says what is ignored.
+/// What an orchestrator supports. The engine rejects a spec that needs more, or reports what is
+/// ignored.
 struct Capabilities {
   std::string name;  ///< `docker`, `local`.
   bool gpus = false;
-  bool gpus_of_this_machine = true;  ///< They are the ones that NVML shows here, so the engine
-                                     ///< reserves them; else the place itself chooses.
+  bool gpus_of_this_machine =
+      true;  ///< The GPUs are those that NVML shows on this machine, so the engine reserves them;
+             ///< otherwise the orchestrator itself chooses GPUs.
   bool explicit_devices =
-      false;  ///< A step may name the very devices that it wants; a cluster chooses itself.
+      false;  ///< A step may name specific devices; a cluster chooses them itself.
   bool memory_limits = false;
   bool cpu_limits = false;
   bool outlives_driver =
@@ -40,69 +42,71 @@ struct Capabilities {
                                         ///< repeated that ended for no fault of the step.
 };
 
-/// What a step would run in, as far as that can be known without making it.
+/// What a step would run in, as far as it is known without building it.
 struct Environment {
-  std::string id;  ///< Digest over everything that determines it; a part of the cache key. Empty:
-                   ///< only known once prepared.
-  std::string description;  ///< For people: the image's reference or `Python 3.11.2, venv 1a2b3c`.
-  bool ready = false;       ///< Nothing has to be built or pulled.
-  std::string reason;  ///< If not ready: what will be made, and why (`new`, `parent image missing`,
-                       ///< `requirements changed`).
-  std::string recheck;  ///< If ready: what unchanged() needs to see later, cheaply, that this
-                        ///< environment is still the same. One line.
-  std::vector<std::string> notices;  ///< What the user should know, such as settings that this
-                                     ///< place cannot honour; to be told once a run each.
+  std::string id;  ///< Digest over everything that determines the environment; a part of the cache
+                   ///< key. Empty if it is known only after prepare().
+  std::string
+      description;      ///< For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
+  bool ready = false;   ///< Nothing has to be built or pulled.
+  std::string reason;   ///< If not ready: what will be built, and why (`new`, `parent image
+                        ///< missing`, `requirements changed`).
+  std::string recheck;  ///< If ready: a one-line text with which unchanged() can later check
+                        ///< cheaply that the environment is still the same.
+  std::vector<std::string> notices;  ///< Notices for the user, such as settings that this
+                                     ///< orchestrator does not support; each is shown once a run.
 };
 
-/// One of the artifacts that a gathered input is made of.
+/// One of the artifacts that a gathered input consists of.
 struct AttemptPiece {
   std::string file;  ///< Its name in the input's folder.
   std::filesystem::path path;
   std::string digest;
 };
-/// A step's input or output in this attempt.
+/// A step's input in this attempt.
 struct AttemptInput {
   std::string name;
   std::string file_name;
-  std::filesystem::path path;  ///< The artifact on this machine, a file or a folder, read-only.
-  std::string digest =
-      {};  ///< Its own, in hex; empty: a gathered input, which is no artifact itself ...
-  std::vector<AttemptPiece> pieces = {};  ///< ... but links to these, and texts.
+  std::filesystem::path path;  ///< The artifact on this machine, a read-only file or folder.
+  std::string digest = {};  ///< The artifact's digest in hex; empty for a gathered input, which is
+                            ///< no artifact itself.
+  std::vector<AttemptPiece> pieces =
+      {};  ///< The artifacts that a gathered input links to, and texts.
 };
 struct AttemptOutput {
   std::string name;
   std::string file_name;
 };
 
-/// Takes what a step prints. Lines may arrive in pieces.
+/// Receives a step's output. Lines may arrive in pieces.
 class LogSink {
  public:
   virtual void write(Stream stream, std::string_view bytes) = 0;
   virtual ~LogSink() = default;
 };
 
-/// A GPU that an attempt holds alone while it runs. With MIG, a slice of one: its own UUID
-/// (`MIG-...`), the index and model of the GPU it is of.
+/// A GPU that an attempt holds alone while it runs. For a MIG slice: its own UUID (`MIG-...`), with
+/// the index and model of its GPU.
 struct AssignedGpu {
   std::string uuid;  ///< `GPU-...` or `MIG-...`, as CUDA_VISIBLE_DEVICES and NVIDIA_VISIBLE_DEVICES
-                     ///< take it.
-  unsigned index = 0;   ///< The GPU's, in PCI bus order, as nvidia-smi counts.
-  std::string model;    ///< As NVML names it: `NVIDIA H100 80GB HBM3`.
+                     ///< accept it.
+  unsigned index = 0;   ///< Index of the GPU in PCI bus order, as in nvidia-smi.
+  std::string model;    ///< NVML's name: `NVIDIA H100 80GB HBM3`.
   std::string profile;  ///< MIG only: `1g.10gb`.
   Bytes memory = 0;     ///< Bytes.
   int lock = -1;  ///< Descriptor of the reservation; a child process that inherits it keeps the GPU
-                  ///< held while it lives. -1: none.
+                  ///< reserved while it lives. -1: none.
 };
 
-/// A GPU that something of ours occupies where an orchestrator runs things, although this run does
-/// not know of it.
+/// A GPU in use by an attempt of pipe that this run does not know of, where the orchestrator runs
+/// attempts.
 struct GpuHold {
   std::string uuid;
   std::string run, step;
-  std::string place;  ///< For people: `container pipe-7f3a-train-1`.
+  std::string place;  ///< What uses it, for messages: `container pipe-7f3a-train-1`.
 };
 
-/// One try of one step; all that the place needs to know.
+/// One attempt of one step, with everything that the orchestrator needs.
 struct Attempt {
   const StepSpec& step;
   std::string pipeline;
@@ -110,135 +114,138 @@ struct Attempt {
   unsigned number;  ///< From 1.
   std::filesystem::path
       code;  ///< Folder with the step's code, read-only, shared with other attempts.
-  std::string code_digest = {};  ///< Its own, in hex.
+  std::string code_digest = {};  ///< Digest of the code in hex.
   std::vector<AttemptInput> inputs;
-  std::filesystem::path outputs;  ///< Empty folder of this attempt's own; the step's outputs are to
-                                  ///< be there at its end, by file_name.
+  std::filesystem::path outputs;  ///< Empty folder of this attempt; it must contain the step's
+                                  ///< outputs at the end, by file_name.
   std::vector<AttemptOutput> output_names;
-  std::filesystem::path scratch;  ///< Folder of this attempt's own, emptied by the engine
-                                  ///< afterwards: empty but for Capabilities::scratch_folders.
-  StringMap environment;  ///< The step's declared environment, the caller's values filled in.
-  StringMap secrets;      ///< Never to be stored or shown.
+  std::filesystem::path
+      scratch;            ///< Empty folder of this attempt, removed by the engine afterwards.
+  StringMap environment;  ///< The step's declared environment, with values of the user's
+                          ///< environment filled in.
+  StringMap secrets;      ///< Must never be stored or shown.
   std::vector<AssignedGpu>
-      gpus;  ///< Held for this attempt alone, from before it starts to after its end.
-  /// A driver that has died may have begun it, under the same run, step and number: if so it is to
-  /// be joined, else begun anew; its folders may have files.
+      gpus;  ///< Reserved for this attempt alone, from before its start until after its end.
+  /// A driver that has died may have begun this attempt, under the same run, step and number. If
+  /// so, it is joined, otherwise started; its folders may contain files.
   bool joins = false;
   LogSink& log;
-  core::CancelSource& cancel;  ///< The user, fail_fast or the timeout says stop.
+  core::CancelSource& cancel;  ///< Stopped by the user, fail_fast or the timeout.
 };
 
 struct AttemptResult {
-  std::optional<Failure> failure;  ///< Nothing: it ended with exit code 0.
+  std::optional<Failure> failure;  ///< Unset if the attempt ended with exit code 0.
   std::optional<int> exit_code;
-  std::string image;  ///< What it ran in: an image id, or an interpreter.
-  /// Of a place that outlives drivers: to be called once what the attempt made is stored. Until
-  /// then a driver that comes after finds it as it ended; after it nothing is left, once settle()
-  /// has returned.
+  std::string image;  ///< What the attempt ran in: an image id, or an interpreter.
+  /// For orchestrators whose attempts outlive drivers: call it once the attempt's outputs are
+  /// stored. Until then a later driver finds the attempt as it ended; afterwards everything is
+  /// removed once settle() has returned.
   std::function<void()> cleanup;
 };
 
-/// Runs attempts of steps in one kind of place: processes, containers or cluster jobs. Used from
-/// the loop's thread only.
+/// Runs attempts of steps in one kind of environment: processes, containers or cluster Jobs. Used
+/// only from the loop's thread.
 class Orchestrator {
  public:
   virtual const Capabilities& capabilities() const = 0;
-  /// Those of the place where this step will run, in a run that has several.
+  /// Capabilities of the orchestrator that runs this step, in a run with several orchestrators.
   virtual const Capabilities& capabilities_of(const StepSpec& step) const {
     (void)step;
     return capabilities();
   }
 
-  /// What stands against running these steps here, as far as it can be told without making
-  /// anything: all of it at once. The place of each is the line of its step. Throws
-  /// EnvironmentError where the place itself is not to be had.
+  /// Returns everything that prevents these steps from running here, as far as it is known without
+  /// creating anything. The position of each diagnostic is its step's line. Throws EnvironmentError
+  /// if the orchestrator itself is not available.
   virtual async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) {
     (void)steps;
     co_return std::vector<core::Diagnostic>{};
   }
 
-  /// What the step would run in; no side effect. Equal for equal settings.
+  /// Returns what the step would run in, without side effects. Equal for equal settings.
   virtual async::Task<Environment> environment(const StepSpec& step) = 0;
 
-  /// True if the step that once had an environment with this `recheck` would get an equal one now.
-  /// May say no when in doubt.
+  /// Returns true if a step whose environment had this `recheck` would get an equal one now. May
+  /// return false if in doubt.
   virtual async::Task<bool> unchanged(std::string recheck) {
     (void)recheck;
     co_return false;
   }
 
-  /// Makes it ready: builds, pulls. Idempotent; equal environments are made once, different ones
-  /// side by side. Throws BuildError or EnvironmentError; returns early with EnvironmentError when
-  /// cancelled.
+  /// Makes the environment ready: builds, pulls. Idempotent; equal environments are made once,
+  /// different ones concurrently. Throws BuildError or EnvironmentError; when cancelled, returns
+  /// early with EnvironmentError.
   virtual async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                            core::CancelSource& cancel) = 0;
 
-  /// Runs one attempt, in a prepared environment, to its end. When cancelled it stops the step
-  /// gracefully (immediate: at once) and returns FailureKind::cancelled. Whatever happens, nothing
-  /// of the attempt runs any more, and once settle() has returned, nothing is left of it but what
-  /// it wrote to `outputs`.
+  /// Runs one attempt in a prepared environment to its end. When cancelled, stops the step
+  /// gracefully (immediate: at once) and returns FailureKind::cancelled. When this returns or
+  /// throws, no process of the attempt is running; once settle() has returned, only its files in
+  /// `outputs` are left.
   virtual async::Task<AttemptResult> run(const Attempt& attempt) = 0;
 
-  /// The GPUs where attempts run, for a place that can tell: asked where NVML on this machine shows
-  /// none, or `gpus_of_this_machine` is false, with a step that wants some, in whose environment
-  /// the place may look. Nothing: it cannot tell, or chooses itself.
+  /// Returns the GPUs of the machine where attempts run, for orchestrators that can list them.
+  /// Called if NVML on this machine shows none or `gpus_of_this_machine` is false, with a step that
+  /// needs GPUs and in whose environment the orchestrator may look. Returns nothing if it cannot
+  /// list them, or chooses GPUs itself.
   virtual async::Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events,
                                                           core::CancelSource& cancel) {
     (void)step, (void)events, (void)cancel;
     co_return std::nullopt;
   }
 
-  /// Which GPUs attempts occupy here, those of other drivers included, whether these live or have
-  /// crashed. Asked before free GPUs are handed out.
+  /// Returns the GPUs that attempts use here, including those of other drivers, alive or dead.
+  /// Called before free GPUs are assigned.
   virtual async::Task<std::vector<GpuHold>> gpus_in_use() { co_return std::vector<GpuHold>{}; }
 
-  /// Waits for what earlier run() calls clean away beside the steps that follow. To be awaited
-  /// before this object goes.
+  /// Waits for removals that earlier run() calls have begun. Must be awaited before this object is
+  /// destroyed.
   virtual async::Task<> settle() { co_return; }
 
-  /// Removes an attempt that a dead driver has begun and this one does not want to join, with all
-  /// that runs of it. For places that outlive drivers.
+  /// Removes an attempt that a dead driver has begun and this one does not join, with all its
+  /// processes. For orchestrators whose attempts outlive drivers.
   virtual async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                         unsigned number) {
     (void)run_id, (void)step, (void)number;
     co_return;
   }
 
-  /// Removes what earlier runs whose driver is dead have left: `is_alive(run_id)` says which still
-  /// have one.
+  /// Removes what earlier runs with dead drivers have left. @param is_alive returns true for a run
+  /// that still has a driver
   virtual async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) = 0;
 
   virtual ~Orchestrator() = default;
 };
 
-/// Where in Attempt::scratch a step may leave the reason of its failure (`{"type": ..., "message":
-/// ..., "where": ..., "causes": [...]}`); its own path of it is in PIPE_FAILURE_FILE.
+/// File in Attempt::scratch in which a step may leave the reason of its failure (`{"type": ...,
+/// "message": ..., "where": ..., "causes": [...]}`); the step finds its path in PIPE_FAILURE_FILE.
 inline constexpr std::string_view failure_file_name = "failure.json";
 
-/// Where a step finds its files, as it will see the paths itself.
+/// The paths at which a step sees its files.
 struct Layout {
   std::string code, inputs, outputs;  ///< Folders.
-  std::string scratch;  ///< A folder that the step may write to, gone with the attempt.
+  std::string scratch;  ///< A folder that the step may write to; removed with the attempt.
   std::vector<std::string>
-      program;  ///< For a step with StepSpec::program: the words that start the program.
+      program;  ///< For a step with StepSpec::program: the command that starts the program.
 };
 
-/// `.csv` of `data.csv`, `.tar.gz` of `data.tar.gz`, nothing of `data`.
+/// Returns `.csv` for `data.csv`, `.tar.gz` for `data.tar.gz`, and an empty text for `data`.
 std::string extension_of(const std::string& file_name);
 
-/// `INPUTS/NAME.EXT`, with the extension of the file that the step before wrote.
+/// Returns `INPUTS/NAME.EXT`, with the extension of the file that the earlier step wrote.
 std::string path_of(const AttemptInput& input, const Layout& layout);
 std::string path_of(const AttemptOutput& output, const Layout& layout);
 
-/// The argument vector of an attempt with this layout: placeholders filled, a shell's words put
-/// before its line.
+/// Returns the argument vector of an attempt with this layout: placeholders filled in, and a
+/// shell's words before its line.
 std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout);
-/// True for a shell's line with a pipe in it.
+/// Returns true for a shell line that contains a pipe.
 bool has_pipe(const Command& command);
-/// Variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X and PIPE_PARAM_x,
-/// PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT, PIPE_SCRATCH, PIPE_FAILURE_FILE), the declared
-/// environment, the settings' runtime_environment and the secrets; later ones win in this order.
+/// Returns the variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X and
+/// PIPE_PARAM_x, PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT, PIPE_SCRATCH, PIPE_FAILURE_FILE), the
+/// declared environment, the settings' runtime_environment and the secrets; later ones take
+/// precedence in this order.
 StringMap variables_of(const Attempt& attempt, const Layout& layout);
 
 }  // namespace pipeline::orchestrators

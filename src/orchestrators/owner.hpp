@@ -1,5 +1,5 @@
 /// @file
-/// Whose containers and Jobs are whose.
+/// The owner of containers and Jobs.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace pipeline::orchestrators {
 
-/// Tells what this user runs for this state folder from what others do in the same place, which may
-/// be another machine's too: 16 hexadecimal digits.
+/// Returns an identifier of this user and state folder, 16 hexadecimal digits. It separates their
+/// containers and Jobs from those of others on the same engine or cluster.
 std::string owner_of(const std::filesystem::path& state);
 
 }  // namespace pipeline::orchestrators

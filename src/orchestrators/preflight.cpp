@@ -12,9 +12,9 @@ constexpr std::string_view mark = "pipe-preflight ";
 constexpr int missing = 127;
 constexpr std::size_t longest_line = 64 * 1024;
 
-/// $1: the UUIDs that are to be seen; then the command. In a subshell, so that none of its
-/// variables can be one of the command's. A GPU divided by MIG has its slices listed behind it, and
-/// does not count itself.
+/// $1: the UUIDs that must be visible; then the command. Runs in a subshell, so that none of its
+/// variables conflict with the command's. nvidia-smi lists the slices of a GPU divided by MIG after
+/// it; the GPU itself does not count.
 constexpr std::string_view gate = R"sh((
   nvidia-smi </dev/null 2>&1
   code=$?
@@ -51,7 +51,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
   return text;
 }
 
-/// Those of `some` that are not in `others`.
+/// Returns those of `some` that are not in `others`.
 std::vector<std::string> without(std::vector<std::string> some,
                                  const std::vector<std::string>& others) {
   std::erase_if(
@@ -118,7 +118,7 @@ Failure other_gpus(const std::vector<std::string>& seen, const std::vector<std::
 
 std::vector<std::string> visible_gpus(std::string_view list) {
   std::vector<std::string> uuids;
-  bool whole = false;  // the last one is a GPU of which no slice has come yet
+  bool whole = false;  // The last one is a GPU without slices so far.
   constexpr std::string_view before = "(UUID: ";
   for (auto at = list.find(before); at != list.npos; at = list.find(before, at + 1)) {
     const auto begin = at + before.size();

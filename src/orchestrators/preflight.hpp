@@ -1,6 +1,6 @@
 /// @file
-/// The look at the GPUs before a step's command starts: `nvidia-smi`, where the command will run.
-/// Pure but for the log that it writes to.
+/// The check of the GPUs before a step's command starts: runs `nvidia-smi` where the command will
+/// run. Pure, except for the log that it writes to.
 #pragma once
 
 #include <optional>
@@ -12,64 +12,64 @@
 
 namespace pipeline::orchestrators {
 
-/// What nvidia-smi said.
+/// The output of nvidia-smi.
 struct SmiReport {
-  int code = 0;       ///< Exit code of the last call; 127: there is no nvidia-smi.
-  std::string table;  ///< Of `nvidia-smi`.
-  std::string list;   ///< Of `nvidia-smi -L`; empty where the first call failed.
+  int code = 0;       ///< Exit code of the last call; 127: nvidia-smi was not found.
+  std::string table;  ///< Output of `nvidia-smi`.
+  std::string list;   ///< Output of `nvidia-smi -L`; empty if the first call failed.
 };
 
-/// What a step should see: a container its own GPUs and no others, a process of this machine all
-/// that there are.
+/// The GPUs that a step should see: a container its own GPUs only, a process of this machine all
+/// GPUs.
 enum class GpuVisibility { its_own, all };
 
-/// Why the step must not start; nothing if all is well. What may pass is
-/// FailureKind::infrastructure, which can be tried again.
+/// Returns why the step must not start; nothing if it may. Transient causes are
+/// FailureKind::infrastructure, which can be retried.
 std::optional<Failure> preflight_failure(const SmiReport& report,
                                          const std::vector<AssignedGpu>& gpus,
                                          GpuVisibility visibility);
-/// Without a process that keeps the driver awake, nvidia-smi wakes all of a machine's GPUs up one
-/// after the other.
+/// If no process keeps the driver loaded, nvidia-smi initialises all GPUs of a machine one after
+/// the other.
 inline constexpr std::chrono::seconds longest_preflight{120};
-/// nvidia-smi did not come to an end.
+/// Returns the failure for nvidia-smi not ending in time.
 Failure preflight_hangs(std::chrono::seconds waited);
 
-/// The UUIDs in what `nvidia-smi -L` prints; of a GPU divided by MIG those of its slices.
+/// Returns the UUIDs in the output of `nvidia-smi -L`; for a GPU divided by MIG, those of its
+/// slices.
 std::vector<std::string> visible_gpus(std::string_view list);
 
-/// The gate: the command, behind a shell that first runs nvidia-smi and becomes the command (same
-/// process, same signals, same exit code) only if exactly these GPUs are there. What it prints is
-/// for PreflightLog. Needs /bin/sh.
+/// Returns the gate: the command behind a shell that first runs nvidia-smi and executes the command
+/// (same process, same signals, same exit code) only if exactly these GPUs are visible.
+/// PreflightLog reads its output. Needs /bin/sh.
 std::vector<std::string> behind_gate(const std::vector<std::string>& command,
                                      const std::vector<AssignedGpu>& gpus);
 
-/// Parts what the gate prints from what the command prints: the gate's lines go to the log with a
-/// mark.
+/// Separates the gate's output from the command's: the gate's lines are marked in the log.
 class PreflightLog : public LogSink {
  public:
   explicit PreflightLog(LogSink& log) : log_(log) {}
   void write(Stream stream, std::string_view bytes) override;
-  void finish();                       ///< Nothing more comes.
-  bool open() const { return open_; }  ///< The command has been let through.
+  void finish();                       ///< Ends the output.
+  bool open() const { return open_; }  ///< The command has been started.
   const SmiReport& report() const { return report_; }
 
  private:
   void take_line(std::string_view line);
 
   LogSink& log_;
-  std::string rest_;  ///< Of a line whose end has not come yet.
-  std::string said_;  ///< By the call in progress.
+  std::string rest_;  ///< The beginning of a line whose end has not arrived.
+  std::string said_;  ///< Output of the current call of nvidia-smi.
   SmiReport report_;
   bool listed_ = false, open_ = false;
 };
 
-/// The exit code of a gate that stayed closed; nothing of the command has run then.
+/// The gate's exit code if the command was not started.
 inline constexpr int gate_closed = 125;
 
-/// Writes what nvidia-smi printed with the gate's mark.
+/// Writes the output of nvidia-smi with the gate's mark.
 void write_preflight(LogSink& log, std::string_view text);
 
-/// What a message of the shell behind the gate begins with, when it could not start the command.
+/// Beginning of the gate's shell message if the command could not be started.
 inline constexpr std::string_view gate_name = "pipe-preflight";
 
 }  // namespace pipeline::orchestrators

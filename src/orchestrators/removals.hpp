@@ -1,5 +1,5 @@
 /// @file
-/// What attempts have left and nobody needs, on its way out.
+/// Removes what attempts have left, in the background.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,20 @@
 
 namespace pipeline::orchestrators {
 
-/// Removes containers or Jobs beside what else is done: that takes some tens of milliseconds each,
-/// which no step that comes next has to wait for.
+/// Removes containers or Jobs concurrently with other work. A removal takes some tens of
+/// milliseconds, for which later steps do not wait.
 class Removals {
  public:
-  /// Begins; a removal that fails is a warning, and the next run's.
+  /// Begins a removal. A failure is logged as a warning, and the next run removes the object.
   void begin(const asio::any_io_executor& executor, async::Task<> removal);
-  /// Until all that have begun are done, also where several await it at once; to be awaited before
-  /// this object goes.
+  /// Waits until all removals that have begun are done; several coroutines may await it. Must be
+  /// awaited before this object is destroyed.
   async::Task<> settle();
 
  private:
   std::vector<std::shared_ptr<async::JoinableTask>>
-      running_;  ///< Shared with those who settle: others may begin and forget meanwhile.
+      running_;  ///< Shared with the coroutines in settle(), because removals begin and end
+                 ///< meanwhile.
 };
 
 }  // namespace pipeline::orchestrators

@@ -86,7 +86,7 @@ class RoutingOrchestrator : public Orchestrator {
     return *made;
   }
 
-  /// Whose it is has to be known when it is looked at again without the step.
+  /// The recheck text must name the orchestrator, because it is checked later without the step.
   void sign(const StepSpec& step, Environment& environment) const {
     if (!environment.recheck.empty()) environment.recheck.insert(0, name_of(step) + " ");
   }

@@ -1,6 +1,6 @@
 /// @file
-/// A run in several places (ZenML's step operators): each step where it says, the others where the
-/// run does.
+/// A run with several orchestrators (ZenML's step operators): each step runs on the orchestrator
+/// that it names, other steps on the run's.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 namespace pipeline::orchestrators {
 
 /// @param main the orchestrator of steps that name none
-/// @param make makes one by its name; called once a name, when a step of that place is first asked
-/// about
+/// @param make creates an orchestrator by name; called once for each name, when the first step with
+/// that name is looked at
 std::unique_ptr<Orchestrator> make_routing_orchestrator(
     std::string main, std::function<std::unique_ptr<Orchestrator>(const std::string& name)> make);
 

@@ -35,7 +35,7 @@ void ShellLine::add_value(std::string_view value) {
   std::string text;
   if (lexer_.is_in_end_mark())
     throw core::InputError("A value cannot be the end mark of a here-document (`<<`).");
-  if (lexer_.is_escaped())  // the author's backslash would take the first byte of the value
+  if (lexer_.is_escaped())  // The author's backslash would escape the first byte of the value.
     lexer_.drop_escape();
   switch (here.kind) {
     case Kind::single_quotes:
@@ -49,7 +49,8 @@ void ShellLine::add_value(std::string_view value) {
     case Kind::here_document: {
       const auto& document = lexer_.document();
       if (!document.quoted) {
-        // What would end the document must not be written into it, so it comes from a variable.
+        // A line that would end the document must not be written into it, so the value comes from a
+        // variable.
         std::string name = "pipe_value_" + std::to_string(++values_);
         assignments_ += name + "=" + core::shell_quote(value) + "; ";
         text = "${" + name + "}";
@@ -81,7 +82,7 @@ void ShellLine::add_value(std::string_view value) {
     case Kind::substitution:
     case Kind::backquotes: text = core::shell_quote(value); break;
   }
-  // Backquotes take one level of backslashes before the shell reads what is between them.
+  // Within backquotes, the shell removes one level of backslashes first.
   for (const auto& context : lexer_.contexts())
     if (context.kind == Kind::backquotes) text = escape(text, "\\`");
   lexer_.add_verbatim(text);

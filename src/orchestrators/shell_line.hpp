@@ -1,6 +1,6 @@
 /// @file
-/// A line for `sh -c`, written piece by piece: the author's text as it stands, and values that must
-/// come out as they are.
+/// A line for `sh -c`, composed of the author's text, which stays unchanged, and values that the
+/// shell must not interpret.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace pipeline::orchestrators {
 
-/// Follows the shell's quoting through the author's text, so that a value is escaped for the place
-/// where it stands: a word of its own, within '...' or "...", in a here-document, in backquotes.
+/// Tracks the shell's quoting through the author's text, so that a value is escaped for its
+/// context: an unquoted word, '...', "...", a here-document, or backquotes.
 class ShellLine {
  public:
   void add_text(std::string_view text);
-  /// Adds a value. Throws InputError where none can be written safely: in an arithmetic expression
+  /// Adds a value. Throws InputError if it cannot be written safely: in an arithmetic expression
   /// anything but an integer, in a quoted here-document a line that would end it.
   void add_value(std::string_view value);
   std::string finish() const { return assignments_ + lexer_.text(); }
-  /// True if the author's text joins two commands by `|`.
+  /// Returns true if the author's text joins two commands by `|`.
   bool has_pipe() const { return lexer_.has_pipe(); }
 
  private:

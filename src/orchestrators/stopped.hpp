@@ -1,5 +1,5 @@
 /// @file
-/// What is told of an attempt that was stopped: the same in every place.
+/// The failure of a stopped attempt, the same for all orchestrators.
 #pragma once
 
 #include <pipeline/events.hpp>

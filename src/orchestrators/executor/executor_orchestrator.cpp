@@ -71,7 +71,7 @@ class ExecutorOrchestrator final : public Orchestrator {
     AttemptResult result;
     result.image = executor_.name();
     asio::steady_timer done(loop_, asio::steady_timer::time_point::max());
-    // What the executor logs before it returns is posted before this is.
+    // Lines that the executor logs before it returns are posted before this handler.
     std::jthread thread([this, &request, &result, &done] {
       try {
         result.failure = executor_.run(request);

@@ -1,5 +1,5 @@
 /// @file
-/// A user's Executor behind the orchestrator port.
+/// Adapts a user's Executor to the orchestrator port.
 #pragma once
 
 #include <memory>
