@@ -1,6 +1,7 @@
 /// @file
-/// Large arrays in NumPy's .npy format, which go to and from disk without a copy: `numpy.load(path,
-/// mmap_mode="r")` reads the result of a C++ step, and a C++ step reads what `numpy.save` wrote.
+/// Large arrays in NumPy's .npy format, which are read and written without a copy:
+/// `numpy.load(path, mmap_mode="r")` reads the result of a C++ step, and a C++ step reads a file of
+/// `numpy.save`.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 
 namespace pipeline {
 
-/// An artifact that cannot be stored or read: missing, cut short, of another type. `what()` names
-/// the file, what was expected, and what was found.
+/// An artifact that cannot be stored or read because it is missing, truncated or of another type.
+/// `what()` names the file, what was expected, and what was found.
 class CodecError : public std::runtime_error {
  public:
   using runtime_error::runtime_error;
@@ -28,9 +29,9 @@ template <class T>
 concept ArrayElement = !std::is_same_v<T, bool> && !std::is_enum_v<T> && detail::plain_bytes<T>();
 
 /// An array of any number of dimensions in row-major order: the last index changes fastest. As a
-/// step's input it is the mapped file, read-only; pages are read when they are used, so that memory
-/// stays bounded. As a step's result it is memory that becomes the output's file by one link.
-/// Moved, never copied.
+/// step's input it is a read-only mapping of the file; pages are read when they are used, so that
+/// memory is bounded. As a step's result it is memory that becomes the output's file by a hard
+/// link. Can be moved, not copied.
 ///
 /// ```cpp
 /// pl::Array<float> normalise(const pl::Array<float>& images) {

@@ -29,8 +29,8 @@ namespace pipeline {
 ///   static Model load(const std::string& from);
 /// };
 /// ```
-/// The paths are std::string; the parameters may as well be std::filesystem::path. Whatever either
-/// function throws becomes the step's failure, with the name of the artifact.
+/// The paths are std::string; the parameters may also be std::filesystem::path. An exception of
+/// either function becomes the step's failure, with the name of the artifact.
 template <class T>
 struct Codec;
 
@@ -38,7 +38,7 @@ struct Codec;
 template <class T>
 concept Storable = detail::HasCodec<T>;
 
-/// A file. As a result: one that the step has written anywhere, which is moved into the store. As
+/// A file. As a result: a file that the step has written anywhere; it is moved into the store. As
 /// an argument: read-only.
 struct File {
   std::string path;
@@ -56,7 +56,8 @@ struct Folder {
 template <class T>
 inline constexpr bool is_outputs = false;
 
-/// Types that convert to JSON: a .json file, which people and other languages can read.
+/// Types that convert to JSON are stored as a .json file, which people and other languages can
+/// read.
 template <class T>
 requires(detail::form_of<T>() == detail::Form::text) struct Codec<T> {
   static constexpr std::string_view extension = ".json";
@@ -70,7 +71,8 @@ requires(detail::form_of<T>() == detail::Form::text) struct Codec<T> {
   }
 };
 
-/// Vectors of numbers, or of structs of numbers: NumPy's .npy, by one write and one read.
+/// Vectors of numbers, or of structs of numbers, are stored as NumPy's .npy, in one write and one
+/// read.
 template <class T>
 requires(detail::form_of<T>() == detail::Form::array) struct Codec<T> {
   using Item = typename T::value_type;
@@ -91,7 +93,7 @@ requires(detail::form_of<T>() == detail::Form::array) struct Codec<T> {
   }
 };
 
-/// Plain structs that JSON cannot hold: a folder with an entry for each member.
+/// Plain structs that JSON cannot represent are stored as a folder with an entry for each member.
 template <class T>
 requires(detail::form_of<T>() == detail::Form::fields) struct Codec<T> {
   static void save(const T& value, const std::string& to) {
@@ -116,7 +118,7 @@ requires(detail::form_of<T>() == detail::Form::fields) struct Codec<T> {
   }
 };
 
-/// Vectors of types with a codec of their own: a folder with the entries 0, 1, 2, ...
+/// Vectors of types with a codec of their own are stored as a folder with the entries 0, 1, 2, ...
 template <class T>
 requires(detail::form_of<T>() == detail::Form::sequence) struct Codec<T> {
   using Item = typename T::value_type;

@@ -1,5 +1,5 @@
 /// @file
-/// What a step's function can ask of the run that it is part of.
+/// The attempt that a step's function runs in, and its log, progress and cancellation.
 #pragma once
 
 #include <stop_token>
@@ -37,7 +37,7 @@ class StepContext {
   unsigned attempt() const { return attempt_; }  ///< Counted from 1.
 
   /// Writes a line to the step's log, with fields that `logs --output json` returns as data.
-  /// @param fields an object, as `{{"epoch", 3}, {"loss", 0.25}}`
+  /// @param fields an object, such as `{{"epoch", 3}, {"loss", 0.25}}`
   void log(Level level, std::string_view message, const Json& fields = {}) const;
   void log(std::string_view message, const Json& fields = {}) const {
     log(Level::info, message, fields);
@@ -48,7 +48,7 @@ class StepContext {
 
   /// Reports how much of the step is done. @param fraction from 0 to 1
   void progress(double fraction, std::string_view message = {}) const;
-  /// Reports a figure worth following, such as a loss. It is written to the log.
+  /// Reports a value to track over time, such as a loss. It is written to the log.
   void metric(std::string_view name, double value) const;
 
   /// Stop is requested when the run stops: after Ctrl-C, `cancel`, a timeout, or another step's

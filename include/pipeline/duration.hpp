@@ -1,6 +1,6 @@
 /// @file
-/// The times that options take: `90_s`, `10_min` (pipeline::literals), or a std::chrono::duration
-/// of whole milliseconds.
+/// Durations in options: `90_s`, `10_min` (pipeline::literals), or a std::chrono::duration of whole
+/// milliseconds.
 #pragma once
 
 #include <compare>
@@ -11,9 +11,9 @@
 
 namespace pipeline {
 
-/// A span of time in milliseconds. Converts to and from the durations of <chrono> where nothing is
-/// lost; that header itself stays outside, because it takes longer to compile than this whole
-/// directory.
+/// A span of time in milliseconds. Converts to and from the durations of <chrono> where no
+/// precision is lost. This header does not include <chrono>, because that takes longer to compile
+/// than this whole directory.
 class Duration {
  public:
   /// Zero.

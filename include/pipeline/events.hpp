@@ -1,5 +1,5 @@
 /// @file
-/// What happens in a run, as values: stored, shown in the terminal, printed by `--output json`, and
+/// The events of a run as values: stored, shown in the terminal, printed by `--output json`, and
 /// passed to callbacks.
 #pragma once
 
@@ -24,7 +24,7 @@ enum class Stream { out, err };
 enum class StepStatus { pending, running, succeeded, cached, failed, skipped, cancelled };
 std::string_view to_string(StepStatus);
 
-/// The states of a run. `interrupted`: it was cancelled, or its process died.
+/// The states of a run. `interrupted`: the run was cancelled, or its process died.
 enum class RunStatus { running, succeeded, failed, interrupted };
 std::string_view to_string(RunStatus);
 
@@ -44,12 +44,12 @@ enum class FailureKind {
 };
 std::string_view to_string(FailureKind);
 
-/// A failed attempt, in words that the user can act on.
+/// A failed attempt, described in terms that the user can act on.
 struct Failure {
   FailureKind kind;
   /// One line: what happened.
   std::string message;
-  /// What to do about it.
+  /// What the user can do about it.
   std::vector<std::string> hints = {};
   /// Further lines, such as the last output of a failed build.
   std::vector<std::string> details = {};
@@ -95,8 +95,8 @@ struct StepLog {
   Stream stream;
   std::string line;  ///< Without its line break; secrets are masked.
 };
-/// The row that a running step rewrites, such as a progress bar, each time with its last state. The
-/// log has all that was printed; StepLog has the row once a line end follows it.
+/// The line that a running step rewrites, such as a progress bar, each time with its last state.
+/// The log has the whole output; StepLog has the line once a line end follows it.
 struct StepProgress {
   std::string step;
   unsigned attempt;
@@ -104,7 +104,7 @@ struct StepProgress {
 };
 struct StepRetried {
   std::string step;
-  unsigned attempt;  ///< The one that failed.
+  unsigned attempt;  ///< Number of the failed attempt.
   Failure failure;
   std::chrono::milliseconds delay;
 };
@@ -117,9 +117,9 @@ struct StepFinished {
   unsigned attempts;
   std::chrono::milliseconds took;
   std::optional<Failure> failure;
-  std::string reused_from;  ///< Of a cached step: the identifier of the run that made its outputs.
+  std::string reused_from;  ///< For a cached step: the identifier of the run that made its outputs.
 };
-/// Something that the user should know.
+/// A message about a setting or condition that changes no result.
 struct Notice {
   std::string step, text;  ///< `step` may be empty.
 };

@@ -12,8 +12,8 @@ namespace pipeline {
 template <class Signature>
 class Function;
 
-/// Calls what it was constructed from. Copies share that object: the captures of a lambda exist
-/// once, however often the Function is copied.
+/// Calls the object that it was constructed from. Copies share that object: the captures of a
+/// lambda exist once.
 template <class R, class... A>
 class Function<R(A...)> {
  public:

@@ -1,6 +1,6 @@
 /// @file
-/// JSON values, and the C++ types that convert to and from them. nlohmann's library holds the
-/// values, but its header stays outside, because it takes longer to compile than all others
+/// JSON values, and the C++ types that convert to and from them. nlohmann's library stores the
+/// values. Its header is not included here, because it takes longer to compile than all others
 /// together: a program that uses its types includes <nlohmann/json.hpp> itself.
 #pragma once
 
@@ -46,7 +46,7 @@ class Json {
   Json(J&& value) : Json() {
     detail::move_json(**this, value);
   }
-  /// An object, if each item is a list of two whose first is a text; otherwise a list.
+  /// An object if each item is a list of two whose first is a text; otherwise a list.
   Json(std::initializer_list<Json> items);
   Json(const Json& other);
   Json(Json&& other) noexcept;
@@ -60,7 +60,7 @@ class Json {
   const nlohmann::json* operator->() const { return &**this; }
   friend bool operator==(const Json& a, const Json& b);
 
-  /// Found by nlohmann's library, which takes no conversions into account.
+  /// Called by nlohmann's library, which does not consider conversions.
   template <std::same_as<Json> J>
   friend void to_json(nlohmann::json& to, const J& value) {
     detail::put_json(to, *value);

@@ -1,6 +1,6 @@
 /// @file
-/// Options of steps and pipelines. Each field has the name and meaning that it has in YAML, and may
-/// be left out: `{.resources = {.memory = 8_GiB}, .timeout = 10_min}`.
+/// Options of steps and pipelines. Each field has its name and meaning in YAML, and may be omitted:
+/// `{.resources = {.memory = 8_GiB}, .timeout = 10_min}`.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace pipeline {
 
-/// An output of a command: its name, and the name of its file where that differs: `.outputs =
+/// An output of a command: its name, and the name of its file if that differs: `.outputs =
 /// {"metrics", {"picture", "plot.png"}}`.
 struct Output {
   std::string name;
@@ -33,55 +33,56 @@ struct StepOptions {
   std::string description = {};
   /// Names of the function's arguments, in order, without StepContext. Default: arg1, arg2, ...
   std::vector<std::string> arguments = {};
-  /// Names of the results. Default: `result`, or result1, result2, ...; of a command: those in it.
+  /// Names of the results. Default: `result`, or result1, result2, ...; for a command, its
+  /// `${outputs.NAME}`.
   std::vector<Output> outputs = {};
-  /// Of a command. A value of null stands for the pipeline's, which the command then has in its
-  /// variables.
+  /// Parameters of a command. A null value takes the pipeline's parameter of that name, which is
+  /// then passed to the command as a variable.
   std::map<std::string, Json> parameters = {};
-  /// Whether a command has all of the pipeline's parameters in its variables. Otherwise it has
-  /// those that it names.
+  /// Whether a command receives all of the pipeline's parameters as variables. Otherwise it
+  /// receives those that it names.
   bool all_parameters = false;
-  /// Of a command for a shell: `{"bash"}`, or the words before the line. Default: `sh -e`.
+  /// For a shell command: `{"bash"}`, or the words before the line. Default: `sh -e`.
   std::vector<std::string> shell = {};
-  /// Of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of the step whose matrix it
-  /// shares.
+  /// Matrix of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of the step whose matrix
+  /// it shares.
   Json matrix = {};
-  /// Steps that must have succeeded first, besides those whose artifacts it takes.
+  /// Steps that must succeed first, besides those whose artifacts the step takes.
   std::vector<std::string> after = {};
   /// Files, folders and globs that the step sees. Default: those that a command names; none for a
   /// function.
   StringList code = {};
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
-  /// `settings.docker`
+  /// Same as `settings.docker`.
   DockerSettings docker = {};
-  /// `settings.resources`
+  /// Same as `settings.resources`.
   ResourceSettings resources = {};
-  /// `settings.kubernetes`
+  /// Same as `settings.kubernetes`.
   KubernetesSettings kubernetes = {};
   RetrySettings retry = {};
-  /// Of one attempt.
+  /// Limit for one attempt.
   std::optional<Duration> timeout = {};
   /// Whether an earlier success may be reused. Default: true.
   std::optional<bool> cache = {};
   /// `local`, `docker` or `kubernetes`. Default: the run's.
   std::string orchestrator = {};
-  /// Of a function. If given, its key holds this instead of the program's content: a rebuild reuses
-  /// it.
+  /// Version of a function. If given, the key contains it instead of the program's content, so that
+  /// results are reused after a rebuild.
   std::string version = {};
 };
 
-/// Options of a pipeline. Those that steps have, too, apply to all its steps; a step's own take
-/// precedence.
+/// Options of a pipeline. Options that steps have, too, apply to all its steps; a step's own value
+/// takes precedence.
 struct PipelineOptions {
   std::string description = {};
-  /// Of the commands. Functions get theirs by param().
+  /// Parameters of the commands. Functions get theirs by param().
   std::map<std::string, Json> parameters = {};
   DockerSettings docker = {};
   ResourceSettings resources = {};
   KubernetesSettings kubernetes = {};
   RetrySettings retry = {};
-  /// Of one attempt of a step.
+  /// Limit for one attempt of a step.
   std::optional<Duration> timeout = {};
   StringList code = {};
   StepEnvironment environment = {};
@@ -90,8 +91,8 @@ struct PipelineOptions {
   std::vector<std::string> shell = {};
   std::vector<std::string> tags = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
-  /// Folder that `code` and relative paths refer to, and that holds `.pipe`. Default: the working
-  /// folder.
+  /// Folder that `code` and relative paths refer to, and that contains `.pipe`. Default: the
+  /// working folder.
   std::string root = {};
 };
 

@@ -1,7 +1,7 @@
 /// @file
-/// Pipelines in C++: typed functions, commands and scripts, connected by the artifacts that they
-/// make. A program needs this header alone; <pipeline/run.hpp> adds the engine for programs that do
-/// more than run_main().
+/// Pipelines in C++: typed functions, commands and scripts, connected by their artifacts. A program
+/// needs this header alone; <pipeline/run.hpp> adds the engine for programs that do more than
+/// run_main().
 ///
 /// ```cpp
 /// #include <pipeline/pipeline.hpp>
@@ -32,9 +32,9 @@
 
 namespace pipeline {
 
-/// Steps, and the artifacts that connect them. Adding a step runs nothing and reads nothing. Types
-/// that do not fit together do not compile; wrong names and settings are reported by run_main() and
-/// run(), all at once, each with the line of its step.
+/// Steps, and the artifacts that connect them. Adding a step executes and reads nothing. A mismatch
+/// of types does not compile; wrong names and settings are reported by run_main() and run(), all at
+/// once, each with the line of its step.
 class Pipeline {
  public:
   explicit Pipeline(std::string_view name,
@@ -45,7 +45,7 @@ class Pipeline {
   ~Pipeline();
 
   /// Adds a function.
-  /// @param given one for each parameter of the function, StepContext left out: an Artifact,
+  /// @param given one argument for each parameter of the function except StepContext: an Artifact,
   /// several of them for a std::vector, a param(), or a value
   /// @return an Artifact; a tuple of them if the function returns a pair, a tuple or an is_outputs
   /// struct; a StepHandle if it returns nothing
@@ -60,9 +60,9 @@ class Pipeline {
   /// Adds a command or a script.
   CommandHandle add(CommandStep step, const std::vector<NamedInput>& inputs = {});
 
-  /// Adds an instance of a function for each value of an each(), or for each combination of
-  /// several; or, where the function takes a T and is given Artifacts<T>, for each of those. All
-  /// other arguments are the same for all instances. YAML's `matrix`.
+  /// Adds an instance of a function for each value of an each(), for each combination of several,
+  /// or, where the function takes a T and is given Artifacts<T>, for each of those. All other
+  /// arguments are the same for all instances. Corresponds to YAML's `matrix`.
   /// @return Artifacts, or a tuple of them; a StepHandle if the function returns nothing
   ///
   /// ```cpp
@@ -82,8 +82,8 @@ class Pipeline {
 
   const std::string& name() const;
   const PipelineOptions& options() const;
-  /// The steps in the order in which they were added. For the engine: the type is complete in its
-  /// sources only.
+  /// The steps in the order in which they were added. For the engine: the type is complete only in
+  /// its sources.
   const std::vector<detail::Declaration>& steps() const;
 
  private:

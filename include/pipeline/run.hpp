@@ -1,6 +1,6 @@
 /// @file
 /// The engine for programs that do more than run_main(): runs with callbacks, their results, and
-/// executors of your own.
+/// user-defined executors.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ namespace pipeline {
 struct StepSpec;
 
 /// A run that cannot start: the pipeline or an option is wrong, or the machine lacks something.
-/// `what()` is the text that `run` would print, hints included.
+/// `what()` is the text that `run` would print, including hints.
 class RunError : public std::runtime_error {
  public:
   /// @param exit_code what run_main() would have returned: 2 wrong input, 3 the machine lacks
@@ -40,21 +40,21 @@ class RunError : public std::runtime_error {
 /// One attempt of a step, for an Executor. All paths are absolute.
 struct ExecutorRequest {
   std::string pipeline = {}, run = {}, step = {};
-  /// Of the attempt, counted from 1.
+  /// Number of the attempt, from 1.
   unsigned number = 1;
   /// To be executed in `folder`.
   std::vector<std::string> command = {};
-  /// All variables that pipe and the step set. The executor adds what a process needs besides, such
-  /// as PATH.
+  /// All variables that pipe and the step set. The executor adds variables that a process needs
+  /// besides, such as PATH.
   StringMap environment = {};
   /// The step's code.
   std::string folder = {};
-  /// The step's outputs are what this folder holds at the end, under their file names.
+  /// The step's outputs are the content of this folder at the end, under their file names.
   std::string outputs = {};
   /// Removed after the attempt.
   std::string scratch = {};
   ResourceSettings resources = {};
-  /// Receives what the step prints, in pieces of any size. May be called from any thread until
+  /// Receives the step's output in pieces of any size. May be called from any thread until
   /// Executor::run() returns.
   Function<void(Stream, std::string_view)> log = {};
   /// Asks the executor to end the step.
@@ -74,29 +74,29 @@ struct ExecutorRequest {
 /// ```
 class Executor {
  public:
-  /// For `--orchestrator` and records: letters, digits and `-`.
+  /// Name for `--orchestrator` and records: letters, digits and `-`.
   virtual std::string name() const = 0;
   /// Returns a text that determines the environment of the step, as part of its key: when it
   /// changes, the step is run again. Called on the thread of the run.
   /// @param step declared in <pipeline/spec.hpp>
   virtual std::string environment(const StepSpec& step) = 0;
-  /// Runs the attempt to its end. Called on a thread of its own; at most RunOptions::jobs calls run
-  /// at a time. An exception is a failure, too.
+  /// Runs the attempt to its end. Called on a separate thread; at most RunOptions::jobs calls run
+  /// concurrently. An exception is a failure, too.
   /// @return nothing on success
   virtual std::optional<Failure> run(const ExecutorRequest& request) = 0;
   virtual ~Executor() = default;
 };
 
 struct RunOptions {
-  /// As `--param`: values by name.
+  /// Same as `--param`: values by name.
   std::map<std::string, std::string> parameters = {};
   /// `local` or `docker`.
   std::string orchestrator = "local";
-  /// Used instead of an orchestrator. Shared, so that the caller can ask it for its own data later.
+  /// Used instead of an orchestrator. Shared, so that the caller can query its own data later.
   std::shared_ptr<Executor> executor = {};
-  /// Only this step, and those that it depends on.
+  /// Run only this step and its dependencies.
   std::string step = {};
-  /// Steps at a time; 0: the number of CPUs.
+  /// Maximum number of concurrent steps; 0: the number of CPUs.
   unsigned jobs = 0;
   /// Whether earlier successes are reused.
   bool use_cache = true;
@@ -122,7 +122,7 @@ struct StepResult {
   unsigned attempts = 0;
   std::chrono::milliseconds took{};
   std::optional<Failure> failure;
-  std::string reused_from;  ///< Of a cached step: the identifier of the run that made its outputs.
+  std::string reused_from;  ///< For a cached step: the identifier of the run that made its outputs.
   std::vector<StoredOutput> outputs;
 };
 
@@ -137,10 +137,10 @@ class RunResult {
   bool succeeded() const { return status == RunStatus::succeeded; }
   /// Throws std::out_of_range if the run had no such step.
   const StepResult& step(const std::string& name) const;
-  /// Path of the artifact. Throws std::out_of_range if its step has not made it.
+  /// Returns the path of the artifact. Throws std::out_of_range if its step has not made it.
   const std::string& path(const AnyArtifact& artifact) const;
-  /// Loads the artifact: `result.load(model).weights`. Throws std::out_of_range as path(), or what
-  /// its codec throws.
+  /// Loads the artifact: `result.load(model).weights`. Throws std::out_of_range as path() does, and
+  /// the exceptions of its codec.
   template <class T>
   T load(const Artifact<T>& artifact) const {
     return Codec<T>::load(path(artifact));
@@ -152,9 +152,9 @@ class RunResult {
 /// run(), which does the same for its own pipeline only.
 void enter_steps(std::initializer_list<const Pipeline*> pipelines);
 
-/// Runs the pipeline to its end, on this thread. A failed step throws nothing: it is part of the
-/// result. Functions are called in processes of their own, for which the program is started again,
-/// up to this call: do nothing before it that must be done only once.
+/// Runs the pipeline to its end, on this thread. A failed step does not throw; it is part of the
+/// result. Each function is called in a separate process, for which the program is started again up
+/// to this call. Code before the call must therefore be safe to run more than once.
 /// @throws RunError if the run cannot start
 RunResult run(const Pipeline& pipeline, const RunOptions& options = {});
 

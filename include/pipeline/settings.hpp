@@ -1,7 +1,7 @@
 /// @file
 /// The settings of a pipeline or of one of its steps. The names are ZenML's, unless a comment names
-/// another source. Every field is optional. An empty one has the pipeline's value, and where that
-/// is empty, too, the default that its comment names.
+/// another source. Every field is optional. An empty field has the pipeline's value or, if that is
+/// empty, too, the default that its comment names.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct BuildOptions {
   std::optional<Bytes> shm_size = {};
   /// Labels of the image.
   StringMap labels = {};
-  /// ARG values; they show in the image's history, so no secrets.
+  /// ARG values; they are visible in the image's history, so they must not be secrets.
   StringMap build_args = {};
   /// Images whose layers may be reused.
   StringList cache_from = {};
@@ -79,7 +79,7 @@ struct DockerSettings {
   BuildConfig parent_image_build_config = {};
   /// Build options of the generated Dockerfile.
   BuildConfig build_config = {};
-  /// Run `parent_image` as it is.
+  /// Use `parent_image` without changes.
   std::optional<bool> skip_build = {};
   /// Build once in every run, even if an equal image exists.
   std::optional<bool> prevent_build_reuse = {};
@@ -105,7 +105,7 @@ struct DockerSettings {
   StringList apt_packages = {};
   /// ENV of the image, set before anything is installed.
   StringMap environment = {};
-  /// Variables of the step's container or process; no part of the image.
+  /// Variables of the step's container or process, but not of the image.
   StringMap runtime_environment = {};
   /// User that the step runs as: NAME, UID or UID:GID; created if the parent lacks it.
   std::optional<std::string> user = {};
@@ -142,19 +142,19 @@ struct ResourceSettings {
   std::optional<Bytes> shm_size = {};
   /// GPUs that are reserved for the step.
   std::optional<unsigned> gpu_count = {};
-  /// Lightning's; `gpu` without a number means all.
+  /// Lightning's option; `gpu` without a number means all GPUs.
   std::optional<Accelerator> accelerator = {};
-  /// Lightning's: a whole number, a text such as `"1, 3"`, or a list; null: not given.
+  /// Lightning's option: a whole number, a text such as `"1, 3"`, or a list; null: not given.
   Json devices = {};
-  /// Lightning's: choose GPUs that no process uses.
+  /// Lightning's option: choose GPUs that no process uses.
   std::optional<bool> auto_select_gpus = {};
   /// The option of docker and GitLab: `all`, `2`, `device=0,1`, ...
   std::optional<std::string> gpus = {};
   /// Words of the model's name, such as `A100` or `RTX 4090`.
   std::optional<std::string> gpu_class = {};
-  /// Least memory of each GPU, bytes.
+  /// Minimum memory of each GPU, bytes.
   std::optional<Bytes> gpu_memory = {};
-  /// Least compute capability of each GPU, such as `8.0`.
+  /// Minimum compute capability of each GPU, such as `8.0`.
   std::optional<std::string> compute_capability = {};
   /// Amazon EC2 instance type that the step is meant for, such as `g5.xlarge`.
   std::optional<std::string> instance_type = {};
@@ -164,11 +164,11 @@ struct ResourceSettings {
   std::optional<Preflight> preflight = {};
 };
 
-/// Amounts as Kubernetes writes them, by resource: `{{"cpu", "500m"}, {"memory", "8Gi"},
+/// Amounts in Kubernetes' notation, by resource: `{{"cpu", "500m"}, {"memory", "8Gi"},
 /// {"ephemeral-storage", "20Gi"}, {"example.com/fpga", "1"}}`.
 struct KubernetesResources {
   StringMap requests = {};  ///< Reserved for the step. Default: the limits.
-  StringMap limits = {};    ///< The most that the step may use.
+  StringMap limits = {};    ///< Maximum that the step may use.
 };
 
 /// A step's Job on a Kubernetes cluster, beyond `docker` and `resources`; other orchestrators
@@ -179,7 +179,7 @@ struct KubernetesSettings {
   StringMap node_selectors = {};
   /// Kubernetes' Affinity.
   std::map<std::string, Json> affinity = {};
-  /// A list of taints that the node may have: `"KEY[=VALUE][:EFFECT]"`. Those of GPUs are always
+  /// A list of taints that the node may have: `"KEY[=VALUE][:EFFECT]"`. Taints of GPUs are always
   /// tolerated.
   Json tolerations = {};
   /// Take precedence over settings.resources.
@@ -199,7 +199,7 @@ struct KubernetesSettings {
   StringList image_pull_secrets = {};
   /// Service account whose token the pod has. Default: none.
   std::optional<std::string> service_account_name = {};
-  /// Of Job and pod.
+  /// Labels and annotations of Job and pod.
   StringMap labels = {}, annotations = {};
   std::optional<std::string> priority_class_name = {};
   std::optional<std::string> runtime_class_name = {};

@@ -1,6 +1,6 @@
 /// @file
-/// A pipeline as immutable values. Both pipeline.yaml and Pipeline become a PipelineSpec, and the
-/// engine reads nothing else.
+/// A pipeline as immutable values. Both pipeline.yaml and the C++ class Pipeline become a
+/// PipelineSpec, and the engine reads nothing else.
 #pragma once
 
 #include <filesystem>
@@ -31,13 +31,13 @@ struct Template {
   bool operator==(const Template&) const = default;
 };
 
-/// What a step executes: an argument vector as it stands, or one line for a shell, in which the
-/// value of every placeholder is quoted for the shell.
+/// What a step executes: an argument vector, or one line for a shell, in which the value of every
+/// placeholder is quoted for the shell.
 struct Command {
   std::vector<Template> arguments = {};  ///< Exactly one if `shell`.
   bool shell = false;
-  /// The words before a shell's line, such as `bash`, `-c`. Empty: `sh -e -c`, where a failing part
-  /// of a pipe fails the step if that shell has pipefail.
+  /// The words before a shell's line, such as `bash`, `-c`. If empty, `sh -e -c`, where a failing
+  /// part of a pipe fails the step if that shell has pipefail.
   std::vector<std::string> interpreter = {};
   bool operator==(const Command&) const = default;
 };
@@ -53,7 +53,7 @@ struct SourceSpec {
 struct InputSpec {
   std::string name = {};
   std::vector<SourceSpec> sources = {};  ///< Exactly one, unless gathered.
-  /// Whether the input is a folder with one entry for each source, in order: `0-train.c-1.model`,
+  /// True if the input is a folder with one entry for each source, in order: `0-train.c-1.model`,
   /// `1-train.c-10.model`, ..., and `index.json`, a list of {step, parameters, file}: the step, the
   /// values that distinguish the instance, and its entry in the folder.
   bool gathered = false;
@@ -65,7 +65,7 @@ struct OutputSpec {
   std::string file_name = {};  ///< Last component of that path. Default: the output's name.
 };
 
-/// A C++ program whose functions are steps: the files that it takes to start it again.
+/// A C++ program whose functions are steps: the files that are needed to start it again.
 struct Program {
   /// Absolute.
   std::filesystem::path executable = {};
@@ -75,18 +75,18 @@ struct Program {
   std::filesystem::path loader = {};
 };
 
-/// Marks a step as a function of a program. Its command holds the program's arguments only,
+/// Marks a step as a function of a program. Its command has only the program's arguments,
 /// `--pipe-step NAME`; each orchestrator adds the words that start the program (Layout::program).
 struct ProgramStep {
-  /// Shared, because thousands of steps have the same one. Never null.
+  /// Shared, because thousands of steps have the same program. Never null.
   std::shared_ptr<const Program> program = {};
-  /// For messages, as `Model train(const Dataset&, int)`.
+  /// For messages, such as `Model train(const Dataset&, int)`.
   std::string function = {};
-  /// Set by the user. If not empty, the key holds it instead of the program's content.
+  /// Set by the user. If not empty, the key contains it instead of the program's content.
   std::string version = {};
 };
 
-/// Identifies an instance among the steps that `matrix` has made of one.
+/// Identifies one of the instances that `matrix` makes of a step.
 struct InstanceSpec {
   /// The name that the instances share.
   std::string of = {};
@@ -95,7 +95,7 @@ struct InstanceSpec {
   bool operator==(const InstanceSpec&) const = default;
 };
 
-/// A step, its defaults applied.
+/// A step with its defaults applied.
 struct StepSpec {
   /// Letters, digits, `_`, `-`, `.`; begins with a letter or digit. With a `.`: an instance.
   std::string name = {};
@@ -104,14 +104,14 @@ struct StepSpec {
   Command command = {};
   /// Set if the step is a function of a C++ program.
   std::optional<ProgramStep> program = {};
-  /// Scalars, the pipeline's included; the step's own take precedence.
+  /// Scalars, including the pipeline's; the step's own take precedence.
   std::map<std::string, Json> parameters = {};
   /// In the file's order.
   std::vector<InputSpec> inputs = {};
   std::vector<OutputSpec> outputs = {};
-  /// Steps that must have succeeded first, besides those of the inputs.
+  /// Steps that must succeed first, besides those of the inputs.
   std::vector<std::string> after = {};
-  /// Files, folders and globs below PipelineSpec::root. Not given: those that the command names.
+  /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
   StringList code = {};
   /// Further files of the step's code, content by name.
   StringMap files = {};
@@ -122,27 +122,27 @@ struct StepSpec {
   /// `local`, `docker` or `kubernetes`. Empty: the run's.
   std::string orchestrator = {};
   RetrySettings retry = {};
-  /// Of one attempt.
+  /// Limit for one attempt.
   std::optional<Duration> timeout = {};
   bool cache = true;
-  /// Of the source file, counted from 1; 0: unknown.
+  /// Line of the source file, counted from 1; 0: unknown.
   unsigned line = 0;
-  /// The user's own version of what the step reads by other ways than its inputs, such as volumes;
+  /// The user's own version of what the step reads in other ways than its inputs, such as volumes;
   /// a part of the key.
   std::string version = {};
 };
 
-/// A pipeline, checked.
+/// A validated pipeline.
 struct PipelineSpec {
   std::string name = {};
   std::string description = {};
-  /// The file's, with `--param` applied.
+  /// Parameters of the file, with `--param` applied.
   std::map<std::string, Json> parameters = {};
   /// In the file's order; acyclic, references valid.
   std::vector<StepSpec> steps = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
   std::vector<std::string> tags = {};
-  /// Every file that the spec was made from, such as requirements files; `file` included.
+  /// Every file that the spec was made from, such as requirements files; includes `file`.
   std::vector<std::filesystem::path> sources = {};
   /// Absolute path of the source file; empty for a program.
   std::filesystem::path file = {};

@@ -89,7 +89,7 @@ inline Parameter<std::string> param(std::string name, const char* value) {
   return {std::move(name), value};
 }
 
-/// Values of which each goes to an instance of its own. Made by each().
+/// Values for map(): each value goes to a separate instance. Made by each().
 template <class T>
 struct Each {
   std::vector<T> values;

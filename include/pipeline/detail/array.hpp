@@ -22,8 +22,8 @@ constexpr bool plain_fields(std::index_sequence<I...>) {
   return (plain_bytes<FieldType<T, I>>() && ...);
 }
 
-/// Whether the bytes of a T mean the same in every process: numbers, and what is made of them
-/// alone.
+/// Returns true if the bytes of a T mean the same in every process: numbers, and types composed of
+/// them.
 template <class T>
 constexpr bool plain_bytes() {
   if constexpr (!std::is_trivially_copyable_v<T>)
@@ -40,8 +40,8 @@ constexpr bool plain_bytes() {
     return requires(T value) { value.real(), value.imag(); };  // std::complex
 }
 
-/// The type of an array's elements: `<f4`, `<i8` in NumPy's words, and `|V24` for a struct of 24
-/// bytes.
+/// The type of an array's elements: `<f4` or `<i8` in NumPy's notation, and `|V24` for a struct of
+/// 24 bytes.
 struct ElementType {
   char kind;         ///< f, i, u or V.
   std::size_t size;  ///< Bytes.
@@ -54,7 +54,7 @@ inline constexpr ElementType element_type{!std::is_arithmetic_v<T>      ? 'V'
                                                                         : 'u',
                                           sizeof(T)};
 
-/// The memory of an Array: this process's own, or a mapped file. Moved, never copied.
+/// The memory of an Array: private to this process, or a mapped file. Can be moved, not copied.
 class ArrayMemory {
  public:
   ArrayMemory() = default;
@@ -68,24 +68,24 @@ class ArrayMemory {
   /// array of this element type.
   static ArrayMemory map(const std::string& file, ElementType type,
                          std::vector<std::size_t>& shape);
-  /// Makes it the content of `file`, which must not exist: a link if the memory is a file beside
-  /// it, else one write.
+  /// Creates `file`, which must not exist, with this content: by a link if the memory is a file in
+  /// the same file system, otherwise by one write.
   void save(const std::string& file) const;
   void* data() const { return data_; }
   bool writable() const { return writable_; }
 
  private:
-  void* start_ = nullptr;  ///< Of the header; 64 bytes or a multiple of them before the data.
+  void* start_ = nullptr;  ///< Start of the header, a multiple of 64 bytes before the data.
   void* data_ = nullptr;
-  std::size_t length_ = 0;  ///< Bytes, the header included.
-  int file_ = -1;           ///< An unlinked file that holds it, or -1.
+  std::size_t length_ = 0;  ///< Bytes, including the header.
+  int file_ = -1;           ///< An unlinked file that contains the memory, or -1.
   bool writable_ = false;
 };
 
 void write_array(const std::string& file, ElementType type, std::span<const std::size_t> shape,
                  const void* data);
-/// Reads an array of any shape into a vector. @param resize makes room for `count` elements in the
-/// vector, and returns its data
+/// Reads an array of any shape into a vector. @param resize resizes the vector to `count` elements
+/// and returns its data
 void read_array(const std::string& file, ElementType type, void* vector,
                 void* (*resize)(void* vector, std::size_t count));
 [[noreturn]] void read_only_array();

@@ -1,6 +1,6 @@
 /// @file
-/// What add() and map() are given, for each parameter of the function: checked by the compiler,
-/// then recorded.
+/// Binds the arguments of add() and map() to the function's parameters: the compiler checks them,
+/// then they are recorded.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace pipeline::detail {
 
-// The names and parameters of these functions are part of the compiler's message.
+// The names and parameters of these functions appear in the compiler's message.
 template <int Number, class Given, class Wanted>
 consteval void argument_fits() {
   static_assert(!std::is_same_v<Given, Given>,
@@ -52,7 +52,7 @@ inline constexpr bool is_artifact_tuple = false;
 template <class... T>
 inline constexpr bool is_artifact_tuple<std::tuple<Artifact<T>...>> = sizeof...(T) > 0;
 
-/// A range of single artifacts, as std::vector<Artifact<T>>.
+/// A range of single artifacts, such as std::vector<Artifact<T>>.
 template <class G>
 concept ArtifactRange = requires {
   typename G::value_type::type;
@@ -62,13 +62,13 @@ concept ArtifactRange = requires {
 template <class V>
 inline constexpr bool is_bool = std::is_same_v<V, bool>;
 
-/// Converts without losing something: no fraction to a whole number, no number to a bool or back.
+/// Converts without loss: no fraction to a whole number, no number to a bool or the reverse.
 template <class V, class T>
 concept Fits =
     std::is_convertible_v<V, T> && !(std::is_floating_point_v<V> && std::is_integral_v<T>)&&(
         !std::is_arithmetic_v<V> || !std::is_arithmetic_v<T> || is_bool<V> == is_bool<T>);
 
-/// The type of the value or values that were given for a parameter.
+/// The type of the value or values given for a parameter.
 template <class G>
 struct GivenValue {
   using type = G;
@@ -82,7 +82,7 @@ struct GivenValue<Parameter<T>> {
   using type = T;
 };
 
-/// Checks that G can be given for T, and says what the argument is read from.
+/// Checks that G can be given for T, and returns the source of the argument.
 template <bool IsMap, int Number, class T, class G>
 consteval Slot slot_of() {
   if constexpr (is_a<G, Artifacts>) {
@@ -120,13 +120,13 @@ consteval Slot slot_of() {
   }
 }
 
-/// Throws JsonError for a value that is no T.
+/// Throws JsonError for a value that does not fit T.
 template <class T>
 void check_value(const json& value) {
   decode<T>(value);
 }
 
-/// The value as the parameter's type, as JSON.
+/// Converts the value to the parameter's type, as JSON.
 template <class T, class V>
 Json value_as(const V& value) {
   if constexpr (std::is_same_v<T, std::string> && std::is_convertible_v<const V&, std::string_view>)
@@ -157,7 +157,7 @@ void bind(StepDeclaration& step, const G& given) {
   }
 }
 
-/// Which of the given arguments belongs to each of the parameters; none to a context.
+/// For each parameter, the index of its argument; none for a context.
 template <class... A>
 consteval auto given_indices() {
   std::array<std::size_t, sizeof...(A) + 1> indices{};
@@ -166,7 +166,7 @@ consteval auto given_indices() {
   return indices;
 }
 
-/// What was given at an index, as a type.
+/// The type of the argument at an index.
 template <std::size_t I, class... G>
 using GivenAt = std::tuple_element_t<I, std::tuple<G..., void>>;
 
@@ -186,7 +186,7 @@ void bind_at(StepDeclaration& step, const void* const* given) {
     bind<Stored<A>, S>(step, *static_cast<const GivenAt<I, G...>*>(given[I]));
 }
 
-/// Binds each parameter of R(A...) to what was given for it, and tells the step how it is entered.
+/// Binds each parameter of R(A...) to its argument, and records the step's entry function.
 template <bool IsMap, class R, class... A, class... G>
 void bind_all(StepDeclaration& step, const G&... given) {
   constexpr int wanted = (int{!is_context<A>} + ... + 0);
@@ -203,8 +203,8 @@ void bind_all(StepDeclaration& step, const G&... given) {
   }
 }
 
-/// The handle or handles of a step's results. @tparam Handle Artifact, or Artifacts for a mapped
-/// step
+/// Returns the handle or handles of a step's results. @tparam Handle Artifact, or Artifacts for a
+/// mapped step
 template <class R, template <class> class Handle>
 auto handles_of(const Declaration& step) {
   return [&]<class... T>(std::type_identity<std::tuple<T...>>) {

@@ -14,15 +14,16 @@ concept ChronoDuration = requires(const D& time) {
   time.count();
 };
 
-/// Whole numbers of a millisecond or of a multiple of it, as minutes: converting to milliseconds
-/// loses nothing.
+/// A duration of whole milliseconds or multiples of them, such as minutes: converting to
+/// milliseconds loses nothing.
 template <class D>
 concept WholeMilliseconds =
     ChronoDuration<D> && std::is_integral_v<typename D::rep> && D::period::num * 1000 %
         D::period::den ==
     0;
 
-/// Milliseconds or a finer unit, or floating point: converting from milliseconds loses nothing.
+/// A duration of milliseconds or a finer unit, or of floating point: converting from milliseconds
+/// loses nothing.
 template <class D>
 concept HoldsMilliseconds = ChronoDuration<D> &&
     (std::is_floating_point_v<typename D::rep> || D::period::den % (D::period::num * 1000) == 0);

@@ -20,15 +20,15 @@ struct Codec;
 
 namespace detail {
 
-/// pipeline::Storable, for what stands before it.
+/// Same as pipeline::Storable, for use before its definition.
 template <class T>
 concept HasCodec = requires(const T& value, const std::string& path) {
   Codec<T>::save(value, path);
   { Codec<T>::load(path) } -> std::same_as<T>;
 };
 
-/// The built-in form of a type: JSON text, NumPy's array, a folder with an entry for each member,
-/// or for each item.
+/// The built-in form of a type: JSON text, NumPy array, a folder with an entry for each member, or
+/// a folder with an entry for each item.
 enum class Form { none, text, array, fields, sequence };
 
 template <class T>
@@ -78,7 +78,7 @@ void write_json(const Json& value, const std::string& file);
 [[noreturn]] void wrong_json(const std::string& file, const JsonError& error);
 void make_folder(const std::string& folder);
 bool exists(const std::string& path);
-/// Moves a file or folder into the store; copies what is read-only or cannot be moved. Throws
+/// Moves a file or folder into the store; copies it if it is read-only or cannot be moved. Throws
 /// CodecError.
 void put_file(const std::string& from, const std::string& to, bool folder);
 
@@ -90,7 +90,7 @@ constexpr std::string_view extension_of() {
     return {};
 }
 
-/// Path of a T in the folder of an artifact that has several.
+/// Returns the path of a T in the folder of an artifact that consists of several.
 std::string entry_path(const std::string& folder, std::string_view name,
                        std::string_view extension);
 

@@ -1,5 +1,5 @@
 /// @file
-/// A step while it is declared. Templates only say what depends on types; the rest is compiled
+/// A step while it is declared. Templates handle only what depends on types; the rest is compiled
 /// once, in the library.
 #pragma once
 
@@ -25,19 +25,19 @@ namespace detail {
 class StepRun;
 struct Declaration;
 
-/// What an argument is read from.
+/// The source of an argument's value.
 enum class Slot { artifact, gathered, parameter, context };
 
 /// A parameter of a function.
 struct ArgumentType {
   std::string_view name;  ///< The compiler's name of the type.
-  bool is_text = false;   ///< A std::string, which takes any text as it is.
+  bool is_text = false;   ///< A std::string, which accepts any text unchanged.
 };
 
 /// A result of a function.
 struct ResultInfo {
-  std::string_view name;       ///< Empty: result1, result2, ...
-  std::string_view extension;  ///< Of the file name.
+  std::string_view name;       ///< If empty: result1, result2, ...
+  std::string_view extension;  ///< Extension of the file name.
 };
 
 /// Any function pointer, converted back before the call.
@@ -48,7 +48,7 @@ using Entry = void (*)(AnyFunction function, StepRun& run);
 struct FunctionInfo {
   AnyFunction function;
   std::string_view name;       ///< Default name of the step.
-  std::string_view signature;  ///< The compiler's, for messages.
+  std::string_view signature;  ///< The compiler's text, for messages.
   std::span<const ResultInfo> results;
 };
 
@@ -62,16 +62,16 @@ class StepDeclaration {
   StepDeclaration& operator=(StepDeclaration other) noexcept;
   ~StepDeclaration();
 
-  /// Adds the function's next argument. The calls of source() and value() that follow belong to it.
-  /// @param is_axis each of its values goes to an instance of its own
+  /// Adds the function's next argument. Subsequent calls of source() and value() refer to it.
+  /// @param is_axis each of its values goes to a separate instance
   void argument(Slot slot, const ArgumentType& type, bool is_axis = false);
-  /// Adds an artifact that the argument is read from. @param selector of a mapped step's: `[*]` for
-  /// all, `[=]` for the one of the same values
+  /// Adds an artifact that the argument is read from. @param selector for a mapped step: `[*]` for
+  /// all instances, `[=]` for the one with the same values
   void source(const AnyArtifact& artifact, const char* selector = "");
-  /// Sets the argument's value; adds one, if it is an axis. @param pipeline_parameter the name of a
+  /// Sets the argument's value; for an axis, adds one. @param pipeline_parameter the name of a
   /// param(), else empty
   void value(const Json& value, std::string_view pipeline_parameter = {});
-  /// Sets what throws JsonError for a value that the argument cannot have.
+  /// Sets the function that throws JsonError for a value that the argument cannot have.
   void check(void (*function)(const nlohmann::json& value));
   void entry(Entry function);
 
@@ -83,7 +83,7 @@ class StepDeclaration {
 const StepOptions& no_options();
 const PipelineOptions& no_pipeline_options();
 
-/// The handle of the result, counted from 0.
+/// Returns the handle of a result, counted from 0.
 AnyArtifact result_of(const Declaration& step, std::size_t index);
 const std::string& name_of(const Declaration& step);
 

@@ -1,6 +1,5 @@
 /// @file
-/// The inside of a function step: its arguments are read, the function is called, its results are
-/// stored.
+/// Executes a function step: reads its arguments, calls the function and stores its results.
 #pragma once
 
 #include <string>
@@ -16,19 +15,19 @@
 
 namespace pipeline::detail {
 
-/// What the entry asks of the process that it runs in.
+/// What the entry function needs from its process.
 class StepRun : public StepContext {
  public:
-  /// Path of the argument's artifact.
+  /// Returns the path of the argument's artifact.
   virtual std::string input(std::size_t argument) const = 0;
-  /// Paths of a gathered argument's artifacts, in order.
+  /// Returns the paths of a gathered argument's artifacts, in order.
   virtual std::vector<std::string> inputs(std::size_t argument) const = 0;
-  /// The argument's value. @param is_text whether its text is the value; otherwise it is parsed as
-  /// JSON
+  /// Returns the argument's value. @param is_text the text itself is the value; otherwise it is
+  /// parsed as JSON
   virtual Json parameter(std::size_t argument, bool is_text) const = 0;
-  /// Path at which the result is to be stored.
+  /// Returns the path at which the result is stored.
   virtual std::string output(std::size_t result) const = 0;
-  /// Records what happens next, for the message of a failure. @param what a string literal; empty:
+  /// Records the current action for the message of a failure. @param what a string literal; empty:
   /// the function itself
   virtual void doing(const char* what, std::size_t index) = 0;
   virtual ~StepRun() = default;
@@ -51,7 +50,7 @@ T load_argument(StepRun& run, std::size_t index) {
   }
 }
 
-/// An argument of type T, in memory.
+/// An argument of type T in memory.
 template <std::size_t I, class T, Slot S>
 struct Loaded {
   Stored<T> value;
@@ -95,7 +94,7 @@ void save_results(StepRun& run, const R& results) {
     save_result(run, index, results);
 }
 
-/// @tparam S where each of the arguments is read from
+/// @tparam S the source of each argument
 template <class R, class... A, Slot... S, std::size_t... I>
 void enter(R (*function)(A...), StepRun& run, std::integer_sequence<Slot, S...>,
            std::index_sequence<I...>) {

@@ -1,5 +1,5 @@
 /// @file
-/// The members of a plain struct and their names, found by the compiler without a macro or
+/// The members of a plain struct and their names, determined at compile time without a macro or
 /// registration. For structs of up to 16 members without base classes.
 #pragma once
 
@@ -99,8 +99,8 @@ using FieldTypes = decltype(tie_fields(std::declval<T&>()));
 template <class T, std::size_t I>
 using FieldType = std::remove_cvref_t<std::tuple_element_t<I, FieldTypes<T>>>;
 
-/// Never defined, so that T needs no default constructor: only the addresses of its members are
-/// used.
+/// Declared and never defined, so that T needs no default constructor: only the addresses of its
+/// members are used.
 template <class T>
 struct Holder {
   T value;
@@ -117,7 +117,7 @@ struct Address {
   const T* address;
 };
 
-/// The compiler's text for it ends in `::NAME)}...` (g++) or `.NAME}...` (clang).
+/// The compiler's text ends in `::NAME)}...` (g++) or `.NAME}...` (clang).
 template <auto A>
 constexpr std::string_view text_of_address() {
   return __PRETTY_FUNCTION__;
@@ -125,7 +125,7 @@ constexpr std::string_view text_of_address() {
 
 template <class T, std::size_t I>
 constexpr std::string_view field_name() {
-  // No variable for the address: unoptimized code would want to have the object then.
+  // No variable for the address, because unoptimized code would then need the object's definition.
   constexpr std::string_view text =
       text_of_address<Address<FieldType<T, I>>{&std::get<I>(tie_fields(nowhere<T>.value))}>();
 #ifdef __clang__

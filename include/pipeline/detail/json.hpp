@@ -1,5 +1,5 @@
 /// @file
-/// Conversion between C++ types and JSON values. Templates only walk the type; what touches
+/// Conversion between C++ types and JSON values. Templates only walk the type; code that uses
 /// nlohmann's library is compiled once, in core.
 #pragma once
 
@@ -117,7 +117,7 @@ struct JsonPath {
   std::size_t item = 0;
 };
 
-// What is done to a JSON value, so that templates need not know its type.
+// Operations on JSON values, so that templates do not need the complete type.
 void put_boolean(json& to, bool value);
 void put_integer(json& to, std::int64_t value);
 void put_unsigned(json& to, std::uint64_t value);
@@ -132,7 +132,7 @@ void put_map(json& to);
 json& add_item(json& list);
 json& add_member(json& map, std::string_view name);
 
-// Each throws JsonError if the value is of another kind than its name says.
+// Each function throws JsonError if the value is of another kind than the function's name.
 bool is_null(const json& from);
 bool get_boolean(const json& from, const JsonPath& path);
 std::int64_t get_integer(const json& from, const JsonPath& path, std::int64_t least,
@@ -146,7 +146,7 @@ void check_map(const json& from, const JsonPath& path);
 const json& item_of(const json& list, std::size_t i);
 const json& member_of(const json& map, std::string_view name);  ///< Returns null if there is none.
 void each_member(const json& map, Callback<const std::string&, const json&> visit);
-/// Calls `conversion`, and turns nlohmann's exceptions into JsonError.
+/// Calls `conversion`, and converts nlohmann's exceptions to JsonError.
 void convert(const JsonPath& path, Callback<> conversion);
 
 template <class T>

@@ -31,7 +31,7 @@ template <class T>
 consteval std::string_view type_name() {
   constexpr std::string_view text = __PRETTY_FUNCTION__;
   constexpr auto begin = text.find("T = ") + 4;
-  constexpr auto end = text.find(';', begin);  // g++ adds `; std::string_view = ...`
+  constexpr auto end = text.find(';', begin);  // g++ adds `; std::string_view = ...`.
   return text.substr(begin, (end == text.npos ? text.size() - 1 : end) - begin);
 }
 
@@ -40,7 +40,7 @@ consteval std::string_view text_of_value() {
   return __PRETTY_FUNCTION__;
 }
 
-/// `train` for `&(anonymous namespace)::train`.
+/// Returns `train` for `&(anonymous namespace)::train`.
 template <auto F>
 consteval std::string_view name_of_function() {
   constexpr std::string_view text = text_of_value<F>();
@@ -87,7 +87,7 @@ auto signature_of() {
   }
 }
 
-/// Calls an object that holds nothing: a new one serves as well.
+/// Calls a stateless function object; a new object is equivalent.
 template <class F, class R, class... A>
 R call_object(A... arguments) {
   if constexpr (std::is_default_constructible_v<F>) {
@@ -98,7 +98,7 @@ R call_object(A... arguments) {
   }
 }
 
-/// The types of the results of a function, one artifact each.
+/// The types of the results of a function, one for each artifact.
 template <class R>
 struct Results {
   using type = std::tuple<R>;
@@ -158,7 +158,7 @@ consteval auto results_of() {
 template <class R>
 inline constexpr auto results = results_of<R>();
 
-/// @param name the step's, unless the options name it
+/// @param name the step's name, unless the options name it
 template <template <class> class Step, class F>
 auto make_function_step(F function, std::string_view name, const StepOptions& options,
                         std::source_location where) {
