@@ -37,7 +37,7 @@ std::string& memory_folder() {
   throw CodecError(what + ": " + std::strerror(error));
 }
 
-/// NumPy's name of an element type: `<f4`, `|u1`, `|V24`.
+/// Returns NumPy's name of an element type: `<f4`, `|u1`, `|V24`.
 std::string descr_of(ElementType type) {
   const char order = type.kind == 'V' || type.size == 1 ? '|' : '<';
   return std::string{order, type.kind} + std::to_string(type.size);
@@ -62,10 +62,10 @@ struct Header {
   std::string descr;
   std::vector<std::size_t> shape;
   bool fortran_order = false;
-  std::size_t size = 0;  ///< Bytes before the data.
+  std::size_t size = 0;  ///< Offset of the data in bytes.
 };
 
-/// The text between `'key': ` and the next of `ends`.
+/// Returns the text between `'key': ` and the next of `ends`.
 std::string member(std::string_view text, std::string_view key, std::string_view ends) {
   const auto at = text.find("'" + std::string(key) + "':");
   if (at == text.npos) return {};
@@ -126,7 +126,7 @@ std::string words_of(const std::string& descr) {
   }
 }
 
-/// Bytes of data; throws if the array is of other elements, or not all there.
+/// Returns the number of bytes of data; throws if the array has other elements or is truncated.
 std::size_t check(const Header& header, ElementType type, std::size_t file_size,
                   const std::string& file) {
   const auto bad = [&](const std::string& why) {
@@ -200,7 +200,7 @@ ArrayMemory ArrayMemory::make(ElementType type, std::span<const std::size_t> sha
   ArrayMemory memory;
   memory.length_ = header.size() + bytes;
   const auto& folder = memory_folder();
-  // A file without a name yet: its pages need no swap, and save() only has to give it one.
+  // An unnamed file: its pages need no swap, and save() only has to link it.
   if (!folder.empty()) memory.file_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (memory.file_ >= 0 && ::ftruncate(memory.file_, static_cast<off_t>(memory.length_)) != 0)
     fail("cannot make an array", errno);

@@ -24,15 +24,16 @@ using detail::Argument;
 using detail::Declaration;
 using detail::Slot;
 
-/// Asked for before `main`, while nothing has been loaded but what the program was started with.
+/// Must be called before `main`, while only the libraries are loaded that the program was started
+/// with.
 const std::shared_ptr<const Program>& this_program() {
   static const auto program = std::make_shared<const Program>(core::running_program());
   return program;
 }
 [[maybe_unused]] const bool asked_early = (this_program(), true);
 
-/// The places of the steps instead of their numbers: of one file, or, where the program has its
-/// steps in several, in notes.
+/// Replaces the steps' numbers in diagnostics by source positions: of one file or, if the program
+/// declares its steps in several files, in notes.
 [[noreturn]] void fail(const Pipeline& pipeline, settings::Diagnostics diagnostics) {
   const auto& steps = pipeline.steps();
   std::set<std::string> files;
@@ -62,7 +63,7 @@ const std::shared_ptr<const Program>& this_program() {
   throw core::InputError(std::move(diagnostics), file, source);
 }
 
-/// What a function cannot take, found before it is called.
+/// Reports values that a function cannot take, before it is called.
 void check_parameters(const StepSpec& spec, const Declaration& step, unsigned number,
                       settings::Diagnostics& diagnostics) {
   for (const auto& argument : step.arguments) {
@@ -134,7 +135,7 @@ PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::st
                      spec.sources.end());
   spec.file.clear();
 
-  std::set<unsigned> checked;  // what is no axis is the same for all instances
+  std::set<unsigned> checked;  // Arguments other than axes are the same for all instances.
   std::unordered_map<std::string_view, unsigned> numbers;
   for (unsigned i = 0; i < pipeline.steps().size(); ++i)
     numbers.emplace(pipeline.steps()[i].options.name, i);

@@ -1,5 +1,5 @@
 /// @file
-/// A pipeline of the DSL to PipelineSpec.
+/// Converts a pipeline of the DSL to a PipelineSpec.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,18 @@
 
 namespace pipeline::dsl {
 
-/// The absolute folder that the pipeline's code and relative paths are taken from.
+/// Returns the absolute folder that the pipeline's code and relative paths refer to.
 std::filesystem::path root_of(const Pipeline& pipeline);
 
-/// Through the reader of pipeline.yaml, which checks it. @param parameters as `--param` @param root
-/// empty: root_of() Throws InputError with everything that is wrong, each at the line of its step.
+/// Builds the spec through the reader of pipeline.yaml, which checks it. Throws InputError with all
+/// errors, each at the line of its step.
+/// @param parameters same as `--param`
+/// @param root if empty, root_of()
 PipelineSpec build(const Pipeline& pipeline,
                    const std::map<std::string, std::string>& parameters = {},
                    std::filesystem::path root = {});
 
-/// Equal for pipelines that are declared alike; without reading or checking anything.
+/// Returns a text that is equal for equal declarations, without reading or checking anything.
 std::string identity_of(const Pipeline& pipeline);
 
 }  // namespace pipeline::dsl

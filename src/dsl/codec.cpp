@@ -63,7 +63,7 @@ void put_file(const std::string& from, const std::string& to, bool folder) {
   const bool is_mine =
       (fs::status(from).permissions() & fs::perms::owner_write) != fs::perms::none &&
       !fs::is_symlink(from);
-  if (is_mine) {  // an input, passed on, is read-only and stays where it is
+  if (is_mine) {  // An input that is passed on is read-only and stays in its folder.
     fs::rename(from, to, error);
     if (!error) return;
   }

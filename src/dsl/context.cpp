@@ -9,14 +9,14 @@
 namespace pipeline {
 namespace {
 
-/// One write, so that lines of several threads do not mix.
+/// Writes with one call, so that lines of several threads do not mix.
 void write_line(const nlohmann::json& object) {
   const auto line =
       "@pipe " + object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   std::string_view rest = line;
   while (!rest.empty()) {
     const auto written = ::write(STDERR_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) return;  // a log that nobody takes is no reason to fail
+    if (written < 0 && errno != EINTR) return;  // A log without a reader is no reason to fail.
     if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
   }
 }

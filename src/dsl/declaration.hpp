@@ -15,44 +15,44 @@ namespace pipeline::detail {
 struct Argument {
   std::string name;
   Slot slot = Slot::parameter;
-  std::vector<AnyArtifact> sources;  ///< Of an artifact: one. Of a gathered one: a mapped step's,
-                                     ///< or any number of single ones.
-  std::string selector;  ///< Of a mapped step's artifact: `[*]` for all, `[=]` for the one of the
-                         ///< same values.
-  bool is_axis = false;  ///< Each of `axis` goes to an instance of its own.
+  std::vector<AnyArtifact> sources;  ///< For an artifact, one source; for a gathered argument, a
+                                     ///< mapped step or any number of single artifacts.
+  std::string selector;  ///< For a mapped step's artifact: `[*]` for all instances, `[=]` for the
+                         ///< one with the same values.
+  bool is_axis = false;  ///< Each value of `axis` goes to a separate instance.
   std::vector<Json> axis;
-  Json value;                ///< Of a parameter.
+  Json value;                ///< Value of a parameter.
   bool of_pipeline = false;  ///< Given by param().
   void (*check)(const nlohmann::json&) =
       nullptr;           ///< Throws JsonError for a value that the function cannot take.
   std::string type;      ///< For messages.
-  bool is_text = false;  ///< A std::string, whatever its text looks like.
+  bool is_text = false;  ///< A std::string, which accepts any text unchanged.
 };
 
 /// A result of a function step.
 struct Result {
   std::string name;
-  std::string extension;  ///< Of the file name.
+  std::string extension;  ///< Extension of the file name.
 };
 
 struct Declaration {
   StepOptions options;
-  std::vector<std::string> words;  ///< Of a command.
+  std::vector<std::string> words;  ///< Words of a command.
   bool shell = false;
   std::string script, script_file;  ///< Text and file name of a script.
   std::vector<Argument> arguments;
-  std::vector<NamedInput> inputs;  ///< Of a command.
-  std::vector<Result> results;     ///< Of a function.
+  std::vector<NamedInput> inputs;  ///< Inputs of a command.
+  std::vector<Result> results;     ///< Results of a function.
   std::vector<Output> outputs;
-  Entry entry = nullptr;  ///< Of a function.
+  Entry entry = nullptr;  ///< Entry function of a function step.
   AnyFunction function = nullptr;
   std::string signature;
   std::source_location where;
   std::vector<std::string>
-      problems;  ///< What is wrong with the step by itself; reported when the pipeline is run.
+      problems;  ///< Errors of the step's own declaration; reported when the pipeline is run.
 };
 
-/// The compiler's name of a type as a user would write it.
+/// Returns the compiler's name of a type in the notation of users.
 std::string tidy_type(std::string_view name);
 
 }  // namespace pipeline::detail

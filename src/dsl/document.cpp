@@ -18,7 +18,7 @@ using spec::empty_value, spec::set, spec::value_of;
 void add(core::Value& map, const std::string& key, const json& value) {
   set(map, key, value_of(value, map.span));
 }
-/// Unless it is empty.
+/// Adds the value unless it is empty.
 void add_some(core::Value& map, const std::string& key, const json& value) {
   if (!value.empty()) add(map, key, value);
 }
@@ -33,7 +33,7 @@ json retry_of(const RetrySettings& retry) {
   return object;
 }
 
-/// What StepOptions and PipelineOptions have in common.
+/// Adds the options that StepOptions and PipelineOptions have in common.
 template <class Options>
 void add_common(core::Value& map, const Options& options) {
   if (options.code) add(map, "code", json(options.code.items()));
@@ -53,7 +53,7 @@ void add_common(core::Value& map, const Options& options) {
   auto written = settings::to_json(settings);
   for (auto group = written.begin(); group != written.end();)
     group = group->empty() ? written.erase(group) : std::next(group);
-  // Of a file, as `requirements: FILE` has it: {"-r FILE"}.
+  // The notation for `requirements: FILE` is {"-r FILE"}.
   if (const auto& list = options.docker.requirements.items();
       list.size() == 1 && list[0].starts_with("-r "))
     written["docker"]["requirements"] = list[0].substr(3);
@@ -67,7 +67,7 @@ void add_common(core::Value& map, const Options& options) {
     add_some(map, "shell", json(options.shell));
 }
 
-/// A parameter is one value: texts and numbers as they are, all else as JSON in a text.
+/// A parameter is one value: texts and numbers stay, other values become JSON in a text.
 json parameter_of(const detail::Argument& argument, const json& value) {
   if (argument.is_text || value.is_number() || value.is_boolean()) return value;
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -77,7 +77,8 @@ std::string reference(const AnyArtifact& artifact, const std::string& selector) 
   return artifact.step + selector + "." + artifact.output;
 }
 
-/// The pipeline's parameters that a command finds in its variables, besides those that it names.
+/// Returns the pipeline's parameters that are passed to a command as variables, besides those that
+/// it names.
 std::vector<std::string> taken_by(const detail::Declaration& step,
                                   const std::vector<std::string>& of_pipeline) {
   if (step.options.all_parameters) return of_pipeline;
@@ -92,7 +93,7 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
   add_some(map, "description", options.description.empty() ? json() : json(options.description));
   add_some(map, "orchestrator", options.orchestrator.empty() ? json() : json(options.orchestrator));
   json matrix = *options.matrix;
-  // In the order of the arguments, which is that of the instances.
+  // In the order of the arguments, which determines the order of the instances.
   auto axes = value_of(matrix.is_object() ? matrix : json::object(), span);
   json parameters = json::object(), inputs = json::object(), outputs = json::object();
   for (const auto& name : taken_by(step, of_pipeline)) parameters[name] = nullptr;
@@ -192,7 +193,8 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
   number = 0;
   for (const auto& step : pipeline.steps()) {
     const core::Span span{++number, 1, 1};
-    if (seen[step.options.name] == number)  // not by set(), which looks through all of them
+    if (seen[step.options.name] ==
+        number)  // Appended directly, because set() searches all members.
       steps.members.push_back(
           {spec::plain_value(step.options.name, span), step_of(step, span, program, names)});
   }

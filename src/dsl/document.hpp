@@ -1,6 +1,6 @@
 /// @file
-/// A pipeline of the DSL as the document that pipeline.yaml is: so that both are read, checked and
-/// merged by the same code.
+/// Converts a pipeline of the DSL to the document that pipeline.yaml would be, so that the same
+/// code reads, checks and merges both.
 #pragma once
 
 #include <string>
@@ -13,11 +13,12 @@
 namespace pipeline::dsl {
 
 struct Document {
-  core::Value root;  ///< Every span's line is the number of the step, from 1; 0 for the pipeline.
+  core::Value
+      root;  ///< The line of every span is the number of the step, from 1; 0 for the pipeline.
   std::vector<core::Diagnostic> diagnostics;
 };
 
-/// @param program what a function's command begins with; empty: nothing, as ProgramStep has it
+/// @param program first word of a function's command; empty: none, as in ProgramStep
 Document document_of(const Pipeline& pipeline, const std::string& program = {});
 
 }  // namespace pipeline::dsl

@@ -102,7 +102,7 @@ const std::string& name_of(const Declaration& step) { return step.options.name; 
 
 namespace {
 
-/// The names in `${outputs.NAME}`; `$${` is no placeholder.
+/// Adds the names in `${outputs.NAME}`; `$${` is no placeholder.
 void add_outputs(std::string_view text, std::vector<Output>& outputs) {
   constexpr std::string_view begin = "${outputs.";
   for (auto at = text.find(begin); at != text.npos; at = text.find(begin, at + 1)) {
@@ -153,7 +153,8 @@ CommandStep script(std::string_view name, std::vector<std::string> interpreter,
                           : program == "Rscript"        ? ".R"
                                                         : "";
   step->script_file = step->options.name + extension;
-  if (text.starts_with('\n')) text.remove_prefix(1);  // of a raw literal
+  if (text.starts_with('\n'))
+    text.remove_prefix(1);  // The line end after the opening of a raw literal.
   step->script = text;
   step->words.push_back(step->script_file);
   return CommandStep(std::move(step));

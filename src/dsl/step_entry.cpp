@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// The value of a variable that the orchestrator sets.
+/// Returns the value of a variable that the orchestrator sets.
 std::string required(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (!value)
@@ -80,7 +80,7 @@ class Run final : public detail::StepRun {
     index_ = index;
   }
 
-  /// ` while reading its argument 'data'`, or empty while the function itself runs.
+  /// Returns ` while reading its argument 'data'`, or an empty text while the function itself runs.
   std::string while_doing() const {
     if (!*doing_) return {};
     const bool result = std::string_view(doing_).find("result") != std::string_view::npos;
@@ -100,13 +100,14 @@ std::string demangled(const char* name) {
   std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
                                               std::free);
   auto type = detail::tidy_type(status == 0 ? text.get() : name);
-  constexpr std::string_view nested = "std::_Nested_exception<";  // of std::throw_with_nested
+  constexpr std::string_view nested =
+      "std::_Nested_exception<";  // The type that std::throw_with_nested throws.
   if (type.starts_with(nested) && type.ends_with('>'))
     type = type.substr(nested.size(), type.size() - nested.size() - 1);
   return type;
 }
 
-/// Type and message of the exception, and of those nested in it, the outermost first.
+/// Appends type and message of the exception and of those nested in it, the outermost first.
 void unroll(const std::exception_ptr& error, json& list) {
   constexpr std::size_t most = 20;
   if (list.size() == most) return;
@@ -129,7 +130,7 @@ void unroll(const std::exception_ptr& error, json& list) {
   }
 }
 
-/// What the failing of this process is told with.
+/// The exceptions with which this process reports its failure.
 struct ErrorChain {
   const Run* run = nullptr;
   const detail::Declaration* declaration = nullptr;
@@ -165,15 +166,15 @@ void tell(const std::exception_ptr& error, const char* how) {
   }
 }
 
-/// An exception that nobody catches, in a thread or out of a noexcept function.
+/// Called for an exception that is not caught, in a thread or from a noexcept function.
 [[noreturn]] void on_terminate() {
   if (const auto error = std::current_exception())
     tell(error, "was ended by an exception that nobody caught,");
   std::abort();
 }
 
-/// Where it crashed, as far as that can be told without symbols of its own; then dies of the
-/// signal.
+/// Prints the stack of a crash, as far as that is possible without debug symbols; then ends the
+/// process with the signal.
 void on_crash(int signal) {
   void* frames[64];
   const auto count = ::backtrace(frames, 64);
@@ -181,13 +182,14 @@ void on_crash(int signal) {
   for (const char* part : {"crashed: SIG", name ? name : "?", "\n"})
     if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
   ::backtrace_symbols_fd(frames, count, STDERR_FILENO);
-  ::raise(signal);  // SA_RESETHAND: the default is to die of it
+  ::raise(signal);  // SA_RESETHAND has restored the default action, which ends the process.
 }
 
 void catch_crashes() {
   void* frame;
-  ::backtrace(&frame, 1);        // loads what it needs now: not to be done in a handler
-  static char stack[64 * 1024];  // of a thread whose own has overflowed
+  ::backtrace(&frame, 1);  // Loads its libraries now, which a signal handler must not do.
+  static char
+      stack[64 * 1024];  // Stack of the handler, for a thread whose own stack has overflowed.
   stack_t other{};
   other.ss_sp = stack;
   other.ss_size = sizeof stack;
@@ -201,7 +203,8 @@ void catch_crashes() {
 
 int stop_pipe = -1;
 
-/// SIGTERM asks the function to stop, if it can be asked. The thread lives as long as the process.
+/// Requests a stop of the function on SIGTERM, if it takes a StepContext. The thread lives as long
+/// as the process.
 void stop_on_signal(std::stop_source source) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
@@ -236,7 +239,7 @@ const detail::Declaration& find(const Pipeline& pipeline, const std::string& nam
 
 std::optional<std::string> step_to_enter() {
   const auto line = core::read_file(
-      "/proc/self/cmdline");  // also where the program is started through its loader
+      "/proc/self/cmdline");  // Also correct if the program was started through its loader.
   constexpr std::string_view option("\0--pipe-step\0", 13);
   const auto at = line.find(option);
   if (at == line.npos) return std::nullopt;

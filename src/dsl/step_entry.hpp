@@ -1,6 +1,6 @@
 /// @file
-/// The inside of a function step: the program, started again by a run, calls one of its functions
-/// and ends.
+/// Executes a function step: a run starts the program again, which calls one of its functions and
+/// ends.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,12 @@
 
 namespace pipeline::dsl {
 
-/// The NAME of `--pipe-step NAME` if this process was started as a step, whoever has its arguments.
+/// Returns NAME if this process was started with `--pipe-step NAME`, read from the process's own
+/// command line.
 std::optional<std::string> step_to_enter();
 
-/// Reads the arguments of the step's function from where PIPE_INPUT_* and PIPE_PARAM_* say, calls
-/// it, and stores its results at PIPE_OUTPUT_*. What it throws goes to the log, and to
+/// Reads the arguments of the step's function from PIPE_INPUT_* and PIPE_PARAM_*, calls it, and
+/// stores its results at PIPE_OUTPUT_*. An exception is written to the log and to
 /// PIPE_FAILURE_FILE. Returns the process's exit code.
 int enter_step(const Pipeline& pipeline, const std::string& name);
 
