@@ -19,7 +19,8 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t smallest_part = 16u << 20, mebibyte = 1u << 20;
-constexpr std::uint64_t largest_at_once = std::uint64_t{5} << 30;  // that servers take
+// Maximum size that servers accept in one request.
+constexpr std::uint64_t largest_at_once = std::uint64_t{5} << 30;
 
 void check(const std::string& what, const core::Digest& got, const std::string& wanted) {
   if (got.hex() != wanted)
@@ -51,7 +52,8 @@ void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   check(to.string(), archive::tree_digest(nodes), item.at("digest"));
 }
 
-/// The content's SHA-256; its parts, of one size, are sent under `urls`, whose tags go to `tags`.
+/// Uploads the content in parts of equal size to `urls`, collects their tags in `tags`, and returns
+/// the content's SHA-256.
 core::Digest send_parts(const std::string& what, const archive::Content& content,
                         const std::vector<std::string>& urls, std::uint64_t part,
                         Transfer& transfer, json& tags) {
@@ -60,7 +62,7 @@ core::Digest send_parts(const std::string& what, const archive::Content& content
   std::uint64_t begin = 0;
   do {
     const auto size = std::min(part, content.size() - begin);
-    std::uint64_t hashed = 0;  // the bytes are read more than once, in order
+    std::uint64_t hashed = 0;  // The bytes are read more than once, in order.
     tags.push_back(transfer.send(
         what, urls.at(number++), size, [&](std::uint64_t offset, std::span<char> into) {
           const auto count = content.read(
@@ -76,7 +78,8 @@ core::Digest send_parts(const std::string& what, const archive::Content& content
   return hasher.finish();
 }
 
-/// Sends it, at once where it is small, else in parts; what the report says of it.
+/// Uploads an output, in one request if it is small, else in parts; returns its entry in the
+/// report.
 json send_output(const json& output, Transfer& transfer) {
   const fs::path path = output.at("path").get<std::string>();
   const auto what = "the output '" + output.at("name").get<std::string>() + "'";
@@ -109,7 +112,7 @@ json send_output(const json& output, Transfer& transfer) {
   if (!at_once) try {
       digest = send_parts(what, content, urls, part, transfer, tags);
     } catch (const TransferError& error) {
-      // A server that was started anew may have forgotten what was begun.
+      // A restarted server may have forgotten the upload.
       at_once = error.code() == "NoSuchUpload" && content.size() <= largest_at_once;
       if (!at_once) throw;
     }
@@ -126,7 +129,7 @@ json send_output(const json& output, Transfer& transfer) {
   return told;
 }
 
-/// What the step has written of its failure, if that is a plain file and short.
+/// Returns the step's own failure text if it is a regular, short file.
 std::string failure_text(const fs::path& file) {
   constexpr std::size_t most = 64 * 1024;
   return core::read_untrusted_file(file, most).value_or("");

@@ -1,8 +1,7 @@
 /// @file
-/// What a pod that shares no files with the driver does for its step: brings the inputs, and takes
-/// the outputs away. What to carry where is told by documents that the driver has written
-/// (orchestrators/kubernetes/bucket_files.hpp), with URLs that carry their own permission: a pod
-/// has no keys.
+/// Transfers the files of a pod that shares no files with the driver: downloads the step's inputs
+/// and uploads its outputs. The driver writes documents that list the transfers
+/// (orchestrators/kubernetes/bucket_files.hpp), with signed URLs, so that the pod has no keys.
 #pragma once
 
 #include <filesystem>
@@ -14,16 +13,16 @@
 
 namespace pipeline::stager {
 
-/// `{"items": [{"to": PATH, "kind": "file", "url", "digest", "executable"}, {"kind": "tree", ...},
-/// {"kind": "text", "text"}]}` What has come is what its digest says. Throws TransferError,
-/// EnvironmentError.
+/// Downloads the items of the document: `{"items": [{"to": PATH, "kind": "file", "url", "digest",
+/// "executable"}, {"kind": "tree", ...}, {"kind": "text", "text"}]}`. Each item is checked against
+/// its digest. Throws TransferError, EnvironmentError.
 void fetch(const nlohmann::json& document, Transfer& transfer);
 
-/// `{"report": URL, "failure": PATH, "outputs": [{"name", "path", "key", "whole": URL, "upload",
-/// "before", "after", "signatures"}]}` The report says of each output what it is, and which parts
-/// of it the server has, which the driver makes an object; what is small is one already. It is the
-/// last thing that is sent.
-/// @param exit_code the step's; a step that failed has no outputs
+/// Uploads the outputs of the document: `{"report": URL, "failure": PATH, "outputs": [{"name",
+/// "path", "key", "whole": URL, "upload", "before", "after", "signatures"}]}`. The report describes
+/// each output and lists its uploaded parts, from which the driver completes the object; a small
+/// output is uploaded as an object. The report is uploaded last.
+/// @param exit_code exit code of the step; a failed step has no outputs
 void collect(const nlohmann::json& document, int exit_code, Transfer& transfer);
 
 }  // namespace pipeline::stager

@@ -33,7 +33,7 @@ constexpr int connect_seconds = 10, silence_seconds = 60;
 
 struct Target {
   bool tls;
-  std::string host, port, header, path;  ///< header: as the server is called in the request
+  std::string host, port, header, path;  ///< header: value of the Host header.
 };
 
 Target target_of(const std::string& url) {
@@ -87,7 +87,7 @@ class Connection {
   }
   const std::string& place() const { return place_; }
 
-  /// False when the other end takes no more; it may have said why.
+  /// Returns false if the other end accepts no more data; it may have sent a response.
   bool write(std::string_view bytes) {
     while (!bytes.empty()) {
       ssize_t count = 0;
@@ -105,7 +105,7 @@ class Connection {
     return true;
   }
 
-  /// Empty at the end.
+  /// Returns an empty text at the end.
   std::string_view read() {
     ssize_t count = 0;
     do {
@@ -131,12 +131,12 @@ class Connection {
     received_ += static_cast<std::uint64_t>(count);
     return {buffer_.data(), static_cast<std::size_t>(count)};
   }
-  /// Since the last time that this was asked.
+  /// Returns the number of bytes received since the last call.
   std::uint64_t received() { return std::exchange(received_, 0); }
 
  private:
   void open_socket(const Target& target) {
-    // The image may name sources of names that a static program cannot load.
+    // The image may configure name services that a static program cannot load.
     __nss_configure_lookup("hosts", "files dns");
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
@@ -360,7 +360,7 @@ Reply Http::send(const Call& call) {
         kept_ = std::move(connection);
       return reply;
     } catch (const NoAnswer& error) {
-      // Its server was tired of waiting, and has sent nothing of an answer.
+      // The server has closed an idle connection and sent no response.
       if (!is_old || !error.passes() || connection->received() > 0) throw;
     }
   }

@@ -1,8 +1,8 @@
 /// @file
 /// HTTP/1.1 for a static program: plain or TLS, blocking, one connection at a time, which is kept
-/// for the next call to the same host. Not Boost.Beast, by which the static program is 538 KB
-/// larger (5,509,576 bytes for 4,971,432): its timeouts take asynchronous operations, and so an
-/// event loop.
+/// for the next call to the same host. Boost.Beast is not used: with it the static program is 538
+/// KB larger (5,509,576 instead of 4,971,432 bytes), because its timeouts require asynchronous
+/// operations and thus an event loop.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ namespace pipeline::stager {
 struct Call {
   std::string method = "GET";
   std::string url;
-  std::vector<std::string> headers = {};  ///< `Name: value`
-  std::uint64_t size = 0;  ///< Of what is sent, which `read` gives from any place on.
+  std::vector<std::string> headers = {};  ///< `Name: value`.
+  std::uint64_t size = 0;                 ///< Size of the body, which `read` returns at any offset.
   std::function<std::size_t(std::uint64_t offset, std::span<char> into)> read = {};
-  /// Takes the answer's body, if its status is below 300; else it is collected. @param is_range the
-  /// server sends the range that it was asked for, not all
+  /// Receives the response's body if its status is below 300; otherwise the body is collected.
+  /// @param is_range the server sends only the requested range
   std::function<void(bool is_range, std::string_view bytes)> on_bytes = {};
 };
 
@@ -35,12 +35,12 @@ struct Reply {
   std::string body;
 };
 
-/// There was no answer, or only a part of one.
+/// There was no response, or an incomplete one.
 class NoAnswer : public core::EnvironmentError {
  public:
   NoAnswer(const std::string& message, bool passes)
       : core::EnvironmentError(message), passes_(passes) {}
-  bool passes() const { return passes_; }  ///< A second try may go better.
+  bool passes() const { return passes_; }  ///< A retry can succeed.
 
  private:
   bool passes_;
@@ -50,7 +50,7 @@ class Connection;
 
 class Http {
  public:
-  /// @param authorities PEM; of whom servers' certificates have to be
+  /// @param authorities CAs for servers' certificates, PEM
   explicit Http(std::string authorities);
   ~Http();
   Http(const Http&) = delete;

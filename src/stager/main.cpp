@@ -1,8 +1,9 @@
-// Carries a step's files to and from its pod (carry.hpp), in whatever image: linked statically.
-// Usage: pipe-stager fetch DOCUMENT FOLDER         brings the inputs; and itself, and the agent
-// that lies beside it, to FOLDER
-//        pipe-stager collect DOCUMENT EXIT_CODE    takes the outputs away
-// Says why it failed in the container's termination message.
+// Transfers a step's files between its pod and the bucket (carry.hpp). Linked statically, so that
+// it runs in any image.
+// Usage: pipe-stager fetch DOCUMENT FOLDER         downloads the inputs; copies itself and the
+//                                                  agent beside it to FOLDER
+//        pipe-stager collect DOCUMENT EXIT_CODE    uploads the outputs
+// The reason of a failure is in the container's termination message.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 using namespace pipeline;
 
 void tell(const char* what, const std::string& message, bool passes) {
-  constexpr std::size_t most = 3000;  // a cluster keeps 4096 bytes
+  constexpr std::size_t most = 3000;  // A cluster keeps 4096 bytes.
   const auto text = json{{what, message.substr(0, most)}, {"passes", passes}}.dump(
       -1, ' ', true, json::error_handler_t::replace);
   std::fprintf(stderr, "pipe-stager: %s\n", message.c_str());
@@ -44,7 +45,7 @@ int main(int count, char** arguments) {
   if (count != 4) return 125;
   OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  umask(0);  // others of the pod read it
+  umask(0);  // Other users in the pod read it.
   const bool is_fetch = std::strcmp(arguments[1], "fetch") == 0;
   const char* what = is_fetch ? "not_fetched" : "not_collected";
   try {

@@ -15,7 +15,7 @@
 namespace pipeline::stager {
 namespace {
 
-/// Throws NoAnswer for what may pass, TransferError for what will not.
+/// Throws NoAnswer for transient failures, TransferError for permanent ones.
 [[noreturn]] void refuse(const std::string& what, const Reply& reply) {
   const auto code = s3::xml_text(reply.body, "Code"), words = s3::xml_text(reply.body, "Message");
   auto message = "cannot " + what + ": " +
@@ -27,7 +27,7 @@ namespace {
   throw TransferError(message, false, code);
 }
 
-/// As the header Content-MD5 has it.
+/// Returns the value of the header Content-MD5.
 std::string md5(std::uint64_t size,
                 const std::function<std::size_t(std::uint64_t, std::span<char>)>& read) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
@@ -74,7 +74,7 @@ void Transfer::receive(const std::string& what, const std::string& url,
       if (received > 0) call.headers.push_back("Range: bytes=" + std::to_string(received) + "-");
       call.on_bytes = [&](bool is_range, std::string_view bytes) {
         if (std::exchange(first, false) && !is_range)
-          place = 0;  // it knows no ranges, and sends it all again
+          place = 0;  // The server does not support ranges and sends the whole object again.
         const auto known = std::min<std::uint64_t>(received - place, bytes.size());
         place += known;
         bytes.remove_prefix(known);

@@ -1,5 +1,5 @@
 /// @file
-/// Objects in and out by URLs that carry their own permission; whatever may pass is tried again.
+/// Downloads and uploads objects by signed URLs; retries transient failures.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,16 @@ namespace pipeline::stager {
 
 struct TransferRetries {
   std::chrono::milliseconds first_pause{200}, longest_pause{10'000};
-  unsigned most_tries = 14;  ///< Somewhat more than a minute.
+  unsigned most_tries = 14;  ///< The tries take somewhat more than a minute.
 };
 
-/// The server has refused, or was not to be had for long.
+/// The server has refused, or could not be reached for long.
 class TransferError : public core::EnvironmentError {
  public:
   TransferError(const std::string& message, bool passes, std::string code = {})
       : core::EnvironmentError(message), passes_(passes), code_(std::move(code)) {}
-  bool passes() const { return passes_; }            ///< Another attempt, later, may go better.
-  const std::string& code() const { return code_; }  ///< Of a refusal: `NoSuchUpload`.
+  bool passes() const { return passes_; }            ///< A later attempt can succeed.
+  const std::string& code() const { return code_; }  ///< Code of a refusal, such as `NoSuchUpload`.
 
  private:
   bool passes_;
@@ -35,11 +35,12 @@ class Transfer {
   explicit Transfer(std::string authorities, TransferRetries retry_policy = {})
       : http_(std::move(authorities)), retry_policy_(retry_policy) {}
 
-  /// All bytes of the object, each once and in order, whatever is cut on the way. @param what it
-  /// is, for messages
+  /// Downloads the object. Each byte is passed once and in order, even after interruptions. @param
+  /// what name of the object for messages
   void receive(const std::string& what, const std::string& url,
                const std::function<void(std::string_view)>& on_bytes);
-  /// The object's, or part's, tag (ETag). The server compares the bytes with their MD5.
+  /// Uploads an object or part and returns its tag (ETag). The server checks the bytes against
+  /// their MD5.
   std::string send(
       const std::string& what, const std::string& url, std::uint64_t size,
       const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read);
