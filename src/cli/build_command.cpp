@@ -17,7 +17,7 @@ struct Prepared {
   std::exception_ptr error;
 };
 
-/// All at a time; the orchestrator knows which are equal.
+/// Prepares all environments concurrently; the orchestrator recognises equal ones.
 async::Task<std::vector<Prepared>> prepare_all(Session& session, Display& display,
                                                std::vector<const StepSpec*> steps) {
   const auto executor = co_await asio::this_coro::executor;

@@ -1,5 +1,5 @@
 #include <poll.h>
-extern "C" {  // glibc 2.36 forgot to say so itself
+extern "C" {  // glibc 2.36 omits extern "C" in this header.
 #include <sys/pidfd.h>
 }
 
@@ -20,8 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of a driver: in this time a living one renews its Lease many times over, and one whose pod was
-/// lost has another.
+/// Time to wait for a driver: a living one renews its Lease many times in it, and a lost pod is
+/// replaced.
 constexpr std::chrono::seconds longest_silence{30};
 
 void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
@@ -50,7 +50,8 @@ bool stop_process(Context& context, store::RunStore& runs, const store::RunRecor
   if (!process || !run.driver.process.alive()) return false;
   send(process, SIGINT, run);
   if (context.options().inspect.now)
-    send(process, SIGTERM, run);  // Another signal: two of the same might arrive as one.
+    send(process, SIGTERM,
+         run);  // A different signal, because two of the same kind may arrive as one.
   announce_stop(context, run);
   pollfd ended{process.get(), POLLIN, 0};
   while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
@@ -58,7 +59,7 @@ bool stop_process(Context& context, store::RunStore& runs, const store::RunRecor
   return true;
 }
 
-/// Leaves word at the Lease, where also a driver finds it that takes the place of a lost one.
+/// Leaves a message at the Lease, where a driver that replaces a lost one finds it, too.
 /// @return whether a driver has stopped the run
 bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& drivers,
                  store::RunRecord run) {
@@ -89,7 +90,7 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
     ::poll(nullptr, 0, 300);
   }
   context.await(orchestrators::remove_driver(
-      client, lease.name));  // its pod, if there is one, lets go of the Lease
+      client, lease.name));  // The driver's pod, if there is one, releases the Lease.
   auto options = recorded_options(runs, run.id, context.options()).value_or(context.options());
   Context with_cluster(std::move(options));
   detached::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),

@@ -67,7 +67,7 @@ class Cleaner {
   }
   bool remove_run(const store::RunRecord& run, bool keep_cache);
   void remove_left_work();
-  /// Also if one may begin meanwhile, which must find its artifacts and images where they are.
+  /// True also if a run could start meanwhile, which must find its artifacts and images.
   bool some_run_goes_on() {
     if (!runs_) return false;
     if (!dry_run_ && !nothing_runs_) return true;
@@ -83,8 +83,8 @@ class Cleaner {
   Context& context_;
   const bool dry_run_;
   store::RunStore* runs_ = nullptr;
-  std::optional<detached::Drivers> drivers_;      ///< Of them.
-  std::optional<store::StateLock> nothing_runs_;  ///< While it is held, runs wait to begin.
+  std::optional<detached::Drivers> drivers_;      ///< The drivers of the runs.
+  std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
   std::unique_ptr<docker::EngineApi> engine_;
   json items_ = json::array(), kept_ = json::array();
   Bytes freed_ = 0;
@@ -104,8 +104,8 @@ void Cleaner::containers() {
   }));
 }
 
-/// The disk's usage tells what images share with others, which a list does not; Podman's tells no
-/// labels.
+/// Returns pipe's images. The engine's disk usage includes the sizes shared between images, which
+/// its list of images lacks; Podman's disk usage lacks labels.
 json Cleaner::own_images() {
   const bool podman = context_.await(engine().info())->podman;
   if (podman)
@@ -154,7 +154,7 @@ bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   return true;
 }
 
-/// Folders of attempts whose runs have ended, which could not be removed then.
+/// Removes folders of attempts whose runs have ended, which could not be removed then.
 void Cleaner::remove_left_work() {
   std::error_code error;
   std::vector<fs::path> left;
@@ -183,8 +183,9 @@ void Cleaner::runs() {
   if (!dry_run_) recover_dead_runs(context_, *runs_);
   const auto all = runs_->runs();
   const std::size_t keep = std::min<std::size_t>(context_.options().clean.keep, all.size());
-  std::set<std::string> needed;  // Runs whose results those that stay have reused: they go, their
-                                 // results stay reusable.
+  // Runs whose results are reused by runs that stay. They are removed, but their results stay
+  // reusable.
+  std::set<std::string> needed;
   std::set<core::Digest> used;
   std::vector<const store::RunRecord*> old;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -198,7 +199,7 @@ void Cleaner::runs() {
       for (const auto& output : step.outputs) used.insert(output.digest);
     }
   }
-  Bytes artifact_bytes = 0;  // For a dry run, as recorded.
+  Bytes artifact_bytes = 0;  // For a dry run: the recorded sizes.
   for (const auto* run : old) {
     const auto logs = runs_->log_file(run->id);
     const Bytes bytes = size_of(logs);

@@ -10,7 +10,7 @@
 namespace pipeline::cli {
 namespace {
 
-/// Names of images, and parts of tags, whose `sh` is busybox or bash. Debian's and Ubuntu's is
+/// Names of images, and parts of tags, whose `sh` is busybox or bash. In Debian and Ubuntu it is
 /// dash, which has no pipefail up to 0.5.12.
 constexpr std::array images_with_pipefail{"alpine",    "busybox", "fedora",    "rocky",
                                           "almalinux", "centos",  "ubi",       "amazonlinux",

@@ -11,8 +11,8 @@
 
 namespace pipeline::cli {
 
-/// Warns of pipes in which `sh` does not notice failures, of scripts that are not there, and of
-/// parameters that no step takes.
+/// Warns of pipes in which `sh` ignores failures, of missing scripts, and of parameters that no
+/// step takes.
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                              spec::CodeResolver& resolver);
 

@@ -14,7 +14,7 @@
 namespace pipeline::cli {
 namespace {
 
-/// Also for a command line that could not be parsed: programs read the answer all the same.
+/// Also works for a command line that could not be parsed, because programs read its error, too.
 bool asks_for_json(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i] == "--output=json" ||
@@ -26,8 +26,8 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& arguments, const Options& start) {
-  // A reader that goes away must not kill a run and leave its containers behind. A handler, since
-  // SIG_IGN would be inherited by the steps.
+  // A reader that closes its end must not kill a run and leave its containers behind. This is a
+  // handler, because the steps would inherit SIG_IGN.
   std::signal(SIGPIPE, [](int) {});
   try {
     auto invocation = parse_arguments(arguments, start);

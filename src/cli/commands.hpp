@@ -1,6 +1,6 @@
 /// @file
-/// The commands of `pipe`. To add one: write its function in a file of its own, declare it here,
-/// and give it a row in command_table.cpp.
+/// The commands of `pipe`. To add one: write its function in a separate file, declare it here, and
+/// add a row to commands.cpp.
 #pragma once
 
 #include "core/error.hpp"
@@ -33,9 +33,9 @@ core::ExitCode schema_command(Context& context);
 core::ExitCode export_command(Context& context);
 core::ExitCode completion_command(Context& context);
 core::ExitCode complete_command(Context& context);
-/// `pipe run --detach`
+/// `pipe run --detach`.
 core::ExitCode detach_command(Context& context);
-/// What the driver in the cluster is started with.
+/// The command of the driver in the cluster.
 core::ExitCode drive_command(Context& context);
 
 }  // namespace pipeline::cli

@@ -13,8 +13,8 @@ core::ExitCode completion_command(Context& context) {
   return core::ExitCode::ok;
 }
 
-/// What the scripts ask while the user types: identifiers of runs, the steps of one, its artifacts,
-/// the steps of a file, profiles. Silent about every error.
+/// Prints candidates for the completion scripts while the user types: identifiers of runs, the
+/// steps and artifacts of one, the steps of a file, profiles. Ignores every error.
 core::ExitCode complete_command(Context& context) {
   const auto& options = context.options();
   try {

@@ -1,6 +1,6 @@
 /// @file
-/// The scripts that `pipe completion` prints. A test compares the commands and options in them with
-/// those of the command line.
+/// The scripts that `pipe completion` prints. A test compares their commands and options with those
+/// of the command line.
 #pragma once
 
 #include <string_view>

@@ -136,7 +136,8 @@ store::RunStore& Context::runs(const fs::path& state) {
   std::error_code error;
   const bool is_new = !fs::exists(state, error);
   runs_ = std::make_unique<store::RunStore>(state);
-  // The state is no part of the user's sources: not for git, and so not for whether they are dirty.
+  // The state folder is no part of the user's sources, so git ignores it, and it does not make them
+  // dirty.
   if (is_new) core::write_file_atomically(state / ".gitignore", "*\n");
   return *runs_;
 }

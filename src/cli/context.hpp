@@ -1,5 +1,5 @@
 /// @file
-/// What the commands share. Nothing is opened before it is asked for.
+/// Objects that the commands share; each is created on first use.
 #pragma once
 
 #include <filesystem>
@@ -28,48 +28,48 @@ class Context {
   const Terminal& out() const { return out_; }
   const Paint& paint() const { return paint_; }  ///< For standard output.
 
-  /// To standard output. Throws EnvironmentError when that cannot be written (a full disk).
+  /// Writes to standard output. Throws EnvironmentError on failure (a full disk).
   void print(std::string_view text) const;
-  /// One JSON document, and nothing else of it, to standard output.
+  /// Writes one JSON document to standard output.
   void print_json(const nlohmann::json& document) const;
-  /// To standard error.
+  /// Writes to standard error.
   void note(std::string_view text) const;
 
-  /// The pipeline of `options().file`, with the caller's parameters and execution mode. Throws
-  /// InputError.
-  /// @param is_task set if there is one: whether the file is an ECS task definition
+  /// Returns the pipeline of `options().file` with the parameters and execution mode of the command
+  /// line. Throws InputError.
+  /// @param is_task if not null, receives whether the file is an ECS task definition
   PipelineSpec load_pipeline(bool* is_task = nullptr) const;
-  /// The absolute path of the pipeline file; InputError if it is not there. For a program: its
-  /// name, in the pipeline's root.
+  /// Returns the absolute path of the pipeline file; throws InputError if it does not exist. For a
+  /// program: its name, in the pipeline's root.
   std::filesystem::path pipeline_file() const;
 
-  /// Where runs are kept: --state, $PIPE_HOME, else `.pipe` beside the pipeline file.
+  /// Returns the state folder: --state, $PIPE_HOME, else `.pipe` beside the pipeline file.
   std::filesystem::path state_beside(const std::filesystem::path& pipeline_file) const;
-  /// For commands without a file: --state, $PIPE_HOME, else the nearest `.pipe` of this folder and
-  /// those above; nothing if there is none.
+  /// The same for commands without a file: --state, $PIPE_HOME, else the nearest `.pipe` of the
+  /// working folder and its parents; nothing if there is none.
   std::optional<std::filesystem::path> existing_state() const;
   /// The same; throws InputError if there is none.
   std::filesystem::path required_state() const;
-  /// ` --state FOLDER`, for a command that the user is advised to enter and that would not find
-  /// this folder by itself; else empty.
+  /// Returns ` --state FOLDER` for a command that the user is advised to enter, if that command
+  /// would not find this folder by itself; else empty.
   std::string state_option(const std::filesystem::path& folder) const;
 
-  /// Opens (and makes, if need be) the store in this folder; once in a process.
+  /// Opens the store in this folder, creating it if needed; once in a process.
   store::RunStore& runs(const std::filesystem::path& state);
-  store::ArtifactStore& artifacts();  ///< Of the folder that runs() has opened; likewise stats().
+  store::ArtifactStore& artifacts();  ///< Of the folder that runs() has opened; stats(), too.
   store::StatIndex& stats();
   store::RunStore& existing_runs() { return runs(required_state()); }
-  /// The run that `options().run` names. Throws InputError if there is none.
+  /// Returns the run that `options().run` names. Throws InputError if there is none.
   store::RunRecord find_run(store::RunStore& runs) const;
 
   asio::io_context& loop();
-  /// Runs the loop until the task has ended; returns its result or throws what it threw.
+  /// Runs the loop until the task has ended; returns its result or throws its exception.
   template <class T>
   T await(async::Task<T> task) {
     return async::await(loop(), std::move(task));
   }
 
-  /// What code that drives runs needs of this object, which outlives it.
+  /// Returns the context for code that drives runs; this object must outlive it.
   detached::DriverContext driver_context();
 
  private:
@@ -82,7 +82,7 @@ class Context {
   std::unique_ptr<store::StatIndex> stats_;
 };
 
-/// As the user would write it from here: relative where it lies below the working directory.
+/// Returns the path for messages: relative if it is below the working directory.
 std::string shown_path(const std::filesystem::path& path);
 
 }  // namespace pipeline::cli

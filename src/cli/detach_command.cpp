@@ -1,5 +1,5 @@
-// `pipe run --detach`: what needs this machine is done here, then a driver in the cluster goes on
-// with the run.
+// `pipe run --detach`: does the work that needs this machine, then a driver in the cluster
+// continues the run.
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -32,9 +32,10 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto retry_policy = 60s;  // with a driver that does not begin; it may do so later
+constexpr auto retry_policy = 60s;  // Time limit for the driver's start; it may still start later.
 
-/// What a cluster's driver cannot run: it has no engine, and is not this machine.
+/// Rejects steps that a driver in a cluster cannot run, because it has no engine and is another
+/// machine.
 void refuse_other_places(Session& session) {
   std::vector<core::Diagnostic> wrong;
   for (const auto* step : session.source.selected_steps()) {
@@ -50,8 +51,8 @@ void refuse_other_places(Session& session) {
   engine::refuse(std::move(wrong), session.pipeline().file);
 }
 
-/// Whether other machines may have the folder, too (statfs(2), linux/magic.h): NFS, CIFS, SMB,
-/// CephFS, FUSE, Lustre, 9p.
+/// Returns true if other machines may have mounted the folder, too (statfs(2), linux/magic.h): NFS,
+/// CIFS, SMB, CephFS, FUSE, Lustre, 9p.
 bool is_on_network(const fs::path& folder) {
   constexpr std::array<unsigned long, 8> kinds{0x6969,     0xff534d42, 0xfe534d42, 0x517b,
                                                0x00c36400, 0x65735546, 0x0bd00bd0, 0x01021997};
@@ -61,7 +62,8 @@ bool is_on_network(const fs::path& folder) {
              kinds.end();
 }
 
-/// What steps take of this process's environment, secrets included: the driver has another.
+/// Returns the variables that steps take from this process's environment, including secrets: the
+/// driver has another environment.
 StringMap variables_of(Session& session) {
   StringMap all;
   const auto add = [&](const StepSpec& step, const std::string& name, const std::string& value) {
@@ -98,7 +100,8 @@ std::string repository_of(Session& session) {
   return {};
 }
 
-/// The state as the pod will see it: the same path, without links on its way; or its own.
+/// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
+/// pod's own.
 orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRecord& detached,
                                    orchestrators::DriverImage image) {
   const auto& options = session.context.options();
@@ -120,8 +123,8 @@ orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRec
   return driver;
 }
 
-/// Copies what the pipeline was read from, the profile, and the steps' code into a new folder.
-/// Returns the pipeline's file in there.
+/// Copies the files that define the pipeline, the profile, and the steps' code into a new folder.
+/// Returns the pipeline's file in it.
 fs::path keep_files(Session& session, const fs::path& folder) {
   const auto& profile = session.context.options().profile;
   const auto file = session.source.file().lexically_normal();
@@ -149,7 +152,7 @@ void keep(Session& session, const fs::path& file, const detached::DetachedRecord
   detached::keep_detached(session.runs, session.run_id, detached);
 }
 
-/// For a driver that sees no file of ours.
+/// Uploads the run for a driver that sees no file of this machine.
 async::Task<> put_in_bucket(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore runs(folder.path());
@@ -165,7 +168,7 @@ async::Task<> put_in_bucket(Session& session, const fs::path& file) {
   co_await bucket.upload_all(runs, kept);
 }
 
-/// Until the driver has begun, or it is known that it will not, or it takes too long.
+/// Waits until the driver has started, or will not start, or the time is up.
 async::Task<orchestrators::DriverStatus> begun(kubernetes::Client& client, Session& session,
                                                Display& display) {
   const auto until = std::chrono::steady_clock::now() + retry_policy;
@@ -187,7 +190,7 @@ async::Task<orchestrators::DriverStatus> begun(kubernetes::Client& client, Sessi
   }
 }
 
-/// The run goes on; or, if its driver cannot begin, is given up with the reason.
+/// Waits for the driver. If it cannot start, marks the run as failed with the reason.
 void await_driver(kubernetes::Client& client, Session& session, Display& display,
                   orchestrators::DriverStatus& status) {
   auto& context = session.context;
@@ -309,7 +312,8 @@ core::ExitCode detach_command(Context& given) {
         "add `-o kubernetes`, or --profile with a cluster's");
   const auto access =
       kubernetes::find_cluster({.context = options.context, .name_space = options.name_space});
-  options.context = access.context;  // where the run is asked after later, whatever is current then
+  options.context = access.context;  // The context in which the run is queried later, even if
+                                     // another one is current then.
   options.name_space = access.name_space;
   Context context(std::move(options));
   return detach(context, access);

@@ -1,5 +1,5 @@
 /// @file
-/// The progress display of a command that works for a while, and the signals that stop it.
+/// The progress display of a long command, and the signals that stop it.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,16 @@
 
 namespace pipeline::cli {
 
-/// Shows events on standard output, as the options and the terminal ask for, until it is closed or
-/// destroyed.
+/// Shows events on standard output, in the form that options and terminal determine, until it is
+/// closed or destroyed.
 class Display {
  public:
-  /// @param stops_on_signals else those are the caller's matter
+  /// @param stops_on_signals whether it handles signals; otherwise the caller does
   explicit Display(Context& context, bool stops_on_signals = true);
   ~Display();
   Progress& progress() { return *progress_; }
   core::CancelSource& cancel() { return cancel_; }
-  /// Leaves the terminal to others.
+  /// Ends the display, so that other output can follow.
   void close();
 
  private:

@@ -38,7 +38,7 @@ const char* word_of(Level level) {
   return level == Level::ok ? "ok" : level == Level::warn ? "warn" : "fail";
 }
 
-/// The output of a fixed command, and whether it succeeded.
+/// Returns the output of a fixed command, and whether it succeeded.
 std::pair<std::string, bool> output_of(const char* command) {
   std::string output;
   std::FILE* pipe = ::popen(command, "re");
@@ -133,8 +133,8 @@ class Doctor {
     }
   }
 
-  /// How the engine gives GPUs to containers. Of an engine elsewhere only it can be said what it
-  /// gives, not what its machine has.
+  /// Reports how the engine gives GPUs to containers. Of an engine on another machine, only its
+  /// methods are known, not the machine's GPUs.
   void gpus(const docker::Endpoint& endpoint, const docker::EngineInfo& engine,
             const json& system) {
     const bool has_gpu = has_gpu_ && endpoint.is_of_this_machine();
@@ -194,7 +194,7 @@ class Doctor {
     }
   }
 
-  /// `4 x Tesla V100-SXM2-16GB`
+  /// Returns `4 x Tesla V100-SXM2-16GB`.
   static std::string kinds_of(const std::vector<gpu::Unit>& units) {
     std::map<std::string, std::size_t> kinds;
     for (const auto& unit : units)

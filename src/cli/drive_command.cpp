@@ -1,4 +1,4 @@
-// The driver in a cluster: goes on with a run that was handed to it, however often its pod is lost.
+// The driver in a cluster: continues a detached run, also after any loss of its pod.
 #include <unistd.h>
 
 #include <csignal>
@@ -17,7 +17,8 @@
 namespace pipeline::cli {
 namespace {
 
-/// Nobody sees what the driver prints: the steps that were to come say why they did not.
+/// Marks the run as failed. The driver's own output is not visible to the user, so the steps that
+/// have not run get the reason.
 void give_up(store::RunStore& runs, store::RunRecord run, const std::string& why) {
   for (auto& step : runs.steps(run.id)) {
     if (step.status != StepStatus::pending && step.status != StepStatus::running) continue;
@@ -31,7 +32,7 @@ void give_up(store::RunStore& runs, store::RunRecord run, const std::string& why
   runs.finish_run(run);
 }
 
-/// With secrets from the environment, where they are whatever the file says.
+/// Reads secrets from the environment, even if the file names another source.
 PipelineSpec pipeline_of(Session& session) {
   auto pipeline = session.pipeline();
   for (auto& step : pipeline.steps)
@@ -58,22 +59,22 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
                             options));
 }
 
-/// The run as it is in its bucket.
-/// @return false if it is there no more
+/// Downloads the run from its bucket.
+/// @return false if it is no longer there
 bool take_over(Context& context, detached::RunReplica& bucket, store::RunStore& runs,
                const std::string& run) {
   return context.await(bucket.take_over(runs, runs.kept_folder(run)));
 }
 
-/// What a Lease of ours is to go with, however this process ends; null if nobody is to drive the
-/// run any more.
+/// Returns the owners of a Lease that this process creates, so that it is garbage-collected however
+/// this process ends; null if the run is to have no driver any more.
 nlohmann::json owners_of(Context& context, const store::LeaseId& lease) {
   kubernetes::Client client(context.loop(),
                             kubernetes::find_cluster({.name_space = lease.name_space}));
   return context.await(orchestrators::owned_by_driver(client, lease.name));
 }
 
-/// The last thing: this process goes with it.
+/// Removes the driver's own Job, which ends this process; the last action.
 core::ExitCode leave(const std::string& name_space, const std::string& name) {
   asio::io_context loop;
   kubernetes::Client client(loop, kubernetes::find_cluster({.name_space = name_space}));
@@ -101,7 +102,7 @@ core::ExitCode drive_command(Context& outside) {
   auto detached = detached::detached_of(runs, run.id);
   if (!options || !detached || !run.driver.is_elsewhere())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
-  options->context.clear();  // that of the one who began it
+  options->context.clear();  // The context belongs to the machine that started the run.
   Context context(std::move(*options));
 
   core::CancelSource cancel;
@@ -113,7 +114,8 @@ core::ExitCode drive_command(Context& outside) {
   std::optional<detached::RunReplica> bucket;
   std::optional<detached::RunUploader> uploader;
   asio::signal_set signals(context.loop(), SIGTERM, SIGINT,
-                           SIGHUP);  // of a pod that has to go: another one comes
+                           // Sent to a pod that must end; another pod replaces it.
+                           SIGHUP);
   signals.async_wait([&](boost::system::error_code error, int) {
     if (error) return;
     if (!held) ::_exit(static_cast<int>(core::ExitCode::interrupted));
@@ -130,7 +132,7 @@ core::ExitCode drive_command(Context& outside) {
         std::move(owners));
     held = &lease;
     lease.guard(runs);
-    if (told) {  // once more: nobody else saves it now
+    if (told) {  // Saved once more, because no other process saves it now.
       artifacts.emplace(context.loop(), *told);
       bucket.emplace(*artifacts, run.id);
       if (take_over(context, *bucket, runs, run.id))

@@ -1,4 +1,4 @@
-// Commands that read a pipeline file and ask no engine: validate, render, schema.
+// Commands that read a pipeline file and need no engine: validate, render, schema.
 #include <algorithm>
 
 #include "cli/command_checks.hpp"
@@ -23,8 +23,8 @@ namespace {
 
 using nlohmann::json;
 
-/// What `pipeline` alone does not show: patterns of code that match nothing, files that an image
-/// needs. All of it at once.
+/// Reports errors that `pipeline` alone does not show, all at once: patterns of code that match
+/// nothing, and missing files of an image.
 void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
   StepErrors errors;
   const StepSpec* before = nullptr;
@@ -32,14 +32,15 @@ void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
     const bool is_sibling =
         before && before->instance && step.instance && before->instance->of == step.instance->of;
     before = &step;
-    if (is_sibling) continue;  // the instances of a matrix have all of this in common
+    if (is_sibling) continue;  // The instances of a matrix share all of this.
     errors.attempt(step, [&] { resolver.code_of(step); });
     errors.attempt(step, [&] { docker::plan_image(step, {.root = pipeline.root}); });
   }
   errors.report(pipeline);
 }
 
-/// Lists that are made from the settings, such as requirements; not the scripts that read them.
+/// Returns true for lists derived from settings, such as requirements; false for the scripts that
+/// read them.
 bool is_list(const docker::ContextFile& file) {
   return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 &&
          !file.path.ends_with(".sh");
@@ -103,7 +104,8 @@ core::ExitCode validate_command(Context& context) {
     outputs += step.outputs.size();
     steps.push_back(&step);
   }
-  // Where the steps will run is open here: only what holds everywhere is said.
+  // The machine that runs the steps is not known here, so only findings that hold everywhere are
+  // reported.
   auto found = gpu::check_steps(steps, {});
   std::ranges::move(check_commands(pipeline, resolver), std::back_inserter(found));
   const auto warnings = check_gpus(pipeline, std::move(found), [&](std::string_view text) {
@@ -132,7 +134,7 @@ core::ExitCode render_command(Context& context) {
   const auto wanted =
       only.empty() ? std::vector<std::size_t>{} : engine::steps_called(pipeline, only);
 
-  // Steps with the same image are told together.
+  // Steps with the same image are reported together.
   struct Image {
     json plan;
     std::vector<std::string> steps;
@@ -176,7 +178,7 @@ core::ExitCode render_command(Context& context) {
 
 core::ExitCode export_command(Context& context) {
   const auto& program = *context.options().program;
-  context.load_pipeline();  // says what is wrong with it
+  context.load_pipeline();  // Throws the file's errors.
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
   const auto document = dsl::document_of(program, executable.string());
   if (context.options().json) {

@@ -18,7 +18,7 @@
 namespace pipeline::cli {
 namespace {
 
-/// Of the engine's answer about an image.
+/// Reads the engine's response about an image.
 gpu::ImageConfig config_of(const nlohmann::json& image) {
   gpu::ImageConfig config;
   const auto found = image.find("Config");
@@ -78,7 +78,8 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
   checks.host_file = spec::host_file().string();
   checks.in_images = place.name != "local";
   if (place.name != "kubernetes")
-    checks.attributes = spec::host_attributes();  // a cluster chooses among its own
+    checks.attributes =
+        spec::host_attributes();  // A cluster evaluates constraints on its own nodes.
   std::optional<gpu::Inventory> inventory;
   if (place.gpus_of_this_machine &&
       std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) {
@@ -99,7 +100,7 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
         if (!engine) engine.emplace(context.loop(), docker::find_endpoint());
         if (const auto image = context.await(engine->inspect_image(reference)))
           known->second = config_of(*image);
-      } catch (const core::EnvironmentError&) {  // told by whoever cannot do without the engine
+      } catch (const core::EnvironmentError&) {  // Reported by the code that needs the engine.
       }
       return known->second;
     };

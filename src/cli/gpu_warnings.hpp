@@ -1,5 +1,5 @@
 /// @file
-/// Warnings about steps with GPUs, and about where steps may run, before anything is built.
+/// Warnings about steps with GPUs and about placement, before anything is built.
 #pragma once
 
 #include <functional>
@@ -16,22 +16,22 @@ namespace pipeline::cli {
 class Session;
 class Progress;
 
-/// Takes a warning as a text of some lines, without the last one's end.
+/// Receives a warning as a text of some lines, without the last line end.
 using Say = std::function<void(std::string_view)>;
 
-/// Throws InputError if there are errors among the diagnostics; else tells the warnings, each with
-/// its place in the file, and returns them.
+/// Throws InputError if there are errors among the diagnostics; otherwise reports the warnings,
+/// each with its position in the file, and returns them.
 std::vector<core::Diagnostic> check_gpus(const PipelineSpec& pipeline,
                                          std::vector<core::Diagnostic> diagnostics, const Say& say);
 
-/// gpu::check_steps() and check_gpus() for a session: looks at this machine and at the engine, if
-/// any step needs it.
+/// Runs gpu::check_steps() and check_gpus() for a session; queries this machine and the engine if a
+/// step needs it.
 std::vector<core::Diagnostic> check_gpus(Session& session, const Say& say);
 
-/// check_gpus(), its warnings shown, or with JSON printed as events.
+/// Runs check_gpus() and shows its warnings, or prints them as events with JSON output.
 void report_gpu_warnings(Session& session, Progress& progress);
 
-/// `[{code, message, line, suggestion}]`
+/// Returns `[{code, message, line, suggestion}]`.
 nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings);
 
 }  // namespace pipeline::cli

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Who holds what and who waits, at one moment.
+/// The reservations and waiting requests at one moment.
 struct Reservations {
   std::map<std::string, gpu::HolderInfo> holders;
   std::vector<gpu::Entry> queue;
@@ -163,14 +163,14 @@ std::string inventory_text(const gpu::Inventory& inventory, const Reservations& 
   return text + "\n" + queue.render(paint);
 }
 
-/// The engine's endpoint, if that is another machine's, whose GPUs are not these.
+/// Returns the engine's endpoint if it is on another machine, whose GPUs are not this machine's.
 std::string engine_elsewhere() {
   try {
     const auto endpoint = docker::find_endpoint();
     return endpoint.is_of_this_machine() ? std::string() : endpoint.url;
   } catch (const core::EnvironmentError&) {
     return {};
-  }  // told by whoever needs the engine
+  }  // Reported by the code that needs the engine.
 }
 
 std::string how_to_see(const std::string& endpoint) {
@@ -182,7 +182,7 @@ std::string how_to_see(const std::string& endpoint) {
 
 }  // namespace
 
-/// A machine without GPUs is a fine machine: an empty list, the reason, exit code 0.
+/// A machine without GPUs is no error: prints an empty list and the reason; exit code 0.
 core::ExitCode gpus_command(Context& context) {
   const auto inventory = gpu::Machine().read();
   const auto reservations = look(gpu::units_of(inventory));

@@ -1,4 +1,4 @@
-// `pipe import`: an ECS task definition as a pipeline file.
+// `pipe import`: converts an ECS task definition to a pipeline file.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/diagnostic.hpp"

@@ -123,13 +123,13 @@ constexpr std::array<StarterFile, 6> files{{{"pipeline.yaml", pipeline_text},
                                             {"report.py", report_text},
                                             {".gitignore", ".pipe/\n__pycache__/\n"}}};
 
-/// A name for the pipeline: the folder's, as far as it can be one.
+/// Returns a name for the pipeline: the folder's, converted to a valid one.
 std::string pipeline_name(const fs::path& folder) {
   const auto name = folder.filename().string();
   return core::is_name(name) ? name : "starter";
 }
 
-/// Never over a file that is there, not even one that appears at this moment.
+/// Creates the file; never overwrites an existing file, not even one created at the same moment.
 void write_new(const fs::path& path, std::string_view text) {
   const core::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) throw core::system_error("cannot write " + path.string(), errno);

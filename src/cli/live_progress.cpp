@@ -1,5 +1,5 @@
-// The lower lines of the terminal show what goes on; all else scrolls by above them. Each update is
-// one write, so that nothing flickers.
+// Shows the current activities in the lower lines of the terminal; other lines scroll by above
+// them. Each update is one write, so that nothing flickers.
 #include "cli/progress.hpp"
 
 #include <algorithm>
@@ -43,10 +43,10 @@ class LiveProgress final : public Progress {
   void show(const Event& event) override {
     above_ += event_lines(event, io_.paint, false);
     if (above_.size() > 1 << 16)
-      tick();  // A step that prints a lot: memory stays bounded, and so does the last line's delay.
+      tick();  // Bounds memory and the last line's delay for a step with much output.
   }
 
-  /// From the first column: a terminal shows `^C` where the cursor is.
+  /// Begins in the first column, because a terminal shows `^C` at the cursor.
   std::string erase() const {
     return shown_.empty() ? "" : "\r\x1b[" + std::to_string(shown_.size()) + "A\x1b[J";
   }
@@ -103,7 +103,7 @@ class LiveProgress final : public Progress {
     return io_.paint(Colour::bold, clip(text + "  " + elapsed(model_.began, now), columns - 1));
   }
 
-  /// `  NAME  TEXT      TIME`, with the time at the right edge.
+  /// Returns `  NAME  TEXT      TIME`, with the time at the right edge.
   std::string activity(Colour colour, std::string_view name, std::string_view text,
                        SteadyTime since, SteadyTime now, unsigned columns) const {
     const std::string time = elapsed(since, now);

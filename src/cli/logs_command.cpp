@@ -21,10 +21,10 @@
 namespace pipeline::cli {
 namespace {
 
-/// Prints one log as it is, or for a terminal or as JSON line by line.
+/// Prints one log: unchanged, or line by line for a terminal or as JSON.
 class LogPrinter {
  public:
-  /// @param follow lines are shown before they end, as those of a progress bar
+  /// @param follow lines are shown before they end, such as those of a progress bar
   LogPrinter(const Context& context, std::string step, unsigned attempt, bool follow)
       : context_(context),
         step_(std::move(step)),
@@ -45,8 +45,8 @@ class LogPrinter {
   }
 
  private:
-  /// What has come of the unfinished line: on a terminal its last state in a row that is written
-  /// over, else the new bytes. A line that may turn out to be data is held back.
+  /// Returns the text for an unfinished line: on a terminal its last state in a line that is
+  /// rewritten, else the new bytes. A line that may turn out to be structured data is held back.
   std::string partial() {
     const std::string& rest = lines_.rest();
     if (rest.size() == shown_ || rest.starts_with('@')) return {};
@@ -55,7 +55,7 @@ class LogPrinter {
                                : rest.substr(before);
   }
 
-  /// The line, or what is not yet shown of it.
+  /// Returns the line, or the part of it that has not been printed.
   std::string end_of(std::string_view whole, std::string_view end) {
     const auto shown = std::exchange(shown_, 0);
     if (shown == 0) return line(whole, end);
@@ -80,13 +80,13 @@ class LogPrinter {
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
 
-/// Reads what a file has and what it gets. The file may be made later.
+/// Reads a file while it grows.
 class GrowingFile {
  public:
   explicit GrowingFile(const std::filesystem::path& path)
       : path_(path), changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
-  /// All that is there by now.
+  /// Reads everything that is available.
   void read(LogPrinter& printer) {
     if (!file_ && !open()) return;
     char buffer[64 * 1024];
@@ -99,8 +99,8 @@ class GrowingFile {
     }
   }
 
-  /// Returns when there may be more, or after a while: that the writer has ended is no change of
-  /// the file.
+  /// Returns when there may be more to read, or after a while: the end of the writer does not
+  /// change the file.
   void wait() {
     pollfd waiting{changes_.get(), POLLIN, 0};
     if (::poll(&waiting, 1, 200) <= 0) return;
@@ -131,7 +131,7 @@ bool has_ended(const store::StepRecord& step) {
   return step.status != StepStatus::pending && step.status != StepStatus::running;
 }
 
-/// Prints the log of an attempt, to the attempt's end if `follow`.
+/// Prints the log of an attempt; with `follow`, until the attempt ends.
 void print_attempt(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
                    const store::AttemptRecord& attempt, bool follow) {
   LogPrinter printer(context, attempt.step, attempt.number, follow);
@@ -150,7 +150,7 @@ void print_attempt(const Context& context, detached::Drivers& drivers, store::Ru
   printer.finish();
 }
 
-/// One attempt after the other as they come, until the step has ended.
+/// Prints one attempt after the other until the step has ended.
 void follow(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
             const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
@@ -164,7 +164,7 @@ void follow(const Context& context, detached::Drivers& drivers, store::RunStore&
       number = attempt.number + 1;
     }
     if (over) return;
-    if (attempts.empty()) ::poll(nullptr, 0, 200);  // Another process starts it.
+    if (attempts.empty()) ::poll(nullptr, 0, 200);  // Another process starts the step.
   }
 }
 

@@ -5,7 +5,7 @@
 #include "cli/command_line.hpp"
 
 int main(int argc, char** argv) {
-  // What scripts ask most must cost least: answered before anything is made.
+  // Scripts query the version most often, so it is answered before anything else is initialised.
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
     constexpr char text[] = "pipe " PIPELINE_VERSION "\n";
     return ::write(STDOUT_FILENO, text, sizeof text - 1) == sizeof text - 1 ? 0 : 3;

@@ -1,5 +1,5 @@
 /// @file
-/// What the user asked for, as plain values.
+/// The parsed command line as plain values.
 #pragma once
 
 #include <filesystem>
@@ -15,56 +15,57 @@ class Executor;
 
 namespace pipeline::cli {
 
-/// Of `clean`.
+/// Options of `clean`.
 struct CleanOptions {
   bool containers = false, images = false, runs = false, all = false, dry_run = false;
-  unsigned keep = 0;  ///< Runs that stay, the newest ones.
+  unsigned keep = 0;  ///< Number of newest runs that are kept.
 };
 
-/// Of `instances`; zero and empty ask for nothing.
+/// Options of `instances`; zero and empty members are no requirement.
 struct InstancesOptions {
   unsigned gpus = 0;
   double cpus = 0;
   std::string memory, gpu_memory, gpu_class, compute_capability, architecture;
 };
 
-/// Of the commands that look at runs: runs, show, logs, artifacts, cancel.
+/// Options of the commands that show runs: runs, show, logs, artifacts, cancel.
 struct InspectOptions {
   std::string run = "latest";
-  std::string pipeline;  ///< Only runs of this one; empty: all.
-  std::string tag;       ///< Only runs of pipelines with this one; empty: all.
+  std::string pipeline;  ///< Only runs of this pipeline; empty: all.
+  std::string tag;       ///< Only runs with this tag; empty: all.
   unsigned limit = 20;
   bool follow = false;
   unsigned attempt = 0;  ///< 0: the last one.
   std::filesystem::path copy_to;
   bool now = false;
-  bool force = false;  ///< cancel: the user knows that the driver is gone.
+  bool force = false;  ///< cancel: the user asserts that the driver is gone.
 };
 
-/// The invocation is what a run is asked for, and what is recorded with it; the rest concerns this
-/// process alone. `step` of logs and artifacts is STEP or STEP.OUTPUT.
+/// The invocation is recorded with the run; the other members concern only this process. `step` of
+/// logs and artifacts is STEP or STEP.OUTPUT.
 struct Options : detached::Invocation {
-  bool json = false;  ///< `--output json`
+  bool json = false;  ///< `--output json`.
   bool verbose = false;
-  std::filesystem::path state;  ///< Empty: PIPE_HOME, or `.pipe`.
+  std::filesystem::path state;  ///< If empty, PIPE_HOME or `.pipe`.
 
-  // Of a C++ program: its pipeline takes the place of the file, and its name that of `pipe`.
+  // Set by a C++ program: its pipeline replaces the file, and its name replaces `pipe`.
   const Pipeline* program = nullptr;
   std::string name = "pipe";
-  Executor* executor = nullptr;  ///< Takes the place of the orchestrator.
+  Executor* executor = nullptr;  ///< Replaces the orchestrator.
 
-  bool detach = false;                   ///< run
-  std::string service_account = "pipe";  ///< Of the driver of a run with `detach`.
+  bool detach = false;                   ///< Command run.
+  std::string service_account = "pipe";  ///< Service account of the driver of a run with `detach`.
   InspectOptions inspect;
   CleanOptions clean;
   InstancesOptions instances;
-  std::string action, subject;         ///< kubernetes
-  std::filesystem::path folder = ".";  ///< init
-  std::string shell;                   ///< completion
-  std::string words;                   ///< __complete: what is to be completed.
+  std::string action, subject;         ///< Command kubernetes.
+  std::filesystem::path folder = ".";  ///< Command init.
+  std::string shell;                   ///< Command completion.
+  std::string words;                   ///< Command __complete: the text to complete.
 
-  bool takes_profile = false;   ///< The command has --profile.
-  std::set<std::string> given;  ///< Long names of the options on the command line, as `--jobs`.
+  bool takes_profile = false;  ///< The command has --profile.
+  std::set<std::string>
+      given;  ///< Long names of the options on the command line, such as `--jobs`.
 };
 
 }  // namespace pipeline::cli

@@ -43,7 +43,7 @@ std::string details(const StepPlan& plan, const spec::CodeSet& code, const Paint
   return text + parts.render(paint);
 }
 
-/// What the table shows of a step, or of all instances of one that have the same lot.
+/// A row of the table: one step, or all instances of a step with the same decision.
 struct Row {
   const StepPlan* plan;
   std::vector<std::string> reasons;
@@ -72,7 +72,7 @@ std::vector<Row> rows_of(const std::vector<StepPlan>& plans) {
 }
 
 const StepSpec& step_of(Session& session, const StepPlan& plan, std::size_t& next) {
-  const auto& steps = session.pipeline().steps;  // the plans are in their order
+  const auto& steps = session.pipeline().steps;  // The plans are in the order of the steps.
   while (steps[next].name != plan.step) ++next;
   return steps[next];
 }
@@ -82,7 +82,7 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>>
-      builds;  // By environment: what will be done, for which steps.
+      builds;  // By environment: what will be built, and for which steps.
   std::size_t counts[3] = {};
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)
@@ -156,7 +156,7 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
 
 core::ExitCode plan_command(Context& context) {
   Session session(context);
-  session.pipeline();  // What is wrong with the file comes before what is wrong with the machine.
+  session.pipeline();  // Errors of the file are reported before errors of the machine.
   require_engine(session);
   const auto warnings = check_gpus(session, [&](std::string_view text) {
     if (!context.options().json) context.note(std::string(text) + "\n");

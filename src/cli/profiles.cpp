@@ -36,7 +36,7 @@ void use_profile(Options& options) {
 }
 
 core::ExitCode profiles_command(Context& context) {
-  // Without a pipeline there are the user's own.
+  // Without a pipeline, only the user's own profiles exist.
   std::error_code error;
   const auto& file = context.options().file;
   const auto folder = context.options().program ? context.pipeline_file().parent_path()

@@ -1,13 +1,13 @@
 /// @file
-/// Profiles among the options of a command.
+/// Applies a profile to the options of a command.
 #pragma once
 
 #include "cli/options.hpp"
 
 namespace pipeline::cli {
 
-/// Fills in what the named profile says and the command line does not. Throws InputError for an
-/// unknown one.
+/// Sets the options that the named profile sets and the command line does not. Throws InputError
+/// for an unknown profile.
 void use_profile(Options& options);
 
 }  // namespace pipeline::cli

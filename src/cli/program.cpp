@@ -1,4 +1,4 @@
-// What a C++ program with a pipeline of its own calls: run_main() and run().
+// run_main() and run(), for a C++ program with its own pipeline.
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,7 +16,7 @@
 namespace pipeline {
 namespace {
 
-/// Keeps what a result is made of, and hands every event on.
+/// Collects what a result consists of, and forwards every event.
 class Collector final : public EventSink {
  public:
   explicit Collector(const Function<void(const Event&)>& on_event) : on_event_(on_event) {}

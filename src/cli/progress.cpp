@@ -75,7 +75,7 @@ struct Lines {
   }
   std::string operator()(const event::StepProgress&) const {
     return "";
-  }  // Shown live; else as the line that it ends as.
+  }  // Shown live; otherwise printed as the finished line.
   std::string operator()(const event::StepRetried& e) const {
     const std::string when = e.delay.count() ? "in " + core::format_duration(e.delay) : "at once";
     return tag(paint, e.step) +
@@ -108,10 +108,10 @@ struct Lines {
                            : tag(paint, e.step) + paint(Colour::yellow, "note: ")) +
            for_terminal(e.text, false) + "\n";
   }
-  std::string operator()(const event::RunFinished&) const { return ""; }  // The summary says it.
+  std::string operator()(const event::RunFinished&) const { return ""; }  // The summary shows it.
 };
 
-/// The step that an event is about, if it is about one.
+/// Returns the step that an event is about, or null.
 const std::string* step_of(const Event& event) {
   return std::visit(
       [](const auto& e) -> const std::string* {
@@ -132,7 +132,7 @@ class PlainProgress final : public Progress {
   void show(const Event& event) override {
     if (const auto text = event_lines(event, io_.paint, true); !text.empty()) io_.write(text);
   }
-  /// At each tenth of the way.
+  /// Shows a line at each tenth of the instances.
   void show_group(const GroupView& group) override {
     const auto tenth = group.done() * 10 / group.total;
     if (std::exchange(tenths_[group.name], tenth) != tenth)

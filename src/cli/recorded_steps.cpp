@@ -44,8 +44,9 @@ store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& r
   if (found.empty()) {
     std::vector<std::string> names;
     for (const auto& step : steps) {
-      const std::string base(core::base_name(
-          step.name));  // of an instance: their own names are too many, and too long to be misspelt
+      const std::string base(
+          core::base_name(step.name));  // Names of instances are not suggested, because they are
+                                        // too many and too long for a typing error.
       if (names.empty() || names.back() != base) names.push_back(base);
     }
     throw core::InputError("run " + run.id + " has no step '" + name + "'",

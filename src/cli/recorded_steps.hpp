@@ -1,5 +1,5 @@
 /// @file
-/// The steps of a run that was made, by what the user calls them.
+/// Finds the steps of a recorded run by the names that users write.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace pipeline::cli {
 
-/// Those called `name`: `train` (all of its instances, where it had a matrix), `train[c=1]`,
-/// `train[0]`, `train.c-1`; none if there is none.
+/// Returns the steps called `name`: `train` (all of its instances, if it had a matrix),
+/// `train[c=1]`, `train[0]`, `train.c-1`; none if there is none.
 std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store::RunRecord& run,
                                               const std::string& name);
 
-/// The one called `name`; throws InputError, with the likely names, if there is none or more than
-/// one.
+/// Returns the one step called `name`; throws InputError, with the likely names, if there is none
+/// or more than one.
 store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run,
                                 const std::string& name);
 

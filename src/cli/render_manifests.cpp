@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr std::size_t printed_at_once = 1 << 16;
 
-/// File names of all outputs, by `STEP OUTPUT`: a list of steps would be searched for each input.
+/// File names of all outputs, by `STEP OUTPUT`; a list of steps would be searched for each input.
 using FileNames = std::unordered_map<std::string, std::string>;
 
 FileNames file_names_of(const PipelineSpec& pipeline) {
@@ -52,7 +52,7 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   return orchestrators::example_job(step, place);
 }
 
-/// The text of the job as an item of a list that print_json() would print.
+/// Returns the text of the job as an item of a list, formatted as print_json() does.
 std::string item_of(const json& job) {
   std::string text = job.dump(2, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;)
@@ -74,7 +74,7 @@ core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) 
     for (const auto i : engine::steps_called(pipeline, only)) add(pipeline.steps[i]);
   }
   const auto file_names = file_names_of(pipeline);
-  StepErrors errors;  // all that is wrong is reported before anything is printed
+  StepErrors errors;  // All errors are reported before anything is printed.
   for (const auto* step : steps)
     errors.attempt(*step, [&] { job_of(context, pipeline, *step, file_names); });
   errors.report(pipeline);

@@ -1,5 +1,5 @@
 /// @file
-/// What steps come to on a cluster.
+/// Prints the Kubernetes Jobs of steps.
 #pragma once
 
 #include <pipeline/spec.hpp>
@@ -9,8 +9,8 @@
 
 namespace pipeline::cli {
 
-/// Prints the Job of each step that the options ask for, as one list that kubectl reads. What only
-/// a run knows is written in capitals.
+/// Prints the Job of each selected step, as one list that kubectl reads. Values that only a run has
+/// are placeholders in capitals.
 core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline);
 
 }  // namespace pipeline::cli

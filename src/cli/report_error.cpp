@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What all kinds of errors have, so that each is told apart once.
+/// The data of an error, common to all kinds of exceptions.
 struct Facts {
   core::ExitCode code = core::ExitCode::environment;
   const char* kind = "environment";

@@ -1,5 +1,5 @@
 /// @file
-/// The one place where exceptions become messages, JSON and exit codes.
+/// Converts exceptions to messages, JSON and exit codes.
 #pragma once
 
 #include <exception>
@@ -12,7 +12,7 @@
 
 namespace pipeline::cli {
 
-/// The user stopped the command by a signal; what there was to say has been said.
+/// The user stopped the command by a signal; everything has been reported already.
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
@@ -20,7 +20,7 @@ class Interrupted : public std::exception {
 
 struct ErrorReport {
   core::ExitCode code;
-  std::string text;  ///< For people, lines with their ends; may be empty.
+  std::string text;  ///< Message for the user, lines with their line ends; may be empty.
 };
 
 ErrorReport report_error(const std::exception_ptr& error, const Paint& paint);

@@ -19,8 +19,8 @@
 namespace pipeline::cli {
 namespace {
 
-/// What the run has made or found made: every output, or in a pipeline of many those that no step
-/// takes.
+/// Returns the run's outputs, made or reused: all of them or, in a large pipeline, those that no
+/// step takes.
 std::vector<Result> results_of(Session& session) {
   constexpr std::size_t most = 12;
   std::set<std::pair<std::string_view, std::string_view>> taken;
@@ -72,8 +72,8 @@ nlohmann::json summary_json(const Summary& summary) {
   return document;
 }
 
-/// All that determines what a run does besides the content of files, variables and environments:
-/// what the memo of a run is found by.
+/// Returns everything that determines a run besides the content of files, variables and
+/// environments; the run's fingerprint is looked up by it.
 std::string identity_of(const Session& session) {
   const auto& options = session.context.options();
   return nlohmann::json{PIPELINE_VERSION,
@@ -88,11 +88,11 @@ std::string identity_of(const Session& session) {
       .dump();
 }
 
-/// The run, if nothing has changed since an earlier one: found out without reading the pipeline.
+/// Returns the earlier run if nothing has changed since, without reading the pipeline.
 std::optional<engine::RunSummary> run_again(Session& session, Display& display,
                                             const engine::RunOptions& options) {
   if (!options.use_cache) return std::nullopt;
-  // Steps of a large pipeline are counted, not listed; the last run tells how large it is.
+  // Steps of a large pipeline are counted instead of listed; the last run shows how large it is.
   const auto last = session.runs.find_run("latest");
   const bool each_step = session.context.options().json || !last || last->steps <= many_steps;
   try {
@@ -100,16 +100,16 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display,
         options.identity, session.orchestrator(), session.runs, session.context.artifacts(),
         display.progress(), options, each_step));
   } catch (const core::EnvironmentError&) {
-    return std::nullopt;  // Met again, and told, by the run proper.
+    return std::nullopt;  // The run itself meets the error again and reports it.
   }
 }
 
-/// @param resumed the run that is to go on; empty: one begins
-/// @param detached of a run that has been driven elsewhere, where it is known to have no driver any
-/// more
+/// Drives a run.
+/// @param resumed the run to continue; empty: a new run
+/// @param detached record of a detached run that is known to have no driver any more
 core::ExitCode drive(Context& context, const std::string& resumed,
                      detached::DetachedRecord* detached = nullptr) {
-  // The state of the source takes libgit2 some milliseconds: asked for beside the rest.
+  // Reading the state of the source takes libgit2 some milliseconds, so it is done concurrently.
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] {
     return vcs::source_state(folder);
   });

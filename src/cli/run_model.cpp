@@ -12,7 +12,7 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 template <class... F>
-Overloaded(F...) -> Overloaded<F...>;  // which clang 16 does not see by itself
+Overloaded(F...) -> Overloaded<F...>;  // Clang 16 needs this deduction guide.
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 /// @file
-/// What is known of a run from its events so far: what the live lines and the closing summary show.
+/// The state of a run as derived from its events, for the live lines and the final summary.
 #pragma once
 
 #include <chrono>
@@ -14,37 +14,37 @@ namespace pipeline::cli {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-/// More instances of one step than this are told as one.
+/// If a step has more instances than this, they are shown together.
 inline constexpr std::size_t many_instances = 20;
 
-/// The instances of a step with a matrix, when they are many.
+/// The instances of a step with a matrix, if they are many.
 struct GroupView {
   std::string name;
   std::size_t total = 0;
-  std::size_t counts[7] = {};   ///< By status; of those that something was heard of.
-  SteadyTime began{}, ended{};  ///< The first attempt of one of them, and the last end.
-  std::size_t told = 0;         ///< Failures that were told one by one.
+  std::size_t counts[7] = {};   ///< By status; counts instances that had an event.
+  SteadyTime began{}, ended{};  ///< Start of the first attempt, and the last end.
+  std::size_t told = 0;         ///< Number of failures that were reported individually.
   std::size_t count(StepStatus status) const { return counts[static_cast<std::size_t>(status)]; }
   std::size_t done() const;
-  /// `37/100, 2 running, 1 failed`
+  /// Returns `37/100, 2 running, 1 failed`.
   std::string text() const;
 };
 
 struct StepView {
   std::string name;
-  std::optional<std::size_t> group;  ///< In RunModel::groups.
+  std::optional<std::size_t> group;  ///< Index into RunModel::groups.
   StepStatus status = StepStatus::pending;
   unsigned attempts = 0;
   std::chrono::milliseconds took{};
-  SteadyTime since{};     ///< When the running attempt began.
-  std::string waits_for;  ///< Why it has not begun.
-  std::string row;        ///< Of the running attempt: a progress bar that it shows.
+  SteadyTime since{};     ///< Start of the running attempt.
+  std::string waits_for;  ///< Why the step has not started.
+  std::string row;        ///< Line that the running attempt rewrites, such as a progress bar.
   std::string reused_from;
   std::optional<Failure> failure;
 };
 
 struct BuildView {
-  std::string image, text;  ///< What it does at the moment.
+  std::string image, text;  ///< text: the current action.
   std::vector<std::string> steps;
   SteadyTime since{};
 };
@@ -55,10 +55,10 @@ class RunModel {
   void apply(const Event& event, SteadyTime now);
 
   std::string run, pipeline, orchestrator;
-  std::size_t total = 0;        ///< Steps of the run.
-  std::vector<StepView> steps;  ///< In the order in which something was first heard of them.
+  std::size_t total = 0;        ///< Number of steps of the run.
+  std::vector<StepView> steps;  ///< In the order of their first events.
   std::vector<GroupView> groups;
-  std::vector<BuildView> builds;  ///< In progress.
+  std::vector<BuildView> builds;  ///< Builds in progress.
   std::vector<std::pair<std::string, Failure>> failed_builds;
   std::optional<event::RunFinished> finished;
   SteadyTime began{};
@@ -66,7 +66,7 @@ class RunModel {
   std::size_t count(StepStatus status) const { return counts_[static_cast<std::size_t>(status)]; }
   std::size_t done() const;
   StepView& step(const std::string& name);
-  /// The group that the step is one of, if any.
+  /// Returns the step's group, or null.
   GroupView* group_of(const std::string& step);
 
  private:

@@ -113,7 +113,8 @@ void require_engine(Session& session) {
       has_listener(endpoint.url.substr(unix_scheme.size())))
     return;
   docker::EngineApi engine(context.loop(), endpoint);
-  context.await(engine.info());  // Its error says what was tried, and how to go without an engine.
+  context.await(
+      engine.info());  // Its error names what was tried, and how to work without an engine.
 }
 
 std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStore& runs,

@@ -1,5 +1,5 @@
 /// @file
-/// A pipeline with all that is needed to plan, build or run it.
+/// A pipeline with everything that is needed to plan, build or run it.
 #pragma once
 
 #include <memory>
@@ -61,11 +61,11 @@ class Session {
   std::unique_ptr<gpu::Machine> machine_;
 };
 
-/// The orchestrator of this name, on the context's loop.
+/// Creates the orchestrator of this name on the context's loop.
 std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
     Context& context, const std::string& name, orchestrators::OrchestratorOptions options);
 
-/// Throws EnvironmentError if a step needs an engine and none answers. Costs a connection to a
+/// Throws EnvironmentError if a step needs an engine and none responds. Costs one connection to a
 /// socket.
 void require_engine(Session& session);
 
@@ -77,16 +77,16 @@ std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStor
                                                 const std::string& resumed = {},
                                                 const std::string& gone = {});
 
-/// The caller's options, with those of the recorded run in their place. Nothing if none are
+/// Returns the caller's options with the invocation of the recorded run. Nothing if none is
 /// recorded.
 std::optional<Options> recorded_options(store::RunStore& runs, const std::string& run,
                                         Options caller);
 
-/// The cluster that the options name.
+/// Returns the cluster that the options name.
 kubernetes::AccessOptions cluster_of(const Options& options);
 
-/// The run that the options name, with what its driver has saved elsewhere by now. Throws
-/// InputError if there is none.
+/// Returns the run that the options name, updated with what its driver has saved to its replica.
+/// Throws InputError if there is none.
 store::RunRecord find_run(const Context& context, detached::Drivers& drivers,
                           store::RunStore& runs);
 

@@ -13,7 +13,7 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
     : signals_(loop, SIGINT, SIGTERM), cancel_(cancel), say_(std::move(say)) {
   struct sigaction hang_up {};
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
-    signals_.add(SIGHUP);  // nohup has set it to be ignored
+    signals_.add(SIGHUP);  // nohup sets it to be ignored.
   wait();
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// Ctrl-C and its kin become a stop of the work in progress.
+/// Converts Ctrl-C and similar signals to a stop of the work in progress.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace pipeline::cli {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the second at
-/// once; a third ends the process as it is.
+/// While this object lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the
+/// second at once; a third ends the process immediately.
 class StopOnSignals {
  public:
   /// @param say shows a line to the user

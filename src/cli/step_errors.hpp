@@ -1,5 +1,5 @@
 /// @file
-/// What is wrong with several steps, reported at once.
+/// Collects errors of several steps and reports them together.
 #pragma once
 
 #include <set>
@@ -13,7 +13,7 @@
 
 namespace pipeline::cli {
 
-/// Collects the InputErrors of work on steps. An error without a place is reported at its step's
+/// Collects the InputErrors of work on steps. An error without a position is reported at its step's
 /// line.
 class StepErrors {
  public:
@@ -22,7 +22,7 @@ class StepErrors {
     try {
       work();
     } catch (const core::InputError& error) {
-      if (!error.file().empty()) throw;  // it has its places
+      if (!error.file().empty()) throw;  // The error has positions of its own.
       for (auto diagnostic : error.diagnostics()) {
         if (diagnostic.span.line == 0) diagnostic.span.line = step.line;
         if (seen_.insert(diagnostic.message + std::to_string(diagnostic.span.line)).second)
@@ -30,7 +30,7 @@ class StepErrors {
       }
     }
   }
-  /// Throws one InputError with all of them, if there are any.
+  /// Throws one InputError with all errors, if there are any.
   void report(const PipelineSpec& pipeline) { engine::refuse(std::move(found_), pipeline.file); }
 
  private:

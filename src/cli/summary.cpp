@@ -16,7 +16,7 @@ struct Trouble {
   const Failure* failure;
 };
 
-/// Not what the step itself printed: what a build did, or a machine lacks.
+/// Returns true for failures of a build or a machine, which the step itself did not print.
 bool is_of_environment(const Failure& failure) {
   return failure.kind == FailureKind::build || failure.kind == FailureKind::environment;
 }
@@ -44,7 +44,7 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
   return troubles;
 }
 
-/// @param logs the command that prints them: `pipe logs RUN` @param state ` --state FOLDER`, or
+/// @param logs the command that prints the logs: `pipe logs RUN` @param state ` --state FOLDER`, or
 /// empty
 std::string render(const Trouble& trouble, const std::string& logs, const std::string& state,
                    const Paint& paint) {
@@ -67,7 +67,7 @@ std::string render(const Trouble& trouble, const std::string& logs, const std::s
   return text;
 }
 
-/// `train[*]  failed  4.2s    97/100, 3 failed`
+/// Formats `train[*]  failed  4.2s    97/100, 3 failed`.
 void add_group(const GroupView& group, Table& table) {
   StepStatus status =
       group.count(StepStatus::cached) == group.total ? StepStatus::cached : StepStatus::succeeded;
@@ -84,7 +84,7 @@ void add_group(const GroupView& group, Table& table) {
              group.text()});
 }
 
-/// Of a large run only what did not go well.
+/// For a large run, only steps that did not succeed.
 std::string steps_table(const RunModel& model, const Paint& paint) {
   std::size_t rows = model.total;
   for (const auto& group : model.groups) rows -= group.total - 1;

@@ -1,5 +1,5 @@
 /// @file
-/// What a run says at its end.
+/// The summary at the end of a run.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace pipeline::cli {
 
-/// An output, and where it is.
+/// An output and its path.
 struct Result {
-  std::string name;  ///< `STEP.OUTPUT`
-  std::string path;  ///< In the artifact store, as shown to the user.
+  std::string name;  ///< `STEP.OUTPUT`.
+  std::string path;  ///< Path in the artifact store, as shown to the user.
   std::uint64_t bytes = 0;
 };
 
@@ -23,15 +23,15 @@ struct Summary {
   const RunModel& model;
   engine::RunSummary outcome;
   std::vector<Result> results;
-  std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty: there is
+  std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty if there is
                              ///< nothing to copy.
   std::string program =
-      "pipe";              ///< As the user calls it: another where a C++ program is the pipeline.
-  std::string state = {};  ///< Context::state_option()
+      "pipe";              ///< Name of the command: another one if a C++ program is the pipeline.
+  std::string state = {};  ///< See Context::state_option().
 };
 
-/// Per step status, time, attempts and the run it was reused from; failures with details and hints,
-/// once each; the end; where the results are.
+/// Returns for each step its status, time, attempts and the run that it was reused from; failures
+/// with details and hints, each once; the end; and the paths of the results.
 std::string render_summary(const Summary& summary, const Paint& paint);
 
 core::ExitCode exit_code_of(const engine::RunSummary& outcome);

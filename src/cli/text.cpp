@@ -16,7 +16,7 @@ struct CodePoint {
   bool valid = false;
 };
 
-/// The first code point of `text` (RFC 3629: no overlong forms, no surrogates).
+/// Decodes the first code point of `text` (RFC 3629: no overlong forms, no surrogates).
 CodePoint decode(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -37,8 +37,8 @@ CodePoint decode(std::string_view text) {
   return {value, length, true};
 }
 
-/// Length of the escape sequence that `text` begins with (ECMA-48: CSI, strings such as OSC, and
-/// the short ones), and whether it sets a colour.
+/// Returns the length of the escape sequence at the beginning of `text` (ECMA-48: CSI, strings such
+/// as OSC, and the short ones), and whether it sets a colour.
 std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
   if (text.size() < 2) return {text.size(), false};
   const char kind = text[1];
@@ -62,7 +62,7 @@ std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
   return {at, false};
 }
 
-/// Characters that show nothing but change how their neighbours are read: direction overrides and
+/// Invisible characters that change how their neighbours are read: direction overrides and
 /// isolates, line and paragraph separators.
 bool is_deceptive(char32_t c) {
   return (c >= 0x80 && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
@@ -197,7 +197,8 @@ std::string Table::render(const Paint& paint) const {
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     std::string line;
     unsigned missing =
-        0;  // Spaces owed before the next cell that is not empty, so that no line ends in spaces.
+        // Spaces that are written before the next non-empty cell, so that no line ends in spaces.
+        0;
     for (std::size_t i = 0; i < rows_[r].size(); ++i) {
       const auto& cell = rows_[r][i];
       if (!cell.text.empty()) {

@@ -1,6 +1,6 @@
 /// @file
-/// Text for people: made safe for a terminal, measured and clipped in columns, coloured, laid out
-/// as a table.
+/// Prepares text for the user: sanitises it for a terminal, measures and clips it in columns,
+/// colours it, and lays it out as a table.
 #pragma once
 
 #include <chrono>
@@ -13,25 +13,27 @@
 
 namespace pipeline::cli {
 
-/// One line that a program printed, safe to show: what moves the cursor, sets titles or hides text
-/// is removed, what a carriage return had overwritten too, bytes that are no UTF-8 become U+FFFD,
-/// tabs become spaces. Colours stay where `keep_colours` says so, and end with the line.
+/// Returns one line of a program's output in a form that is safe to show. Sequences that move the
+/// cursor, set titles or hide text are removed, as is text that a carriage return has overwritten;
+/// invalid UTF-8 becomes U+FFFD, tabs become spaces. Colours are kept if `keep_colours` is set, and
+/// end with the line.
 std::string for_terminal(std::string_view line, bool keep_colours);
 
-/// Columns that the text takes; colour sequences take none.
+/// Returns the number of columns of the text; colour sequences take none.
 unsigned display_width(std::string_view text);
-/// At most `width` columns, ending in `…` if something was cut off. Without colour sequences.
+/// Returns at most `width` columns, ending in `…` if something was cut off. The text must have no
+/// colour sequences.
 std::string clip(std::string_view text, unsigned width);
-/// Digests in the text, cut to their first 12 digits: `pipe:env-1a2b3c4d5e6f`.
+/// Shortens digests in the text to their first 12 digits: `pipe:env-1a2b3c4d5e6f`.
 std::string shorten_digests(std::string_view text);
-/// `1 step`, `2 steps`.
+/// Returns `1 step`, `2 steps`.
 std::string counted(std::size_t count, std::string_view noun);
-/// Lines without their ends; a last line without an end counts.
+/// Returns lines without their line ends; a last line without a line end counts.
 std::vector<std::string_view> lines_of(std::string_view text);
 
 enum class Colour { none, bold, dim, red, green, yellow, blue, cyan };
 
-/// Colours text, or leaves it as it is.
+/// Colours text, or returns it unchanged.
 struct Paint {
   bool on = false;
   std::string operator()(Colour colour, std::string_view text) const;

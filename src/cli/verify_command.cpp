@@ -14,10 +14,10 @@ using nlohmann::json;
 struct Use {
   std::string run, step, output;
   std::uint64_t bytes = 0;
-  bool may_be_elsewhere = false;  ///< Only runs that were driven elsewhere have made or reused it.
+  bool may_be_elsewhere = false;  ///< Only detached runs have made or reused it.
 };
 
-/// Each artifact that a run's record names, with one of its uses.
+/// Returns each artifact that a run's record names, with one of its uses.
 std::map<core::Digest, Use> uses_of(store::RunStore& runs,
                                     const std::vector<store::RunRecord>& of) {
   std::map<core::Digest, Use> uses;
@@ -42,7 +42,7 @@ class Verifier {
         lock_(runs_.keep_artifacts()),
         is_of_run_(!context.options().inspect.run.empty()) {}
 
-  /// Those that the database names, as far as it can be read.
+  /// Checks the artifacts that the database names, as far as it can be read.
   void artifacts() {
     if (!wrong_.empty()) return;
     std::vector<store::RunRecord> runs;

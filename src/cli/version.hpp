@@ -1,5 +1,5 @@
 /// @file
-/// Versions such as 1.1.12-rc.2, compared by their numbers.
+/// Compares versions such as 1.1.12-rc.2 by their numbers.
 #pragma once
 
 #include <array>
@@ -7,8 +7,7 @@
 
 namespace pipeline::cli {
 
-/// True if the first three numbers of `version` are smaller; a version that cannot be read is not
-/// older.
+/// Returns true if the first three numbers of `version` are smaller; false if it cannot be parsed.
 bool is_older(std::string_view version, std::array<unsigned, 3> than);
 
 }  // namespace pipeline::cli

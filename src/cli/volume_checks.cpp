@@ -12,7 +12,7 @@ bool is_claim(const nlohmann::json& volume) {
   return volume.is_object() && volume.contains("persistentVolumeClaim");
 }
 
-/// The setting by which the step reads what its key does not know; empty: none.
+/// Returns the setting by which the step reads data that its key does not cover; empty: none.
 std::string setting_of(const StepSpec& step, const std::string& orchestrator) {
   if (orchestrator == "docker" && !step.settings->docker.volumes.items().empty())
     return "docker.volumes";

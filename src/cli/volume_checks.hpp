@@ -1,5 +1,6 @@
 /// @file
-/// Steps whose results may be stale, because what they read by volumes is no part of their keys.
+/// Reports steps whose results may be stale, because their keys do not cover what they read from
+/// volumes.
 #pragma once
 
 #include <string>
@@ -15,8 +16,8 @@ namespace pipeline::cli {
 /// A step and the name of the orchestrator that it runs on.
 using PlacedStep = std::pair<const StepSpec*, std::string>;
 
-/// One warning for all steps that are reused although they read `docker.volumes`, or a cluster's
-/// claims, and have no `version`.
+/// Returns one warning for all steps that are reused although they read `docker.volumes` or a
+/// cluster's claims and have no `version`.
 std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps);
 
 }  // namespace pipeline::cli
