@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* program_version = PIPELINE_VERSION;
 
-/// Of `pipe` itself, or of a C++ program with a pipeline of its own.
+/// Returns true if the command exists in `pipe` itself, or in a C++ program with its own pipeline.
 bool is_for(const Command& command, const Options& start) {
   return command.use == Command::For::both ||
          (command.use == Command::For::programs) == (start.program != nullptr);
@@ -32,7 +32,7 @@ std::vector<std::string> shown_names(const Options& start) {
   return names;
 }
 
-/// Texts are written for `pipe`; a program goes by its own name.
+/// Replaces `pipe` in texts by the program's own name.
 std::string named(std::string text, const Options& start) {
   if (!start.program) return text;
   for (auto at = text.find("pipe "); at != text.npos;
@@ -73,7 +73,8 @@ std::string overview(const Options& start) {
 std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
   auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "",
                                         options.name + " " + command.name);
-  app->allow_extras();  // Reported by ourselves, with the option that was probably meant.
+  app->allow_extras();  // Extra arguments are reported here, with the option that was probably
+                        // meant.
   app->footer(named(command.more, options));
   app->get_formatter()->column_width(30);
   app->get_formatter()->label("REQUIRED", "");
@@ -113,7 +114,7 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, const Opti
   const auto app = make_app(*command, invocation.options);
   if (wants_help) return {.options = {}, .text = app->help()};
   std::vector<std::string> rest(arguments.rbegin(),
-                                arguments.rend() - 1);  // CLI11 wants them last first.
+                                arguments.rend() - 1);  // CLI11 expects them in reverse order.
   try {
     app->parse(std::move(rest));
   } catch (const CLI::CallForHelp&) {

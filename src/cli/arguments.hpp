@@ -1,5 +1,5 @@
 /// @file
-/// From a command line to a command with its options.
+/// Parses a command line into a command with its options.
 #pragma once
 
 #include <string>
@@ -12,16 +12,17 @@ namespace pipeline::cli {
 
 class Context;
 
-/// What a command line asks for: a command with its options, or a text (help) to print.
+/// The result of parsing a command line: a command with its options, or a text (help) to print.
 struct Invocation {
   core::ExitCode (*command)(Context&) = nullptr;
   Options options;
   std::string text;
 };
 
-/// @param arguments without the program's name. Throws InputError for what is no command or option,
-/// with the likely one.
-/// @param start what the options begin as: those of a C++ program say so
+/// Parses the command line. Throws InputError for an unknown command or option, with the likely
+/// one.
+/// @param arguments without the program's name
+/// @param start initial options, in which C++ programs identify themselves
 Invocation parse_arguments(const std::vector<std::string>& arguments, const Options& start = {});
 
 }  // namespace pipeline::cli

@@ -18,16 +18,16 @@ namespace {
 
 using nlohmann::json;
 
-/// Refers to the records.
+/// An output of a step; keeps references to the records.
 struct NamedOutput {
-  std::string name;  ///< STEP.OUTPUT
+  std::string name;  ///< STEP.OUTPUT.
   const store::StepRecord& step;
   const store::OutputRecord& output;
 };
 
-/// The outputs that `wanted` names: `STEP`, `STEP.OUTPUT`, and either with instances picked in
-/// brackets, as `STEP[c=1].OUTPUT`; empty: all of the run. Throws InputError if there is no such
-/// step or output.
+/// Returns the outputs that `wanted` names: `STEP`, `STEP.OUTPUT`, or either with a selector in
+/// brackets, such as `STEP[c=1].OUTPUT`; empty: all outputs of the run. Throws InputError if there
+/// is no such step or output.
 std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRecord& run,
                                        const std::vector<store::StepRecord>& steps,
                                        const std::string& wanted) {
@@ -67,7 +67,7 @@ void print_content(const Context& context, const std::filesystem::path& file) {
   if (!in.eof()) throw core::EnvironmentError("cannot read " + file.string());
 }
 
-/// `--copy -`
+/// Handles `--copy -`.
 void print_output(Context& context, remote_cache::RunOutputs& outputs,
                   const std::vector<NamedOutput>& found) {
   const bool is_json = context.options().json;
@@ -81,14 +81,14 @@ void print_output(Context& context, remote_cache::RunOutputs& outputs,
   print_content(context, context.artifacts().path(first.output.digest));
 }
 
-/// Several outputs may have the same file name, so they go by their full names.
+/// Several outputs may have the same file name, so they are copied under their full names.
 std::string name_of_copy(const NamedOutput& output, bool is_one_of_many) {
   const auto& file_name = output.output.file_name;
   return is_one_of_many ? output.name + std::filesystem::path(file_name).extension().string()
                         : file_name;
 }
 
-/// `--copy DEST`
+/// Handles `--copy DEST`.
 void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std::string& run,
                   const std::vector<NamedOutput>& found) {
   const auto& given = context.options().inspect.copy_to;

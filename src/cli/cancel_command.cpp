@@ -98,7 +98,8 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
   held.is_done();
   drivers.bring_home(run);
   const auto now = runs.find_run(run.id);
-  if (!now || now->status != RunStatus::running) return true;  // at the last moment
+  if (!now || now->status != RunStatus::running)
+    return true;  // The run ended just before it could be cancelled.
   recover_dead_runs(context, runs, {}, run.id);
   return false;
 }

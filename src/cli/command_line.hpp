@@ -1,5 +1,5 @@
 /// @file
-/// `pipe` as a function.
+/// The program `pipe` as a function.
 #pragma once
 
 #include <string>

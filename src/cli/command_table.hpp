@@ -17,14 +17,14 @@ struct Options;
 
 struct Command {
   const char* name;
-  const char* summary;  ///< In the overview; null: the command is not shown.
-  const char* more;     ///< Below the options in its help; examples.
+  const char* summary;  ///< Shown in the overview; null: the command is not shown.
+  const char* more;     ///< Text below the options in its help, such as examples.
   void (*add_options)(CLI::App& app, Options& options);
   core::ExitCode (*run)(Context&);
   enum class For { both, files, programs } use = For::both;
 };
 
-/// In the order of the overview.
+/// Returns the commands in the order of the overview.
 std::span<const Command> command_table();
 
 }  // namespace pipeline::cli

@@ -197,7 +197,7 @@ void await_driver(kubernetes::Client& client, Session& session, Display& display
   status = context.await(begun(client, session, display));
   if (session.bucket())
     context.await(detached::RunReplica(*session.bucket(), session.run_id)
-                      .bring(session.runs));  // it may be over
+                      .bring(session.runs));  // The run may have ended.
   const auto run = session.runs.find_run(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;

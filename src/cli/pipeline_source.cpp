@@ -11,8 +11,8 @@
 namespace pipeline::cli {
 namespace {
 
-/// Writes the texts of the program as files that are named by their content: what is unchanged
-/// keeps its time stamp. They take the place of files of the same names.
+/// Writes the texts of the program as files that are named by their content, so that unchanged ones
+/// keep their time stamps. They replace files of the same names.
 void add_scripts(const StepSpec& step, const std::filesystem::path& scripts,
                  std::vector<store::TreeEntry>& tree) {
   for (const auto& [name, text] : step.files) {

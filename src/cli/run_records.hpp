@@ -1,5 +1,5 @@
 /// @file
-/// Recorded runs as the commands show them: the objects of `--output json`, and the words that the
+/// Recorded runs as the commands show them: the objects of `--output json`, and texts that the
 /// tables of several commands share.
 #pragma once
 
@@ -15,22 +15,23 @@ namespace pipeline::cli {
 
 nlohmann::json run_json(const store::RunRecord& run);
 
-/// With its attempts and outputs.
+/// Returns the step with its attempts and outputs.
 nlohmann::json step_json(Context& context, store::RunStore& runs,
                          const remote_cache::RunOutputs& outputs, const store::StepRecord& step);
 
 nlohmann::json output_json(Context& context, const remote_cache::RunOutputs& outputs,
                            const std::string& step, const store::OutputRecord& output);
 
-/// Where the run's outputs are: here, or in the artifact store that the run was asked to use.
+/// Returns where the run's outputs are: on this machine, or in the artifact store that the run was
+/// asked to use.
 remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& runs,
                                     const store::RunRecord& run);
 
-/// The recorded status; of a run that is recorded as running, whether its driver lives: "running",
-/// "died" or "unknown".
+/// Returns the recorded status. For a run that is recorded as running, returns whether its driver
+/// lives: "running", "died" or "unknown".
 std::string status_of(detached::Drivers& drivers, store::RunRecord& run);
 
-/// The run's tags with commas between them.
+/// Returns the run's tags, separated by commas.
 std::string tags_of(const store::RunRecord& run);
 
 }  // namespace pipeline::cli

@@ -32,7 +32,7 @@ store::RunStore& open_state(Context& context, PipelineSource& source) {
   return context.runs(state);
 }
 
-/// Whether a process listens on the socket; it may be one that does not answer.
+/// Returns true if a process listens on the socket, even if it does not respond.
 bool has_listener(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX};
   if (path.size() >= sizeof address.sun_path) return false;
@@ -101,7 +101,7 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
 void require_engine(Session& session) {
   auto& context = session.context;
   const auto steps = session.source.selected_steps();
-  // A cluster's images are made on an engine, too.
+  // A cluster's images are built on an engine, too.
   if (std::ranges::none_of(steps, [&](const StepSpec* step) {
         const auto& name = session.orchestrator().capabilities_of(*step).name;
         return name == "docker" || name == "kubernetes";

@@ -20,11 +20,11 @@ namespace pipeline::cli {
 
 class Session {
  public:
-  /// Opens the state of the pipeline file that the options name. If there is no state yet, the
-  /// pipeline is read first, so that a wrong file leaves none behind.
-  /// @param run_id of a run that is resumed; empty: of one that begins
-  /// @param detached of a run that is or was to be driven elsewhere: its images are filled in, or
-  /// taken from there; outlives this object
+  /// Opens the state folder of the pipeline file that the options name. If there is no state folder
+  /// yet, the pipeline is read first, so that an invalid file leaves none behind.
+  /// @param run_id the run to resume; empty: a new run
+  /// @param detached record of a detached run: receives its images, or provides them; outlives this
+  /// object
   explicit Session(Context& context, std::string run_id = {},
                    detached::DetachedRecord* detached = nullptr);
   Session(const Session&) = delete;
@@ -37,11 +37,11 @@ class Session {
 
   const PipelineSpec& pipeline() { return source.pipeline(); }
   orchestrators::Orchestrator& orchestrator() { return *orchestrator_; }
-  /// The bucket that a profile names, for artifacts; null: none does.
+  /// Returns the bucket that a profile names for artifacts; null: none.
   s3::Artifacts* bucket() { return bucket_.get(); }
-  /// NVML, in use from the first call on.
+  /// Returns NVML, which is loaded by the first call.
   gpu::Machine& machine();
-  /// Null if machine() has not been called.
+  /// Returns null if machine() has not been called.
   gpu::Machine* machine_in_use() { return machine_.get(); }
   /// What runs and plans of this pipeline work with.
   engine::Services services(const PipelineSpec& pipeline) {
@@ -52,7 +52,7 @@ class Session {
   engine::RunOptions run_options() const;
 
  private:
-  /// Held from before the first look at what can be reused.
+  /// Held from before the first check of what can be reused.
   const store::StateLock artifacts_stay_;
   const engine::CodeProvider code_;
   const std::unique_ptr<s3::Artifacts> bucket_;
@@ -69,10 +69,10 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
 /// socket.
 void require_engine(Session& session);
 
-/// Marks runs whose driver has died as interrupted, and removes what they left outside the run
-/// store; what cannot be removed is a note. Returns these runs.
-/// @param resumed the run that is to be resumed: what can be joined of it stays
-/// @param gone a run that is driven elsewhere, and whose driver is known to be dead
+/// Marks runs whose driver has died as interrupted, removes what they left outside the run store,
+/// and returns them. Reports what cannot be removed.
+/// @param resumed the run to resume: its attempts that can be joined stay
+/// @param gone a detached run whose driver is known to be dead
 std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStore& runs,
                                                 const std::string& resumed = {},
                                                 const std::string& gone = {});

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Of a step or attempt: what is recorded at its end, until then the time since its start.
+/// Returns the duration of a step or attempt: the recorded one, or the time since its start.
 template <class Record>
 std::string duration_of(const Record& record) {
   if (record.ended != WallTime{} || record.started == WallTime{})
@@ -28,7 +28,7 @@ std::string duration_of(const Record& record) {
       std::max(engine::wall_now() - record.started, std::chrono::milliseconds::zero()));
 }
 
-/// The instances of the steps that have so many that one line a status stands for them.
+/// Steps with so many instances that one line for each status represents them.
 class InstanceGroups {
  public:
   explicit InstanceGroups(const std::vector<store::StepRecord>& steps) {
@@ -46,7 +46,7 @@ class InstanceGroups {
     std::map<StepStatus, std::size_t> by_status;
     bool is_shown = false;
   };
-  /// Null for a step that has a line of its own.
+  /// Returns null for a step that has a line of its own.
   Group* of(const store::StepRecord& step) {
     const auto found = groups_.find(core::base_name(step.name));
     return found == groups_.end() ? nullptr : &found->second;
@@ -102,7 +102,7 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
   return table;
 }
 
-/// The attempts of the steps that failed or were tried again.
+/// Lists the attempts of the steps that failed or were retried.
 std::string attempts_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
                           bool is_large, const Paint& paint) {
   Table table;

@@ -11,10 +11,10 @@
 namespace pipeline::detached {
 namespace {
 
-/// Removes the folders of the attempts of a run unless the run has a driver. What cannot be removed
-/// is a note.
+/// Removes the attempts' folders of a run unless the run has a driver. Reports what cannot be
+/// removed.
 void remove_work(const DriverContext& context, store::RunStore& runs, const std::string& id) {
-  const auto held = runs.hold(id);  // else the run may be resumed meanwhile
+  const auto held = runs.hold(id);  // Prevents the run from being resumed meanwhile.
   const auto run = runs.find_run(id);
   if (!held || (run && run->id == id && run->status == RunStatus::running)) return;
   try {
@@ -32,7 +32,7 @@ void add_used(store::RunStore& runs, const store::RunRecord& run, const Invocati
               std::set<Used>& used) {
   const auto invocation = invocation_of(runs, run.id).value_or(caller);
   const auto detached = detached_of(runs, run.id);
-  std::istringstream names(run.orchestrator);  // `local, kubernetes`
+  std::istringstream names(run.orchestrator);  // For example `local, kubernetes`.
   for (std::string name; std::getline(names >> std::ws, name, ',');)
     used.emplace(name, invocation.context, invocation.name_space, detached ? detached->owner : "");
 }

@@ -1,6 +1,6 @@
 /// @file
-/// Recovery from drivers that have died: their runs are marked as interrupted, and what these left
-/// on this machine, on engines and on clusters is removed.
+/// Recovery from dead drivers: marks their runs as interrupted, and removes what these left on this
+/// machine, on engines and on clusters.
 #pragma once
 
 #include <functional>
@@ -18,12 +18,11 @@ namespace pipeline::detached {
 using MakeOrchestrator = std::function<std::unique_ptr<orchestrators::Orchestrator>(
     const std::string& name, orchestrators::OrchestratorOptions options)>;
 
-/// Marks runs whose driver has died as interrupted, and removes what they left outside the run
-/// store. What cannot be removed, and a cluster that does not answer, is a note. Returns these
-/// runs.
-/// @param caller stands in for the invocation of a run that has none recorded
-/// @param resumed the run that is to be resumed: what can be joined of it stays
-/// @param gone a run that is driven elsewhere, and whose driver is known to be dead
+/// Marks runs whose driver has died as interrupted, removes what they left outside the run store,
+/// and returns them. Reports what cannot be removed, and clusters that do not respond.
+/// @param caller used instead of the invocation of a run that has none recorded
+/// @param resumed the run to resume: its attempts that can be joined stay
+/// @param gone a detached run whose driver is known to be dead
 std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, store::RunStore& runs,
                                                 const Invocation& caller,
                                                 const MakeOrchestrator& make_orchestrator,

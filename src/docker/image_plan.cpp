@@ -143,7 +143,7 @@ void check_user(const std::string& user) {
                            "write NAME, UID or UID:GID");
 }
 
-/// Puts the plan of one step's image together: each setting adds its part.
+/// Builds the plan of one step's image: each setting adds its part.
 class Planner {
  public:
   Planner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user)
@@ -176,7 +176,7 @@ class Planner {
   }
 
  private:
-  /// `scratch` is a word of the builder, not an image that could be pulled.
+  /// `scratch` is a keyword of the builder, not an image that could be pulled.
   bool parent_is_empty() const { return plan_.parent_image == empty_image; }
 
   void read_parent_image() {
@@ -217,7 +217,7 @@ class Planner {
     if (!settings_.user) return;
     check_user(*settings_.user);
     plan_.parts["user"] = {*settings_.user};
-    // An empty parent has no list of users to add one to: its containers take the number.
+    // An empty parent has no user database to add the user to, so its containers use the number.
     if (parent_is_empty()) return;
     values_.user = settings_.user;
     context_.add_script("user/create.sh", "image/user.sh");
@@ -296,7 +296,7 @@ class Planner {
           "what else is installed");
   }
 
-  /// The plan where no setting adds a layer: the parent itself, or the user's own image.
+  /// Returns the plan if no setting adds a layer: the parent itself, or the user's own image.
   ImagePlan without_layer() && {
     if (!plan_.parent) {
       plan_.build = false;

@@ -92,7 +92,7 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
       listed(inventory, units), ""};
 }
 
-/// Why a machine has no unit that a step could use.
+/// Returns why a machine has no unit that a step could use.
 Shortage no_gpu(const Inventory& inventory) {
   if (inventory.unavailable)
     return {"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
@@ -107,7 +107,7 @@ Shortage no_gpu(const Inventory& inventory) {
           listed(inventory, {}), "`accelerator: auto` takes GPUs only where there are some", true};
 }
 
-/// The units that the request names, one by one or as the first ones of the machine.
+/// Returns the units that the request names individually or as the first ones of the machine.
 std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
                                            const Inventory& inventory,
                                            const std::vector<Unit>& units) {
@@ -142,8 +142,9 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
   return demand;
 }
 
-/// A number of units, or all, that meet the request's conditions: whole GPUs; slices only where a
-/// profile asks for them, or where there is nothing else. CUDA shows a process one slice at most.
+/// Returns a number of units, or all, that satisfy the request's conditions: whole GPUs; slices
+/// only if a profile asks for them or there is nothing else, because CUDA shows a process at most
+/// one slice.
 std::variant<Demand, Shortage> any_units(const settings::GpuRequest& request,
                                          const Inventory& inventory,
                                          const std::vector<Unit>& units) {

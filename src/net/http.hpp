@@ -39,7 +39,7 @@ struct Request {
   /// Creates the unconnected socket of a new connection and sets the address to connect it to.
   /// `unix_socket` is then only the connection's name.
   std::function<int(sockaddr& address, unsigned& length)> connect;
-  std::vector<std::string> headers;  ///< `Name: value`
+  std::vector<std::string> headers;  ///< `Name: value`.
   std::string body;                  ///< Sent if not empty.
   BodySource body_source;  ///< Sent if set: as many bytes as the header Content-Length says, or
                            ///< chunked without that header.

@@ -77,9 +77,9 @@ class StepReader {
   void read_secrets(const core::Value& value, Defaults& defaults);
   void read_inputs(const core::Value& value, ReadStep& step);
   void read_outputs(const core::Value& value, StepSpec& step);
-  /// The members of a step that are not defaults of a pipeline as well.
+  /// Reads the members of a step that are not also defaults of a pipeline.
   void read_members(const core::Value& body, ReadStep& step);
-  /// Completes the step by what it and the pipeline say of parameters, environment and settings.
+  /// Merges the step's own parameters, environment and settings with the pipeline's.
   void add_defaults(ReadStep& step, Defaults own, const Defaults& pipeline);
   void check_variables(const ReadStep& step);
 

@@ -208,8 +208,8 @@ class Connection {
 
 namespace {
 
-/// Sends the request. @return false if the server closed its side before it had all of the body;
-/// its answer says why
+/// Sends the request. @return false if the server closed the connection before it had the whole
+/// body; its response has the reason
 bool send_request(Connection& connection, const Call& call, const std::string& host,
                   const std::string& target) {
   std::string head =
@@ -229,7 +229,7 @@ bool send_request(Connection& connection, const Call& call, const std::string& h
   return is_taken;
 }
 
-/// Reads one answer. Its body goes to the call's function, or into the reply.
+/// Reads one response. Its body is passed to the call's function, or stored in the reply.
 class ReplyReader {
  public:
   ReplyReader(Connection& connection, const Call& call) : connection_(connection), call_(call) {}
@@ -302,7 +302,7 @@ class ReplyReader {
       read_bytes(size);
       read_line();
     }
-    while (!read_line().empty()) {  // trailers
+    while (!read_line().empty()) {  // Trailers.
     }
   }
 
@@ -327,7 +327,7 @@ class ReplyReader {
   Connection& connection_;
   const Call& call_;
   Reply reply_;
-  std::string pending_;  ///< What has been received and is not yet used.
+  std::string pending_;  ///< Received bytes that have not been processed.
 };
 
 Reply exchange(Connection& connection, const Call& call, const Target& target) {

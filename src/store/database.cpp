@@ -76,8 +76,8 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
                    std::span<const char* const> migrations)
     : file_(std::move(file)), version_(version) {
   open();
-  // A write-ahead log takes memory that all processes share. Alone in the file, SQLite can leave
-  // one without using that memory.
+  // A write-ahead log needs memory shared by all processes. A single process can disable the log
+  // without that memory.
   const bool may_have_log = is_local_file_system(file_.parent_path());
   if (!may_have_log)
     execute(
@@ -86,8 +86,8 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
   check_format(application_id);
   migrate(migrations);
   execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
-  // Emptying the log at every end would cost a run that reuses everything more than all the rest of
-  // it: see the destructor.
+  // Checkpointing the log at every close would cost a run that reuses everything more than the rest
+  // of it; see the destructor.
   sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
@@ -106,7 +106,7 @@ void Database::open() {
   // Applies to a database that is about to be created: reserves space for checksums in its pages.
   int reserved = reserved_bytes;
   sqlite3_file_control(database, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
-  // SQLite opens a file that may not be written read-only, without an error.
+  // SQLite silently opens a file read-only if it may not be written.
   if (sqlite3_db_readonly(database, "main") == 1)
     throw core::system_error("cannot write the run store " + file_.string(), EACCES);
 }
@@ -123,7 +123,7 @@ int Database::pragma(const char* sql) {
 }
 
 void Database::create(int application_id, const char* schema, bool may_have_log) {
-  // One process at a time: SQLite lets no other wait for the change to a write-ahead log.
+  // One process at a time, because SQLite has no waiting for the change to a write-ahead log.
   const core::Descriptor folder(
       ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {

@@ -1,5 +1,5 @@
 /// @file
-/// Identities of processes that are unique although process numbers are reused.
+/// Identities of processes that are unique despite the reuse of process numbers.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace {
 constexpr std::pair<SignOfLife, std::string_view> sign_names[] = {
     {SignOfLife::lock, "lock"}, {SignOfLife::heartbeat, "heartbeat"}};
 
-/// Takes sign and host off the end of the text.
+/// Removes sign of life and host from the end of the text.
 void read_sign(Driver& driver, std::string& text) {
   const auto host = text.rfind(':');
   if (host == std::string::npos || host == 0) return;
@@ -74,7 +74,7 @@ std::vector<OutputRecord> read_outputs(const std::string& text) try {
   for (const auto& row : list_of(text)) {
     outputs.push_back({row.at(0), row.at(1), core::Digest::from_hex(row.at(2).get<std::string>()),
                        row.at(3), row.at(4)});
-    // They become paths, and a run may have been fetched from a bucket.
+    // They become parts of paths, and a run may have been downloaded from a bucket.
     for (const auto& name : {outputs.back().name, outputs.back().file_name})
       if (!core::is_name(name))
         throw std::invalid_argument("'" + core::printable(name) +

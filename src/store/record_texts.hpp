@@ -1,6 +1,6 @@
 /// @file
-/// Parts of records that are one text in a column of the database. Reading throws EnvironmentError
-/// for a text that cannot have been written here: a run may have been fetched from a bucket.
+/// Parts of records that are stored as one text in a column of the database. Reading throws
+/// EnvironmentError for an invalid text, because a run may have been downloaded from a bucket.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace pipeline::store {
 
-/// The column beside the driver's process number: when the process was started, its sign of life
-/// and its host; of a driver elsewhere its Lease, as JSON, which the start of a process never is.
+/// Serialises the column beside the driver's process number: the process's start time, its sign of
+/// life and its host; for a driver elsewhere its Lease as JSON, which the start time never is.
 std::string write_driver(const Driver& driver);
 Driver read_driver(std::int64_t pid, std::string text);
 
