@@ -40,8 +40,8 @@ class WorkFolder {
   fs::path path_;
 };
 
-/// Whoever waits for what was given back is on this same thread, or another process: it is to start
-/// before folders are removed and outputs stored here.
+/// Steps that wait for the released GPUs and slots run on this thread, or in another process. They
+/// should start before folders are removed and outputs stored here.
 async::Task<> let_others_start() {
   asio::steady_timer moment(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
   co_await moment.async_wait(asio::use_awaitable);
@@ -55,14 +55,14 @@ Failure missing_output(const StepSpec& step, const OutputSpec& output) {
           {}};
 }
 
-/// From a folder that the step writes to; discarded if there is nothing of the kind.
+/// Reads JSON from a folder that the step writes to; a discarded value if there is none.
 nlohmann::json untrusted_json(const fs::path& file) {
   constexpr std::size_t most = 64 * 1024;
   return core::parse_json(core::read_untrusted_file(file, most).value_or(""));
 }
 
-/// What the step itself has written of its failure: more than its exit code says. Untrusted, and it
-/// may have a secret in it.
+/// Reads the step's own description of its failure, which has more information than the exit code.
+/// It is untrusted and may contain a secret.
 void read_failure(const fs::path& file, const std::vector<std::string>& secrets, Failure& failure) {
   const auto told = untrusted_json(file);
   if (!told.is_object()) return;
@@ -87,12 +87,12 @@ void read_failure(const fs::path& file, const std::vector<std::string>& secrets,
   if (!where.empty()) failure.message += " (" + where + ")";
 }
 
-/// What goes into the store is gone from the attempt's folders before the run has it recorded.
-/// Should this driver be killed in between, the next one, which joins the attempt, finds here what
-/// had been taken.
+/// Records outputs that are already in the store. Storing removes them from the attempt's folders
+/// before the run has recorded them; if this driver is killed in between, the next driver, which
+/// joins the attempt, finds them here.
 class TakenOutputs {
  public:
-  /// @param scratch goes when the attempt is begun anew
+  /// @param scratch removed when the attempt is restarted
   TakenOutputs(const fs::path& scratch, store::ArtifactStore& artifacts)
       : scratch_(scratch), artifacts_(artifacts) {}
 
@@ -102,8 +102,8 @@ class TakenOutputs {
                               {"bytes", artifact.bytes}};
     core::write_file_atomically(file(output), text.dump());
   }
-  /// The step could have written it, too: it must be what a digest looks like, of what the store
-  /// has.
+  /// The step could have written the file, too: the text must be a digest of an artifact that the
+  /// store has.
   std::optional<store::StoredArtifact> find(const std::string& output) const {
     const auto text = untrusted_json(file(output));
     if (!text.is_object()) return std::nullopt;
@@ -125,8 +125,8 @@ class TakenOutputs {
   store::ArtifactStore& artifacts_;
 };
 
-/// Of a step's inputs as much is read as costs milliseconds: size and time, by which artifacts are
-/// known otherwise, do not show a flipped bit.
+/// Inputs up to this size are read completely, which costs milliseconds. Size and time, which are
+/// compared for larger artifacts, do not show a flipped bit.
 constexpr std::uint64_t most_read_on_use = 1 << 20;
 constexpr std::size_t most_files_read_on_use = 256;
 

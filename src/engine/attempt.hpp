@@ -1,6 +1,6 @@
 /// @file
-/// One attempt of a step around the orchestrator's part of it: folders, code, inputs, log, timeout,
-/// and its outputs into the store.
+/// One attempt of a step, without the orchestrator's part: prepares folders, code, inputs and log,
+/// enforces the timeout, and stores the outputs.
 #pragma once
 
 #include <deque>
@@ -19,27 +19,27 @@ namespace pipeline::engine {
 
 struct AttemptOutcome {
   orchestrators::AttemptResult result;
-  std::vector<store::OutputRecord> outputs;  ///< Of a success.
-  store::AttemptRecord record;               ///< Of how it ended.
+  std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
+  store::AttemptRecord record;               ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
-  std::shared_ptr<const void> folder;  ///< Of a success: what it worked in is removed with this,
-                                       ///< once the success is recorded.
+  std::shared_ptr<const void> folder;  ///< For a success: owns the attempt's folders, which are
+                                       ///< removed with it once the success is recorded.
 };
 
 struct AttemptContext {
   const Services& services;
   EventSink& events;
   asio::thread_pool& pool;
-  core::CancelSource& stop;  ///< Of the run.
+  core::CancelSource& stop;  ///< Cancels the run.
   std::string run_id;
   std::set<core::Digest>& checked;  ///< Artifacts whose content need not be read again in this run.
   WorkFolders& folders;
 };
 
-/// One try of a step.
+/// Options of one attempt.
 struct AttemptOptions {
   unsigned number;  ///< From 1.
-  bool joins;       ///< Attempt::joins
+  bool joins;       ///< See Attempt::joins.
 };
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError where this

@@ -8,7 +8,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr unsigned most_inquiries = 32;  // at a time
+constexpr unsigned most_inquiries = 32;  // Maximum number of concurrent requests.
 constexpr std::size_t most_named = 5;
 
 std::string words_of(const core::EnvironmentError& error) {

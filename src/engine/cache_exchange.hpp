@@ -1,7 +1,7 @@
 /// @file
-/// What a run does with results that machines share: it asks for those that this machine lacks, and
-/// sends its own beside the steps. The store may fail at any time: that costs a run what others
-/// have made, never a step.
+/// Exchanges results with the remote cache: requests those that this machine lacks, and sends its
+/// own concurrently with the steps. If the cache fails, the run loses only results of other
+/// machines, never a step.
 #pragma once
 
 #include <filesystem>
@@ -19,31 +19,31 @@
 
 namespace pipeline::engine {
 
-/// The result as a success of this machine's, its run called `s3://team/pipe, run 7f3a`. Throws
-/// DamagedCacheEntry if it is none of this step.
+/// Converts the result to a cache entry of this machine, with a run called `s3://team/pipe, run
+/// 7f3a`. Throws DamagedCacheEntry if it does not fit the step.
 store::CacheEntry entry_of(const RemoteCache& from, const StepSpec& step, const std::string& key,
                            const RemoteResult& result);
 
-/// Makes the output one of this machine's, on its way in `path`, where nothing is. Throws
-/// DamagedCacheEntry if it is not what the record says.
+/// Downloads the output by way of `path`, which must not exist, into the artifact store. Throws
+/// DamagedCacheEntry if it differs from its record.
 async::Task<> bring(RemoteCache& from, const RemoteOutput& output, store::ArtifactStore& artifacts,
                     std::filesystem::path path, asio::thread_pool& pool,
                     core::CancelSource& cancel);
 
-/// A step that this machine has no result of, and what others have.
+/// A step without a result on this machine, and the result in the remote cache.
 struct CacheLookup {
   const StepSpec* step;
   std::string key;
   std::optional<store::CacheEntry> answer;
 };
-/// Asks for all of them, side by side. What is damaged is no answer.
+/// Requests all results concurrently. Damaged entries are ignored.
 async::Task<> inquire(RemoteCache& from, std::vector<CacheLookup>& inquiries);
 
 class CacheExchange {
  public:
-  /// @param staging a folder of the run's own on the artifacts' file system; made when it is needed
-  /// @param run     what it has made itself, by an earlier driver on another machine, is its own
-  /// @param user    his stop ends what is on the way
+  /// @param staging a folder of the run on the artifacts' file system; created when needed
+  /// @param run     results of this run, by an earlier driver on another machine, count as its own
+  /// @param user    a stop by the user ends transfers in progress
   CacheExchange(RemoteCache& results, store::ArtifactStore& artifacts,
                 std::filesystem::path staging, std::string run, EventSink& events,
                 core::CancelSource& user, asio::thread_pool& pool)
@@ -56,14 +56,14 @@ class CacheExchange {
         pool_(pool) {}
 
   async::Task<> check() { return results_.check(); }
-  /// What another machine has made under this key, its outputs brought here and compared; nothing
-  /// if there is none, or it cannot be had, which is told.
-  /// @param only_own what other runs have made is none
+  /// Downloads and verifies the result under this key. Returns nothing if there is none or the
+  /// cache fails, which is reported to the user.
+  /// @param only_own ignore results of other runs
   async::Task<std::optional<store::CacheEntry>> bring(const StepSpec& step, std::string key,
                                                       bool only_own = false);
-  /// Sends what a step has made.
+  /// Sends a step's result.
   async::Task<> publish(store::CacheEntry entry);
-  /// Tells what could not be sent.
+  /// Reports what could not be sent.
   void conclude();
 
  private:
@@ -79,11 +79,11 @@ class CacheExchange {
   core::CancelSource& user_;
   asio::thread_pool& pool_;
   async::Semaphore asking_{16}, sending_{4};
-  std::size_t turn_ = 0;                 ///< Those who wait go in the order in which they came.
-  bool asks_ = true;                     ///< False once the store has failed to answer.
-  std::set<std::string> brought_;        ///< Keys: the store has their results.
-  std::vector<std::string> not_shared_;  ///< Steps.
-  std::string why_not_;  ///< What the first of them met: it is not tried again for the others.
+  std::size_t turn_ = 0;           ///< Waiting coroutines proceed in the order of their arrival.
+  bool asks_ = true;               ///< False once the cache has failed to respond.
+  std::set<std::string> brought_;  ///< Keys whose results are in the store.
+  std::vector<std::string> not_shared_;  ///< Steps whose results could not be sent.
+  std::string why_not_;  ///< The error of the first of them; it is not retried for the others.
 };
 
 }  // namespace pipeline::engine

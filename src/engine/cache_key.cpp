@@ -34,8 +34,8 @@ std::string_view placeholder_name(Template::Placeholder placeholder) {
   return "";
 }
 
-/// How many GPUs, and of which model, can change what a step computes; not which ones those were,
-/// or what else was asked of them.
+/// Returns the part of a GPU request that can change a step's result: the number and model of its
+/// GPUs, but not their identities or other requirements.
 std::string text_of(const settings::GpuRequest& request) {
   using Selection = settings::GpuRequest::Selection;
   std::string text = request.if_present ? "if present, " : "";
@@ -48,7 +48,8 @@ std::string text_of(const settings::GpuRequest& request) {
   return request.model ? text + " " + *request.model : text;
 }
 
-/// `code train.py` and a digest are for machines; people want to know that train.py changed.
+/// Returns true if a change of the value is shown to the user. For `code train.py`, whose value is
+/// a digest, only the fact that it changed is shown.
 bool has_readable_value(const std::string& name) {
   return name.starts_with("parameter ") || name == "command" || name == "gpus" ||
          name == "version" || name.starts_with("output ");
@@ -165,7 +166,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   for (const auto& argument : step.command.arguments)
     command += (command.empty() || step.command.shell ? "" : " ") + text_of(argument);
   parts.push_back({"command", short_text(command)});
-  if (!step.command.shell) {  // where one argument ends and the next begins
+  if (!step.command.shell) {  // The boundaries between arguments are part of the key.
     core::Hasher hasher;
     for (const auto& argument : step.command.arguments) hasher.field(text_of(argument));
     parts.push_back({"arguments", hasher.finish().hex()});

@@ -1,6 +1,6 @@
 /// @file
-/// What a step's result depends on, as named parts: the cache key is the digest over all of them,
-/// and a change can be told by its name.
+/// Everything that a step's result depends on, as named parts: the cache key is the digest over all
+/// parts, and a change is reported by the part's name.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace pipeline::engine {
 
-/// The digests of a step's code files, as key parts. Large sets are grouped by their first folder.
+/// The digests of a step's code files as key parts. Large sets are grouped by their first folder.
 /// Memoised by the set's identity.
 class CodeParts {
  public:
@@ -31,8 +31,8 @@ class CodeParts {
 class ProgramParts {
  public:
   explicit ProgramParts(store::StatIndex& stats) : stats_(stats) {}
-  /// `version X` where the step has one of its own, else the digest over the executable and its
-  /// shared libraries.
+  /// Returns `version X` if the step has its own version, else the digest over the executable and
+  /// its shared libraries.
   store::KeyPart of(const ProgramStep& step);
 
  private:
@@ -40,15 +40,15 @@ class ProgramParts {
   std::map<const Program*, std::string> fingerprint_;
 };
 
-/// The values of the step's declared environment; the caller's own where it says so. Throws
-/// EnvironmentError for a variable that the caller lacks.
+/// Returns the values of the step's declared environment, some of them from the user's environment.
+/// Throws EnvironmentError for a variable that the user has not set.
 StringMap resolve_environment(const StepSpec& step);
-/// The secrets' values, from the caller's environment or their files. Throws EnvironmentError for
-/// one that is missing.
+/// Returns the secrets' values, from the user's environment or their files. Throws EnvironmentError
+/// for a missing one.
 StringMap resolve_secrets(const StepSpec& step);
 
-/// All parts but the inputs. Of a secret only the name is in it, of a variable the digest of its
-/// value.
+/// Returns all parts except the inputs. They contain only the names of secrets, and only digests of
+/// the values of variables.
 std::vector<store::KeyPart> key_parts(const std::string& pipeline, const StepSpec& step,
                                       const StringMap& environment,
                                       const std::vector<store::KeyPart>& code,
@@ -56,15 +56,15 @@ std::vector<store::KeyPart> key_parts(const std::string& pipeline, const StepSpe
 /// @param content see content_of()
 store::KeyPart input_part(const InputSpec& input, const std::string& content);
 
-/// Hex digest over the parts, in their order.
+/// Returns a hex digest over the parts, in order.
 std::string key_of(const std::vector<store::KeyPart>& parts);
 
-/// What changed between two keys, a line each: `code train.py changed`, `parameter c: 1.0 -> 0.5`,
-/// `new input data`.
+/// Returns the differences between two keys, one line each: `code train.py changed`, `parameter c:
+/// 1.0 -> 0.5`, `new input data`.
 std::vector<std::string> differences(const std::vector<store::KeyPart>& before,
                                      const std::vector<store::KeyPart>& now);
 
-/// A template as the user wrote it.
+/// Returns the template as the user wrote it.
 std::string text_of(const Template& text);
 
 }  // namespace pipeline::engine

@@ -1,5 +1,5 @@
 /// @file
-/// Durations are measured by the monotonic clock; the wall clock only dates them.
+/// Durations are measured by the monotonic clock; the wall clock is used only for dates.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 /// @file
-/// Whether a step has to run: its key from all that it depends on, and the earlier success that has
-/// the same.
+/// Decides whether a step has to run: computes its key from all dependencies, and looks up an
+/// earlier success with the same key.
 #pragma once
 
 #include <optional>
@@ -28,11 +28,11 @@ class Decisions {
         code_parts_(services.stats),
         program_parts_(services.stats) {}
 
-  /// All parts but the inputs; `environment_id` is not empty.
+  /// Returns all parts except the inputs; `environment_id` must not be empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
   StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs);
-  /// The earlier success with this key, if its artifacts are there and whole. Whether the step may
-  /// use it is another question.
+  /// Returns the earlier success with this key if its artifacts exist and are intact. The caller
+  /// decides whether the step may reuse it.
   std::optional<store::CacheEntry> success_of(const std::string& key);
 
  private:
@@ -44,16 +44,16 @@ class Decisions {
   ProgramParts program_parts_;
 };
 
-/// The steps that a user calls `name`: `train` (all of its instances, where it has a matrix),
-/// `train[c=1]`, `train[0]`, `train.c-1`; as indices. Throws InputError, with the likely name, if
+/// Returns the indices of the steps called `name`: `train` (all of its instances, if it has a
+/// matrix), `train[c=1]`, `train[0]`, `train.c-1`. Throws InputError, with the likely name, if
 /// there is none.
 std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name);
 
-/// The steps that `only_step` needs, itself included, as indices in the file's order; all of them
-/// if it is empty. Named as for steps_called().
+/// Returns the indices of the steps that `only_step` depends on, and of itself, in the file's
+/// order; all steps if it is empty. The name is interpreted as by steps_called().
 std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step);
 
-/// For each of `selected` the positions in `selected` of the steps that it needs.
+/// Returns for each of `selected` the positions in `selected` of the steps that it depends on.
 std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,
                                                  const std::vector<std::size_t>& selected);
 

@@ -22,7 +22,7 @@ GatheredFolder::GatheredFolder(const InputSpec& input, const OutputsOf& outputs)
   for (const auto& source : input.sources) {
     const auto made = outputs(source);
     auto number = std::to_string(entries_.size());
-    number.insert(0, digits - number.size(), '0');  // sorted by name they are in order
+    number.insert(0, digits - number.size(), '0');  // The order of names is the order of numbers.
     entries_.push_back(
         {number + "-" + source.step + orchestrators::extension_of(made.output->file_name), made});
   }

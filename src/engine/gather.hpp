@@ -1,5 +1,5 @@
 /// @file
-/// Inputs that gather the outputs of many steps in one folder, and what an input is made of.
+/// Gathers outputs of several steps in one input folder, and identifies the content of inputs.
 #pragma once
 
 #include <filesystem>
@@ -15,28 +15,28 @@
 
 namespace pipeline::engine {
 
-/// An output that there is, and the step that made it.
+/// An existing output, and the step that made it.
 struct MadeOutput {
   const StepSpec* step;
   const store::OutputRecord* output;
 };
 using OutputsOf = std::function<MadeOutput(const SourceSpec&)>;
 
-/// What the input is made of, for the step's key: the digest and file name of an output; of a
-/// gathered input a digest over all, in their order.
+/// Returns the content of an input for the step's key: the digest and file name of an output, or
+/// for a gathered input a digest over all of its outputs, in order.
 std::string content_of(const InputSpec& input, const OutputsOf& outputs);
 
-/// The folder that a gathered input is; the texts are made at once, the folder by make().
+/// The folder of a gathered input. Its texts are composed by the constructor, the folder is created
+/// by make().
 class GatheredFolder {
  public:
-  /// @param outputs what they lead to must live as long as this
+  /// @param outputs the records that it refers to must outlive this object
   GatheredFolder(const InputSpec& input, const OutputsOf& outputs);
-  /// Over the names of the entries, what the index says of them, and their contents.
+  /// Returns the digest over the names of the entries, the index, and the contents.
   core::Digest digest() const;
-  /// Puts links to the artifacts into `folder`, which is made; nothing is copied where the file
-  /// system can link.
+  /// Creates `folder` with links to the artifacts; copies only where the file system cannot link.
   void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
-  /// The artifacts that it has links to.
+  /// Returns the artifacts that it links to.
   std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
  private:

@@ -1,6 +1,6 @@
 /// @file
-/// The GPUs of this machine, as a run's steps get them: reserved alone, in a fair order with all
-/// other runs on the machine.
+/// Reserves this machine's GPUs for a run's steps, each for one step alone, in a fair order among
+/// all runs on the machine.
 #pragma once
 
 #include <functional>
@@ -21,16 +21,16 @@
 
 namespace pipeline::engine {
 
-/// GPUs that are held until this is destroyed, and after that as long as a process lives that has
+/// Reserved GPUs. They are released when this object is destroyed and no process is left that has
 /// inherited a descriptor.
 struct GpuReservation {
   std::vector<orchestrators::AssignedGpu> gpus;
   std::vector<core::Descriptor> locks;
 };
 
-/// A step waits without a job slot, so that a step that needs no GPU can have it; with GPUs in
-/// sight it takes one, and only then the GPUs: neither is kept idle for the other. All or nothing,
-/// so that no two steps can wait for one another.
+/// A step waits for GPUs without a job slot, which a step without GPUs can use. When GPUs become
+/// available, it takes a slot first and then the GPUs, so that neither is idle because of the
+/// other. A step gets all its GPUs or none, so no two steps can wait for each other.
 class GpuPool {
  public:
   /// @param spawn runs a coroutine that refers to this object; it must have ended before this is

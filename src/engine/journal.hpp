@@ -1,5 +1,5 @@
 /// @file
-/// What happens in a run: stored first, then told to others, and counted.
+/// Persists the events of a run, then publishes and counts them.
 #pragma once
 
 #include <functional>
@@ -18,42 +18,40 @@ struct AttemptCounts {
   WallTime started = wall_now();
   Clock::time_point start = Clock::now();
   unsigned attempts = 0;
-  unsigned failures = 0;       ///< Attempts that failed for a fault of the step.
-  unsigned interruptions = 0;  ///< Attempts that ended for a fault of the infrastructure.
+  unsigned failures = 0;       ///< Number of attempts that failed because of the step.
+  unsigned interruptions = 0;  ///< Number of attempts that ended because of the infrastructure.
 };
 
-/// How far a step had come when its run was cut off.
+/// The progress of a step when its run was interrupted.
 struct ResumePoint {
   AttemptCounts counts;
-  bool is_open = false;  ///< The last attempt has no end.
-  std::string key;       ///< Of the step as it was then.
+  bool is_open = false;  ///< The last attempt has no recorded end.
+  std::string key;       ///< Key of the step at that time.
 };
 
-/// A step that an earlier success spares.
+/// A step that is reused from an earlier success.
 struct Reuse {
   const StepSpec* step;
   store::CacheEntry entry;
 };
 
-/// Every call throws EnvironmentError if the store cannot be written; then nothing was told.
-/// A success is stored with what is stored next, at the latest by flush(), and told then: the next
-/// step usually starts at once, and one commit costs half of two.
+/// Every call throws EnvironmentError if the store cannot be written; nothing is published then.
 class Journal {
  public:
   Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
           const RunOptions& options);
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
-  /// The run was there before; steps that have succeeded stay as they are.
-  /// @return the steps that had begun, and have not succeeded
+  /// Records that the run is resumed; steps that have succeeded stay as they are.
+  /// @return the steps that had begun and have not succeeded
   std::map<std::string, ResumePoint> run_resumed(const std::string& orchestrator,
                                                  const std::vector<const StepSpec*>& steps);
-  /// @return the record to give to attempt_ended()
+  /// @return the record to pass to attempt_ended()
   store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number,
                                      const std::string& environment,
                                      const std::vector<orchestrators::AssignedGpu>& gpus);
-  /// Stores a failed attempt; a good one is stored with its step, by succeeded(), so that no driver
-  /// finds the one without the other.
+  /// Persists a failed attempt. A successful one is persisted together with its step by
+  /// succeeded(), so that no driver finds one without the other.
   store::AttemptRecord attempt_ended(store::AttemptRecord record, Clock::time_point start,
                                      const std::optional<int>& exit_code,
                                      const std::optional<Failure>& failure);
@@ -66,7 +64,7 @@ class Journal {
   /// The step failed, or was cancelled; `lost` are the steps that can never run now.
   void failed(const StepSpec& step, Failure failure, const std::string& key,
               const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
-  /// Steps that never had their turn. @param status skipped or cancelled
+  /// Records steps that were never started. @param status skipped or cancelled
   void left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                 StepStatus status);
   RunSummary run_ended(bool interrupted);

@@ -12,7 +12,7 @@ namespace {
 
 using store::KeyPart;
 
-/// The changes that a step has of its own, besides those that its inputs may bring.
+/// Returns the step's own changes, without those that its inputs may cause.
 std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
                                      const std::vector<KeyPart>& own) {
   std::vector<KeyPart> old = before;
@@ -20,7 +20,7 @@ std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
   return differences(old, own);
 }
 
-/// Steps of a level need none of each other, only some of those before.
+/// Groups steps in levels; a step depends only on steps of earlier levels.
 std::vector<std::vector<core::StepIndex>> levels_of(const core::Graph& graph) {
   std::vector<std::size_t> level(graph.size());
   std::vector<std::vector<core::StepIndex>> levels;
@@ -33,7 +33,7 @@ std::vector<std::vector<core::StepIndex>> levels_of(const core::Graph& graph) {
   return levels;
 }
 
-/// What is known of steps without an earlier success, from the pipeline's newest run.
+/// What the pipeline's newest run recorded of steps without an earlier success.
 class NewestRun {
  public:
   NewestRun(store::RunStore& runs, const std::string& pipeline)

@@ -1,5 +1,5 @@
 /// @file
-/// The engine's port to a store that machines share: what steps have made, by the steps' keys.
+/// The engine's port to the remote cache, which machines share: results of steps by key.
 #pragma once
 
 #include <filesystem>
@@ -16,39 +16,39 @@ namespace pipeline::engine {
 
 struct RemoteOutput {
   store::OutputRecord record;
-  bool is_executable = false;  ///< Of a file.
+  bool is_executable = false;  ///< For a file: it is executable.
 };
 
-/// What a step has made, on whatever machine.
+/// A step's result, made by any machine.
 struct RemoteResult {
-  std::string run;  ///< Of that machine.
+  std::string run;  ///< Run of that machine.
   std::vector<RemoteOutput> outputs;
 };
 
-/// What the store has of one result is not what it should be; it says nothing of others.
+/// One result in the cache is damaged; others can be intact.
 class DamagedCacheEntry : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;
 };
 
-/// All throw EnvironmentError where the store cannot be asked.
+/// All functions throw EnvironmentError if the cache cannot be reached.
 class RemoteCache {
  public:
-  virtual std::string name() const = 0;  ///< For people: `s3://team/pipe`.
+  virtual std::string name() const = 0;  ///< Name for messages: `s3://team/pipe`.
 
-  /// Throws, with what to do, unless results can be read and written.
+  /// Throws EnvironmentError with advice unless results can be read and written.
   virtual async::Task<> check() = 0;
-  /// Nothing if nobody has shared one. Throws DamagedCacheEntry for a record that makes no sense.
+  /// Returns nothing if there is no such result. Throws DamagedCacheEntry for an invalid record.
   virtual async::Task<std::optional<RemoteResult>> find(std::string key,
                                                         core::CancelSource* cancel) = 0;
-  /// Makes the file or folder `to`, where nothing is. Throws DamagedCacheEntry if its content is
-  /// not there; whether it is the right one the caller sees.
+  /// Downloads to the file or folder `to`, which must not exist. Throws DamagedCacheEntry if the
+  /// content is missing; the caller compares it with the record.
   virtual async::Task<> fetch(const RemoteOutput& output, std::filesystem::path to,
                               core::CancelSource& cancel) = 0;
-  /// What fetch() has brought was not what the record says: should this machine make it, it takes
-  /// the other's place.
+  /// Reports that content from fetch() differs from its record; publishing the output again then
+  /// replaces it.
   virtual void invalidate(const RemoteOutput& output) = 0;
-  /// Sends what the step has made, as far as the store lacks it, then the record.
+  /// Sends the outputs that the cache lacks, then the record.
   virtual async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) = 0;
 
   virtual ~RemoteCache() = default;

@@ -1,7 +1,7 @@
 /// @file
-/// What a run's steps have made: where a result comes from if not from an attempt of this run, and
-/// who is given it. It comes from an earlier run on this machine, from this run's own earlier
-/// driver, or from another machine through the store that they share; and goes there, too.
+/// Finds and distributes the results of a run's steps. A result comes from an attempt of this run,
+/// an earlier run on this machine, an earlier driver of this run, or another machine through the
+/// remote cache. New results are sent to the remote cache.
 #pragma once
 
 #include <functional>
@@ -24,36 +24,37 @@ class Results {
     return decisions_.key(step, environment_id, outputs);
   }
 
-  /// This machine's, if the step may be reused. What it has made itself, a run that goes on always
-  /// takes.
+  /// Returns this machine's result if the step may reuse it. A resumed run always uses its own
+  /// results.
   std::optional<store::CacheEntry> here(const StepSpec& step, const std::string& key);
 
   bool has_store() const { return exchange_.has_value(); }
-  /// Throws EnvironmentError unless the store can be used.
+  /// Throws EnvironmentError unless the remote cache can be used.
   async::Task<> check_store() { return exchange_->check(); }
-  /// Whether it is worth a question to the store. What was begun before the run was cut off is not
-  /// given up for what another machine has.
+  /// Returns true if the remote cache may have a result. An attempt that began before the run was
+  /// interrupted is not dropped for another machine's result.
   bool may_be_elsewhere(const StepSpec& step, bool was_cut_off) const;
-  /// What another machine has made, brought here: from now on it is a result of this machine, too.
+  /// Downloads another machine's result, which then is a result of this machine, too.
   async::Task<std::optional<store::CacheEntry>> fetch_remote(const StepSpec& step,
                                                              const StepKey& key);
 
-  /// Whether others are given what the step makes. A driver that has none of this one's files takes
-  /// what the run has made from the store, whatever else may be reused.
+  /// Returns true if the step's result is sent to the remote cache. A driver without this one's
+  /// files takes the run's own results from there, even if nothing else may be reused.
   bool are_shared(const StepSpec& step) const {
     return exchange_ && (step.cache || options_.wait_until_persisted);
   }
-  /// What was made before the run was cut off may not have been sent by then.
+  /// Returns true for results made before the interruption of the run, which may not have been
+  /// sent.
   bool may_be_unsent(const StepSpec& step, const store::CacheEntry& entry) const {
     return options_.resume && entry.run == options_.run_id && are_shared(step);
   }
-  /// Beside the steps; what could not be sent is told by conclude().
+  /// Sends the result concurrently with the steps; conclude() reports failures.
   async::Task<> send(store::CacheEntry entry) { return exchange_->publish(std::move(entry)); }
-  /// Of an attempt that has succeeded: sends what it made, and removes what it has left outside
-  /// once no driver of the run can need it.
+  /// For a successful attempt: sends its outputs, and cleans up once no driver of the run can need
+  /// what it has left.
   async::Task<> hand_on(const StepSpec& step, store::CacheEntry entry,
                         std::function<void()> cleanup);
-  /// Of an attempt that has failed.
+  /// Cleans up after a failed attempt.
   async::Task<> clear_away(std::function<void()> cleanup);
   void conclude() {
     if (exchange_) exchange_->conclude();

@@ -1,5 +1,5 @@
 /// @file
-/// When a failed attempt is repeated, and after what pause.
+/// Decides whether and when a failed attempt is retried.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@ namespace pipeline::engine {
 
 class Retries {
  public:
-  /// @param infrastructure how often attempts are repeated that end for no fault of the step, where
-  /// the settings do not say
+  /// @param infrastructure number of retries after infrastructure failures, if the settings do not
+  /// set it
   Retries(const RetrySettings& settings, unsigned infrastructure)
       : settings_(settings),
         infrastructure_(settings.max_infrastructure_retries.value_or(infrastructure)),
         delay_(settings.delay.value_or(Duration{0})) {}
 
-  /// Counts the failure among the step's efforts. Returns the pause before the next attempt;
-  /// nothing: the step has failed.
+  /// Counts the failure in `counts`. Returns the pause before the next attempt; nothing if the step
+  /// has failed.
   std::optional<std::chrono::milliseconds> after(const Failure& failure, AttemptCounts& counts) {
     if (failure.kind == FailureKind::cancelled || failure.kind == FailureKind::not_started)
       return std::nullopt;
@@ -40,7 +40,7 @@ class Retries {
   unsigned infrastructure_;
   std::chrono::milliseconds delay_;
   std::chrono::milliseconds after_interruption_ =
-      std::chrono::seconds(1);  ///< A node may be on its way back.
+      std::chrono::seconds(1);  ///< A lost node may come back within this time.
 };
 
 }  // namespace pipeline::engine

@@ -1,5 +1,5 @@
 /// @file
-/// A run from its spec to its end.
+/// Executes a run from its spec to its end.
 #pragma once
 
 #include <filesystem>
@@ -17,28 +17,28 @@ namespace pipeline::engine {
 class RemoteCache;
 
 struct RunOptions {
-  unsigned jobs = 0;  ///< Attempts at a time; 0: the number of CPUs.
+  unsigned jobs = 0;  ///< Maximum number of concurrent attempts; 0: the number of CPUs.
   bool use_cache = true;
-  bool resume = false;  ///< `run_id` is a run that was cut off: what it has done stays, what still
-                        ///< runs of it is joined.
-  std::string only_step;  ///< Run this step and what it needs; empty: all.
+  bool resume = false;    ///< `run_id` is an interrupted run: its results stay, and its running
+                          ///< attempts are joined.
+  std::string only_step;  ///< Run only this step and its dependencies; empty: all.
   std::string run_id;
-  std::string git_commit;  ///< For the record; empty: no repository.
+  std::string git_commit;  ///< Recorded with the run; empty: no repository.
   bool git_dirty = false;
-  std::string identity;  ///< What was asked for, for the memo (memo.hpp): file and options that
-                         ///< matter; empty: none is kept.
+  std::string identity;  ///< The run's request for the fingerprint (run_fingerprint.hpp): file and
+                         ///< relevant options; empty: no fingerprint is stored.
   std::vector<std::filesystem::path>
-      sources;           ///< What the spec was made from, besides the steps' code.
-  bool is_task = false;  ///< An ECS task: what its containers hold at a time has to be there, they
-                         ///< do not wait for one another's GPUs.
-  gpu::Machine* machine = nullptr;  ///< NVML, if it is in use already; must outlive the run.
-  RemoteCache* shared = nullptr;    ///< Of this and other machines; must outlive the run.
-  /// Waited for before what a step's attempt has left outside is removed: then a driver that comes
-  /// after this one knows of the attempt, and has what it made, though it has none of this one's
-  /// files. Empty: the run store is all that is needed.
+      sources;           ///< Files that the spec was made from, besides the steps' code.
+  bool is_task = false;  ///< An ECS task: containers that run at the same time need their GPUs
+                         ///< together and do not wait for one another's.
+  gpu::Machine* machine = nullptr;  ///< NVML if it is in use already; must outlive the run.
+  RemoteCache* shared = nullptr;    ///< The remote cache; must outlive the run.
+  /// Awaited before what an attempt has left outside is removed. Afterwards a later driver, which
+  /// has none of this one's files, knows of the attempt and has its outputs. Empty: the run store
+  /// suffices.
   std::function<async::Task<>()> wait_until_persisted = {};
-  store::Driver driver = {};  ///< Whose Lease this process holds; without one the run is this
-                              ///< process's. With resume: the run may be one of it already.
+  store::Driver driver = {};  ///< The Lease that this process holds; without one, this process is
+                              ///< the driver. With resume, the run may have this driver already.
 };
 
 struct RunSummary {
@@ -67,13 +67,14 @@ struct StepPlan {
     run,
     reuse,
     depends
-  } action = Action::run;   ///< depends: reuse if what it waits for comes out as before.
-  std::string reused_from;  ///< Run that made it.
+  } action =
+      Action::run;  ///< depends: reused if the outputs that it waits for are the same as before.
+  std::string reused_from;  ///< The run that made it.
   std::vector<std::string>
-      changes;  ///< `code: train.py changed`, `input data: made anew by load`, `never run before`.
+      changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.
   std::vector<store::KeyPart> key;
-  std::string environment;  ///< Description; and if it must be made ...
-  std::string build;        ///< ... what will be done and why.
+  std::string environment;  ///< Description of the environment.
+  std::string build;        ///< What will be built and why, if the environment is not ready.
 };
 /// @param with_keys whether StepPlan::key is wanted, which takes most of the memory
 async::Task<std::vector<StepPlan>> plan(Services services, RunOptions options,

@@ -14,15 +14,15 @@ namespace {
 
 constexpr auto kind = "memo";
 constexpr std::string_view header = "pipe memo 1";
-/// A file that changed this shortly before it was looked at could change once more within the same
-/// tick of the file system's clock.
+/// A file that changed less than this before it was read could change again within the same tick of
+/// the file system's clock.
 constexpr std::int64_t racy_nanoseconds = 50'000'000;
 
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// What of a path must stay the same; `-` where nothing is.
+/// Returns the attributes of a path that must stay the same; `-` if it does not exist.
 std::string stamp_of(const char* path, std::int64_t* changed = nullptr) {
   struct stat status;
   if (::stat(path, &status) != 0) return "-";
@@ -156,7 +156,7 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   record.ended = wall_now();
   bool is_there = true;
   runs.transaction([&] {
-    const auto still = runs.find_run(earlier);  // it may have been removed since
+    const auto still = runs.find_run(earlier);  // The run may have been removed since.
     is_there = still && still->id == earlier;
     if (!is_there) return;
     runs.add_run(record);

@@ -1,6 +1,6 @@
 /// @file
-/// A run that succeeded, with all that it looked at: as long as none of that has changed, the next
-/// run has nothing to do, and knows so without reading the pipeline.
+/// The fingerprint of a successful run: everything that it looked at. While nothing of that
+/// changes, the next run has nothing to do, and finds this out without reading the pipeline.
 #pragma once
 
 #include <filesystem>
@@ -12,27 +12,27 @@
 
 namespace pipeline::engine {
 
-/// Collected in the course of a run, stored when it ends well.
+/// Collected during a run, stored when it succeeds.
 class RunFingerprint {
  public:
-  /// @param identity what was asked for: the file and every option that matters
-  /// @param now      tells which files have changed too recently to be trusted
+  /// @param identity the run's request: the file and every relevant option
+  /// @param now      current time, to detect files that changed too recently to be trusted
   explicit RunFingerprint(std::string identity,
                           store::WallClock now = std::chrono::system_clock::now)
       : identity_(std::move(identity)), now_(now) {}
 
-  /// A file, a folder (its entries), or a path where nothing is; remembered as it stands now.
+  /// Adds a file, a folder (its entries), or a missing path, in its current state.
   void looked_at(const std::filesystem::path& path);
-  /// A variable of the caller's environment, set or not.
+  /// Adds a variable of the user's environment, set or not.
   void took_variable(const std::string& name);
-  /// Environment::recheck; empty: this environment can't be checked cheaply, so there will be no
-  /// memo.
+  /// Adds Environment::recheck; if empty, the environment cannot be checked cheaply, so no
+  /// fingerprint is stored.
   void ran_in(const std::string& recheck);
   void made(const core::Digest& artifact) { artifacts_.push_back(artifact); }
-  /// Something that a later run must look into by itself.
+  /// Records that a later run must check something itself; no fingerprint is stored.
   void invalidate() { spoiled_ = true; }
 
-  /// @param run the run whose rows tell the steps
+  /// @param run the run whose rows have the steps
   void save(store::RunStore& runs, const std::string& run, std::size_t steps) const;
 
  private:

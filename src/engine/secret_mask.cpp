@@ -20,7 +20,7 @@ std::string hex(std::string_view bytes, bool upper) {
   return text;
 }
 
-/// As curl, browsers and Python's quote() write it in a URL.
+/// Returns the text as curl, browsers and Python's quote() write it in a URL.
 std::string url_encoded(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) {
@@ -33,8 +33,8 @@ std::string url_encoded(std::string_view bytes) {
   return text;
 }
 
-/// Without the last group, which depends on what follows, and once for each place that the secret
-/// may have in a group of three.
+/// Adds the base64 form without its last group, which depends on the following bytes, for each of
+/// the three alignments.
 void add_base64(const std::string& secret, std::vector<std::string>& forms) {
   for (std::size_t before = 0; before < 3; ++before) {
     const auto text = core::encode_base64(std::string(before, '\0') + secret);
@@ -43,8 +43,8 @@ void add_base64(const std::string& secret, std::vector<std::string>& forms) {
   }
 }
 
-/// The secret itself, its lines, and the forms that programs print it in: base64, hexadecimal, as a
-/// part of a URL, and within JSON.
+/// Adds the secret itself, its lines, and the forms in which programs print it: base64,
+/// hexadecimal, as part of a URL, and in JSON.
 void add_forms(const std::string& secret, std::vector<std::string>& forms) {
   forms.push_back(secret);
   for (std::size_t begin = 0; secret.find('\n') != secret.npos && begin < secret.size();) {
@@ -98,7 +98,8 @@ std::string SecretMask::take(bool at_end) {
       return rest.size() < secret.size() && std::string_view(secret).starts_with(rest);
     });
     if (!at_end && cut != secrets_.end())
-      break;  // also where a shorter secret matches already: the longer one may still come
+      break;  // Waits even if a shorter secret matches already, because the longer one may still be
+              // completed.
     if (whole != secrets_.end()) {
       shown += "***";
       position += whole->size();

@@ -1,5 +1,5 @@
 /// @file
-/// Replaces secret values in a stream of bytes, wherever the stream is cut.
+/// Replaces secret values in a stream of bytes, wherever the stream is split.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@ namespace pipeline::engine {
 class SecretMask {
  public:
   /// @param secrets values to hide, also in base64, hexadecimal, URLs and JSON, and line by line;
-  /// those shorter than three bytes are left alone, as they would hide everything
+  /// values shorter than three bytes are not hidden, because they occur everywhere
   explicit SecretMask(const std::vector<std::string>& secrets);
-  /// The bytes that can be shown now. What may be the beginning of a secret is held back until more
-  /// is known.
+  /// Returns the bytes that can be shown now. A possible beginning of a secret is held back until
+  /// more bytes arrive.
   std::string feed(std::string_view bytes);
-  /// What was held back, at the end of the stream.
+  /// Returns the bytes held back, at the end of the stream.
   std::string finish();
 
  private:
   std::string take(bool at_end);
   std::vector<std::string> secrets_;  ///< In all forms, longest first.
-  std::array<bool, 256> begins_{};    ///< Bytes that one of them begins with.
+  std::array<bool, 256> begins_{};    ///< First bytes of the secrets.
   std::string pending_;
 };
 

@@ -10,7 +10,7 @@
 namespace pipeline::engine {
 namespace {
 constexpr std::size_t longest_line =
-    64 * 1024;  // longer ones are handed on in pieces, so that memory stays bounded
+    64 * 1024;  // Longer lines are passed on in pieces, so that memory is bounded.
 constexpr std::size_t tail_lines = 50;
 }  // namespace
 
@@ -49,7 +49,7 @@ void StepLog::put(Stream stream, std::string_view masked) {
 }
 
 void StepLog::show_row(std::string& line) {
-  const auto last = line.ends_with('\r') ? line.size() - 1 : line.size();  // `\r\n` may come
+  const auto last = line.ends_with('\r') ? line.size() - 1 : line.size();  // A `\n` may follow.
   if (const auto overwritten = last ? line.rfind('\r', last - 1) : std::string::npos;
       overwritten != std::string::npos)
     line.erase(0, overwritten + 1);
@@ -67,7 +67,7 @@ void StepLog::open() {
 void StepLog::put_line(Stream stream, std::string line) {
   if (line.ends_with('\r')) line.pop_back();
   if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos)
-    line.erase(0, overwritten + 1);  // a progress bar's last state
+    line.erase(0, overwritten + 1);  // Keeps the last state of a progress bar.
   tail_.push_back(line);
   if (tail_.size() > tail_lines) tail_.pop_front();
   on_line_(stream, std::move(line));

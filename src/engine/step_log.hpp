@@ -1,5 +1,5 @@
 /// @file
-/// What a step prints: masked, written to the attempt's log file as it comes, and handed on line by
+/// A step's output: masked, written to the attempt's log file as it arrives, and passed on line by
 /// line.
 #pragma once
 
@@ -18,14 +18,13 @@ namespace pipeline::engine {
 
 class StepLog final : public orchestrators::LogSink {
  public:
-  /// Makes the folder of `file` and removes an earlier `file`; throws EnvironmentError. The file
-  /// itself is made once the step prints something, because many steps print nothing.
-  /// @param on_row takes the last state of a row that the step rewrites, once for each write()
+  /// Creates `file` and its folder; throws EnvironmentError.
+  /// @param on_row receives the last state of a line that the step rewrites, once for each write()
   StepLog(const std::filesystem::path& file, std::vector<std::string> secrets,
           std::function<void(Stream, std::string)> on_line,
           std::function<void(std::string)> on_row = {});
   void write(Stream stream, std::string_view bytes) override;
-  /// Writes what was held back and closes the file; the first failure to write is thrown here, as
+  /// Writes the bytes held back and closes the file. The first write error is thrown here as
   /// EnvironmentError.
   void finish();
   /// The last lines of both streams, in the order of arrival.
@@ -35,7 +34,7 @@ class StepLog final : public orchestrators::LogSink {
  private:
   void put(Stream stream, std::string_view masked);
   void put_line(Stream stream, std::string line);
-  /// Leaves of an unfinished line with carriage returns its last state, and hands that on.
+  /// Reduces an unfinished line with carriage returns to its last state, and passes that on.
   void show_row(std::string& line);
   void open();
   struct Close {

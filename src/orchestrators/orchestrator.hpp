@@ -32,14 +32,14 @@ struct Capabilities {
   bool memory_limits = false;
   bool cpu_limits = false;
   bool outlives_driver =
-      false;  ///< Attempts go on when the driver is killed, and another one can join them.
-  bool on_this_machine = true;  ///< Attempts take its CPUs: as many at a time as it has, unless the
-                                ///< user says otherwise.
+      false;  ///< Attempts continue when the driver is killed, and another driver can join them.
+  bool on_this_machine = true;  ///< Attempts use this machine's CPUs: by default, as many run
+                                ///< concurrently as there are CPUs.
   /// Names of the folders that the orchestrator makes in Attempt::scratch. They may exist already,
   /// without files, when an attempt begins: then they were an earlier attempt's.
   std::vector<std::string> scratch_folders = {};
-  unsigned infrastructure_retries = 0;  ///< For steps that do not say: how often attempts are
-                                        ///< repeated that ended for no fault of the step.
+  unsigned infrastructure_retries = 0;  ///< Default number of retries of attempts that ended
+                                        ///< because of an infrastructure failure.
 };
 
 /// What a step would run in, as far as it is known without building it.

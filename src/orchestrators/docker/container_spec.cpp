@@ -132,8 +132,8 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
 json environment(const Attempt& attempt) {
   auto variables = variables_of(attempt, container_layout());
   const auto& image = attempt.step.settings->docker.environment;
-  // A folder that is the caller's and can be written, whoever the step runs as; and none of
-  // Python's caches beside the code, which is read-only.
+  // HOME is a writable folder, whichever user the step runs as. Python must not write caches beside
+  // the code, which is read-only.
   const auto* scratch = container_scratch.c_str();
   for (const auto& [name, value] : {std::pair("HOME", scratch), std::pair("TMPDIR", scratch),
                                     std::pair("PYTHONDONTWRITEBYTECODE", "1")})

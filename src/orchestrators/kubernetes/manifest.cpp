@@ -262,7 +262,7 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
     add_carried(files, job_name(attempt), layout);
   else
     add_shared(files, attempt, place, layout);
-  // A node gives 64 MiB, in which the first data loader with workers ends with SIGBUS.
+  // A node's default is 64 MiB, with which a data loader with workers ends with SIGBUS.
   if (const auto& size = step.settings->resources.shm_size; size || !gpus_on_cluster(step).empty())
     files.add_memory("/dev/shm", size);
   files.add(settings);
