@@ -1,5 +1,5 @@
 /// @file
-/// A value that copies share.
+/// A value that is shared by its copies.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,7 @@
 
 namespace pipeline {
 
-/// A value whose copies share it until one of them is changed. Copies that are changed belong to
-/// one thread.
+/// A value whose copies share it until one of them is changed. Changed copies belong to one thread.
 template <class T>
 class CopyOnWrite {
  public:
@@ -16,7 +15,7 @@ class CopyOnWrite {
   CopyOnWrite(T value) : value_(std::make_shared<T>(std::move(value))) {}
   const T& operator*() const { return value_ ? *value_ : default_value(); }
   const T* operator->() const { return &**this; }
-  /// For a change: from now on this copy has a value of its own.
+  /// Returns the value for a change; from then on this copy has a value of its own.
   T* operator->() {
     if (!value_ || value_.use_count() > 1) value_ = std::make_shared<T>(*std::as_const(*this));
     return value_.get();

@@ -117,7 +117,7 @@ struct StepSpec {
   StringMap files = {};
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
-  /// The pipeline's included. Most steps of a large pipeline share theirs.
+  /// Merged with the pipeline's. Most steps of a large pipeline share one object.
   CopyOnWrite<Settings> settings = {};
   /// `local`, `docker` or `kubernetes`. Empty: the run's.
   std::string orchestrator = {};

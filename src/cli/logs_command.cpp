@@ -80,7 +80,7 @@ class LogPrinter {
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
 
-/// Reads a file while it grows.
+/// Reads a file while it grows. The file may be created later.
 class GrowingFile {
  public:
   explicit GrowingFile(const std::filesystem::path& path)

@@ -1,5 +1,5 @@
 /// @file
-/// Folders that serve again instead of being removed and made anew.
+/// Empties folders so that they can be reused instead of being removed and created again.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +10,9 @@
 
 namespace pipeline::core {
 
-/// Removes the files in a folder that was made here with `mode`, or with 0555.
-/// Returns false if the folder cannot serve again as a new one: it has another mode or owner by
-/// now, or there is a folder in it that is not among `kept`.
+/// Removes the files in a folder that this program created with `mode` or 0555. Returns false if
+/// the folder cannot be reused as a new one: it has another mode or owner by now, or contains a
+/// folder that is not among `kept`.
 bool empty_folder(const std::filesystem::path& folder, mode_t mode,
                   std::span<const std::string> kept = {});
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The attempt's own folder, given back at destruction.
+/// The attempt's own folder, released at destruction.
 class WorkFolder {
  public:
   WorkFolder(WorkFolders& folders, const std::string& name,

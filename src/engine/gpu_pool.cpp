@@ -20,12 +20,14 @@ using gpu::Entry;
 using gpu::gpus;
 using std::chrono::milliseconds;
 
-/// Nothing wakes those who wait when a container ends that a dead driver has left, or a process of
-/// another program.
+/// Interval of checks without notification: nothing wakes the waiting steps when a container of a
+/// dead driver, or a process of another program, ends.
 constexpr milliseconds safety{1000};
-/// A killed driver's files are closed, and the closing told, a moment before their locks are gone.
+/// The files of a killed driver are closed, and watchers are notified, slightly before its locks
+/// are released.
 constexpr milliseconds after_change[] = {milliseconds(5), milliseconds(50)};
-/// Of this run in the machine's queue: a run with thousands of waiting steps must not fill it.
+/// Maximum number of this run's requests in the machine's queue, so that a run with thousands of
+/// waiting steps does not fill it.
 constexpr std::size_t most_queued = 64;
 
 std::string user_name() {
@@ -41,7 +43,7 @@ struct GpuPool::Ticket {
   gpu::HolderInfo holder;
   async::Gate offered;
   bool served = false;
-  std::string told;  ///< The last reason.
+  std::string told;  ///< The last reported reason.
 };
 
 GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
@@ -61,11 +63,12 @@ GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
       timer_(executor) {}
 
 GpuPool::~GpuPool() {
-  if (changes_) changes_->release();  // the folder's own descriptor
+  if (changes_) changes_->release();  // The folder owns the descriptor.
 }
 
-/// The requests of the steps that run on the engine's own machine, where GPUs are reserved here;
-/// elsewhere a scheduler does that. Throws InputError for what the orchestrators cannot honour.
+/// Returns the requests of the steps that run on the engine's machine, where GPUs are reserved
+/// here; elsewhere a scheduler does that. Throws InputError for requests that the orchestrators do
+/// not support.
 std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepSpec*>& steps,
                                                    const std::filesystem::path& file) const {
   std::vector<Request> requests;
@@ -102,7 +105,8 @@ std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepS
   return requests;
 }
 
-/// The GPUs of the machine that the step runs on; nothing if its orchestrator chooses them itself.
+/// Returns the GPUs of the machine that the step runs on; nothing if its orchestrator chooses them
+/// itself.
 async::Task<std::optional<gpu::Inventory>> GpuPool::inventory_for(const StepSpec& step) {
   const bool is_this_machine = orchestrator_.capabilities_of(step).gpus_of_this_machine;
   gpu::Inventory inventory;
@@ -121,8 +125,8 @@ async::Task<std::optional<gpu::Inventory>> GpuPool::inventory_for(const StepSpec
   co_return there;
 }
 
-/// Adds the step's demand, or what is wrong with it. Throws EnvironmentError where the machine
-/// lacks what the step asks for.
+/// Adds the step's demand, or the errors in it. Throws EnvironmentError if the machine lacks what
+/// the step asks for.
 void GpuPool::add_demand(const Request& request, const gpu::Inventory& inventory,
                          std::vector<core::Diagnostic>& wrong) {
   const auto* step = request.first;
@@ -162,8 +166,8 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
     folder_.emplace();
 }
 
-/// Steps of a pipeline wait for GPUs; containers of a task are there together, and may wait for
-/// each other in other ways.
+/// Reports containers of a task that need more GPUs together than there are. Unlike steps of a
+/// pipeline, they run at the same time, and may wait for each other in other ways.
 void GpuPool::check_together(const std::vector<const StepSpec*>& steps,
                              std::vector<core::Diagnostic>& wrong) const {
   std::vector<gpu::Member> members;
@@ -214,7 +218,7 @@ async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step
                                               [&](core::StopLevel) { ticket.offered.open(); });
 
   std::optional<GpuReservation> reservation;
-  ticket.offered.open();  // it may be that nobody else wants them
+  ticket.offered.open();  // No other step may want them.
   while (stop_.level() == core::StopLevel::none) {
     co_await ticket.offered.wait();
     if (stop_.level() != core::StopLevel::none) break;
@@ -240,7 +244,8 @@ async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step
   co_return reservation;
 }
 
-/// While steps wait: looks at each change who can have GPUs now, and tells why the others cannot.
+/// Runs while steps wait: after each change, determines which steps can have GPUs, and reports why
+/// the others cannot.
 async::Task<> GpuPool::pump() {
   struct Done {
     bool& pumping;
@@ -268,14 +273,14 @@ async::Task<> GpuPool::pump() {
   }
 }
 
-/// Until something changes on the machine or here, and no longer than `most`.
+/// Waits until something changes on the machine or in this run, for at most `most`.
 async::Task<> GpuPool::pause(Duration most) {
   if (kicked_) co_return;
   if (!changes_)
     if (const int watch = folder_->watch(); watch >= 0) changes_.emplace(executor_, watch);
   timer_.expires_after(most);
   if (changes_) {
-    // The timer is what is waited for; a change ends it early.
+    // The coroutine waits for the timer; a change cancels it early.
     changes_->async_wait(asio::posix::stream_descriptor::wait_read,
                          [this](boost::system::error_code error) {
                            if (!error) timer_.cancel();
@@ -295,13 +300,14 @@ async::Task<GpuPool::Session> GpuPool::enter() {
        wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
     if (auto session = folder_->try_enter()) co_return std::move(*session);
     timer.expires_after(
-        wait + std::chrono::microseconds(::getpid() % 100));  // two that met once do not meet again
+        // A different offset for each process, so that two do not collide again.
+        wait + std::chrono::microseconds(::getpid() % 100));
     co_await timer.async_wait(asio::use_awaitable);
   }
 }
 
 async::Task<> GpuPool::look_for_processes() {
-  if (!machine_) co_return;  // elsewhere: what it said at first is all that is known
+  if (!machine_) co_return;  // On another machine, only the first report is known.
   const auto inventory = co_await async::on_pool(pool_, [this] { return machine_->read(); });
   for (const auto& seen : gpu::units_of(inventory))
     if (const auto unit = std::ranges::find(units_, seen.uuid, &gpu::Unit::uuid);
@@ -315,13 +321,13 @@ async::Task<> GpuPool::ask_the_place() {
     holds = co_await orchestrator_.gpus_in_use();
   } catch (const core::EnvironmentError&) {
     co_return;
-  }  // the steps themselves will meet it
+  }  // The steps themselves will report it.
   in_containers_.clear();
   for (const auto& hold : holds)
     if (hold.run != run_id_) in_containers_.insert(hold.uuid);
 }
 
-/// The machine's queue with our own entries as they are now; new ones get their numbers.
+/// Returns the machine's queue with this run's current entries; new ones get their numbers.
 std::vector<Entry> GpuPool::line_up(const Session& session) {
   auto entries = session.queue();
   const auto& token = folder_->sign_in();
@@ -329,7 +335,7 @@ std::vector<Entry> GpuPool::line_up(const Session& session) {
   for (const auto& entry : entries) {
     last = std::max(last, entry.waiting.number);
     if (entry.driver != token) continue;
-    for (auto* ticket : tickets_)  // others may have overtaken it
+    for (auto* ticket : tickets_)  // Other requests may have overtaken it.
       if (ticket->waiting.number == entry.waiting.number)
         ticket->waiting.overtaken = std::max(ticket->waiting.overtaken, entry.waiting.overtaken);
   }
@@ -368,7 +374,8 @@ std::vector<gpu::DeviceState> GpuPool::devices(const Session& session) const {
 }
 
 async::Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
-  // Where it has waited, pump() has just looked: GPUs do not idle while this looks again.
+  // After a wait, pump() has just read the processes, so GPUs do not idle while they are read
+  // again.
   const bool is_first_try = ticket.waiting.number == 0;
   if (is_first_try || processes_matter_) co_await look_for_processes();
   if (is_first_try) co_await ask_the_place();
@@ -401,7 +408,7 @@ async::Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
       session.put_queue(entries);
       ticket.served = true;
     }
-    // A container that a killed driver had just asked for may have come to life since.
+    // A container that a killed driver had requested may have started since.
     co_await ask_the_place();
     if (std::ranges::none_of(reservation.gpus, [&](const orchestrators::AssignedGpu& gpu) {
           return in_containers_.contains(gpu.uuid);
@@ -420,8 +427,8 @@ void GpuPool::tell(const Session& session, const std::vector<Entry>& entries) {
   for (const auto& entry : entries) {
     const auto ticket =
         std::ranges::find_if(tickets_, [&](const Ticket* own) { return is_of(entry, *own); });
-    // All is told when it begins to wait; after that only of the one that is next, whose reasons
-    // change.
+    // Every step's reason is reported when it begins to wait; later only that of the next step,
+    // whose reason changes.
     if (ticket != tickets_.end() && !(*ticket)->offered.is_open() &&
         ((*ticket)->told.empty() || ahead == 0)) {
       auto text = reason(session, **ticket, ahead);
@@ -442,7 +449,7 @@ std::string GpuPool::reason(const Session& session, const Ticket& ticket, std::s
   if (ahead)
     return text + ", behind " + std::to_string(ahead) +
            (ahead == 1 ? " other step" : " other steps");
-  std::vector<std::pair<std::string, std::string>> why;  // names, and whose they are
+  std::vector<std::pair<std::string, std::string>> why;  // Names of GPUs, and their holders.
   for (const auto& unit : units_) {
     if (std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end()) continue;
     std::string whose;

@@ -103,7 +103,8 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
       state.key = record.key;
       if (state.counts.attempts > 0) resume_point.emplace(step->name, std::move(state));
       runs_.put_step(record_of(*step, StepStatus::pending,
-                               record.key));  // this driver may be killed before it comes to it
+                               // This driver may be killed before the step starts.
+                               record.key));
     }
   });
   announce_start(steps);
@@ -169,7 +170,7 @@ void Journal::reused(const std::vector<Reuse>& steps) {
   commit([&] {
     for (const auto& [step, entry] : steps) {
       if (entry.run == record_.id && entry.step == step->name)
-        continue;  // made before the run was resumed
+        continue;  // Made before the run was resumed.
       auto record = record_of(*step, StepStatus::cached, entry.key);
       record.started = record.ended = wall_now();
       record.reused_from = entry.run;

@@ -59,9 +59,9 @@ class Journal {
   void reused(const std::vector<Reuse>& steps);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
                  const AttemptCounts& counts);
-  /// Stores the successes that are not yet stored.
+  /// Persists the pending successes.
   void flush();
-  /// The step failed, or was cancelled; `lost` are the steps that can never run now.
+  /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
   void failed(const StepSpec& step, Failure failure, const std::string& key,
               const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
   /// Records steps that were never started. @param status skipped or cancelled
@@ -77,7 +77,7 @@ class Journal {
     store::AttemptRecord attempt;
     std::vector<store::KeyPart> parts;
   };
-  /// Commits what `write` writes, with the successes before it.
+  /// Commits the writes of `write` together with the pending successes.
   void commit(const std::function<void()>& write);
   void announce_start(const std::vector<const StepSpec*>& steps);
   store::StepRecord record_of(const StepSpec& step, StepStatus status,

@@ -1,5 +1,5 @@
 /// @file
-/// A pipeline that is not run, for what was found wrong with its steps.
+/// Reports errors of a pipeline's steps that prevent a run.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace pipeline::engine {
 
-/// Throws InputError with all of them, each under the line where its step begins; returns if there
+/// Throws InputError with all diagnostics, each at the line where its step begins; returns if there
 /// are none.
 void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& file);
 

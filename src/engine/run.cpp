@@ -23,10 +23,11 @@
 namespace pipeline::engine {
 namespace {
 
-/// A cluster has a queue of its own; each attempt there costs us a connection for its log.
+/// A cluster has a queue of its own, but each attempt there costs this driver a connection for its
+/// log.
 constexpr unsigned most_elsewhere = 100;
 
-/// What is on disk comes first: an event is seen by others only once it is stored.
+/// Events are persisted before they are published.
 class Run {
  public:
   Run(const Services& services, EventSink& events, core::CancelSource& user, RunOptions options,
@@ -151,7 +152,7 @@ std::vector<const StepSpec*> Run::specs(StepStatus status) const {
   return found;
 }
 
-/// `docker`, or of a run in several places `local, kubernetes`.
+/// Returns `docker`, or for a run with several orchestrators `local, kubernetes`.
 std::string Run::places(const std::vector<const StepSpec*>& steps) const {
   std::string names;
   std::set<std::string_view> seen;
@@ -162,7 +163,7 @@ std::string Run::places(const std::vector<const StepSpec*>& steps) const {
   return names.empty() ? orchestrator_.capabilities().name : names;
 }
 
-/// Before anything is built: what a step will ask of the caller must be there.
+/// Checks before anything is built that all secrets of the steps are available.
 void Run::check_secrets() const {
   for (core::StepIndex i = 0; i < selected_.size(); ++i) {
     if (!spec(i).environment.empty()) resolve_environment(spec(i));
@@ -180,7 +181,7 @@ async::Task<> Run::check(const std::vector<const StepSpec*>& steps) {
   if (!needs_nobody) co_await results_.check_store();
 }
 
-/// Whether the run will find that every step was made on this machine before.
+/// Returns true if every step has an earlier result on this machine.
 async::Task<bool> Run::has_all_results() {
   if (!options_.use_cache) co_return false;
   const auto order = graph_.topological_order();
@@ -193,7 +194,7 @@ async::Task<bool> Run::has_all_results() {
       if (!entry) co_return false;
       states_[i].outputs = std::move(entry->outputs);
     }
-  } catch (const core::EnvironmentError&) {  // told when the step's turn comes
+  } catch (const core::EnvironmentError&) {  // Reported when the step is started.
     co_return false;
   }
   co_return true;
@@ -240,7 +241,7 @@ async::Task<RunSummary> Run::execute() {
       look_at_sources(*fingerprint_, services_, options_.sources, specs(StepStatus::pending));
     co_await start_ready_steps();
     if (!results_.has_store() || !options_.use_cache)
-      co_await prefetch();  // else once it is known that there is anything to run
+      co_await prefetch();  // Otherwise it is called once a step is known to run.
     while (active_ > 0 || (scheduler_.has_ready() && stop_.level() == core::StopLevel::none &&
                            stopped_by_.empty() && !fatal_)) {
       // Nobody needs what is still being built.
@@ -303,7 +304,7 @@ async::Task<> Run::start_ready_steps() {
   journal_.reused(hits);
 }
 
-/// Makes what later steps will run in while the first ones run.
+/// Prepares the environments of later steps while the first ones run.
 async::Task<> Run::prefetch() {
   if (active_ == 0 || std::exchange(has_prefetched_, true)) co_return;
   for (core::StepIndex i = 0; i < selected_.size() && stop_.level() == core::StopLevel::none; ++i) {
@@ -311,7 +312,7 @@ async::Task<> Run::prefetch() {
     bool is_ready = true;
     try {
       is_ready = (co_await orchestrator_.environment(spec(i))).ready;
-    } catch (const core::EnvironmentError&) {  // told when the step's turn comes
+    } catch (const core::EnvironmentError&) {  // Reported when the step is started.
     }
     if (!is_ready && !environments_.is_begun(i)) environments_.begin(i, spec(i));
   }
@@ -423,7 +424,7 @@ async::Task<bool> Run::is_made_elsewhere(core::StepIndex i, const StepKey& key) 
   std::optional<store::CacheEntry> entry;
   if (may_be_elsewhere(i)) entry = co_await results_.fetch_remote(spec(i), key);
   if (!entry) {
-    if (results_.has_store() && !has_prefetched_) spawn(prefetch());  // there is something to run
+    if (results_.has_store() && !has_prefetched_) spawn(prefetch());  // A step is known to run.
     co_return false;
   }
   const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
@@ -445,9 +446,9 @@ async::Task<> Run::remove_rest() {
   if (!notice.empty()) events_.emit(event::Notice{"", notice});
 }
 
-/// What a step has left may be another user's, as of a container that ran as root: its results
-/// stand.
-/// @return what could not be removed, in words
+/// Removes the attempts' folders. Some files may belong to another user, for example those of a
+/// container that ran as root; the results are valid nevertheless.
+/// @return a description of what could not be removed
 std::string Run::remove_work() {
   try {
     core::remove_tree(services_.runs.work_folder(journal_.run_id()));
@@ -483,7 +484,7 @@ void Run::fail(core::StepIndex i, Failure failure, const std::string& key,
   if (pipeline_.execution_mode == ExecutionMode::fail_fast) stop_.stop(core::StopLevel::graceful);
 }
 
-/// What never had its turn, because the run was stopped.
+/// Records the steps that were not started because the run was stopped.
 void Run::finish_rest() {
   const bool by_user = user_.level() != core::StopLevel::none;
   const std::string mode =

@@ -61,7 +61,9 @@ void StepLog::show_row(std::string& line) {
 
 void StepLog::open() {
   file_.reset(std::fopen(path_.c_str(), "we"));
-  if (file_) std::setvbuf(file_.get(), nullptr, _IONBF, 0);  // `pipe logs -f` reads along
+  if (file_)
+    std::setvbuf(file_.get(), nullptr, _IONBF,
+                 0);  // `pipe logs -f` reads the file while it is written.
 }
 
 void StepLog::put_line(Stream stream, std::string line) {

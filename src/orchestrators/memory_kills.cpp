@@ -16,7 +16,7 @@ std::optional<std::uint64_t> read_counter(const std::filesystem::path& file,
                                           std::string_view name) {
   std::string text = "\n";
   const core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  char buffer[8192];  // The kernel makes such a file anew for each read of it.
+  char buffer[8192];  // The kernel generates such a file on each read.
   for (ssize_t count; opened && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
     text.append(buffer, static_cast<std::size_t>(count));
   const auto line = text.find("\n" + std::string(name) + " ");

@@ -35,8 +35,8 @@ struct Capabilities {
       false;  ///< Attempts continue when the driver is killed, and another driver can join them.
   bool on_this_machine = true;  ///< Attempts use this machine's CPUs: by default, as many run
                                 ///< concurrently as there are CPUs.
-  /// Names of the folders that the orchestrator makes in Attempt::scratch. They may exist already,
-  /// without files, when an attempt begins: then they were an earlier attempt's.
+  /// Names of the folders that the orchestrator creates in Attempt::scratch. When an attempt
+  /// begins, they may exist without files, left from an earlier attempt.
   std::vector<std::string> scratch_folders = {};
   unsigned infrastructure_retries = 0;  ///< Default number of retries of attempts that ended
                                         ///< because of an infrastructure failure.
@@ -119,11 +119,11 @@ struct Attempt {
   std::filesystem::path outputs;  ///< Empty folder of this attempt; it must contain the step's
                                   ///< outputs at the end, by file_name.
   std::vector<AttemptOutput> output_names;
-  std::filesystem::path
-      scratch;            ///< Empty folder of this attempt, removed by the engine afterwards.
-  StringMap environment;  ///< The step's declared environment, with values of the user's
-                          ///< environment filled in.
-  StringMap secrets;      ///< Must never be stored or shown.
+  std::filesystem::path scratch;  ///< Folder of this attempt, emptied by the engine afterwards:
+                                  ///< empty except for Capabilities::scratch_folders.
+  StringMap environment;          ///< The step's declared environment, with values of the user's
+                                  ///< environment filled in.
+  StringMap secrets;              ///< Must never be stored or shown.
   std::vector<AssignedGpu>
       gpus;  ///< Reserved for this attempt alone, from before its start until after its end.
   /// A driver that has died may have begun this attempt, under the same run, step and number. If

@@ -132,7 +132,7 @@ class TreeBuilder : public YAML::EventHandler {
     core::Value value;
     YAML::anchor_t anchor = 0;
     std::optional<core::Value> key;  ///< In a map: a key whose value has not been read yet.
-    /// Keys seen and where; null for smaller maps, which are searched.
+    /// Line of each key; null for smaller maps, which are searched.
     std::unique_ptr<std::unordered_map<std::string, unsigned>> lines;
     std::size_t size = 1, depth = 1;
   };

@@ -29,7 +29,7 @@ std::string what_crashed(int signal) {
   }
 }
 
-/// Names of the programs on PATH that look like it.
+/// Returns the name of a similar program on PATH.
 std::string closest_program(const std::string& name, const std::string& path) {
   std::vector<std::string> names;
   for (std::size_t from = 0; from <= path.size();) {

@@ -1,5 +1,5 @@
 /// @file
-/// The look at the GPUs before a process starts.
+/// Checks the GPUs before a process starts.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace pipeline::orchestrators {
 
-/// Runs the `nvidia-smi` of the step's PATH with the step's variables; its table goes into the
-/// step's log. A failure if the step must not start.
+/// Runs the `nvidia-smi` of the step's PATH with the step's variables and writes its table to the
+/// step's log. Returns a failure if the step must not start.
 async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
                                                  ProcessReaper& reaper);

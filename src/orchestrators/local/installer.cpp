@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kept_lines = 25, longest_line = 64 * 1024;
 
-/// A command is named before it is awaited: g++ 12 fails on a braced list within a co_await
-/// expression.
+/// A command is a named variable before it is awaited, because g++ 12 fails on a braced list within
+/// a co_await expression.
 using Words = std::vector<std::string>;
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 class Lines {
  public:
   explicit Lines(std::function<void(std::string)> on_line) : on_line_(std::move(on_line)) {}
@@ -80,7 +80,7 @@ Installer::Installer(const EnvironmentPlan& plan, fs::path target, fs::path cach
   variables_ = caller_variables();
   for (const char* other : {"VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET",
                             "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "__PYVENV_LAUNCHER__"})
-    variables_.erase(other);  // would lead the installer to another place
+    variables_.erase(other);  // It would make the installer use another folder.
   for (auto [name, value] : {std::pair{"PIP_DISABLE_PIP_VERSION_CHECK", "1"},
                              {"PIP_NO_INPUT", "1"},
                              {"PIP_PROGRESS_BAR", "off"},
@@ -148,7 +148,8 @@ core::BuildError Installer::failure(const std::string& what) const {
       std::move(details), advice_for_failed_install(output, plan_.python, root_));
 }
 
-/// PATH's, or one of our own in the cache. Empty: there is none to be had, and pip must do.
+/// Returns the uv on PATH, or one that pipe has installed in its cache. Empty if there is none; pip
+/// is then used.
 async::Task<fs::path> Installer::find_uv() {
   if (auto installed = find_program("uv", variables_["PATH"]); !installed.empty())
     co_return installed;
@@ -183,7 +184,7 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
   std::vector<std::string> make{uv.string(),    "venv",     "--quiet",
                                 "--no-project", "--python", plan_.python.file.string()};
   if (!plan_.project_command.empty())
-    make.push_back("--seed");  // the command may well be `pip install .`
+    make.push_back("--seed");  // The command may be `pip install .`.
   make.push_back(target_.string());
   co_await require(make, root_, "uv could not make the folder");
   std::vector<std::string> install{uv.string(), "pip", "install", "--python",
@@ -191,7 +192,8 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
   install.insert(install.end(), plan_.installer_options.begin(), plan_.installer_options.end());
   auto bare = install.size();
   if (!plan_.requirements.empty()) {
-    // In the root, where relative paths in it start; the file itself stands in the environment.
+    // Runs in the root, against which relative paths in it are resolved; the file itself is in the
+    // environment.
     std::string text;
     for (auto& line : plan_.requirements) text += line + "\n";
     core::write_file_atomically(target_ / "requirements.txt", text);
@@ -206,8 +208,8 @@ async::Task<> Installer::make_with_pip() {
   auto python = plan_.python.file.string(), own = (target_ / "bin/python").string();
   Words pip;
   if (plan_.project_command.empty()) {
-    // The machine's pip fills it from outside: that spares it a pip of its own, which takes
-    // seconds, and Debian's python3-venv.
+    // The machine's pip installs into the environment from outside, so that it needs no pip of its
+    // own, which takes seconds, and no python3-venv of Debian.
     const Words make{python, "-m", "venv", "--without-pip", target_.string()},
         probe{python, "-m", "pip", "--python", own, "--version"};
     bool possible = co_await run(make, root_);
@@ -227,7 +229,7 @@ async::Task<> Installer::make_with_pip() {
   install.insert(install.end(), plan_.installer_options.begin(), plan_.installer_options.end());
   std::string text;
   if (!plan_.pyproject.empty()) {
-    // pip does not read a pyproject.toml's dependencies without installing the project.
+    // pip cannot read a pyproject.toml's dependencies without installing the project.
     static constexpr auto script =
         "import sys\n"
         "try: import tomllib\n"

@@ -1,5 +1,5 @@
 /// @file
-/// Fills one virtual environment, with uv or pip.
+/// Installs packages into one virtual environment, with uv or pip.
 #pragma once
 
 #include <deque>
@@ -16,17 +16,16 @@ namespace pipeline::orchestrators {
 
 class Installer {
  public:
-  /// @param target the environment's folder, which is not there yet
+  /// @param target the environment's folder, which must not exist
   Installer(const EnvironmentPlan& plan, std::filesystem::path target, std::filesystem::path cache,
             std::filesystem::path root, ProcessReaper& reaper, core::CancelSource& cancel,
             std::function<void(std::string)> on_line);
-  /// Throws BuildError with the last lines of the tool that failed, EnvironmentError when
-  /// cancelled.
+  /// Throws BuildError with the last lines of the failed tool, or EnvironmentError when cancelled.
   async::Task<> install();
 
  private:
   async::Task<bool> run(std::vector<std::string> command,
-                        const std::filesystem::path& folder);  ///< True for exit code 0.
+                        const std::filesystem::path& folder);  ///< Returns true for exit code 0.
   async::Task<> require(std::vector<std::string> command, const std::filesystem::path& folder,
                         const std::string& what);
   async::Task<std::filesystem::path> find_uv();
@@ -45,12 +44,12 @@ class Installer {
   std::string last_command_;
 };
 
-/// Holds the lock file until destroyed. Whoever else holds it, in this process or another, is
-/// waited for; `on_wait` is called once before.
+/// Takes the lock on the file, released at destruction. Waits for other holders in this process or
+/// another; `on_wait` is called once before.
 async::Task<core::Descriptor> take_lock(std::filesystem::path file, std::function<void()> on_wait,
                                         core::CancelSource& cancel);
 
-/// What to try, judged by what the installer printed.
+/// Returns advice derived from the installer's output.
 std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python,
                                                    const std::filesystem::path& root);
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As kernel files are: small, and read or missing.
+/// Reads a small kernel file; empty if it is missing.
 std::string text_of(const fs::path& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -50,14 +50,14 @@ bool may_make_groups(const fs::path& folder) {
 ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) {
   ControlGroups found;
   std::ifstream in(proc);
-  for (std::string line; std::getline(in, line);) {  // ID:CONTROLLERS:PATH
+  for (std::string line; std::getline(in, line);) {  // Format: ID:CONTROLLERS:PATH.
     auto first = line.find(':'), second = line.find(':', first + 1);
     if (second == line.npos) continue;
     auto controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     auto own = fs::path(line.substr(second + 1)).relative_path();
     if (controllers == ",,") {
-      // A group with processes of its own has no groups with limits below it: a sibling is made,
-      // where the parent hands the controllers down.
+      // A group with processes of its own cannot have groups with limits below it. A sibling is
+      // created, where the parent delegates the controllers.
       for (auto path = mounts / own; path.native().size() >= mounts.native().size();
            path = path.parent_path()) {
         auto handed_down = text_of(path / "cgroup.subtree_control");
@@ -102,7 +102,7 @@ LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name,
       }
     }
     if (cpus && !where.cpu.empty()) {
-      constexpr int period = 100'000;  // microseconds, the kernel's default
+      constexpr int period = 100'000;  // Microseconds, the kernel's default.
       auto folder = make(where.cpu);
       auto quota = std::to_string(std::max(1000L, std::lround(*cpus * period)));
       if (unified_)
@@ -125,7 +125,7 @@ void LimitGroup::remove() {
       std::ifstream in(folder / "cgroup.procs");
       for (pid_t pid; in >> pid;) kill(pid, SIGKILL);
       std::this_thread::sleep_for(
-          std::chrono::milliseconds(tries < 10 ? 1 : 10));  // until the killed are gone
+          std::chrono::milliseconds(tries < 10 ? 1 : 10));  // Until the killed processes are gone.
     }
   folders_.clear();
 }

@@ -1,6 +1,6 @@
 /// @file
-/// Memory and CPU limits for a process and all that it starts, by control groups where this user
-/// may make them.
+/// Memory and CPU limits for a process and its descendants, by control groups where this user may
+/// create them.
 #pragma once
 
 #include <filesystem>
@@ -14,32 +14,32 @@
 
 namespace pipeline::orchestrators {
 
-/// Where groups can be made: version 2's one tree (delegated by systemd to a user's sessions and
-/// services), or version 1's tree for each kind.
+/// The places where groups can be created: version 2's single tree (delegated by systemd to a
+/// user's sessions and services), or version 1's tree for each controller.
 struct ControlGroups {
   bool unified = false;
-  std::filesystem::path memory, cpu;  ///< Folders in which a group may be made; empty: none.
+  std::filesystem::path memory, cpu;  ///< Folders in which a group may be created; empty: none.
 };
 
-/// Looks from the caller's own group upwards. No side effect: it tries nothing out, but asks for
-/// the permission.
+/// Searches from this process's own group upwards. No side effects: checks permissions without
+/// trying.
 /// @param proc,mounts replaced in tests
 ControlGroups find_control_groups(const std::filesystem::path& proc = "/proc/self/cgroup",
                                   const std::filesystem::path& mounts = "/sys/fs/cgroup");
 
-/// One group, for one attempt. Its members are killed and it is removed at destruction.
+/// The control group of one attempt. At destruction its members are killed and it is removed.
 class LimitGroup {
  public:
-  /// Throws EnvironmentError when the system refuses; then nothing is left.
+  /// Throws EnvironmentError if the system refuses; nothing is left behind then.
   LimitGroup(const ControlGroups& where, const std::string& name, std::optional<Bytes> memory,
              std::optional<double> cpus);
   ~LimitGroup();
   LimitGroup(const LimitGroup&) = delete;
   LimitGroup& operator=(const LimitGroup&) = delete;
 
-  /// Open files; a process joins by writing `0` to each.
+  /// Returns open files; a process joins by writing `0` to each.
   std::vector<int> members() const;
-  /// True if a process in it was killed because it had used up the memory.
+  /// Returns true if a process of the group was killed for exceeding the memory limit.
   bool out_of_memory() const;
 
  private:

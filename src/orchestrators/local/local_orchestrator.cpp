@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The PATH that the step's own settings give it, or the caller's.
+/// Returns the PATH of the step's own settings, else the user's.
 std::string path_of(const StepSpec& step) {
   if (auto& runtime = step.settings->docker.runtime_environment; runtime.contains("PATH"))
     return runtime.at("PATH");
@@ -44,7 +44,7 @@ bool comes_with_environment(const std::string& program) {
   return program.starts_with("python") || program.starts_with("pip");
 }
 
-/// Kills what has left the attempt's process group and lives: processes with the attempt's own
+/// Kills living processes that have left the attempt's process group, found by the attempt's own
 /// variables.
 void kill_strays(const Attempt& attempt) {
   std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id,
@@ -68,9 +68,9 @@ void kill_strays(const Attempt& attempt) {
   }
 }
 
-/// CUDA shows the process the GPUs that are held for it, and no other: by UUID, in the order of
-/// their indices. A step without GPUs sees none, since others may hold them; unless it says itself
-/// which ones it wants to see.
+/// Makes CUDA show the process only its reserved GPUs: by UUID, in the order of their indices. A
+/// step without GPUs sees none, because other steps may hold them, unless it sets the variable
+/// itself.
 void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables) {
   if (gpus.empty()) {
     variables.try_emplace("CUDA_VISIBLE_DEVICES", "");
@@ -143,8 +143,8 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
   bool wanted = VirtualEnvironments::wanted(settings);
   auto notices = ignored_settings(step.settings, capabilities_);
 
-  // Equal keys, equal surroundings: 10,000 steps with the same settings are looked at once. Cheaper
-  // to put together than the settings' JSON.
+  // Equal keys mean equal host contexts: 10,000 steps with the same settings are looked at once.
+  // Cheaper to compose than the settings' JSON.
   std::string key = path;
   auto add = [&](const std::string& text) { (key += '\0') += text; };
   auto add_all = [&](const auto& list) {
@@ -245,8 +245,8 @@ async::Task<Environment> LocalOrchestrator::prepare(const StepSpec& step, EventS
   co_return co_await environment(step);
 }
 
-/// Reading the kernel's counters takes a tenth of a short step's time, so steps that start within a
-/// moment share what was read.
+/// Reading the kernel's counters takes a tenth of a short step's time, so steps that start at
+/// almost the same time share the values.
 MemoryKills LocalOrchestrator::kills_so_far() {
   constexpr auto moment = std::chrono::milliseconds(20);
   const auto now = std::chrono::steady_clock::now();
@@ -261,7 +261,7 @@ const fs::path& LocalOrchestrator::python_folder(const fs::path& python3) {
   const auto known = pythons_.find(python3);
   if (known != pythons_.end()) {
     if (access((known->second.path() / "python").c_str(), X_OK) == 0) return known->second.path();
-    pythons_.erase(known);  // It has been cleaned up as an old temporary file.
+    pythons_.erase(known);  // It was removed as an old temporary file.
   }
   return pythons_.emplace(python3, make_python_folder(python3)).first->second.path();
 }
@@ -272,12 +272,13 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
   variables.try_emplace("PATH", default_path);
   variables["TMPDIR"] = workspace.temporary().string();
   variables["PYTHONUNBUFFERED"] =
-      "1";  // into a pipe Python would keep its output back until there is a block of it
+      // Python would otherwise buffer its output to a pipe in blocks.
+      "1";
   for (auto& [name, value] : attempt.step.settings->docker.environment) variables[name] = value;
   for (auto& [name, value] : variables_of(attempt, workspace.layout())) variables[name] = value;
   show_gpus(attempt.gpus, variables);
-  // For a `pipe` that the step starts: what this one holds is a machine of its own, whose GPUs are
-  // all free.
+  // For a `pipe` that the step starts: the GPUs of this step form a machine of their own, on which
+  // all GPUs are free.
   if (!attempt.gpus.empty())
     variables["PIPE_GPU_LOCKS"] = (workspace.temporary() / "pipe-gpus").string();
   auto& path = variables["PATH"];
@@ -286,7 +287,7 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
     variables["VIRTUAL_ENV"] = folder.string();
     path.insert(0, (folder / "bin").string() + ":");
   } else if (find_program("python", path).empty()) {
-    // Images have a `python`, Debian has not.
+    // Images have a `python`; Debian does not.
     if (auto python3 = find_program("python3", path); !python3.empty())
       path.insert(0, python_folder(python3).string() + ":");
   }
@@ -390,14 +391,15 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
                                    trouble->advice.end());
     }
   if (end.start_error == ENOENT &&
-      result.failure)  // the file is there, so what its first line names is not
+      // The file exists, so the program named in its first line does not.
+      result.failure)
     result.failure->hints.push_back("the interpreter that the first line of " +
                                     process.program.string() + " names is not there");
   co_return result;
 }
 
 async::Task<> LocalOrchestrator::remove_orphans(const std::function<bool(const std::string&)>&) {
-  remove_old_temporary_folders();  // the processes have ended with their driver
+  remove_old_temporary_folders();  // Their processes have ended with their driver.
   co_return;
 }
 

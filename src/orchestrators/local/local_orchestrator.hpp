@@ -1,5 +1,5 @@
 /// @file
-/// Steps as plain processes of this machine.
+/// Runs steps as plain processes of this machine.
 #pragma once
 
 #include <chrono>
@@ -39,9 +39,9 @@ class LocalOrchestrator : public Orchestrator {
   Programs& programs(const std::string& path);
   async::Task<AttemptResult> run_in_place(const Attempt& attempt);
   MemoryKills kills_so_far();
-  /// A folder for PATH in which `python` is this program.
+  /// Returns a folder for PATH in which `python` is this program.
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
-  /// The variables that the process gets; PATH leads to the virtual environment first.
+  /// Returns the variables of the process; PATH begins with the virtual environment.
   StringMap variables(const Attempt& attempt, const class Workspace& workspace,
                       const HostContext& in);
 
@@ -50,29 +50,30 @@ class LocalOrchestrator : public Orchestrator {
   ControlGroups groups_;
   Capabilities capabilities_;
   VirtualEnvironments environments_;
-  std::optional<asio::thread_pool> pool_;  ///< For copies of much code; started when there is some.
-  std::map<std::string, Programs> programs_;              ///< By PATH.
-  std::map<std::filesystem::path, ShortFolder> pythons_;  ///< By the program that is `python`.
+  std::optional<asio::thread_pool> pool_;     ///< For copies of large code; created when needed.
+  std::map<std::string, Programs> programs_;  ///< Keyed by PATH.
+  std::map<std::filesystem::path, ShortFolder>
+      pythons_;  ///< Keyed by the program that is `python`.
   ShortFolders short_folders_;
   std::optional<MemoryKills> kills_;
   std::chrono::steady_clock::time_point kills_read_;
   std::unordered_map<std::string, HostContext> known_;
 };
 
-/// Those of the caller's variables that a step gets: what says who and where the user is, which
-/// language and time zone they use, and how the network is reached. Everything else must be
-/// declared, so that a step does not depend on what its cache key does not cover.
+/// Returns the user's variables that a step gets: those about the user, language, time zone and
+/// network access. Everything else must be declared, so that a step does not depend on what its
+/// cache key does not cover.
 StringMap passed_on_variables();
 
-/// What of the settings a process cannot honour, a sentence each.
+/// Returns the settings that a process does not support, one sentence each.
 std::vector<std::string> ignored_settings(const Settings& settings,
                                           const Capabilities& capabilities);
 
-/// Why a program could not be started, and what to do about it.
+/// Returns the failure and advice for a program that could not be started.
 Failure not_found(const std::string& name, const std::string& path,
                   const std::filesystem::path& code);
 
-/// What the end of the process means for the attempt; nothing for success.
+/// Returns the failure for the end of a process; nothing for success.
 std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, const StepSpec& step);
 
 }  // namespace pipeline::orchestrators

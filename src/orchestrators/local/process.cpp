@@ -21,7 +21,7 @@ namespace {
 
 using namespace asio::experimental::awaitable_operators;
 
-/// Also of one that is gone.
+/// True also if the process is gone.
 bool is_zombie(pid_t pid) {
   try {
     return core::read_file("/proc/" + std::to_string(pid) + "/stat").find(") Z") !=
@@ -31,7 +31,7 @@ bool is_zombie(pid_t pid) {
   }
 }
 
-/// A process that has been started, until it has been waited for.
+/// A process from its start until it has been waited for.
 class Running {
  public:
   Running(asio::any_io_executor executor, ProcessReaper& reaper, Launched launched, int out,
@@ -51,7 +51,7 @@ class Running {
     if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
   }
 
-  /// Also when the coroutine is destroyed half-way: nothing is left running.
+  /// Kills the process, also if the coroutine is destroyed early.
   ~Running() {
     if (pid_ <= 0) return;
     kill(-pid_, SIGKILL);
@@ -63,7 +63,7 @@ class Running {
     core::CancelSource::Listener listener(
         cancel_, [this](core::StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
     co_await (ended() || (read(out_, Stream::out) && read(err_, Stream::err) && stopper()));
-    // The process is a zombie still, so its group's number cannot belong to anybody else.
+    // The process is still a zombie, so its group's number cannot have been reused.
     kill(-pid_, SIGKILL);
     reaper_.finish(pid_);
     co_await reply_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
@@ -90,7 +90,7 @@ class Running {
       co_await exit_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
       co_return;
     }
-    asio::steady_timer pause(exit_.get_executor());  // a kernel without pidfd_open
+    asio::steady_timer pause(exit_.get_executor());  // For kernels without pidfd_open.
     while (!is_zombie(pid_)) {
       pause.expires_after(std::chrono::milliseconds(5));
       co_await pause.async_wait(asio::use_awaitable);
@@ -99,7 +99,7 @@ class Running {
 
   enum class ReadState { more, nothing_now, closed };
 
-  /// Reads once. An exception of the callback ends the process; it is kept, and what still comes is
+  /// Reads once. An exception of the callback ends the process; it is kept, and further output is
   /// dropped.
   ReadState take(asio::posix::stream_descriptor& pipe, Stream stream) {
     std::array<char, 65536> buffer;
@@ -124,8 +124,8 @@ class Running {
     while (take(pipe, stream) != ReadState::closed);
   }
 
-  /// What is in the pipe when all who wrote are dead. False if it is open still: somebody has left
-  /// the group and lives.
+  /// Reads the rest of the pipe when all known writers are dead. Returns false if it is still open:
+  /// a process has left the group and is alive.
   bool drain(asio::posix::stream_descriptor& pipe, Stream stream) {
     ReadState left = ReadState::more;
     for (int rounds = 0; rounds < 256 && left == ReadState::more; ++rounds)
@@ -133,7 +133,7 @@ class Running {
     return left == ReadState::closed;
   }
 
-  /// Ends when it is cancelled: without an exception, which would cost more than a short process.
+  /// Ends when it is cancelled, without an exception, which would cost more than a short process.
   async::Task<> stopper() {
     co_await asio::this_coro::throw_if_cancelled(false);
     boost::system::error_code ignored;

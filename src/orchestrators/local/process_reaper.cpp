@@ -20,8 +20,8 @@ namespace pipeline::orchestrators {
 
 struct Request {
   enum class Kind { launch, finish } kind;
-  pid_t pid;         ///< To finish.
-  std::size_t size;  ///< Of the words in the first file.
+  pid_t pid;         ///< The process to finish.
+  std::size_t size;  ///< Size of the words in the first file.
   int groups, inherited;
 };
 
@@ -29,18 +29,18 @@ namespace {
 
 constexpr int most_children = 4096;
 constexpr int fixed_files =
-    4;  ///< The header, out, err, reply; control groups and inherited ones follow.
+    4;  ///< The header, out, err, reply; control groups and inherited descriptors follow.
 constexpr int most_files = 128;
 constexpr int most_passes =
-    5000;  ///< Of a millisecond each, until processes that were killed must be gone.
+    5000;  ///< Tries of a millisecond each, until killed processes must be gone.
 
-/// The words of a request, as they lie in a file: offsets from its beginning, which become pointers
-/// where it is mapped. An offset of 0 is a null pointer.
+/// The words of a request in a file: offsets from its beginning, which become pointers where it is
+/// mapped. An offset of 0 is a null pointer.
 struct RequestHeader {
   std::uintptr_t program, folder, arguments, shell_arguments, environment;
 };
 
-/// Puts words together; offsets are relative to the beginning of the text.
+/// Composes the words; offsets are relative to the beginning of the text.
 class WordsWriter {
  public:
   WordsWriter() : bytes_(sizeof(RequestHeader), '\0') {}
@@ -87,8 +87,8 @@ std::string words_of(const LaunchRequest& request) {
   return writer.finish(words);
 }
 
-// From here on: the guardian, a forked process without exec. Only calls that are safe after a fork
-// in a program with threads: no allocation.
+// The code below runs in the reaper, a forked process without exec. It may only make calls that are
+// safe after a fork of a multithreaded program: no allocation.
 
 struct Child {
   pid_t pid;  ///< 0: unused.
@@ -102,7 +102,7 @@ struct Reply {
   LaunchEnd end;
 };
 
-/// All that a step's process needs to begin.
+/// Everything that a step's process needs to start.
 struct Launch {
   const char* program;
   char* const* arguments;
@@ -118,7 +118,7 @@ struct Launch {
 void begin(Launch& with) {
   core::begin_child(with.parent, SIGKILL);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  dup2(STDOUT_FILENO, STDIN_FILENO);  // /dev/null
+  dup2(STDOUT_FILENO, STDIN_FILENO);  // Stdin is /dev/null.
   dup2(with.files[1], STDOUT_FILENO);
   dup2(with.files[2], STDERR_FILENO);
   const int* const groups = with.files + fixed_files;
@@ -132,7 +132,8 @@ void begin(Launch& with) {
   execve(with.program, with.arguments, with.environment);
   if (errno == ENOEXEC)
     execve("/bin/sh", with.shell_arguments,
-           with.environment);  // a script without `#!`, as execvp(3)
+           // A script without `#!` is run by the shell, as by execvp(3).
+           with.environment);
   with.error = errno;
 }
 
@@ -149,7 +150,7 @@ Child* find_child(pid_t pid) {
 }
 
 void answer(int file, const Reply& reply) {
-  // The pipe has room; nobody may listen any more.
+  // The pipe has room; its reader may be gone.
   while (write(file, &reply, sizeof reply) < 0 && errno == EINTR) {
   }
 }
@@ -165,7 +166,7 @@ void start_step(const Request& request, const int* files, int count) {
     auto* const base = static_cast<char*>(mapped);
     RequestHeader words;
     std::memcpy(&words, base, sizeof words);
-    // The two lists share words, of which each list has pointers of its own.
+    // The two lists share words, but each has its own pointers.
     Launch with{base + words.program,
                 pointers(base, words.arguments),
                 pointers(base, words.shell_arguments),
@@ -190,8 +191,8 @@ void start_step(const Request& request, const int* files, int count) {
   for (int i = 0; i < count; ++i) close(files[i]);
 }
 
-/// Kills children that are no step's process, once. @return how many there are still; those that
-/// cannot be killed are children of their own from then on
+/// Kills children that are no step's process, once. @return the number of remaining ones; those
+/// that cannot be killed are registered as children
 int kill_strays(int& left) {
   char text[16384];
   const int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -215,7 +216,8 @@ int kill_strays(int& left) {
         ++left;
         if (auto* const child = find_child(0)) *child = {pid, -1};
       } else {
-        ++found;  // also one that is gone: what it had started comes to us now
+        ++found;  // Counted even if it is gone, because its own children are reparented to this
+                  // process.
       }
     }
     pid = 0;
@@ -240,7 +242,7 @@ int end_strays() {
 void end_step(Child& child) {
   Reply reply{};
   reply.pid = child.pid;
-  // Its first process is not waited for yet, so its group's number cannot belong to anybody else.
+  // Its first process has not been waited for, so its group's number cannot have been reused.
   kill(-child.pid, SIGKILL);
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED) < 0 && errno == EINTR) {
@@ -255,7 +257,7 @@ void end_step(Child& child) {
 [[noreturn]] void guard(int socket) {
   prctl(PR_SET_NAME, "pipe-guardian");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  setsid();  // Ctrl-C at the terminal is the driver's to handle
+  setsid();  // The driver handles Ctrl-C at the terminal.
   for (int signal : {SIGTERM, SIGHUP, SIGINT, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
   dup2(socket, STDIN_FILENO);
@@ -329,7 +331,7 @@ bool ProcessReaper::send(const Request& request, const std::vector<int>& files) 
     if (socket_ && errno == EINTR) continue;
     break;
   }
-  // It has died: somebody has killed it.
+  // The reaper has been killed.
   socket_ = core::Descriptor();
   while (pid_ > 0 && waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }

@@ -1,5 +1,5 @@
 /// @file
-/// The process that starts the steps' processes, and leaves none of them behind.
+/// Starts the steps' processes, and ensures that none of their descendants is left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -13,11 +13,11 @@
 
 namespace pipeline::orchestrators {
 
-/// What a process is started with.
+/// The parameters of a process to start.
 struct LaunchRequest {
   const std::filesystem::path& program;
   const std::vector<std::string>& arguments;
-  const std::vector<std::string>& environment;  ///< `NAME=VALUE`
+  const std::vector<std::string>& environment;  ///< `NAME=VALUE`.
   const std::filesystem::path& folder;
   int out, err;
   const std::vector<int>& control_groups;
@@ -26,20 +26,20 @@ struct LaunchRequest {
 
 struct Launched {
   pid_t pid = 0;
-  int error = 0;           ///< errno, if it could not be started; then there is no process.
+  int error = 0;           ///< errno if it could not be started; there is no process then.
   core::Descriptor reply;  ///< Becomes readable after ProcessReaper::finish(), for read_end().
 };
 
 struct LaunchEnd {
-  int code = 0, status = 0;  ///< As siginfo_t has them.
-  int left = 0;              ///< Processes that it has left, and that nobody here may kill.
+  int code = 0, status = 0;  ///< Same as in siginfo_t.
+  int left = 0;              ///< Number of its descendants that this user may not kill.
 };
 
-/// A child process that is the parent of all steps' processes. What they leave is reparented to it
-/// (PR_SET_CHILD_SUBREAPER), also what has a session of its own, has closed its descriptors and has
-/// cleared its environment. A step's first process is such a reaper itself, so a process that comes
-/// to the guardian has come from a step that has ended, and is killed. When the driver ends,
-/// however that comes about, everything is killed.
+/// A child process that is the parent of all steps' processes. Their orphaned descendants are
+/// reparented to it (PR_SET_CHILD_SUBREAPER), even those with a session of their own, closed
+/// descriptors and a cleared environment. The first process of a step is such a subreaper itself,
+/// so a process that is reparented to the reaper comes from a step that has ended, and is killed.
+/// When the driver ends for any reason, everything is killed.
 class ProcessReaper {
  public:
   ProcessReaper() = default;
@@ -47,20 +47,19 @@ class ProcessReaper {
   ProcessReaper(const ProcessReaper&) = delete;
   ProcessReaper& operator=(const ProcessReaper&) = delete;
 
-  /// Returns when the program runs, or could not be started. Starts the guardian. Throws
-  /// EnvironmentError when there can be none.
+  /// Starts a process; returns when the program is running or could not be started. Starts the
+  /// reaper if needed. Throws EnvironmentError if it cannot be started.
   Launched launch(const LaunchRequest& request);
-  /// Asks for the end of this process, its group and all that has come from it; answered at
-  /// Launched::reply. Until then its number stays its own.
+  /// Requests the end of this process, its group and all its descendants; the result is sent to
+  /// Launched::reply. Until then the process number is not reused.
   void finish(pid_t pid);
-  /// Waits for the answer to finish(). Nothing if the guardian has died.
+  /// Waits for the result of finish(). Nothing if the reaper has died.
   static std::optional<LaunchEnd> read_end(int reply);
 
  private:
   void start();
   bool send(const struct Request& request, const std::vector<int>& files);
-  core::Descriptor
-      socket_;  ///< Its other end is closed when this process ends, however that comes about.
+  core::Descriptor socket_;  ///< Its other end is closed when this process ends for any reason.
   pid_t pid_ = -1;
 };
 

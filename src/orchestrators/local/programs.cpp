@@ -42,25 +42,26 @@ std::string stamp(const fs::path& file) {
          std::to_string(info.st_mtim.tv_nsec);
 }
 
-/// `3.11` of `/usr/bin/python3.11`.
+/// Returns `3.11` for `/usr/bin/python3.11`.
 std::string version_of_name(const std::string& name) {
   if (!name.starts_with("python3.")) return {};
   auto version = name.substr(6);
   return version.find_first_not_of("0123456789.") == version.npos ? version : "";
 }
 
-/// What else than the executable's file decides which Python this is.
+/// Adds what identifies a Python besides the executable's file.
 void describe_python(Program& program, const fs::path& real, const fs::path& root) {
   program.version = version_of_name(real.filename().string());
   if (auto bin = program.file.parent_path();
-      bin.filename() == "shims") {  // pyenv's, which are scripts that choose
+      bin.filename() == "shims") {  // pyenv's shims are scripts that choose a Python.
     const char* chosen = std::getenv("PYENV_VERSION");
     auto choice = chosen ? std::string(chosen) : first_line(root / ".python-version");
     if (choice.empty()) choice = first_line(bin.parent_path() / "version");
     program.identity += " pyenv " + choice;
     if (choice.find_first_not_of("0123456789.") == choice.npos) program.version = choice;
   } else if (auto home = bin.parent_path(); fs::exists(
-                 home / "pyvenv.cfg")) {  // what is installed there changes the folder's time
+                 // Installing packages there changes the folder's time.
+                 home / "pyvenv.cfg")) {
     program.identity += " venv " + home.string();
     std::error_code error;
     for (auto& entry : fs::directory_iterator(home / "lib", error))

@@ -1,5 +1,5 @@
 /// @file
-/// Which programs of this machine a step runs with: a part of its cache key.
+/// The programs of this machine that a step runs with; they are part of its cache key.
 #pragma once
 
 #include <filesystem>
@@ -13,26 +13,26 @@
 
 namespace pipeline::orchestrators {
 
-/// What the command executes by name: its first word, or those of the simple commands in a shell
-/// line, as far as they are written out.
+/// Returns the programs that the command executes by name: its first word, or those of the simple
+/// commands in a shell line, if they are literal.
 std::vector<std::string> programs_of(const Command& command);
 
-/// A program as PATH finds it.
+/// A program found on PATH.
 struct Program {
-  std::filesystem::path file;  ///< Empty: there is none.
-  std::string identity;  ///< Path, size, time of change; of Python also the virtual environment and
-                         ///< pyenv's choice. One line.
-  std::string version;   ///< Of Python, as far as files tell: `3.11`, `3.11.7`, or empty.
+  std::filesystem::path file;  ///< Empty if it was not found.
+  std::string identity;  ///< Path, size and time of change; for Python also the virtual environment
+                         ///< and pyenv's choice. One line.
+  std::string version;  ///< Version of Python, as far as files show it: `3.11`, `3.11.7`, or empty.
 };
 
 /// Looks each name up once.
 class Programs {
  public:
-  /// @param root where pyenv looks for `.python-version`
+  /// @param root the folder in which pyenv looks for `.python-version`
   Programs(std::string path, std::filesystem::path root)
       : path_(std::move(path)), root_(std::move(root)) {}
   const std::string& path() const { return path_; }
-  /// `python` is `python3` where only that is there.
+  /// `python` means `python3` if only that exists.
   const Program& find(const std::string& name);
 
  private:
@@ -41,7 +41,7 @@ class Programs {
   std::unordered_map<std::string, Program> found_;
 };
 
-/// `3.11` of `python:3.11-slim`, if the image is Docker's Python.
+/// Returns `3.11` for `python:3.11-slim`, if the image is Docker's Python.
 std::optional<std::string> python_of_image(std::string_view reference);
 
 }  // namespace pipeline::orchestrators

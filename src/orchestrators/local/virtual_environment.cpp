@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The Python that virtual environments start from: the parent image's version if this machine has
-/// it, else the caller's.
+/// Returns the Python of new virtual environments: the parent image's version if this machine has
+/// it, else the user's default.
 const Program& python_for(const StepSpec& step, Programs& programs,
                           std::vector<std::string>& looked_up) {
   auto& own = programs.find("python3");
@@ -56,7 +56,7 @@ std::string digest_of(EnvironmentPlan& plan, const fs::path& root) {
   hasher.field(plan.installer == PackageInstaller::uv ? "uv" : "pip");
   for (auto& line : plan.requirements) {
     hasher.field("requirement").field(line);
-    // A wheel or folder of the user's own: another one under the same name is another environment.
+    // A local wheel or folder: a changed one under the same name is another environment.
     struct stat info;
     if (line.starts_with('-'))
       plan.by_name = plan.by_name &&
@@ -131,7 +131,7 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
 
 bool VirtualEnvironments::ready(const std::string& digest) const {
   auto made = folder(digest);
-  // The interpreter is a link: an upgrade of the machine's Python may have taken it away.
+  // The interpreter is a link: an upgrade of the machine's Python may have removed it.
   return access((made / ".complete").c_str(), F_OK) == 0 &&
          access((made / "bin/python").c_str(), X_OK) == 0;
 }
@@ -144,7 +144,7 @@ async::Task<> VirtualEnvironments::make(const EnvironmentPlan& plan, const std::
     co_await build.done.wait();
     if (build.error) std::rethrow_exception(build.error);
     if (ready(plan.digest)) co_return;
-    entry = builds_.find(plan.digest);  // somebody has removed it since
+    entry = builds_.find(plan.digest);  // Another process has removed it since.
   }
   entry->second = std::make_unique<Build>(loop_.get_executor());
   auto& build = *entry->second;
@@ -204,8 +204,9 @@ async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, cons
   }
   try {
     core::remove_tree(target);
-  } catch (const core::EnvironmentError&) {  // without its mark it counts for nothing, and the next
-                                             // one to make it removes it
+    // Without its mark the environment is not used, and the next process that creates it removes
+    // it.
+  } catch (const core::EnvironmentError&) {
   }
   events.emit(event::BuildFinished{name, {}, took(), failure});
   std::rethrow_exception(error);

@@ -1,6 +1,6 @@
 /// @file
-/// Virtual environments: a folder each, named by the digest of what determines it, shared by equal
-/// steps, runs and `pipe` processes.
+/// Virtual environments: one folder each, named by the digest of everything that determines it,
+/// shared by equal steps, runs and `pipe` processes.
 #pragma once
 
 #include <filesystem>
@@ -22,39 +22,40 @@
 
 namespace pipeline::orchestrators {
 
-/// What an environment is made of.
+/// Everything that determines an environment.
 struct EnvironmentPlan {
-  std::string digest;  ///< Over all below, hex.
+  std::string digest;  ///< Hex digest over all following members.
   Program python;
   std::vector<std::string>
       looked_up;        ///< Names on PATH that the choice of Python and installer hangs on.
   bool by_name = true;  ///< Nothing but names and versions of packages went into it, no files.
   PackageInstaller installer;
   std::vector<std::string> requirements;       ///< Lines of a requirements file.
-  std::vector<std::string> installer_options;  ///< `--index-url=...`
-  std::filesystem::path pyproject;  ///< Whose dependencies the installer reads; empty: none.
-  std::string project_command;      ///< Run in a copy of `project`.
+  std::vector<std::string> installer_options;  ///< `--index-url=...`.
+  std::filesystem::path pyproject;             ///< Its dependencies are installed; empty: none.
+  std::string project_command;                 ///< Run in a copy of `project`.
   std::vector<archive::ContextFile> project;
   StringMap variables;  ///< DockerSettings::environment.
   std::vector<std::string> notices;
-  std::string summary() const;  ///< For people: `scikit-learn==1.5.2 and 3 more`.
+  std::string summary() const;  ///< For messages: `scikit-learn==1.5.2 and 3 more`.
 };
 
 class VirtualEnvironments {
  public:
-  /// @param root the pipeline's folder: relative requirements and the project are taken from there
+  /// @param root the pipeline's folder; relative requirements and the project are resolved against
+  /// it
   VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root);
   ~VirtualEnvironments();
 
   static bool wanted(const DockerSettings& settings);
-  /// Without side effect. Throws EnvironmentError when there is no Python, or a file is missing.
+  /// No side effects. Throws EnvironmentError if there is no Python or a file is missing.
   EnvironmentPlan plan(const StepSpec& step, Programs& programs) const;
   std::filesystem::path folder(const std::string& digest) const {
     return cache_ / "environments" / digest;
   }
   bool ready(const std::string& digest) const;
-  /// Makes it, or waits for whoever makes it now, in this process or another. Throws BuildError
-  /// with the last lines of the installer.
+  /// Creates the environment, or waits for the process or coroutine that is creating it. Throws
+  /// BuildError with the last lines of the installer.
   async::Task<> make(const EnvironmentPlan& plan, const std::string& step, EventSink& events,
                      core::CancelSource& cancel);
 
@@ -73,10 +74,10 @@ class VirtualEnvironments {
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };
 
-/// `$PIPE_CACHE_DIR`, else `$XDG_CACHE_HOME/pipe`, else `~/.cache/pipe`.
+/// Returns `$PIPE_CACHE_DIR`, else `$XDG_CACHE_HOME/pipe`, else `~/.cache/pipe`.
 std::filesystem::path cache_folder();
 
-/// The caller's environment variables, all of them: for tools that work for the caller, not for
+/// Returns all of the user's environment variables, for tools that work for the user, not for
 /// steps.
 StringMap caller_variables();
 

@@ -20,17 +20,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A socket below TMPDIR, as Python's multiprocessing makes them
-/// (`pymp-xxxxxxxx/listener-xxxxxxxx`), must fit into the 108 bytes of sockaddr_un.
+/// A socket below TMPDIR must fit into the 108 bytes of sockaddr_un; Python's multiprocessing makes
+/// such sockets (`pymp-xxxxxxxx/listener-xxxxxxxx`).
 constexpr std::size_t longest_temporary = 70;
 constexpr std::string_view temporary_prefix = "pipe-local-";
 
-/// A copy of a larger file takes longer than it protects: the step sees the artifact itself, as it
-/// sees its inputs.
+/// Copying a larger file takes too long for the protection that it gives: the step sees the
+/// artifact itself, as with its inputs.
 constexpr off_t largest_copy = 16 << 20;
 
-/// Puts a hard link to a large file in the place of `to`; false if the file is small, or where
-/// there are no links.
+/// Creates a hard link `to` a large file; returns false if the file is small, or if there are no
+/// links.
 bool link_large(int source, const fs::path& from, const fs::path& to) {
   struct stat info;
   if (fstat(source, &info) != 0 || info.st_size <= largest_copy) return false;
@@ -45,7 +45,7 @@ void copy_file(const fs::path& from, const fs::path& to, mode_t mode) {
   core::Descriptor target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!target) throw core::system_error("cannot write " + to.string(), errno);
   if (ioctl(target.get(), FICLONE, source.get()) !=
-      0) {  // shares the blocks where the file system can
+      0) {  // Shares the blocks if the file system supports it.
     if (link_large(source.get(), from, to)) return;
     char buffer[65536];
     bool in_kernel = true;
@@ -72,7 +72,7 @@ void copy_file(const fs::path& from, const fs::path& to, mode_t mode) {
   fchmod(target.get(), mode);
 }
 
-/// False if it is there already.
+/// Returns false if it exists already.
 bool make_folder(const fs::path& path, mode_t mode) {
   if (mkdir(path.c_str(), mode) == 0) return true;
   if (errno != EEXIST) throw core::system_error("cannot make the folder " + path.string(), errno);
@@ -160,8 +160,8 @@ Workspace::~Workspace() {
 
 ShortFolder make_python_folder(const fs::path& program) {
   ShortFolder folder;
-  // A script and not a link: Python finds its home by the path that it is called by, and pyenv's
-  // shims look at their own name.
+  // A script instead of a link: Python finds its home by the path of its command, and pyenv's shims
+  // depend on their own name.
   core::write_file_atomically(
       folder.path() / "python",
       "#!/bin/sh\nexec " + core::shell_quote(program.string()) + " \"$@\"\n");

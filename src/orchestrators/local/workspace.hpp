@@ -21,35 +21,36 @@ class ShortFolder {
 
  private:
   core::TemporaryFolder folder_;
-  /// Held while the folder exists: drivers in other PID namespaces cannot see that its maker lives.
+  /// Held while the folder exists, because drivers in other PID namespaces cannot see whether its
+  /// creator is alive.
   core::Descriptor lock_;
 };
 
-/// ShortFolders. Those that are left empty serve again.
+/// A pool of ShortFolders; empty ones are reused.
 class ShortFolders {
  public:
   ShortFolder take();
   void give_back(ShortFolder folder);
 
  private:
-  std::mutex mutex_;  ///< A workspace with much code is made on another thread.
+  std::mutex mutex_;  ///< A workspace with large code is created on another thread.
   std::vector<ShortFolder> spare_;
 };
 
-/// Made below the attempt's scratch folder: `code`, a private, read-only copy, so that no step can
-/// change what others share, but of files above 16 MiB, which are links where the file system
-/// cannot share blocks; `inputs`, links to the artifacts; and `tmp`. Folders of these names that
-/// are there already, without files, are used.
+/// Created below the attempt's scratch folder: `code`, a private, read-only copy, so that no step
+/// can change what others share, except that files above 16 MiB are links where the file system
+/// cannot share blocks; `inputs`, links to the artifacts; and `tmp`. Existing folders of these
+/// names without files are reused.
 class Workspace {
  public:
-  /// The names of the folders that it makes.
+  /// Returns the names of the folders that it creates.
   static const std::vector<std::string>& folders();
   Workspace(const Attempt& attempt, ShortFolders& short_folders);
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
   const Layout& layout() const { return layout_; }
-  /// For TMPDIR.
+  /// The value of TMPDIR.
   const std::filesystem::path& temporary() const { return temporary_; }
 
  private:
@@ -59,13 +60,13 @@ class Workspace {
   std::optional<ShortFolder> short_;
 };
 
-/// True if the code is so little that copying it is not worth another thread.
+/// Returns true if the code is so small that copying it is not worth another thread.
 bool is_small(const std::filesystem::path& code);
 
-/// Makes a folder in which `python` is `program`, for PATH.
+/// Creates a folder for PATH in which `python` is `program`.
 ShortFolder make_python_folder(const std::filesystem::path& program);
 
-/// Removes temporary folders of drivers that are dead.
+/// Removes temporary folders of dead drivers.
 void remove_old_temporary_folders();
 
 }  // namespace pipeline::orchestrators
