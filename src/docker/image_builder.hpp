@@ -19,6 +19,7 @@ struct ImageStatus {
   std::string reference;  ///< `pipe:env-<digest>`, or the parent's reference.
   std::string image_id;   ///< `sha256:...`, if the engine has it.
   std::string reason;     ///< If it has not: what will be done and why.
+  bool resolves = false;  ///< ImagePlan::resolves
 };
 
 /// One per run. Equal environments are looked up and built once, different ones side by side.

@@ -201,6 +201,8 @@ ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
 
   auto requirements = requirement_lines(settings, options.root, plan.notices);
   bool reads_pyproject = settings.pyproject_path && !settings.pyproject_export_command.has_value();
+  plan.resolves =
+      resolves(requirements) || reads_pyproject || settings.local_project_install_command;
   std::string installer = values.installer == PackageInstaller::uv ? "uv" : "pip";
   if (!requirements.empty() || reads_pyproject) {
     values.python = true;

@@ -51,6 +51,7 @@ struct ImagePlan {
   PlanParts parts;
   std::vector<std::string> notices;  ///< What the user should know.
   bool own = false;                  ///< The user's own Dockerfile.
+  bool resolves = false;  ///< Python packages are chosen when it is built: see docker::resolves().
 };
 
 /// The plan for one step's settings; no engine needed. Throws InputError or EnvironmentError (a

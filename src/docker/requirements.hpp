@@ -25,6 +25,10 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
 std::vector<std::string> portable_freeze(const std::string& printed,
                                          std::vector<std::string>& notices);
 
+/// True if installing them chooses versions: one of them is no `name==version` (with extras, marker
+/// or hashes). What a pinned one requires in turn counts only where it is named, too.
+bool resolves(const std::vector<std::string>& requirement_lines);
+
 /// One option of the installer a line, from python_package_installer_args: `true` and null give
 /// `--key`, false nothing, a list one option each.
 std::vector<std::string> installer_arguments(const std::map<std::string, Json>& options);

@@ -99,7 +99,8 @@ async::Task<std::vector<StepPlan>> plan(const PipelineSpec& pipeline,
       const auto& step = pipeline.steps[selected[i]];
       auto& plan = plans[i];
       plan.step = step.name;
-      const auto environment = co_await environment_of(orchestrator, step, pipeline.file);
+      const auto environment =
+          co_await environment_of(orchestrator, step, pipeline.file, options.shared != nullptr);
       plan.environment = environment.description;
       if (!environment.ready) plan.build = environment.reason;
       const auto last = runs.last_key_parts(pipeline.name, step.name);

@@ -96,6 +96,8 @@ class Run {
   }
   async::Task<bool> is_made_elsewhere(core::StepIndex i, const StepKey& key);
   async::Task<bool> joins(core::StepIndex i, const std::string& key);
+  async::Task<orchestrators::Environment> environment_of(core::StepIndex i);
+  async::Task<orchestrators::Environment> prepare(core::StepIndex i);
   void start_preparing(core::StepIndex i);
   async::Task<> prepared(core::StepIndex i);
   async::Task<> pause(Duration delay);
@@ -191,7 +193,7 @@ async::Task<bool> Run::has_all_results() {
   const auto order = graph_.topological_order();
   try {
     for (const auto i : *order) {
-      const auto environment = co_await environment_of(orchestrator_, spec(i), pipeline_.file);
+      const auto environment = co_await environment_of(i);
       if (environment.id.empty()) co_return false;
       const auto key = results_.key(spec(i), environment.id, outputs_of());
       auto entry = results_.here(spec(i), key.key);
@@ -310,7 +312,7 @@ async::Task<> Run::sweep() {
     if (!i) break;
     std::optional<Failure> failure;
     try {
-      auto environment = co_await environment_of(orchestrator_, spec(*i), pipeline_.file);
+      auto environment = co_await environment_of(*i);
       std::optional<StepKey> key;
       if (!environment.id.empty()) key = results_.key(spec(*i), environment.id, outputs_of());
       if (auto entry = key ? results_.here(spec(*i), key->key) : std::nullopt) {
@@ -369,10 +371,20 @@ void Run::spawn(async::Task<> task) {
   });
 }
 
+async::Task<orchestrators::Environment> Run::environment_of(core::StepIndex i) {
+  return engine::environment_of(orchestrator_, spec(i), pipeline_.file, results_.has_store());
+}
+
+async::Task<orchestrators::Environment> Run::prepare(core::StepIndex i) {
+  auto environment = co_await orchestrator_.prepare(spec(i), events_, building_);
+  if (!results_.has_store()) co_return environment;
+  co_return co_await shared_environment(orchestrator_, spec(i), std::move(environment));
+}
+
 void Run::start_preparing(core::StepIndex i) {
   states_[i].prepared = std::make_unique<async::Gate>(executor_);
   ++active_;
-  asio::co_spawn(executor_, orchestrator_.prepare(spec(i), events_, building_),
+  asio::co_spawn(executor_, prepare(i),
                  [this, i](std::exception_ptr error, orchestrators::Environment environment) {
                    states_[i].environment = std::move(environment);
                    states_[i].prepare_error = error;

@@ -25,7 +25,8 @@ struct PodImage {
 
 struct LockedImage {
   std::string environment, description;  ///< Environment::id and description.
-  std::vector<std::string> notices;      ///< Likewise.
+  std::string packages;                  ///< Orchestrator::packages(); empty: it does not resolve.
+  std::vector<std::string> notices;      ///< As description.
   PodImage image;
   bool operator==(const LockedImage&) const = default;
 };

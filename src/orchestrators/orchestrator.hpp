@@ -45,8 +45,10 @@ struct Environment {
   bool ready = false;       ///< Nothing has to be built or pulled.
   std::string reason;  ///< If not ready: what will be made, and why (`new`, `parent image missing`,
                        ///< `requirements changed`).
-  std::string recheck;  ///< If ready: what unchanged() needs to see later, cheaply, that this
-                        ///< environment is still the same. One line.
+  std::string recheck;    ///< If ready: what unchanged() needs to see later, cheaply, that this
+                          ///< environment is still the same. One line.
+  bool resolves = false;  ///< It has Python packages whose versions were chosen when it was made:
+                          ///< two machines may have different ones under the same id.
   std::vector<std::string> notices;  ///< What the user should know, such as settings that this
                                      ///< place cannot honour; to be told once a run each.
 };
@@ -163,6 +165,12 @@ class Orchestrator {
   virtual async::Task<bool> unchanged(std::string recheck) {
     (void)recheck;
     co_return false;
+  }
+
+  /// Digest over the Python packages and versions in a ready environment with `resolves`.
+  virtual async::Task<std::string> packages(const StepSpec& step) {
+    (void)step;
+    co_return std::string();
   }
 
   /// Makes it ready: builds, pulls. Idempotent; equal environments are made once, different ones

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "async/single_flight.hpp"
 #include "docker/image_builder.hpp"
 #include "docker/program_image.hpp"
 #include "docker/published_images.hpp"
@@ -39,6 +40,8 @@ class StepImages {
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel);
 
+  async::Task<std::string> packages(const StepSpec& step);
+
   /// Of a step that has been prepared; throws EnvironmentError if it is gone.
   async::Task<StepImage> image_of(const StepSpec& step);
   docker::ImageBuilder& builder() { return builder_; }
@@ -56,6 +59,9 @@ class StepImages {
   docker::ProgramImages programs_;
   docker::PublishedImages* published_;
   StringMap parent_ids_;
+  const std::string run_;
+  const std::filesystem::path state_;
+  async::SingleFlight<std::string> packages_;                        ///< By image id.
   std::map<std::string, std::vector<std::string>> image_variables_;  ///< By image id.
 };
 

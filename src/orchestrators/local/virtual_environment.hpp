@@ -27,8 +27,9 @@ struct EnvironmentPlan {
   std::string digest;  ///< Over all below, hex.
   Program python;
   std::vector<std::string>
-      looked_up;        ///< Names on PATH that the choice of Python and installer hangs on.
-  bool by_name = true;  ///< Nothing but names and versions of packages went into it, no files.
+      looked_up;          ///< Names on PATH that the choice of Python and installer hangs on.
+  bool by_name = true;    ///< Nothing but names and versions of packages went into it, no files.
+  bool resolves = false;  ///< Versions are chosen when it is made: see docker::resolves().
   PackageInstaller installer;
   std::vector<std::string> requirements;       ///< Lines of a requirements file.
   std::vector<std::string> installer_options;  ///< `--index-url=...`
@@ -53,6 +54,8 @@ class VirtualEnvironments {
     return cache_ / "environments" / digest;
   }
   bool ready(const std::string& digest) const;
+  /// Digest over the names and versions of what is installed in one that is ready.
+  std::string packages(const std::string& digest) const;
   /// Makes it, or waits for whoever makes it now, in this process or another. Throws BuildError
   /// with the last lines of the installer.
   async::Task<> make(const EnvironmentPlan& plan, const std::string& step, EventSink& events,

@@ -38,8 +38,8 @@ class Local : public testing::Test {
 };
 
 /// Whether the process lives; it is given time to die.
-/// @return whether it has not ended after five seconds. A zombie has ended, and so has a process that
-/// disappears between two looks at it.
+/// @return whether it has not ended after five seconds. A zombie has ended, and so has a process
+/// that disappears between two looks at it.
 bool stays_alive(pid_t pid) {
   for (int i = 0; i < 500; ++i) {
     std::string stat;
