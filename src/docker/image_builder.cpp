@@ -157,6 +157,7 @@ async::Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& e
 /// those of the parent.
 async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
   ImageStatus status;
+  status.resolves = plan.resolves;
   if (!plan.build) {
     status.reference = plan.parent_image;
     if (plan.images_used.empty()) {  // scratch.

@@ -19,6 +19,7 @@ struct ImageStatus {
   std::string reference;  ///< `pipe:env-<digest>`, or the parent's reference.
   std::string image_id;   ///< `sha256:...`, if the engine has the image.
   std::string reason;     ///< If the engine does not have it: what will be done, and why.
+  bool resolves = false;  ///< See ImagePlan::resolves.
 };
 
 /// One object for each run. Equal environments are looked up and built once, different ones

@@ -239,6 +239,7 @@ class Planner {
     const auto requirements = requirement_lines(settings_, options_.root, plan_.notices);
     const bool reads_pyproject =
         settings_.pyproject_path && !settings_.pyproject_export_command.has_value();
+    plan_.resolves = resolves(requirements) || reads_pyproject;
     if (requirements.empty() && !reads_pyproject) return;
     values_.python = true;
     const auto arguments = installer_arguments(settings_.python_package_installer_args);
@@ -268,6 +269,7 @@ class Planner {
             "local_project_install_command has no files to work on: the step's code is empty",
             "name them with `code:`");
       values_.project = true;
+      plan_.resolves = true;
       context_.add_files("project", std::move(files));
       context_.add("install/command.sh", command + "\n");
       context_.add_script("install/install.sh", "image/project.sh");

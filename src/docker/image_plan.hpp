@@ -51,6 +51,8 @@ struct ImagePlan {
   PlanParts parts;
   std::vector<std::string> notices;  ///< Notices for the user.
   bool own = false;                  ///< The plan is for the user's own Dockerfile.
+  bool resolves = false;             ///< The build chooses versions of Python packages: see
+                                     ///< docker::resolves().
 };
 
 /// Makes the plan for one step's settings, without an engine. Throws InputError, or

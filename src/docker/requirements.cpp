@@ -111,6 +111,20 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
   return options;
 }
 
+bool resolves(const std::vector<std::string>& requirement_lines) {
+  return std::ranges::any_of(requirement_lines, [](const std::string& line) {
+    if (line.starts_with("-r") || line.starts_with("--requirement") || line.starts_with("-e") ||
+        line.starts_with("--editable"))
+      return true;
+    if (line.starts_with('-')) return false;
+    const auto requirement = std::string_view(line).substr(0, line.find_first_of(";#"));
+    const auto equal = requirement.find("==");
+    return equal == requirement.npos ||
+           requirement.substr(0, equal).find('@') != requirement.npos ||
+           requirement.find('*') != requirement.npos;
+  });
+}
+
 std::vector<std::string> installer_arguments(const std::map<std::string, Json>& options) {
   std::vector<std::string> arguments;
   for (auto& [name, value] : options) {

@@ -25,6 +25,11 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
 std::vector<std::string> portable_freeze(const std::string& printed,
                                          std::vector<std::string>& notices);
 
+/// Returns true if installing them chooses versions: one of them is not `name==version` (with
+/// extras, marker or hashes). Packages that a pinned one requires count only if they are named,
+/// too.
+bool resolves(const std::vector<std::string>& requirement_lines);
+
 /// Returns the installer's options, one a line, for python_package_installer_args: `true` and null
 /// give `--key`, false nothing, a list one option for each item.
 std::vector<std::string> installer_arguments(const std::map<std::string, Json>& options);

@@ -2,18 +2,26 @@
 
 #include <utility>
 
+#include "engine/refusal.hpp"
+
 namespace pipeline::engine {
 
-Environments::Environments(asio::any_io_executor executor,
-                           orchestrators::Orchestrator& orchestrator, EventSink& events,
-                           std::size_t steps, std::function<void(async::Task<>)> spawn,
+Environments::Environments(asio::any_io_executor executor, const Services& services,
+                           EventSink& events, bool is_shared, std::size_t steps,
+                           std::function<void(async::Task<>)> spawn,
                            std::function<void()> on_failure)
     : executor_(std::move(executor)),
-      orchestrator_(orchestrator),
+      orchestrator_(services.orchestrator),
+      file_(services.pipeline.file),
       events_(events),
+      is_shared_(is_shared),
       spawn_(std::move(spawn)),
       on_failure_(std::move(on_failure)),
       states_(steps) {}
+
+async::Task<orchestrators::Environment> Environments::look_up(const StepSpec& step) {
+  return environment_of(orchestrator_, step, file_, is_shared_);
+}
 
 void Environments::begin(core::StepIndex i, const StepSpec& step) {
   states_[i].prepared = std::make_unique<async::Gate>(executor_);
@@ -22,7 +30,10 @@ void Environments::begin(core::StepIndex i, const StepSpec& step) {
 
 async::Task<> Environments::prepare(State& state, const StepSpec& step) {
   try {
-    state.environment = co_await orchestrator_.prepare(step, events_, stop_);
+    auto environment = co_await orchestrator_.prepare(step, events_, stop_);
+    if (is_shared_)
+      environment = co_await shared_environment(orchestrator_, step, std::move(environment));
+    state.environment = std::move(environment);
   } catch (...) {
     state.error = std::current_exception();
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,15 +18,19 @@ namespace pipeline::engine {
 
 class Environments {
  public:
-  /// Refers to the orchestrator and the events.
+  /// Refers to what the services name, and to the events.
+  /// @param is_shared results are shared between machines: see shared_environment()
   /// @param steps number of steps
   /// @param spawn runs a coroutine that refers to this object and must have ended before this is
   /// destroyed
   /// @param on_failure is called when an environment could not be made
-  Environments(asio::any_io_executor executor, orchestrators::Orchestrator& orchestrator,
-               EventSink& events, std::size_t steps, std::function<void(async::Task<>)> spawn,
+  Environments(asio::any_io_executor executor, const Services& services, EventSink& events,
+               bool is_shared, std::size_t steps, std::function<void(async::Task<>)> spawn,
                std::function<void()> on_failure);
 
+  /// Returns the step's environment as it is now, and builds nothing. Throws InputError with the
+  /// step's line, or EnvironmentError.
+  async::Task<orchestrators::Environment> look_up(const StepSpec& step);
   bool is_begun(core::StepIndex i) const { return states_[i].prepared != nullptr; }
   /// Begins to make the step's environment. Once a step.
   void begin(core::StepIndex i, const StepSpec& step);
@@ -50,7 +55,9 @@ class Environments {
 
   asio::any_io_executor executor_;
   orchestrators::Orchestrator& orchestrator_;
+  const std::filesystem::path& file_;
   EventSink& events_;
+  const bool is_shared_;
   std::function<void(async::Task<>)> spawn_;
   std::function<void()> on_failure_;
   core::CancelSource stop_;

@@ -122,8 +122,8 @@ class Planner {
     const auto& step = step_at(i);
     auto& plan = plans_[i];
     plan.step = step.name;
-    const auto environment =
-        co_await environment_of(services_.orchestrator, step, services_.pipeline.file);
+    const auto environment = co_await environment_of(
+        services_.orchestrator, step, services_.pipeline.file, options_.shared != nullptr);
     plan.environment = environment.description;
     if (!environment.ready) plan.build = environment.reason;
 

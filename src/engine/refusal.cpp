@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/digest.hpp"
 #include "core/file.hpp"
 
 namespace pipeline::engine {
@@ -24,10 +25,13 @@ void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& fi
 
 async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrator& orchestrator,
                                                        const StepSpec& step,
-                                                       const std::filesystem::path& file) {
+                                                       const std::filesystem::path& file,
+                                                       bool is_shared) {
   std::vector<core::Diagnostic> wrong;
   try {
-    co_return co_await orchestrator.environment(step);
+    auto environment = co_await orchestrator.environment(step);
+    if (!is_shared) co_return environment;
+    co_return co_await shared_environment(orchestrator, step, std::move(environment));
   } catch (const core::InputError& error) {
     if (!error.file().empty()) throw;
     wrong = error.diagnostics();
@@ -36,6 +40,19 @@ async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrat
     if (diagnostic.span.line == 0) diagnostic.span.line = step.line;
   refuse(std::move(wrong), file);
   co_return orchestrators::Environment{};
+}
+
+async::Task<orchestrators::Environment> shared_environment(
+    orchestrators::Orchestrator& orchestrator, const StepSpec& step,
+    orchestrators::Environment environment) {
+  if (!environment.resolves) co_return environment;
+  if (!environment.ready) {
+    environment.id.clear();
+    co_return environment;
+  }
+  const auto packages = co_await orchestrator.packages(step);
+  environment.id = core::Hasher().field(environment.id).field(packages).finish().hex();
+  co_return environment;
 }
 
 }  // namespace pipeline::engine

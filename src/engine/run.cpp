@@ -50,7 +50,8 @@ class Run {
                .elsewhere = async::Semaphore(options_.jobs ? options_.jobs : most_elsewhere)},
         pool_(2),
         results_(services_, events, user, pool_, options_),
-        environments_(executor, orchestrator_, events, selected_.size(), spawner(),
+        environments_(executor, services_, events, results_.has_store(), selected_.size(),
+                      spawner(),
                       [this] {
                         if (pipeline_.execution_mode == ExecutionMode::fail_fast)
                           stop_.stop(core::StopLevel::graceful);
@@ -187,7 +188,7 @@ async::Task<bool> Run::has_all_results() {
   const auto order = graph_.topological_order();
   try {
     for (const auto i : *order) {
-      const auto environment = co_await environment_of(orchestrator_, spec(i), pipeline_.file);
+      const auto environment = co_await environments_.look_up(spec(i));
       if (environment.id.empty()) co_return false;
       const auto key = results_.key(spec(i), environment.id, outputs_of());
       auto entry = results_.here(spec(i), key.key);
@@ -286,7 +287,7 @@ async::Task<> Run::start_ready_steps() {
     if (!i) break;
     std::optional<Failure> failure;
     try {
-      auto environment = co_await environment_of(orchestrator_, spec(*i), pipeline_.file);
+      auto environment = co_await environments_.look_up(spec(*i));
       std::optional<StepKey> key;
       if (!environment.id.empty()) key = results_.key(spec(*i), environment.id, outputs_of());
       if (auto entry = key ? results_.here(spec(*i), key->key) : std::nullopt) {

@@ -20,6 +20,7 @@ json to_json(const ImageLock& lock) {
       found = different.insert(found, &image);
       images.push_back({{"environment", image.environment},
                         {"description", image.description},
+                        {"packages", image.packages},
                         {"notices", image.notices},
                         {"id", image.image.id},
                         {"reference", image.image.reference},
@@ -35,7 +36,11 @@ json to_json(const ImageLock& lock) {
 ImageLock image_lock_of(const json& written) try {
   std::vector<LockedImage> images;
   for (const auto& each : written.at("images")) {
-    LockedImage image{each.at("environment"), each.at("description"), each.at("notices"), {}};
+    LockedImage image{each.at("environment"),
+                      each.at("description"),
+                      each.value("packages", std::string()),
+                      each.at("notices"),
+                      {}};
     image.image = {each.at("id"), each.at("reference"), each.at("pull"), each.at("program"),
                    each.at("agent")};
     images.push_back(std::move(image));

@@ -25,7 +25,8 @@ struct PodImage {
 
 struct LockedImage {
   std::string environment, description;  ///< Environment::id and Environment::description.
-  std::vector<std::string> notices;      ///< Environment::notices.
+  std::string packages;  ///< Orchestrator::packages(); empty if the environment does not resolve.
+  std::vector<std::string> notices;  ///< Environment::notices.
   PodImage image;
   bool operator==(const LockedImage&) const = default;
 };

@@ -47,12 +47,14 @@ struct Environment {
   std::string id;  ///< Digest over everything that determines the environment; a part of the cache
                    ///< key. Empty if it is known only after prepare().
   std::string
-      description;      ///< For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
-  bool ready = false;   ///< Nothing has to be built or pulled.
-  std::string reason;   ///< If not ready: what will be built, and why (`new`, `parent image
-                        ///< missing`, `requirements changed`).
-  std::string recheck;  ///< If ready: a one-line text with which unchanged() can later check
-                        ///< cheaply that the environment is still the same.
+      description;        ///< For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
+  bool ready = false;     ///< Nothing has to be built or pulled.
+  std::string reason;     ///< If not ready: what will be built, and why (`new`, `parent image
+                          ///< missing`, `requirements changed`).
+  std::string recheck;    ///< If ready: a one-line text with which unchanged() can later check
+                          ///< cheaply that the environment is still the same.
+  bool resolves = false;  ///< It has Python packages whose versions were chosen when it was made:
+                          ///< two machines may have different ones under the same id.
   std::vector<std::string> notices;  ///< Notices for the user, such as settings that this
                                      ///< orchestrator does not support; each is shown once a run.
 };
@@ -171,6 +173,12 @@ class Orchestrator {
   virtual async::Task<bool> unchanged(std::string recheck) {
     (void)recheck;
     co_return false;
+  }
+
+  /// Returns a digest over the Python packages and versions in a ready environment with `resolves`.
+  virtual async::Task<std::string> packages(const StepSpec& step) {
+    (void)step;
+    co_return std::string();
   }
 
   /// Makes the environment ready: builds, pulls. Idempotent; equal environments are made once,

@@ -39,6 +39,10 @@ class RoutingOrchestrator : public Orchestrator {
     co_return co_await place(recheck.substr(0, end)).unchanged(recheck.substr(end + 1));
   }
 
+  async::Task<std::string> packages(const StepSpec& step) override {
+    return place(name_of(step)).packages(step);
+  }
+
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     auto environment = co_await place(name_of(step)).prepare(step, events, cancel);

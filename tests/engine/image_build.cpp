@@ -1,5 +1,8 @@
 // Environments built on the real engine: what is in them, what is not, and when nothing is built.
+#include <gmock/gmock.h>
+
 #include "engine/image_support.hpp"
+#include "orchestrators/docker/installed_packages.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -19,6 +22,21 @@ TEST_F(ImageTest, requirements_are_installed_with_pip) {
                                     .requirements = {"six==1.16.0"}}));
   EXPECT_EQ(run(made.image_id, "python -c 'import six; print(six.__version__)'"), "1.16.0\n")
       << events.text();
+}
+
+TEST_F(ImageTest, packages_of_an_image_are_listed_with_what_chose_them_or_told_apart_by_its_id) {
+  using orchestrators::installed_packages;
+  DockerSettings loose;
+  loose.requirements = {"six<1.17"};
+  const auto made = ensure(step("loose", loose));
+  EXPECT_TRUE(made.resolves);
+  const StringMap labels{{"pipe.run", repository}};
+  const auto list = wait(installed_packages(*engine, made.image_id, labels));
+  EXPECT_THAT(list, testing::HasSubstr("six 1.16.0"));
+  EXPECT_THAT(list, testing::HasSubstr("pip "));
+  EXPECT_FALSE(status(step("plain", {})).resolves);
+  const auto other = status(step("other", {.parent_image = "debian:bookworm-slim"})).image_id;
+  EXPECT_EQ(wait(installed_packages(*engine, other, labels)), other) << "it has no Python";
 }
 
 TEST_F(ImageTest, debian_packages_are_installed_and_no_lists_are_left) {

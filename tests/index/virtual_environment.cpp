@@ -67,6 +67,20 @@ TEST_F(VirtualEnvironment, requirement_that_no_index_has_fails_with_what_was_pri
   EXPECT_EQ(events.of<event::BuildStarted>().size(), 1u);
 }
 
+TEST_F(VirtualEnvironment, packages_are_told_apart_by_what_was_installed) {
+  const auto loose = step({"six<1.17"}), strict = step({"six==1.15.0"});
+  const auto made = prepare(loose);
+  EXPECT_TRUE(made.ready && made.resolves);
+  EXPECT_FALSE(prepare(strict).resolves);
+  const auto packages = [&](const StepSpec& spec) {
+    return run_task(loop, orchestrator->packages(spec));
+  };
+  EXPECT_NE(packages(loose), packages(strict));
+  EXPECT_EQ(packages(loose), packages(step({"six<1.17"}, "other")));
+  EXPECT_EQ(prepare(step({"six>1.16,<1.17"})).resolves, true);
+  EXPECT_EQ(packages(loose), packages(step({"six>1.16,<1.17"})));
+}
+
 TEST_F(VirtualEnvironment, stopping_leaves_nothing_half_made) {
   auto spec = step({"six==1.16.0"});
   events.events.clear();

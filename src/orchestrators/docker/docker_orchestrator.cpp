@@ -56,6 +56,10 @@ class DockerOrchestrator : public Orchestrator {
     return images_.unchanged(std::move(recheck));
   }
 
+  async::Task<std::string> packages(const StepSpec& step) override {
+    return images_.packages(step);
+  }
+
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     auto environment = co_await images_.prepare(step, events, cancel);

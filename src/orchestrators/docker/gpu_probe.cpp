@@ -3,6 +3,7 @@
 #include "core/log.hpp"
 #include "docker/gpu_errors.hpp"
 #include "gpu/smi.hpp"
+#include "orchestrators/docker/short_container.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -14,27 +15,6 @@ using nlohmann::json;
 gpu::Unavailable unavailable(const std::string& text, const std::string& otherwise) {
   if (auto trouble = docker::gpu_trouble(text)) return {trouble->cause, std::move(trouble->advice)};
   return {otherwise, {}};
-}
-
-/// Runs a container, returns its output and exit code, and removes it in any case.
-async::Task<std::pair<std::string, int>> run_to_end(EngineApi& engine, std::string name,
-                                                    json body) {
-  std::pair<std::string, int> printed;
-  const auto id = co_await engine.create_container(name, std::move(body));
-  std::exception_ptr error;
-  try {
-    co_await engine.start_container(id);
-    printed.second = co_await engine.wait_container(id);
-    const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) {
-      printed.first += bytes;
-    };
-    co_await engine.follow_logs(id, keep);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  co_await engine.remove_container(id);
-  if (error) std::rethrow_exception(error);
-  co_return printed;
 }
 
 }  // namespace

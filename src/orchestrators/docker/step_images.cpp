@@ -4,6 +4,8 @@
 #include "core/error.hpp"
 #include "docker/reference.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/installed_packages.hpp"
+#include "orchestrators/owner.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::orchestrators {
@@ -43,7 +45,10 @@ StepImages::StepImages(asio::io_context& loop, docker::EngineApi& engine,
           loop, engine,
           {.root = options.root, .template_dir = options.template_dir, .run_id = options.run_id}),
       programs_(loop, engine, options.run_id),
-      published_(published) {}
+      published_(published),
+      run_(options.run_id),
+      state_(options.state),
+      packages_(loop) {}
 
 async::Task<Environment> StepImages::environment(const StepSpec& step) {
   auto status = co_await builder_.status(step);
@@ -81,6 +86,18 @@ async::Task<Environment> StepImages::prepare(const StepSpec& step, EventSink& ev
   }
   if (is_to_be_published(step, status)) co_await publish(step, status, events, cancel);
   co_return environment;
+}
+
+async::Task<std::string> StepImages::packages(const StepSpec& step) {
+  const auto status = co_await builder_.status(step);
+  StringMap labels;
+  labels["pipe.run"] = run_;
+  labels["pipe.state"] = owner_of(state_);
+  const std::function<async::Task<std::string>()> look = [&]() {
+    return installed_packages(engine_, status.image_id, std::move(labels));
+  };
+  const auto list = co_await packages_.get(status.image_id, look, nullptr);
+  co_return core::sha256(list).hex();
 }
 
 async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
@@ -128,6 +145,7 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
   environment.description = status.reference;
   environment.reason = status.reason;
   environment.ready = !status.image_id.empty();
+  environment.resolves = status.resolves;
   if (step.settings->docker.runtime_environment.contains("NVIDIA_VISIBLE_DEVICES") ||
       step.environment.contains("NVIDIA_VISIBLE_DEVICES"))
     environment.notices.push_back(

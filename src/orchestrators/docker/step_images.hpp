@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "async/single_flight.hpp"
 #include "docker/image_builder.hpp"
 #include "docker/program_image.hpp"
 #include "docker/published_images.hpp"
@@ -38,6 +39,9 @@ class StepImages {
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel);
 
+  /// See Orchestrator::packages().
+  async::Task<std::string> packages(const StepSpec& step);
+
   /// Returns the image of a prepared step; throws EnvironmentError if it no longer exists.
   async::Task<StepImage> image_of(const StepSpec& step);
   docker::ImageBuilder& builder() { return builder_; }
@@ -55,6 +59,9 @@ class StepImages {
   docker::ProgramImages programs_;
   docker::PublishedImages* published_;
   StringMap parent_ids_;
+  const std::string run_;
+  const std::filesystem::path state_;
+  async::SingleFlight<std::string> packages_;                        ///< Keyed by image id.
   std::map<std::string, std::vector<std::string>> image_variables_;  ///< Keyed by image id.
 };
 

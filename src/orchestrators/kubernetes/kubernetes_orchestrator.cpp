@@ -62,6 +62,10 @@ class KubernetesOrchestrator : public Orchestrator {
     co_return std::move(found.obstacles);
   }
 
+  async::Task<std::string> packages(const StepSpec& step) override {
+    return images_->packages(step);
+  }
+
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     auto environment = co_await images_->prepare(step, events, cancel);

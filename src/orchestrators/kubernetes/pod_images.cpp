@@ -43,10 +43,16 @@ class BuiltImages : public PodImages {
       co_await agents_.ensure(repository, step.name, events, cancel);
     if (lock_) {
       auto image = co_await image_of(step);
-      (*lock_)[step.name] = {environment.id, environment.description, environment.notices,
-                             std::move(image)};
+      std::string packages;
+      if (environment.resolves) packages = co_await images_.packages(step);
+      (*lock_)[step.name] = {environment.id, environment.description, std::move(packages),
+                             environment.notices, std::move(image)};
     }
     co_return environment;
+  }
+
+  async::Task<std::string> packages(const StepSpec& step) override {
+    return images_.packages(step);
   }
 
   async::Task<PodImage> image_of(const StepSpec& step) override {
@@ -87,8 +93,10 @@ class LockedImages : public PodImages {
     environment.description = locked.description;
     environment.notices = locked.notices;
     environment.ready = true;
+    environment.resolves = !locked.packages.empty();
     co_return environment;
   }
+  async::Task<std::string> packages(const StepSpec& step) override { co_return of(step).packages; }
   async::Task<bool> unchanged(std::string) override { co_return false; }
   async::Task<Environment> prepare(const StepSpec& step, EventSink&, core::CancelSource&) override {
     return environment(step);

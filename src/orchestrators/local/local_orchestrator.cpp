@@ -199,6 +199,7 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
       hasher.field("environment").field(plan.digest);
       python = plan.python.version.empty() ? "Python" : "Python " + plan.python.version;
       environment.description = python + ", virtual environment " + plan.digest.substr(0, 12);
+      environment.resolves = plan.resolves;
       environment.reason = "virtual environment with " + plan.summary() + ": there is none yet";
       environment.notices.insert(environment.notices.end(), plan.notices.begin(),
                                  plan.notices.end());
@@ -224,6 +225,11 @@ async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
   auto& found = host(step);
   if (found.plan) found.environment.ready = environments_.ready(found.plan->digest);
   co_return found.environment;
+}
+
+async::Task<std::string> LocalOrchestrator::packages(const StepSpec& step) {
+  const auto& found = host(step);
+  co_return found.plan ? environments_.packages(found.plan->digest) : std::string();
 }
 
 async::Task<bool> LocalOrchestrator::unchanged(std::string recheck) {

@@ -23,6 +23,7 @@ class LocalOrchestrator : public Orchestrator {
   LocalOrchestrator(asio::io_context& loop, OrchestratorOptions options);
   const Capabilities& capabilities() const override { return capabilities_; }
   async::Task<Environment> environment(const StepSpec& step) override;
+  async::Task<std::string> packages(const StepSpec& step) override;
   async::Task<bool> unchanged(std::string recheck) override;
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override;

@@ -6,6 +6,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -115,9 +117,10 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   auto usual = programs.find("uv").file.empty() ? PackageInstaller::pip : PackageInstaller::uv;
   plan.installer = settings.python_package_installer.value_or(usual);
   plan.requirements = docker::requirement_lines(settings, root_, plan.notices);
+  plan.resolves = docker::resolves(plan.requirements) || settings.local_project_install_command;
   plan.installer_options = docker::installer_arguments(settings.python_package_installer_args);
   if (settings.pyproject_path && !settings.pyproject_export_command.has_value())
-    plan.pyproject = root_ / *settings.pyproject_path;
+    plan.pyproject = root_ / *settings.pyproject_path, plan.resolves = true;
   if (settings.local_project_install_command) {
     plan.project_command = *settings.local_project_install_command;
     plan.project = docker::project_files(root_, step.code.items());
@@ -134,6 +137,25 @@ bool VirtualEnvironments::ready(const std::string& digest) const {
   // The interpreter is a link: an upgrade of the machine's Python may have removed it.
   return access((made / ".complete").c_str(), F_OK) == 0 &&
          access((made / "bin/python").c_str(), X_OK) == 0;
+}
+
+std::string VirtualEnvironments::packages(const std::string& digest) const {
+  std::set<std::string> installed;
+  const auto made = folder(digest);
+  for (const auto* library : {"lib", "lib64"}) {
+    std::error_code error;
+    for (const auto& python : fs::directory_iterator(made / library, error))
+      for (const auto& entry : fs::directory_iterator(python.path() / "site-packages", error)) {
+        const auto name = entry.path().filename().string();
+        if (!name.ends_with(".dist-info") && !name.ends_with(".egg-info")) continue;
+        // Of one from a repository the version may stay and the commit change.
+        const auto origin = entry.path() / "direct_url.json";
+        installed.insert(name + (fs::exists(origin) ? " " + core::read_file(origin) : ""));
+      }
+  }
+  core::Hasher hasher;
+  for (const auto& each : installed) hasher.field(each);
+  return hasher.finish().hex();
 }
 
 async::Task<> VirtualEnvironments::make(const EnvironmentPlan& plan, const std::string& step,

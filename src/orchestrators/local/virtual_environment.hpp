@@ -27,8 +27,9 @@ struct EnvironmentPlan {
   std::string digest;  ///< Hex digest over all following members.
   Program python;
   std::vector<std::string>
-      looked_up;        ///< Names on PATH that the choice of Python and installer hangs on.
-  bool by_name = true;  ///< Nothing but names and versions of packages went into it, no files.
+      looked_up;          ///< Names on PATH that the choice of Python and installer hangs on.
+  bool by_name = true;    ///< Nothing but names and versions of packages went into it, no files.
+  bool resolves = false;  ///< Versions are chosen when it is made: see docker::resolves().
   PackageInstaller installer;
   std::vector<std::string> requirements;       ///< Lines of a requirements file.
   std::vector<std::string> installer_options;  ///< `--index-url=...`.
@@ -54,6 +55,8 @@ class VirtualEnvironments {
     return cache_ / "environments" / digest;
   }
   bool ready(const std::string& digest) const;
+  /// Returns a digest over the names and versions of what is installed in a ready environment.
+  std::string packages(const std::string& digest) const;
   /// Creates the environment, or waits for the process or coroutine that is creating it. Throws
   /// BuildError with the last lines of the installer.
   async::Task<> make(const EnvironmentPlan& plan, const std::string& step, EventSink& events,

@@ -11,6 +11,7 @@
 #include "docker/dockerfile.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/render.hpp"
+#include "docker/requirements.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -92,6 +93,16 @@ TEST_F(Plans, installs_in_a_parent_with_a_user_are_made_by_root_and_the_user_com
   auto plain = plan_image(step({.parent_image = "jupyter:1", .environment = {{"A", "1"}}}), options,
                           "jovyan");
   EXPECT_EQ(plain.dockerfile.find("USER"), std::string::npos);
+}
+
+TEST(requirements, resolve_unless_each_is_pinned) {
+  EXPECT_FALSE(resolves({}));
+  EXPECT_FALSE(resolves({"numpy==1.26.4", "torch[cuda]==2.1 ; python_version < '3.12'"}));
+  EXPECT_FALSE(resolves({"--index-url=https://index.example", "six == 1.16.0 --hash=sha256:00"}));
+  for (const auto* open : {"numpy", "numpy>=1.26", "numpy==1.*", "numpy ; sys_platform == 'linux'",
+                           "six @ git+https://example.com/six", "./six.whl", "-r more.txt",
+                           "--editable=.", "six @ https://example.com/?a==b", "six #==1.16.0"})
+    EXPECT_TRUE(resolves({"numpy==1.26.4", open})) << open;
 }
 
 TEST_F(Plans, nothing_to_add_is_nothing_to_build) {

@@ -343,6 +343,30 @@ TEST_F(SharingTest, steps_whose_environment_is_only_known_once_it_is_made_ask_th
   EXPECT_THAT(orchestrator.order, IsEmpty());
 }
 
+TEST_F(SharingTest, machines_whose_indexes_gave_different_packages_share_no_key) {
+  orchestrator.packages_of["image"] = "numpy 1.26.4";
+  EXPECT_EQ(run("here").succeeded, 3u);
+  orchestrator = FakeOrchestrator();  // another machine's
+  orchestrator.packages_of["image"] = "numpy 2.0.0";
+  EXPECT_EQ(plan("there")[0].action, StepPlan::Action::run);
+  EXPECT_EQ(run("there").succeeded, 3u);
+  EXPECT_EQ(run("there").cached, 3u);
+  EXPECT_EQ(shelf.asked + shelf.checks, 0) << "it is this machine's by now";
+  EXPECT_EQ(shelf.results.size(), 6u);
+  orchestrator = FakeOrchestrator();  // a third one's
+  orchestrator.packages_of["image"] = "numpy 1.26.4";
+  EXPECT_EQ(run("elsewhere").cached, 3u);
+  EXPECT_EQ(events.of<event::StepFinished>().at(0).reused_from, "s3://team/pipe, run here-1");
+}
+
+TEST_F(SharingTest, without_a_store_nobody_lists_packages) {
+  is_shared = false;
+  orchestrator.packages_of["image"] = "numpy 1.26.4";
+  run("here");
+  orchestrator.packages_of["image"] = "numpy 2.0.0";
+  EXPECT_EQ(run("here").cached, 3u);
+}
+
 TEST_F(SharingTest, an_environment_is_not_made_for_a_step_that_others_have_made) {
   pipeline.steps[0].settings->docker.parent_image = "large";
   run("here");

@@ -62,7 +62,12 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
         .description = image_of(step),
         .ready = built,
         .reason = built ? "" : "new",
-        .recheck = built ? image_of(step) : ""};
+        .recheck = built ? image_of(step) : "",
+        .resolves = packages_of.contains(image_of(step))};
+  }
+
+  async::Task<std::string> packages(const StepSpec& step) override {
+    co_return packages_of.at(image_of(step));
   }
 
   async::Task<bool> unchanged(std::string recheck) override {
@@ -114,6 +119,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   std::set<std::string> broken_images;
   std::set<std::string> changed_images;  ///< Those that unchanged() denies.
   bool known_before_build = true;
+  std::map<std::string, std::string> packages_of;  ///< Of images whose requirements are not pinned.
   std::function<std::vector<orchestrators::GpuHold>()> in_use;
   bool chooses_gpus_itself = false;
   std::optional<gpu::Inventory> gpus_elsewhere;  ///< Those of another machine, where the steps run.
