@@ -121,7 +121,7 @@ class Run {
   std::unordered_map<std::string_view, core::StepIndex> position_;
   asio::any_io_executor executor_;
   async::Gate wake_;
-  Slots slots_;
+  JobSlots slots_;
   asio::thread_pool pool_;
   core::CancelSource stop_;  ///< The user's stop, or fail_fast's.
   Results results_;

@@ -16,7 +16,7 @@ Failure cancelled_before_start() {
 }  // namespace
 
 StepRunner::StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
-                       Journal& journal, asio::thread_pool& pool, Slots& slots, GpuPool& gpus)
+                       Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus)
     : services_(services),
       events_(events),
       stop_(stop),

@@ -13,7 +13,7 @@
 namespace pipeline::engine {
 
 /// Job slots: attempts that may run at a time.
-struct Slots {
+struct JobSlots {
   async::Semaphore here;       ///< On this machine.
   async::Semaphore elsewhere;  ///< On machines that have a queue of their own.
 
@@ -36,7 +36,7 @@ class StepRunner {
  public:
   /// Refers to all that it is given.
   StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
-             Journal& journal, asio::thread_pool& pool, Slots& slots, GpuPool& gpus);
+             Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus);
 
   /// Runs the step until an attempt succeeds, the retries are used up, or the run is stopped. The
   /// failure is in the outcome. Throws EnvironmentError where this machine fails.
@@ -57,7 +57,7 @@ class StepRunner {
   core::CancelSource& stop_;
   Journal& journal_;
   asio::thread_pool& pool_;
-  Slots& slots_;
+  JobSlots& slots_;
   GpuPool& gpus_;
   WorkFolders folders_;
   std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read as a whole.

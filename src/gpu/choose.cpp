@@ -95,15 +95,15 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
 /// Returns why a machine has no unit that a step could use.
 Shortage no_gpu(const Inventory& inventory) {
   if (inventory.unavailable)
-    return {"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
+    return Shortage{"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
             inventory.unavailable->advice, "", true};
   if (inventory.devices.empty() && !inventory.narrowed.empty())
-    return {"no-gpu",
+    return Shortage{"no-gpu",
             "asks for GPUs, and " + inventory.narrowed,
             {"unset CUDA_VISIBLE_DEVICES, or let it name some"},
             "",
             true};
-  return {"no-gpu", "asks for GPUs, and this machine has none that can be used",
+  return Shortage{"no-gpu", "asks for GPUs, and this machine has none that can be used",
           listed(inventory, {}), "`accelerator: auto` takes GPUs only where there are some", true};
 }
 

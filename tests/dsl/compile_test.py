@@ -3,23 +3,20 @@
 import os
 import pathlib
 import re
-import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from compilers import compilers  # noqa: E402
+
 FIRST_LINES = 14
 # The guide declares functions and variables that its own blocks do not use.
 UNUSED = ["-Wno-unused-variable", "-Wno-unused-but-set-variable", "-Wno-unused-function", "-Wno-undefined-internal", "-Wno-undefined-inline"]
-
-
-def compilers():
-    """g++, and a clang++ if there is one, often under its version only."""
-    clangs = ["clang++", *(f"clang++-{version}" for version in range(30, 13, -1))]
-    found = [os.environ.get("CXX", "g++"), next(filter(shutil.which, clangs), None)]
-    return list(dict.fromkeys(filter(None, found)))
 
 
 def compile(file, *options, compiler=os.environ.get("CXX", "g++"), standard="c++20"):

@@ -3,12 +3,15 @@
 import os
 import pathlib
 import re
-import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from compilers import compilers  # noqa: E402
 
 # Headers of a library -> the name under which a room DEPENDS on it. What costs at start-up or compile time, or should stay replaceable.
 LIBRARIES = {
@@ -155,13 +158,6 @@ def check_leaks(root):
 
 PUBLIC = sorted(file.name for file in (ROOT / "include/pipeline").glob("*.hpp"))
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
-
-
-def compilers():
-    """g++ and clang++, those that there are; a clang is often installed under its version only."""
-    clangs = ["clang++", *(f"clang++-{version}" for version in range(30, 13, -1))]
-    found = [os.environ.get("CXX", "g++"), next(filter(shutil.which, clangs), None)]
-    return list(dict.fromkeys(filter(None, found)))
 
 
 def compile_headers(compiler, standard, headers, *options):
