@@ -12,6 +12,9 @@ namespace pipeline::engine {
 namespace {
 
 constexpr std::size_t shortest_line = 8, shortest_encoded = 8;
+/// So much of a secret makes sure that a line break belongs to it: it is held back until more is
+/// known, and a line that ends with a secret's first letter must not be.
+constexpr std::size_t least_before_break = 4;
 
 std::string hex(std::string_view bytes, bool upper) {
   const auto* digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -20,17 +23,23 @@ std::string hex(std::string_view bytes, bool upper) {
   return text;
 }
 
-/// Returns the text as curl, browsers and Python's quote() write it in a URL.
-std::string url_encoded(std::string_view bytes) {
+/// Returns the text as curl, browsers and Python's quote() write it in a URL: characters that are
+/// neither letters nor digits nor in `plain` as numbers.
+std::string url_encoded(std::string_view bytes, std::string_view plain) {
   std::string text;
   for (const char c : bytes) {
-    if (std::isalnum(static_cast<unsigned char>(c)) ||
-        std::string_view("-._~").find(c) != std::string_view::npos)
+    if (std::isalnum(static_cast<unsigned char>(c)) || plain.find(c) != std::string_view::npos)
       text += c;
     else
       text += "%" + hex(std::string_view(&c, 1), true);
   }
   return text;
+}
+
+std::string in_json(const std::string& text, bool ascii) {
+  const auto quoted =
+      nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 /// Adds the base64 form without its last group, which depends on the following bytes, for each of
@@ -39,12 +48,16 @@ void add_base64(const std::string& secret, std::vector<std::string>& forms) {
   for (std::size_t before = 0; before < 3; ++before) {
     const auto text = core::encode_base64(std::string(before, '\0') + secret);
     const std::size_t first = before == 0 ? 0 : 4, end = (before + secret.size()) / 3 * 4;
-    if (end > first) forms.push_back(text.substr(first, end - first));
+    if (end <= first) continue;
+    forms.push_back(text.substr(first, end - first));
+    auto& for_urls = forms.emplace_back(forms.back());
+    std::ranges::replace(for_urls, '+', '-');
+    std::ranges::replace(for_urls, '/', '_');
   }
 }
 
 /// Adds the secret itself, its lines, and the forms in which programs print it: base64,
-/// hexadecimal, as part of a URL, and in JSON.
+/// hexadecimal, as part of a URL or a form, and in JSON.
 void add_forms(const std::string& secret, std::vector<std::string>& forms) {
   forms.push_back(secret);
   for (std::size_t begin = 0; secret.find('\n') != secret.npos && begin < secret.size();) {
@@ -56,17 +69,57 @@ void add_forms(const std::string& secret, std::vector<std::string>& forms) {
   add_base64(secret, forms);
   forms.push_back(hex(secret, false));
   forms.push_back(hex(secret, true));
-  forms.push_back(url_encoded(secret));
-  const auto quoted =
-      nlohmann::json(secret).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  forms.push_back(quoted.substr(1, quoted.size() - 2));
+  forms.push_back(url_encoded(secret, "-._~"));
+  forms.push_back(url_encoded(secret, "-._~/"));
+  auto in_form = secret;
+  std::ranges::replace(in_form, ' ', '+');
+  forms.push_back(url_encoded(in_form, "-._~+"));
+  forms.push_back(in_json(secret, false));
+  forms.push_back(in_json(secret, true));
+}
+
+struct Match {
+  enum { none, cut, whole } kind = none;  ///< cut: more of the text may make it whole.
+  std::size_t length = 0, breaks = 0;
+};
+
+/// Whether the text begins with this form of a secret, which may be broken over lines.
+Match match(std::string_view text, std::string_view form) {
+  Match found;
+  bool is_broken = false;
+  for (std::size_t matched = 0; matched < form.size();) {
+    if (found.length == text.size()) {
+      found.kind = Match::cut;
+      return found;
+    }
+    const char next = text[found.length];
+    if (next == form[matched]) {
+      is_broken = false;
+      ++matched;
+    } else if (matched >= least_before_break && next == '\n' && !is_broken) {
+      is_broken = true;
+      ++found.breaks;
+    } else if (matched < least_before_break || next != '\r' || is_broken) {
+      return found;
+    }
+    ++found.length;
+  }
+  found.kind = Match::whole;
+  return found;
 }
 
 }  // namespace
 
 SecretMask::SecretMask(const std::vector<std::string>& secrets) {
   for (const auto& secret : secrets)
-    if (secret.size() >= 3) add_forms(secret, secrets_);
+    if (secret.size() >= 3) {
+      add_forms(secret, secrets_);
+      // Programs strip what surrounds it before they encode it.
+      constexpr const char* white = " \t\r\n";
+      const auto first = secret.find_first_not_of(white), last = secret.find_last_not_of(white);
+      if (first != secret.npos && last + 1 - first < secret.size())
+        add_forms(secret.substr(first, last + 1 - first), secrets_);
+    }
   std::erase_if(secrets_, [](const std::string& form) { return form.size() < 3; });
   std::ranges::sort(secrets_);
   secrets_.erase(std::unique(secrets_.begin(), secrets_.end()), secrets_.end());
@@ -92,17 +145,20 @@ std::string SecretMask::take(bool at_end) {
       continue;
     }
     const auto rest = text.substr(position);
-    const auto whole = std::ranges::find_if(
-        secrets_, [&](const auto& secret) { return rest.starts_with(secret); });
-    const auto cut = std::ranges::find_if(secrets_, [&](const auto& secret) {
-      return rest.size() < secret.size() && std::string_view(secret).starts_with(rest);
-    });
-    if (!at_end && cut != secrets_.end())
+    Match whole;
+    bool is_cut = false;
+    for (const auto& secret : secrets_) {
+      if (secret.front() != rest.front()) continue;
+      const auto found = match(rest, secret);
+      is_cut |= found.kind == Match::cut;
+      if (found.kind == Match::whole && whole.kind == Match::none) whole = found;
+    }
+    if (!at_end && is_cut)
       break;  // Waits even if a shorter secret matches already, because the longer one may still be
               // completed.
-    if (whole != secrets_.end()) {
-      shown += "***";
-      position += whole->size();
+    if (whole.kind == Match::whole) {
+      shown += "***" + std::string(whole.breaks, '\n');
+      position += whole.length;
     } else {
       shown += text[position++];
     }

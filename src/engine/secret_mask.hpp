@@ -1,5 +1,6 @@
 /// @file
-/// Replaces secret values in a stream of bytes, wherever the stream is split.
+/// Replaces secret values in a stream of bytes, wherever the stream is split, also where they are
+/// broken over lines after their first four characters.
 #pragma once
 
 #include <array>

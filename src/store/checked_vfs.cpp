@@ -1,8 +1,10 @@
 #include "store/checked_vfs.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include <sqlite3.h>
 
@@ -19,6 +21,17 @@ struct CheckedFile {
   sqlite3_file base;
   bool has_checksums;
 };
+
+thread_local int last_reason = 0;
+
+/// Keeps the reason of what has failed: SQLite forgets it where a commit fails.
+int noted(int result) {
+  const int kind = result & 0xff;
+  if (result != SQLITE_IOERR_SHORT_READ &&
+      (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY))
+    last_reason = errno;
+  return result;
+}
 
 sqlite3_file* real(sqlite3_file* file) {
   return reinterpret_cast<sqlite3_file*>(reinterpret_cast<CheckedFile*>(file) + 1);
@@ -55,7 +68,7 @@ bool is_foreign(const void* header) {
 
 int read(sqlite3_file* file, void* buffer, int amount, sqlite3_int64 offset) {
   const int result = real(file)->pMethods->xRead(real(file), buffer, amount, offset);
-  if (result != SQLITE_OK) return result;
+  if (result != SQLITE_OK) return noted(result);
   if (offset == 0 && amount >= 100 && is_foreign(buffer))
     reinterpret_cast<CheckedFile*>(file)->has_checksums = false;
   if (!is_page(file, amount, offset)) return result;
@@ -72,12 +85,12 @@ int read(sqlite3_file* file, void* buffer, int amount, sqlite3_int64 offset) {
 
 int write(sqlite3_file* file, const void* buffer, int amount, sqlite3_int64 offset) {
   if (!is_page(file, amount, offset))
-    return real(file)->pMethods->xWrite(real(file), buffer, amount, offset);
+    return noted(real(file)->pMethods->xWrite(real(file), buffer, amount, offset));
   std::array<unsigned char, page_size> page;
   std::memcpy(page.data(), buffer, page_size);
   const auto sum = checksum(page.data(), static_cast<std::uint64_t>(offset));
   std::memcpy(page.data() + page_size - reserved_bytes, &sum, reserved_bytes);
-  return real(file)->pMethods->xWrite(real(file), page.data(), amount, offset);
+  return noted(real(file)->pMethods->xWrite(real(file), page.data(), amount, offset));
 }
 
 /// Version 2 of the interface: with shared memory, which the write-ahead log needs; without xFetch,
@@ -89,8 +102,10 @@ const sqlite3_io_methods method_names = {
     },
     read,
     write,
-    [](sqlite3_file* f, sqlite3_int64 size) { return real(f)->pMethods->xTruncate(real(f), size); },
-    [](sqlite3_file* f, int flags) { return real(f)->pMethods->xSync(real(f), flags); },
+    [](sqlite3_file* f, sqlite3_int64 size) {
+      return noted(real(f)->pMethods->xTruncate(real(f), size));
+    },
+    [](sqlite3_file* f, int flags) { return noted(real(f)->pMethods->xSync(real(f), flags)); },
     [](sqlite3_file* f, sqlite3_int64* size) {
       return real(f)->pMethods->xFileSize(real(f), size);
     },
@@ -103,7 +118,7 @@ const sqlite3_io_methods method_names = {
     [](sqlite3_file* f) { return real(f)->pMethods->xSectorSize(real(f)); },
     [](sqlite3_file* f) { return real(f)->pMethods->xDeviceCharacteristics(real(f)); },
     [](sqlite3_file* f, int page, int size, int extend, void volatile** memory) {
-      return real(f)->pMethods->xShmMap(real(f), page, size, extend, memory);
+      return noted(real(f)->pMethods->xShmMap(real(f), page, size, extend, memory));
     },
     [](sqlite3_file* f, int offset, int count, int flags) {
       return real(f)->pMethods->xShmLock(real(f), offset, count, flags);
@@ -118,13 +133,15 @@ int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   auto* checked = reinterpret_cast<CheckedFile*>(file);
   checked->has_checksums = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   real(file)->pMethods = nullptr;
-  const int result = real(vfs)->xOpen(real(vfs), name, real(file), flags, out_flags);
+  const int result = noted(real(vfs)->xOpen(real(vfs), name, real(file), flags, out_flags));
   // SQLite closes a file whose opening has failed if, and only if, it has methods.
   file->pMethods = real(file)->pMethods ? &method_names : nullptr;
   return result;
 }
 
 }  // namespace
+
+int last_disk_error() { return std::exchange(last_reason, 0); }
 
 const char* checked_vfs() {
   static sqlite3_vfs vfs = [] {
@@ -136,7 +153,7 @@ const char* checked_vfs() {
     layer.pAppData = below;
     layer.xOpen = open;
     layer.xDelete = [](sqlite3_vfs* v, const char* name, int sync) {
-      return real(v)->xDelete(real(v), name, sync);
+      return noted(real(v)->xDelete(real(v), name, sync));
     };
     layer.xAccess = [](sqlite3_vfs* v, const char* name, int flags, int* out) {
       return real(v)->xAccess(real(v), name, flags, out);

@@ -26,20 +26,31 @@ constexpr std::uintmax_t large_log = 1 << 20;
        "`sqlite3 " + file.string() + " .recover` saves what can be read"});
 }
 
+/// errno with which no file can be made in the folder; 0: one can.
+int refusal_of(const std::filesystem::path& folder) {
+  const auto probe = folder / (".probe." + std::to_string(::getpid()));
+  const core::Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) return errno;
+  ::unlink(probe.c_str());
+  return 0;
+}
+
 [[noreturn]] void fail(sqlite3* database, int code, const std::filesystem::path& file) {
   const std::string what = "the run store " + file.string();
+  const int last = last_disk_error();
   switch (code & 0xff) {
     case SQLITE_FULL: throw core::system_error("cannot write " + what, ENOSPC);
     case SQLITE_READONLY:
-    case SQLITE_PERM: throw core::system_error("cannot write " + what, EACCES);
-    case SQLITE_CANTOPEN:
-      throw core::system_error("cannot open " + what,
-                               access(file.parent_path().c_str(), W_OK) != 0 ? errno : EIO);
+    case SQLITE_PERM: throw core::system_error("cannot write " + what, last ? last : EACCES);
+    case SQLITE_CANTOPEN: {  // it tried more than once, and knows the reason of the last time only
+      const int reason = refusal_of(file.parent_path());
+      throw core::system_error("cannot open " + what, reason ? reason : EIO);
+    }
     case SQLITE_IOERR:
       if (code == SQLITE_IOERR_DATA) damaged(what, "a page does not fit its checksum", file);
       // SQLite reports a full disk as an I/O error when it has to grow a shared memory file.
-      if (const int reason = database ? sqlite3_system_errno(database) : 0)
-        throw core::system_error("cannot write " + what, reason);
+      if (const int reason = database ? sqlite3_system_errno(database) : 0; reason || last)
+        throw core::system_error("cannot write " + what, reason ? reason : last);
       break;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB: damaged(what, sqlite3_errstr(code), file);

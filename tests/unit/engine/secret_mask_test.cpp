@@ -48,6 +48,21 @@ TEST(SecretMask, hides_the_forms_that_programs_print_a_secret_in) {
   EXPECT_EQ(masked({secret}, {R"({"p": "p\"ss w/rd+42"})"}), R"({"p": "***"})");
 }
 
+TEST(SecretMask, hides_a_secret_that_is_broken_over_lines) {
+  const std::string secret = "0123456789abcdef";
+  EXPECT_EQ(masked({secret}, {"x 0123456\n789abc\r\ndef y\n"}), "x ***\n\n y\n");
+  EXPECT_EQ(masked({secret}, {"x 0123", "\n", "456789abcdef"}), "x ***\n");
+  EXPECT_EQ(masked({secret}, {"303132333435363738\n39616263646566"}), "***\n");
+  EXPECT_EQ(masked({secret}, {"0123\n\n456789abcdef"}), "0123\n\n456789abcdef");
+  SecretMask mask({secret});
+  EXPECT_EQ(mask.feed("a line that ends with 012\n"), "a line that ends with 012\n")
+      << "what is hardly the beginning of a secret is not held back";
+}
+
+TEST(SecretMask, hides_what_is_stripped_before_it_is_encoded) {
+  EXPECT_EQ(masked({"some secret\n"}, {"c29tZSBzZWNyZXQ="}), "***ZXQ=");
+}
+
 TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) {
   EXPECT_EQ(masked({"", "1"}, {"1 1 1"}), "1 1 1");
 }
