@@ -47,7 +47,7 @@ class Environments {
 
  private:
   struct State {
-    std::unique_ptr<async::Gate> prepared;  ///< Made when preparation begins.
+    std::unique_ptr<async::Gate> prepared;  ///< Created when preparation begins.
     orchestrators::Environment environment;
     std::exception_ptr error;
   };

@@ -70,7 +70,7 @@ class Run {
   struct State {
     StepStatus status = StepStatus::pending;
     std::vector<store::OutputRecord> outputs;
-    std::optional<ResumePoint> resume_point;  ///< Of a run that is resumed.
+    std::optional<ResumePoint> resume_point;  ///< Set in a resumed run.
   };
 
   const StepSpec& spec(core::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
@@ -123,15 +123,15 @@ class Run {
   async::Gate wake_;
   JobSlots slots_;
   asio::thread_pool pool_;
-  core::CancelSource stop_;  ///< The user's stop, or fail_fast's.
+  core::CancelSource stop_;  ///< Stopped by the user or by fail_fast.
   Results results_;
   Environments environments_;
   GpuPool gpus_;
   Journal journal_;
   StepRunner runner_;
-  std::string stopped_by_;  ///< The step whose failure keeps others from starting.
+  std::string stopped_by_;  ///< The step whose failure prevents others from starting.
   std::size_t active_ = 0;
-  std::exception_ptr fatal_;        ///< The store itself failed: nothing can be recorded any more.
+  std::exception_ptr fatal_;        ///< The store itself failed, so nothing more can be recorded.
   std::set<std::string> reported_;  ///< Notices, each shown once a run.
   std::optional<RunFingerprint> fingerprint_;
   bool has_prefetched_ = false;
@@ -279,7 +279,7 @@ void Run::remember() {
   fingerprint_->save(services_.runs, journal_.run_id(), selected_.size());
 }
 
-/// Takes every step that is ready: reuses it at once, or starts it.
+/// Takes every ready step: reuses it at once, or starts it.
 async::Task<> Run::start_ready_steps() {
   std::vector<Reuse> hits;
   while (stop_.level() == core::StopLevel::none && stopped_by_.empty()) {
@@ -413,7 +413,7 @@ void Run::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome outcome,
   scheduler_.succeeded(i);
 }
 
-/// Gives the next step the time to start, and to be stored with the successes before it.
+/// Waits briefly, so that the next step can start and be persisted together with earlier successes.
 async::Task<> Run::flush_soon() {
   asio::steady_timer moment(executor_, std::chrono::milliseconds(1));
   co_await moment.async_wait(asio::use_awaitable);
@@ -433,7 +433,7 @@ async::Task<bool> Run::is_made_elsewhere(core::StepIndex i, const StepKey& key) 
   co_return true;
 }
 
-/// What of the run's earlier driver nobody has joined.
+/// Removes attempts of the run's earlier driver that were not joined.
 async::Task<> Run::remove_rest() {
   std::string notice;
   try {

@@ -106,7 +106,7 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
   co_return outcome;
 }
 
-/// Whether the attempt that was cut off is one of the step as it is now, and may still run.
+/// Returns true if the interrupted attempt has the step's current key and may still be running.
 async::Task<bool> StepRunner::joins(const ReadyStep& step) {
   const auto* point = step.resume_point;
   if (!point || !point->is_open ||

@@ -60,7 +60,7 @@ class StepRunner {
   JobSlots& slots_;
   GpuPool& gpus_;
   WorkFolders folders_;
-  std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read as a whole.
+  std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read completely.
 };
 
 }  // namespace pipeline::engine
