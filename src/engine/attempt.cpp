@@ -173,7 +173,7 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log,
     failure.hints.push_back(std::move(*advice));
 }
 
-/// The steps of one attempt, in the order of run().
+/// One attempt; its member functions are called in the order of run().
 class AttemptRun {
  public:
   AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions which,
@@ -270,8 +270,8 @@ class AttemptRun {
     co_return inputs;
   }
 
-  /// Completes the orchestrator's verdict by what it does not know: the timeout, outputs that are
-  /// missing, and what the step itself wrote of its failure.
+  /// Adds to the orchestrator's result what it does not know: the timeout, missing outputs, and the
+  /// step's own description of its failure.
   void judge(bool has_timed_out) {
     auto& failure = outcome_.result.failure;
     if (has_timed_out) {
@@ -298,7 +298,7 @@ class AttemptRun {
   async::Task<> store_outputs() {
     const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
     const bool others_may_join = services_.orchestrator.capabilities_of(step_).outlives_driver;
-    // What cannot be stored is of no use to another driver either.
+    // Outputs that cannot be stored are of no use to another driver either.
     struct CleanUnlessStored {
       std::function<void()>& cleanup;
       bool is_stored = false;

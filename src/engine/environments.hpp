@@ -1,6 +1,6 @@
 /// @file
-/// What the steps of a run run in, such as images and virtual environments. Each is made at most
-/// once: when its step's turn comes, or while earlier steps run.
+/// The environments of a run's steps, such as images and virtual environments. Each is prepared at
+/// most once: when its step starts, or while earlier steps run.
 #pragma once
 
 #include <exception>
@@ -32,17 +32,17 @@ class Environments {
   /// step's line, or EnvironmentError.
   async::Task<orchestrators::Environment> look_up(const StepSpec& step);
   bool is_begun(core::StepIndex i) const { return states_[i].prepared != nullptr; }
-  /// Begins to make the step's environment. Once a step.
+  /// Begins to prepare the step's environment. Call it once for each step.
   void begin(core::StepIndex i, const StepSpec& step);
-  /// The step's environment is there already.
+  /// Records that the step's environment is ready.
   void set(core::StepIndex i, orchestrators::Environment environment);
-  /// Waits until the step's environment is there. Throws what making it threw.
+  /// Waits until the step's environment is ready. Throws the exception of its preparation.
   async::Task<> prepared(core::StepIndex i);
-  /// The environment of a step that has one, else an empty one.
+  /// Returns the environment of a step that has one, else an empty one.
   const orchestrators::Environment& of(core::StepIndex i) const { return states_[i].environment; }
-  /// Gives up what is still being made.
+  /// Stops preparations in progress.
   void stop(core::StopLevel level) { stop_.stop(level); }
-  /// Throws what making one of the environments threw, if any did.
+  /// Throws the exception of a failed preparation, if there is one.
   void rethrow() const;
 
  private:

@@ -64,7 +64,7 @@ class NewestRun {
   std::unordered_map<std::string, StepStatus> statuses_;
 };
 
-/// Plans the steps level by level, so that what a step takes its inputs from is planned before it.
+/// Plans the steps level by level, so that the sources of a step's inputs are planned before it.
 class Planner {
  public:
   Planner(const Services& services, const RunOptions& options, bool with_keys)
@@ -101,7 +101,8 @@ class Planner {
             &*std::ranges::find(outputs_[i], source.output, &store::OutputRecord::name)};
   }
 
-  /// A step that may run again, so that the inputs of `step` are not known; empty if there is none.
+  /// Returns a source of the step's inputs that may run again, so that the inputs are not known;
+  /// empty if there is none.
   std::string unknown_source(const StepSpec& step) const {
     std::string unknown;
     for (const auto& input : step.inputs)
@@ -136,7 +137,7 @@ class Planner {
     if (!with_keys_) plan.key = {};
   }
 
-  /// All that the step depends on is known: its key decides.
+  /// Compares the step's key. All dependencies of the step must be known.
   void compare_key(core::StepIndex i, const std::string& environment_id) {
     const auto& step = step_at(i);
     auto key = decisions_.key(step, environment_id,
@@ -154,6 +155,7 @@ class Planner {
                              : std::vector<std::string>{newest_.why_no_success(step.name)};
   }
 
+  /// Compares the parts of the step's key that are known.
   /// @param waits_for the step whose outputs are not known yet; empty if it is the environment
   void compare_own_parts(core::StepIndex i, const std::string& environment_id,
                          const std::string& waits_for) {
@@ -186,7 +188,7 @@ class Planner {
     return services_.runs.last_key_parts(services_.pipeline.name, step.name);
   }
 
-  /// Asks the shared store for the steps that this machine would run.
+  /// Asks the remote cache for the steps that this machine would run.
   async::Task<> ask_store() {
     if (inquiries_.empty()) co_return;
     co_await inquire(*options_.shared, inquiries_);
@@ -206,8 +208,8 @@ class Planner {
   const bool has_successes_;
   std::vector<StepPlan> plans_;
   std::vector<std::vector<store::OutputRecord>> outputs_;
-  std::vector<CacheLookup> inquiries_;      ///< Of the level that is being planned.
-  std::vector<core::StepIndex> inquiring_;  ///< Their steps.
+  std::vector<CacheLookup> inquiries_;      ///< Lookups of the current level.
+  std::vector<core::StepIndex> inquiring_;  ///< The steps of the lookups.
 };
 
 }  // namespace

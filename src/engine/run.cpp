@@ -214,7 +214,7 @@ async::Task<> Run::prepare_detached() {
   journal_.run_began(places(steps), steps);
 }
 
-/// Coroutines refer to this object: they are waited for, whatever happened.
+/// Waits for all coroutines, because they refer to this object.
 async::Task<> Run::coroutines_end() {
   while (active_ > 0) {
     wake_.close();
@@ -245,7 +245,7 @@ async::Task<RunSummary> Run::execute() {
       co_await prefetch();  // Otherwise it is called once a step is known to run.
     while (active_ > 0 || (scheduler_.has_ready() && stop_.level() == core::StopLevel::none &&
                            stopped_by_.empty() && !fatal_)) {
-      // Nobody needs what is still being built.
+      // Builds in progress are no longer needed.
       if (scheduler_.done()) environments_.stop(core::StopLevel::immediate);
       co_await wake_.wait();
       wake_.close();
@@ -366,14 +366,14 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
   } catch (const core::EnvironmentError& error) {
     failure = orchestrators::failure_of(error);
   }
-  // The environment was given up.
+  // The environment was not prepared.
   if (stop_.level() != core::StopLevel::none && counts.attempts == 0)
     failure = Failure{FailureKind::cancelled, "cancelled before it started", {}, {}};
   fail(i, std::move(*failure), key ? key->key : "", counts);
 }
 
-/// Looks for the step's result, here and on other machines; if there is none, waits until the
-/// step's environment is there. Then the key is known.
+/// Looks for the step's result on this and other machines; if there is none, waits until the step's
+/// environment is ready. Afterwards the key is known.
 async::Task<bool> Run::is_made(core::StepIndex i, std::optional<StepKey>& key) {
   if (key) {
     const bool is_elsewhere = co_await is_made_elsewhere(i, *key);

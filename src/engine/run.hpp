@@ -76,8 +76,8 @@ struct StepPlan {
   std::string environment;  ///< Description of the environment.
   std::string build;        ///< What will be built and why, if the environment is not ready.
 };
-
-/// @param with_keys whether StepPlan::key is filled, which takes most of the memory
+/// Plans a run without side effects. @param with_keys whether to fill StepPlan::key, which takes
+/// most of the memory
 async::Task<std::vector<StepPlan>> plan(Services services, RunOptions options,
                                         bool with_keys = true);
 

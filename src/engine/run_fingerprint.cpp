@@ -106,7 +106,7 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
       fingerprint.looked_at(function->program->executable);
       for (const auto& library : function->program->libraries) fingerprint.looked_at(library);
     }
-    // A step that runs each time, or that may be missing a secret, has to be looked at by itself.
+    // A step that runs each time, or that may be missing a secret, must be checked by each run.
     if (!step->cache || !step->secrets.empty()) fingerprint.invalidate();
   }
 }

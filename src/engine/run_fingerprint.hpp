@@ -48,9 +48,9 @@ class RunFingerprint {
   bool spoiled_ = false;
 };
 
-/// Looks at what the spec and the steps were made from, as it is at the beginning of a run: the
-/// next run notices a file that changes in the course of this one.
-/// @param sources what the spec was made from, besides the steps' code
+/// Adds the files of the spec and of the steps as they are at the beginning of a run, so that the
+/// next run notices a file that changes during this one.
+/// @param sources files that the spec was made from, besides the steps' code
 void look_at_sources(RunFingerprint& fingerprint, const Services& services,
                      const std::vector<std::filesystem::path>& sources,
                      const std::vector<const StepSpec*>& steps);

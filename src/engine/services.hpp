@@ -1,5 +1,5 @@
 /// @file
-/// What a run and a plan work with.
+/// The objects that a run and a plan work with.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,18 @@
 
 namespace pipeline::engine {
 
-/// What a step sees of the root; from spec::CodeResolver, or another source. It keeps this room
-/// free of the file's syntax.
+/// Provides the files of the root that a step sees, for example from spec::CodeResolver. Keeps this
+/// room independent of the file's syntax.
 struct CodeProvider {
   /// Returns the step's files, sorted. Equal sets of files are the same object, which lives as long
   /// as the provider. Throws InputError.
   std::function<const std::vector<store::TreeEntry>&(const StepSpec&)> files;
-  /// Returns advice for a step that failed over a file that is in the root but not in its code.
+  /// Returns advice for a step that failed because of a file that is in the root but not in its
+  /// code.
   std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;
 };
 
-/// Refers to all of them; they outlive the run.
+/// References to objects that must outlive the run.
 struct Services {
   const PipelineSpec& pipeline;
   orchestrators::Orchestrator& orchestrator;

@@ -1,5 +1,5 @@
 /// @file
-/// One step's attempts, from the first to the one that succeeds or is the last.
+/// Runs one step's attempts until one succeeds or there are no more retries.
 #pragma once
 
 #include <optional>
@@ -15,33 +15,34 @@ namespace pipeline::engine {
 /// Job slots: attempts that may run at a time.
 struct JobSlots {
   async::Semaphore here;       ///< On this machine.
-  async::Semaphore elsewhere;  ///< On machines that have a queue of their own.
+  async::Semaphore elsewhere;  ///< On clusters, which have a queue of their own.
 
   async::Semaphore& of(const orchestrators::Capabilities& orchestrator) {
     return orchestrator.on_this_machine ? here : elsewhere;
   }
 };
 
-/// A step whose turn has come.
+/// A step that is ready to run.
 struct ReadyStep {
   const StepSpec& spec;
   const std::string& key;
   const orchestrators::Environment& environment;
-  std::size_t urgency;              ///< Rank among those that wait for a slot; smaller goes first.
-  const ResumePoint* resume_point;  ///< Null: the step had not begun when the run was cut off.
-  OutputsOf outputs_of;             ///< Of the steps that it takes its inputs from.
+  std::size_t urgency;  ///< Rank among the steps that wait for a slot; smaller goes first.
+  const ResumePoint*
+      resume_point;      ///< Null if the step had not begun when the run was interrupted.
+  OutputsOf outputs_of;  ///< Returns the outputs of the steps that it takes its inputs from.
 };
 
 class StepRunner {
  public:
-  /// Refers to all that it is given.
+  /// Keeps references to all arguments.
   StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
              Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus);
 
   /// Runs the step until an attempt succeeds, the retries are used up, or the run is stopped. The
-  /// failure is in the outcome. Throws EnvironmentError where this machine fails.
-  /// @param counts of the step's attempts; true up to a throw
-  /// @param clean  removes what a failed attempt left outside
+  /// failure is in the outcome. Throws EnvironmentError for failures of this machine.
+  /// @param counts receives the number of attempts, also if this throws
+  /// @param clean  removes what a failed attempt has left outside
   async::Task<AttemptOutcome> run(const ReadyStep& step, AttemptCounts& counts,
                                   const std::function<async::Task<>(std::function<void()>)>& clean);
 

@@ -1,5 +1,5 @@
 /// @file
-/// Exceptions as failures of steps.
+/// Converts exceptions to failures of steps.
 #pragma once
 
 #include <pipeline/events.hpp>
@@ -8,8 +8,8 @@
 
 namespace pipeline::orchestrators {
 
-/// The failure of a step that the environment keeps from running: of kind build for a BuildError,
-/// else of kind environment.
+/// Returns the failure of a step that cannot run because of the environment: of kind build for a
+/// BuildError, else of kind environment.
 inline Failure failure_of(const core::EnvironmentError& error) {
   if (const auto* build = dynamic_cast<const core::BuildError*>(&error))
     return {FailureKind::build, build->what(), build->advice(), build->details()};

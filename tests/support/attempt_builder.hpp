@@ -1,5 +1,5 @@
 /// @file
-/// Attempts for tests of orchestrators: a step, its folders, and what it prints.
+/// Attempts for tests of orchestrators: a step, its folders, and its output.
 #pragma once
 
 #include <filesystem>
@@ -46,8 +46,8 @@ class Log : public orchestrators::LogSink {
   std::function<void(const Log&)> on_write;
 };
 
-/// One attempt with folders of its own; everything public, to be changed before attempt() is
-/// called.
+/// One attempt with folders of its own. All members are public; change them before calling
+/// attempt().
 struct AttemptBuilder {
   explicit AttemptBuilder(Command command) {
     step.name = "step";

@@ -1,5 +1,6 @@
 /// @file
-/// A bucket `team`, and this process's keys for it; its server keeps what it is sent.
+/// A server with a bucket `team` that stores uploaded objects, and keys for it in this process's
+/// environment.
 #pragma once
 
 #include <cstdlib>
@@ -23,7 +24,7 @@ class BucketTest : public testing::Test {
     unsetenv("AWS_ACCESS_KEY_ID");
     unsetenv("AWS_SECRET_ACCESS_KEY");
   }
-  /// `s3://team/pipe`
+  /// Returns `s3://team/pipe`.
   settings::ArtifactStoreSettings settings() const {
     settings::ArtifactStoreSettings settings;
     settings::read_bucket("s3://team/pipe", settings);
@@ -44,8 +45,8 @@ class BucketTest : public testing::Test {
   }
 
   asio::io_context loop;
-  bool refuses = false;                        ///< Whatever it is asked.
-  std::map<std::string, std::string> objects;  ///< By path: `/team/pipe/KEY`.
+  bool refuses = false;                        ///< Refuses every request.
+  std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };
 

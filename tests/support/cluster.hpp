@@ -1,6 +1,6 @@
 /// @file
-/// The cluster that tests of one run against: that of KUBECONFIG, else the test bed's
-/// (scripts/testbed/kubernetes). Where there is none, they are skipped.
+/// The cluster that tests use: that of KUBECONFIG, else the test bed's
+/// (scripts/testbed/kubernetes). Without a cluster, these tests are skipped.
 #pragma once
 
 #include <cstdlib>

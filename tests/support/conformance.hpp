@@ -1,6 +1,6 @@
 /// @file
-/// What every orchestrator must do, written once: a program includes this and instantiates the
-/// suite with its own place.
+/// The requirements on every orchestrator, as one test suite: a program includes this and
+/// instantiates the suite for its orchestrator.
 #pragma once
 
 #include <sys/stat.h>
@@ -25,13 +25,14 @@ struct Place {
   std::function<std::unique_ptr<orchestrators::Orchestrator>(asio::io_context&,
                                                              const fs::path& root)>
       make;
-  Settings settings;  ///< Of every step; its programs must include `sh` and the usual small ones.
-  bool root_may_write = false;  ///< A step that runs as root can write to its inputs: the place has
-                                ///< no read-only mounts.
+  Settings settings;  ///< Settings of every step; their programs must include `sh` and the usual
+                      ///< small ones.
+  bool root_may_write = false;  ///< A step that runs as root can write to its inputs, because the
+                                ///< orchestrator has no read-only mounts.
 };
 inline void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
-/// For places that run containers.
+/// For orchestrators that run containers.
 inline Settings slim() {
   Settings settings;
   settings.docker.parent_image = "debian:bookworm-slim";
@@ -275,7 +276,7 @@ TEST_P(Conformance, what_a_step_leaves_running_ends_with_it) {
 }
 
 TEST_P(Conformance, attempts_run_side_by_side) {
-  // The first ends only when the second has begun to print, and is told so by being stopped.
+  // The first step ends only when it is stopped, after the second has begun to print.
   AttemptBuilder first(shell("trap 'exit 0' TERM; echo first; while :; do sleep 0.02; done")),
       second(shell("echo second"));
   second.step.name = "second";

@@ -1,6 +1,6 @@
 /// @file
-/// A unix socket between a test and a real engine, which cuts, delays and falsifies what passes. It
-/// runs in a thread of its own.
+/// A unix socket between a test and a real engine that interrupts, delays and falsifies the
+/// traffic. It runs in a thread of its own.
 #pragma once
 
 #include <functional>
@@ -22,16 +22,16 @@ namespace pipeline::test {
 
 enum class Fault {
   none,
-  refused,      ///< The connection is closed without an answer, and the engine gets nothing.
-  lost_answer,  ///< The engine does it, and its answer is dropped.
-  broken,       ///< 500 in the place of the engine's answer; the engine gets nothing.
-  unavailable,  ///< 503
+  refused,      ///< The connection is closed without a response; the engine receives nothing.
+  lost_answer,  ///< The engine executes the request, but its response is dropped.
+  broken,       ///< 500 instead of the engine's response; the engine receives nothing.
+  unavailable,  ///< 503.
   hangs,        ///< Never answered.
 };
 
 class EngineProxy {
  public:
-  /// @param fault asked for each request, in the proxy's thread
+  /// @param fault called for each request, in the proxy's thread
   explicit EngineProxy(
       std::function<Fault(const std::string& method, const std::string& target)> fault,
       std::string engine = "/var/run/docker.sock")
@@ -47,13 +47,13 @@ class EngineProxy {
   }
   std::string url() const { return "unix://" + socket(); }
 
-  /// Closes all connections that are open, as an engine's end does.
+  /// Closes all open connections, as when an engine ends.
   void cut_all() {
     asio::post(loop_, [this] {
       for (auto* each : open_) each->close();
     });
   }
-  /// `POST /v1.41/containers/create?name=x` of all requests, in order.
+  /// Returns `POST /v1.41/containers/create?name=x` and the like, for all requests in order.
   std::vector<std::string> asked() const {
     const std::lock_guard lock(mutex_);
     return asked_;
@@ -100,7 +100,9 @@ class EngineProxy {
     Protocol::socket server(loop_);
     const Listed listed_too(open_, server);
     co_await server.async_connect(Protocol::endpoint(engine_), asio::use_awaitable);
-    head.insert(head.find("\r\n") + 2, "Connection: close\r\n");  // so that each request is seen
+    head.insert(head.find("\r\n") + 2,
+                "Connection: close\r\n");  // Makes the client open a connection for each request,
+                                           // so that each is seen.
     co_await asio::async_write(server, asio::buffer(head), asio::use_awaitable);
     co_await asio::async_write(server, buffer.data(), asio::use_awaitable);
     asio::co_spawn(loop_, pass(client, server), [](std::exception_ptr) {});

@@ -1,5 +1,5 @@
 /// @file
-/// Keeps the events of a run.
+/// Records the events of a run.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class EventRecorder : public EventSink {
  public:
   void emit(const Event& event) override { events.push_back(event); }
 
-  /// Those of one kind, in order.
+  /// Returns the events of one kind, in order.
   template <class Kind>
   std::vector<Kind> of() const {
     std::vector<Kind> found;

@@ -1,6 +1,6 @@
 /// @file
-/// Whole outputs held against files: NAME.expected beside its input. PIPE_ACCEPT=1 writes what is
-/// printed now; read it as a user would before committing it.
+/// Compares whole outputs with files: NAME.expected beside its input. PIPE_ACCEPT=1 writes the
+/// current output; read it as a user would before committing it.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace pipeline::test {
 
-/// Of all inputs in a folder of tests/golden, without extension, sorted.
+/// Returns the names of all inputs in a folder of tests/golden, without extension, sorted.
 inline std::vector<std::string> golden_names(const std::filesystem::path& folder,
                                              std::initializer_list<std::string_view> extensions) {
   std::vector<std::string> names;

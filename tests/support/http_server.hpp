@@ -1,5 +1,5 @@
 /// @file
-/// A small HTTP server on the test's own loop, whose answers are a function of the test's.
+/// A small HTTP server on the test's own loop; a function of the test returns its responses.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace pipeline::test {
 
-/// One request, and the way to answer it.
+/// One request, and the functions to respond to it.
 class HttpExchange {
  public:
   explicit HttpExchange(asio::ip::tcp::socket& socket) : socket_(socket) {}
@@ -35,7 +35,7 @@ class HttpExchange {
   }
   async::Task<> end_stream() { co_await write("0\r\n\r\n"); }
   void cut() { socket_.close(); }
-  /// Until the client goes.
+  /// Waits until the client closes the connection.
   async::Task<> hang() {
     char byte;
     boost::system::error_code gone;
@@ -53,7 +53,7 @@ class HttpExchange {
   asio::ip::tcp::socket& socket_;
 };
 
-/// Outlives its clients' requests; the loop is run by the test.
+/// Must outlive its clients' requests; the test runs the loop.
 class HttpServer {
  public:
   using Handler = std::function<async::Task<>(HttpExchange&)>;
@@ -65,7 +65,7 @@ class HttpServer {
   std::string url() const {
     return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
   }
-  /// `GET /path` of all that were asked, in order.
+  /// `GET /path` of all requests, in order.
   std::vector<std::string> asked;
 
  private:

@@ -3,7 +3,7 @@
 /// that PIPE_NVML_STAND_IN names. Without one: four idle GPUs, those of the stand-in for the
 /// container runtime. PIPE_NVML names this library to pipe. Compiled with NVML_STAND_IN_OLD it has
 /// only the symbols of the first version. PIPE_NVML_STAND_IN_LOG names a file that gets a line
-/// whenever somebody begins to use it.
+/// whenever a process begins to use it.
 ///
 ///   {"driver": "535.183.01", "cuda": 12020, "error": 0,
 ///    "gpus": 2 or [{"uuid": "GPU-1", "model": "A100", "memory_mib": 40960, "used_mib": 0,
@@ -34,7 +34,7 @@ struct Node {
 
 json config;
 std::vector<std::unique_ptr<Node>> nodes;
-std::vector<std::vector<std::unique_ptr<Node>>> earlier;  // handles that somebody may still have
+std::vector<std::vector<std::unique_ptr<Node>>> earlier;  // Handles that callers may still have.
 
 void load() {
   config = json::object();
@@ -169,7 +169,7 @@ EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Handle device, unsigned* count) {
 }
 EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Handle device, unsigned index, Handle* slice) {
   auto& slices = node_of(device).slices;
-  if (index >= slices.size()) return 6;  // not found
+  if (index >= slices.size()) return 6;  // Not found.
   *slice = reinterpret_cast<Handle>(slices[index].get());
   return success;
 }

@@ -1,5 +1,5 @@
 /// @file
-/// An attempt from its environment to what it leaves, as the engine goes through it.
+/// Takes an attempt from its environment to its removal, as the engine does.
 #pragma once
 
 #include "orchestrators/orchestrator.hpp"

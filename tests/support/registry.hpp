@@ -12,8 +12,8 @@
 
 namespace pipeline::test {
 
-/// HOST, STRANGER (another one, whose CA nobody trusts), CA, LOGIN, PASSWORD, CONFIG (for
-/// DOCKER_CONFIG); empty if there is none.
+/// Returns HOST, STRANGER (another registry, whose CA is not trusted), CA, LOGIN, PASSWORD, CONFIG
+/// (for DOCKER_CONFIG); empty if there is no registry.
 inline const std::map<std::string, std::string>& registry() {
   static const auto variables = [] {
     std::map<std::string, std::string> read;
@@ -25,7 +25,8 @@ inline const std::map<std::string, std::string>& registry() {
   return variables;
 }
 
-/// Its own API, past the engine. @param path as `/v2/NAME/manifests/TAG`
+/// Sends a request to the registry directly, not by way of the engine. @param path such as
+/// `/v2/NAME/manifests/TAG`
 inline async::Task<net::Response> ask_registry(net::HttpClient& http, std::string method,
                                                std::string path) {
   net::Request request;

@@ -9,7 +9,7 @@
 
 namespace pipeline::test {
 
-/// How to reach it; empty if there is none.
+/// Returns the variables to reach it; empty if there is none.
 inline const std::map<std::string, std::string>& second_engine() {
   static const auto variables = [] {
     std::map<std::string, std::string> read;
@@ -21,7 +21,7 @@ inline const std::map<std::string, std::string>& second_engine() {
   return variables;
 }
 
-/// Docker's variables, for this process, as a user of that engine has them.
+/// Sets docker's variables in this process, as a user of that engine has them.
 inline void use_second_engine_over_tls() {
   setenv("DOCKER_HOST", second_engine().at("TCP").c_str(), 1);
   setenv("DOCKER_TLS_VERIFY", "1", 1);

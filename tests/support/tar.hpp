@@ -1,5 +1,5 @@
 /// @file
-/// Archives made by hand, which no program would write.
+/// Hand-made archives that no program would write.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ inline std::string octal(std::uint64_t number, int digits) {
   return text;
 }
 
-/// One entry, with anything that may be wrong in it. @param size what the header says, if that is
-/// not the content's
+/// Returns one entry, which may be invalid in any way. @param size size in the header, if it
+/// differs from the content's
 inline std::string entry(char type, const std::string& name, const std::string& content = {},
                          const std::string& linked = {}, std::optional<std::uint64_t> size = {}) {
   std::string header(512, '\0');
@@ -36,7 +36,7 @@ inline std::string entry(char type, const std::string& name, const std::string& 
   return header + content + std::string((512 - content.size() % 512) % 512, '\0');
 }
 
-/// A record of pax.
+/// Returns a pax record.
 inline std::string record(const std::string& key, const std::string& value) {
   const auto rest = " " + key + "=" + value + "\n";
   for (std::size_t length = rest.size() + 1;; ++length)
