@@ -40,7 +40,7 @@ void announce_stop(Context& context, const store::RunRecord& run) {
 bool stop_process(Context& context, store::RunStore& runs, const store::RunRecord& run) {
   if (!run.driver.process.is_of_this_namespace()) {
     if (runs.liveness(run) == store::Liveness::dead) return false;
-    throw core::InputError("run " + run.id + " goes on: " + detached::name_of(run.driver) +
+    throw core::InputError("run " + run.id + " is still running: " + detached::name_of(run.driver) +
                                " drives it, which cannot be stopped from here",
                            "`" + context.options().name + " cancel " + run.id + "` stops it there");
   }

@@ -61,7 +61,7 @@ class Cleaner {
   std::string why_it_stays(store::RunRecord run) {
     if (drivers_->liveness_of(run) != detached::Drivers::Liveness::unknown ||
         run.driver.is_elsewhere())
-      return "which goes on";
+      return "which is running";
     const auto error = drivers_->not_known(run);
     return "since " + std::string(error.what()) + "; " + error.advice().back();
   }
@@ -115,7 +115,7 @@ json Cleaner::own_images() {
 }
 
 void Cleaner::images() {
-  if (some_run_goes_on()) return kept("the images, since a run goes on");
+  if (some_run_goes_on()) return kept("the images, since a run is in progress");
   for (const auto& image : own_images()) {
     if (!image.contains("Labels") || !image["Labels"].is_object() ||
         !image["Labels"].contains(image_label))
@@ -214,7 +214,7 @@ void Cleaner::runs() {
     removed("run", run->id, bytes);
   }
   if (!dry_run_) remove_left_work();
-  if (some_run_goes_on()) return kept("the artifacts, since a run goes on");
+  if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
   if (!dry_run_) {
     const auto referenced = runs_->referenced_artifacts();
     const std::set<core::Digest> in_use(referenced.begin(), referenced.end());

@@ -252,7 +252,7 @@ void add_cancel_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command cancel_row{"cancel", "Stop a run that goes on",
+constexpr Command cancel_row{"cancel", "Stop a run in progress",
                              "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
                              add_cancel_options, cancel_command};
 
@@ -355,7 +355,7 @@ constexpr Command clean_row{
     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
     "the others use\n"
     "  pipe clean --images             images that pipe has built\n\n"
-    "What a run that goes on uses stays.",
+    "A run in progress keeps everything that it uses.",
     add_clean_options, clean_command};
 
 void add_instances_options(CLI::App& app, Options& o) {

@@ -78,7 +78,7 @@ _pipe() {
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
     'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
-    'resume:go on with a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
+    'resume:continue a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
     'kubernetes:print the Role that a cluster takes' 'profiles:list named places to run in' 'completion:print a completion script' 'help:explain a command')

@@ -208,7 +208,7 @@ void await_driver(kubernetes::Client& client, Session& session, Display& display
                               : status.failure;
   throw core::EnvironmentError("the driver of run " + session.run_id + " could not begin: " + why,
                                {"`" + context.options().name + " resume " + session.run_id +
-                                "` goes on with the run from here"});
+                                "` continues the run from here"});
 }
 
 void tell(Session& session, const orchestrators::DriverStatus& status) {

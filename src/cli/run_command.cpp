@@ -167,7 +167,8 @@ core::ExitCode resume_command(Context& context) {
     if (drivers.liveness_of(run) == detached::Drivers::Liveness::unknown)
       throw drivers.not_known(run);
     throw core::InputError(
-        "run " + run.id + " goes on: " + detached::name_of(run.driver) + " drives it", follow);
+        "run " + run.id + " is still running: " + detached::name_of(run.driver) + " drives it",
+        follow);
   }
   const auto refuse_ended = [&] {
     if (run.status != RunStatus::running && run.status != RunStatus::interrupted)

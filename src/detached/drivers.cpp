@@ -148,7 +148,7 @@ std::string Drivers::described(store::RunRecord& run) {
     const auto news = context_.await(orchestrators::driver_status_of(client, lease.name));
     if (!news.goes_on)
       text += ", which is gone; `" + context_.program + " resume " + run.id +
-              "` goes on with the run from here";
+              "` continues the run from here";
     else if (!news.holder.empty())
       text += ", its pod " + news.holder;
     else if (!news.waits_for.empty())

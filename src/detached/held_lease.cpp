@@ -63,7 +63,7 @@ async::Task<> HeldLease::keep() {
 
 void HeldLease::lost(const std::string& why) const {
   context_.note("the run's Lease " + name_ + " is lost (" + why +
-                "): what runs is left to whoever drives the run next");
+                "): running steps are left to the next driver of the run");
   ::_exit(static_cast<int>(core::ExitCode::environment));
 }
 

@@ -39,7 +39,8 @@ std::string new_writer() {
 }
 
 core::EnvironmentError no_sense(const std::string& key) {
-  return core::EnvironmentError("the object " + key + " of the artifact store is none of ours");
+  return core::EnvironmentError("the object " + key +
+                                " of the artifact store is not one that pipe wrote");
 }
 
 /// Reads a piece of a file; shorter at the file's end.

@@ -126,13 +126,13 @@ async::Task<RegistryAuth> registry_auth(std::string registry) {
   try {
     config = config_file();
   } catch (const core::EnvironmentError& error) {
-    auth.notice = std::string("going on without registry credentials: ") + error.what();
+    auth.notice = std::string("continuing without registry credentials: ") + error.what();
   }
   if (const auto helper = helper_for(config, registry); !helper.empty()) {
     const auto answer = co_await ask_credential_helper(helper, server, std::chrono::seconds(10));
     if (!answer.failure.empty())
       auth.notice =
-          "going on without the credential helper for " + registry + ": " + answer.failure;
+          "continuing without the credential helper for " + registry + ": " + answer.failure;
     if (answer.username == "<token>") {
       credentials.identity_token = answer.secret;
     } else {

@@ -33,7 +33,7 @@ constexpr std::string_view reload_driver =
     "nvidia_modeset nvidia "
     "&& sudo modprobe nvidia`";
 constexpr std::string_view make_specification =
-    "on the engine's machine: `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`, anew "
+    "on the engine's machine: `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`, again "
     "after each change of driver, GPUs or MIG devices";
 constexpr std::string_view look_for_faults =
     "on that machine `sudo dmesg | grep NVRM` says what happened; it comes back with a restart, or "

@@ -49,7 +49,7 @@ async::Task<std::string> PublishedImages::make(LocalImage image, std::string ste
   if (!found)
     throw core::EnvironmentError(
         "cannot push the image " + image.reference + ": it is not on the engine any more",
-        {"run again: it is built anew"});
+        {"run again: it is rebuilt"});
   const auto auth = co_await credentials(registry, events);
   std::string why = registry + " does not have it";
   if (auto known = by_digest(*found, image.reference); !known.empty()) {

@@ -63,7 +63,7 @@ SshTarget parse_ssh_url(const std::string& url) {
     rest = rest.substr(at + 1);
     if (target.user.find(':') != std::string::npos)
       refuse("ssh://...@" + std::string(rest),
-             "it holds a password, which ssh takes from nobody: use a key");
+             "it holds a password, which ssh does not accept: use a key");
     if (!is_word(target.user, "._-+\\"))
       refuse(url, "'" + target.user + "' cannot be a user's name");
   }

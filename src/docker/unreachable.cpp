@@ -35,10 +35,10 @@ constexpr std::array ssh_causes{
           "docker is not installed over there: see `ssh {host} docker version`"},
     Cause{"permission denied while trying to connect",
           "your user over there may not use the engine: `sudo usermod -aG docker USER` on that "
-          "machine, then log in anew"},
+          "machine, then log in again"},
     Cause{"connect: permission denied",
           "your user over there may not use the engine: `sudo usermod -aG docker USER` on that "
-          "machine, then log in anew"},
+          "machine, then log in again"},
     Cause{"Cannot connect to the Docker daemon",
           "ssh came through, but no engine runs over there: `ssh {host} sudo systemctl start "
           "docker`"},
@@ -46,7 +46,7 @@ constexpr std::array ssh_causes{
           "ssh came through, but no engine runs over there: `ssh {host} sudo systemctl start "
           "docker`"},
     Cause{"HOST IDENTIFICATION HAS CHANGED",
-          "the machine shows another key than the one you know: find out why before you go on; "
+          "the machine shows another key than the one you know: find out why before you continue; "
           "`ssh-keygen -R HOST` forgets the old one"},
     Cause{"Host key verification failed",
           "you have not met this machine yet: `ssh {host}` once by hand, check its key, and "

@@ -57,7 +57,7 @@ const std::shared_ptr<const Program>& this_program() {
     if (files.size() == 1)
       diagnostic.span = {where.line(), where.column(), 1};
     else
-      diagnostic.notes.push_back("the step is at " + std::string(where.file_name()) + ":" +
+      diagnostic.notes.push_back("the step is declared at " + std::string(where.file_name()) + ":" +
                                  std::to_string(where.line()));
   }
   throw core::InputError(std::move(diagnostics), file, source);

@@ -165,7 +165,7 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
       report(number, "bad-step", "step '" + name + "': " + problem);
     if (const auto [other, is_new] = seen.emplace(name, number); !is_new)
       report(number, "duplicate-key", "two steps are called '" + name + "'",
-             {"the other one is at line " +
+             {"the other one is in line " +
                   std::to_string(pipeline.steps()[other->second - 1].where.line()),
               "give this one a `.name` of its own"});
     for (const auto& argument : step.arguments) {

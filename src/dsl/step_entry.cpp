@@ -169,7 +169,7 @@ void tell(const std::exception_ptr& error, const char* how) {
 /// Called for an exception that is not caught, in a thread or from a noexcept function.
 [[noreturn]] void on_terminate() {
   if (const auto error = std::current_exception())
-    tell(error, "was ended by an exception that nobody caught,");
+    tell(error, "was ended by an uncaught exception,");
   std::abort();
 }
 

@@ -161,7 +161,7 @@ async::Task<> check_inputs(const AttemptContext& context, const StepSpec& step,
         throw core::EnvironmentError(
             "the input '" + input.name + "' of '" + step.name +
                 "' is damaged: its content is not what '" + input.made_by + "' made",
-            {"run again: '" + input.made_by + "' runs again, and makes it anew",
+            {"run again: '" + input.made_by + "' runs again, and replaces it",
              "`pipe verify` looks for more that is damaged"});
   });
   for (const auto& input : inputs) context.checked.insert(input.digest);

@@ -79,7 +79,8 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
     const bool is_ours =
         before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
     if (!before || (before->status == RunStatus::running && !is_ours))
-      throw core::InputError("run " + record_.id + " goes on: another process has just resumed it");
+      throw core::InputError("run " + record_.id +
+                             " is running: another process has just resumed it");
     record_.orchestrator = orchestrator;
     record_.started = before->started;
     record_.took = before->took;

@@ -213,7 +213,7 @@ Machine::Machine() {
   auto* initialise = nvml->find<Return()>({"nvmlInit_v2", "nvmlInit"});
   if (!initialise) {
     unavailable_ = Unavailable{"the library libnvidia-ml is none: it has no nvmlInit",
-                               {"install the driver anew"}};
+                               {"reinstall the driver"}};
     return;
   }
   const auto code = initialise();
@@ -227,7 +227,7 @@ Machine::Machine() {
       unavailable_ =
           Unavailable{words,
                       {"load it: modprobe nvidia; if that fails, `dmesg | grep -i nvrm` says why",
-                       "after an update of the kernel the driver's module must be built anew "
+                       "after an update of the kernel the driver's module must be rebuilt "
                        "(dkms), or the machine restarted"}};
       break;
     case version_mismatch:

@@ -185,7 +185,7 @@ core::Descriptor LockFolder::open_file(const std::string& name, int mode) const 
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
       throw core::EnvironmentError(
           (path_ / name).string() + " is no plain file of its own",
-          {"somebody may have tampered with it: look at it, then remove it"});
+          {"another user may have tampered with it: look at it, then remove it"});
     return file;
   }
   throw core::system_error("cannot open the GPU reservation " + (path_ / name).string(), errno);

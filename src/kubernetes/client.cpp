@@ -198,10 +198,11 @@ async::Task<json> Client::call(Call call) {
       if (net::is_about_trust(error) || backoff.exhausted())
         throw core::EnvironmentError(
             "cannot reach the cluster of " + access_.origin + ": " + error.what(),
-            {net::is_about_trust(error) ? "the kubeconfig's certificate-authority is not the one "
-                                          "that the server's certificate is from: get it anew"
-                                        : "`kubectl get --raw /readyz` says whether it is up; a "
-                                          "VPN or a proxy (`proxy-url`) may be missing"});
+            {net::is_about_trust(error)
+                 ? "the kubeconfig's certificate-authority is not the one "
+                   "that the server's certificate is from: get a new kubeconfig"
+                 : "`kubectl get --raw /readyz` says whether it is up; a "
+                   "VPN or a proxy (`proxy-url`) may be missing"});
       pause = backoff.next();
       core::log::info(std::string("kubernetes: ") + error.what() + "; once more in " +
                       std::to_string(pause.count()) + " ms");

@@ -197,7 +197,7 @@ Identity read_user(const Entry& user) {
     refuse(*user.file, "auth-provider",
            user.what + " uses 'auth-provider', which Kubernetes has removed in 1.26",
            provider->span, {},
-           "write the kubeconfig anew with your provider's current program (`gcloud container "
+           "write the kubeconfig again with your provider's current program (`gcloud container "
            "clusters get-credentials`, `az aks get-credentials`, "
            "kubelogin): it will use 'exec'");
   identity.token = user.text("token");

@@ -185,7 +185,7 @@ async::Task<> Lease::release() {
   change["metadata"]["resourceVersion"] = text_at(lease, "/metadata/resourceVersion");
   change["spec"]["holderIdentity"] = "";
   try {
-    co_await client_.patch("let go of the Lease " + name_, path(), std::move(change));
+    co_await client_.patch("release the Lease " + name_, path(), std::move(change));
   } catch (const ApiError& error) {
     if (error.status() != 409 && error.status() != 404) throw;
   }
@@ -201,8 +201,8 @@ async::Task<> leave_word(Client& client, std::string name, std::string word, jso
   for (;;) {
     bool is_there = true;
     try {
-      co_await client.patch("leave word at the Lease " + name, client.path(group, "leases", name),
-                            change);
+      co_await client.patch("leave a message at the Lease " + name,
+                            client.path(group, "leases", name), change);
     } catch (const ApiError& error) {
       if (error.status() != 404) throw;
       is_there = false;

@@ -62,7 +62,7 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
                     : colon == subject.npos ? ""
                                             : subject.substr(colon + 1);
   if ((kind != "User" && kind != "Group" && kind != "ServiceAccount") || name.empty())
-    throw core::InputError("'" + subject + "' names nobody",
+    throw core::InputError("'" + subject + "' names no user, group or service account",
                            "write User:NAME, Group:NAME or ServiceAccount:NAME");
   json who{{"kind", kind}, {"name", name}};
   if (kind == "ServiceAccount")

@@ -112,7 +112,8 @@ class BucketCache final : public engine::RemoteCache {
     return s3::Artifacts::key_of(output.record.digest.hex(), output.record.is_directory);
   }
   DamagedCacheEntry damaged(const std::string& key) const {
-    return DamagedCacheEntry("the record " + key_of(key) + " in " + name_ + " is none of ours");
+    return DamagedCacheEntry("the record " + key_of(key) + " in " + name_ +
+                             " is not one that pipe wrote");
   }
 
   s3::Artifacts& bucket_;

@@ -55,7 +55,7 @@ std::vector<std::string> advice_for(const std::string& code, long status, const 
             "bucket's prefix, "
             "and s3:ListBucket on the bucket"};
   if (status == 301 || status == 307 || code == "PermanentRedirect")
-    return {"the bucket is at another endpoint: write its `region`, or its `endpoint`"};
+    return {"the bucket has another endpoint: write its `region`, or its `endpoint`"};
   if (code == "QuotaExceeded" || code == "XMinioStorageFull" || status == 507)
     return {"the store is full"};
   return {};

@@ -103,7 +103,7 @@ void fields(Visitor&& visit, const DockerSettings*) {
   visit(Field{"build_config", &S::build_config, "Build options of the generated Dockerfile."});
   visit(Field{"skip_build", &S::skip_build, "Run `parent_image` as it is; nothing is installed."});
   visit(Field{"prevent_build_reuse", &S::prevent_build_reuse,
-              "Build anew, once a run, even if an equal image exists."});
+              "Build once in every run, even if an equal image exists."});
   visit(Field{"target_repository", &S::target_repository,
               "Repository of built images. With a registry, as in `ghcr.io/owner/name`, a cluster "
               "gets them from there, by digest: they are pushed with what "
@@ -310,7 +310,7 @@ void fields(Visitor&& visit, const RetrySettings*) {
               "Factor by which the delay grows with each repetition, at least 1. Default: 1.",
               nullptr, nullptr, &formats::at_least_one});
   visit(Field{"max_infrastructure_retries", &S::max_infrastructure_retries,
-              "How often an attempt is repeated, besides, that ended for no fault of the step: its "
+              "Additional retries of an attempt after an infrastructure failure: its "
               "node was lost, drained or out of disk, a pod of higher "
               "priority took its place, its engine was restarted or lost. Default: 3 on a cluster "
               "and on an engine, else 0."});

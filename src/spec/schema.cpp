@@ -46,7 +46,7 @@ json common_properties() {
            "of names whose values come from the caller.")},
       {"secrets", described(list_of(any_of({variable, secret})),
                             "Variables from the caller's environment or a file that are masked in "
-                            "logs and not stored by pipe; whoever may ask the engine or the "
+                            "logs and not stored by pipe; users with access to the engine or the "
                             "cluster can read them while the container or the Job exists.")},
       {"code",
        described(any_of({text(), list_of(text())}),

@@ -246,7 +246,8 @@ core::Value TaskReader::read(const core::Value& task) {
         !settings::read_bool("essential", *essential, document_.diagnostics()).value_or(true)) {
       all_essential = false;
       document_.notice(
-          "'essential: false' is honoured in part: the other steps go on when this one fails, but "
+          "'essential: false' is honoured in part: the other steps continue when this one fails, "
+          "but "
           "the run counts as failed",
           essential->span);
     }

@@ -65,7 +65,7 @@ inline constexpr std::array container_keys{
     TaskKey{"restartPolicy", "`retry` in a pipeline file does that"},
     TaskKey{"startTimeout", "`timeout` in a pipeline file limits a whole step"},
     TaskKey{"stopTimeout", "a step has 10 seconds to stop"},
-    TaskKey{"healthCheck", "nobody waits for a step's health"},
+    TaskKey{"healthCheck", "no step waits for another's health"},
     TaskKey{"logConfiguration", "what a step prints is kept by pipe: `pipe logs`"},
     TaskKey{"firelensConfiguration", "what a step prints is kept by pipe: `pipe logs`"},
     TaskKey{"interactive", "a step's standard input is empty"},

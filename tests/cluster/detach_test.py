@@ -94,7 +94,7 @@ class StopsAnywhere:
         wait_until(lambda: self.steps()["s1"] == "running", "s1 running")
         refused = self.pipe("resume")
         self.assertEqual(refused.code, 2, refused)
-        self.assertIn(f"goes on: the Job {event['driver']['job']} in the namespace {self.namespace} drives it", refused.err)
+        self.assertIn(f"is still running: the Job {event['driver']['job']} in the namespace {self.namespace} drives it", refused.err)
         self.in_namespace("delete", "job", event["driver"]["job"])
         self.assertIn("died", self.pipe("runs").out)
         resumed = self.pipe("resume", "--output", "json")

@@ -86,7 +86,7 @@ TEST_F(OnACluster, pod_that_somebody_deletes_is_no_fault_of_the_step) {
   const auto result = run(step);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::infrastructure) << result.failure->message;
-  EXPECT_THAT(result.failure->message, HasSubstr("was deleted by somebody else"));
+  EXPECT_THAT(result.failure->message, HasSubstr("was deleted by another user or program"));
 }
 
 TEST_F(OnACluster, attempt_that_is_there_already_is_joined) {

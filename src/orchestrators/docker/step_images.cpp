@@ -114,7 +114,7 @@ async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
     const auto* published = published_->find({status.reference, status.image_id});
     if (!published)
       throw core::EnvironmentError("cannot run the step '" + step.name + "': its image " +
-                                       status.reference + " was built anew since it was pushed",
+                                       status.reference + " was rebuilt since it was pushed",
                                    {"run again: it is pushed then"});
     image.reference = *published;
     image.only_here = false;

@@ -391,10 +391,11 @@ std::optional<Failure> JobRun::judge() {
     return stopping_ == core::StopLevel::graceful && code == 128 + 9 ? had_to_be_killed()
                                                                      : was_stopped();
   if (entry_.pod.is_null())
-    return Failure{FailureKind::infrastructure,
-                   "its Job " + name_ + " was deleted by somebody else before it had a pod",
-                   {restarted_line},
-                   {}};
+    return Failure{
+        FailureKind::infrastructure,
+        "its Job " + name_ + " was deleted by another user or program before it had a pod",
+        {restarted_line},
+        {}};
   if (auto late = past_deadline(entry_.job, entry_.pod)) return late;
   const PodEnd end{first_errors_, last_output_};
   return failure_of_pod(entry_.pod, attempt_, place_.image, end);

@@ -171,7 +171,7 @@ std::optional<Failure> infrastructure(const json& pod) {
   if (auto failure = disrupted(pod)) return failure;
   if (!text_at(pod, "/metadata/deletionTimestamp").empty())
     return Failure{FailureKind::infrastructure,
-                   place_of(pod) + " was deleted by somebody else",
+                   place_of(pod) + " was deleted by another user or program",
                    {restarted_line},
                    {}};
   return std::nullopt;

@@ -327,7 +327,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
     throw core::EnvironmentError("the virtual environment " +
                                      environments_.folder(in.plan->digest).string() +
                                      " is not there",
-                                 {"run again: it will be made anew"});
+                                 {"run again: it will be made again"});
   std::optional<Workspace> workspace;
   if (is_small(attempt.code)) {
     workspace.emplace(attempt, short_folders_);

@@ -78,9 +78,10 @@ TEST_F(Credentials, a_failing_helper_is_told_and_the_file_asked) {
   config(R"({"credsStore": "broken", "auths": {"registry.example": {"auth": "bWU6cGFzcw=="}}})");
   helper("broken", "echo 'the key ring is locked'; exit 2\n");
   const auto found = auth("registry.example");
-  EXPECT_EQ(found.notice,
-            "going on without the credential helper for registry.example: docker-credential-broken "
-            "failed: the key ring is locked");
+  EXPECT_EQ(
+      found.notice,
+      "continuing without the credential helper for registry.example: docker-credential-broken "
+      "failed: the key ring is locked");
   EXPECT_EQ(header(found)["username"], "me");
 }
 

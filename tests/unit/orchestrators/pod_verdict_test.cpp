@@ -136,7 +136,7 @@ TEST(PodVerdicts, deletion_by_others_is_told_unless_the_step_was_through) {
   auto gone = pod(ended(143, "Error"));
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:15:00Z";
   EXPECT_THAT(failure_of_pod(gone, step.attempt(), "image", {})->message,
-              HasSubstr("was deleted by somebody else"));
+              HasSubstr("was deleted by another user or program"));
   gone["status"] = ended(0, "Completed");
   EXPECT_FALSE(failure_of_pod(gone, step.attempt(), "image", {}));
 }

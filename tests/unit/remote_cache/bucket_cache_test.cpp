@@ -73,7 +73,8 @@ TEST_F(ResultsInABucket, are_none_where_the_record_is_not_ours) {
         "{\"format\": 1, \"run\": \"r\", \"outputs\": [{\"name\": \"a\", \"file_name\": \"a\", "
         "\"digest\": \"../../etc\", "
         "\"kind\": \"file\", \"bytes\": 1}]}"})
-    EXPECT_EQ(refusal(record), "the record results/k.json in s3://team/pipe is none of ours")
+    EXPECT_EQ(refusal(record),
+              "the record results/k.json in s3://team/pipe is not one that pipe wrote")
         << record;
   EXPECT_EQ(refusal("{\"format\": 2}"), "none") << "a later version's";
   EXPECT_FALSE(run_task(loop, results->find("k", nullptr)));
@@ -88,11 +89,11 @@ TEST_F(ResultsInABucket, are_none_where_a_name_would_lead_elsewhere) {
       auto changed = record;
       changed["outputs"][0][key] = name;
       EXPECT_EQ(refusal(changed.dump()),
-                "the record results/k.json in s3://team/pipe is none of ours")
+                "the record results/k.json in s3://team/pipe is not one that pipe wrote")
           << key << " " << name;
     }
   EXPECT_EQ(refusal("{\"format\": 1, \"outputs\": " + std::string(60'000, '[')),
-            "the record results/k.json in s3://team/pipe is none of ours");
+            "the record results/k.json in s3://team/pipe is not one that pipe wrote");
 }
 
 TEST_F(ResultsInABucket, are_of_no_use_when_their_content_is_gone) {
