@@ -58,7 +58,7 @@ core::ExitCode build_command(Context& context) {
   display.close();
   if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
 
-  std::set<std::string> told;
+  std::set<std::string> reported;
   core::ExitCode code = core::ExitCode::ok;
   Table table;
   table.add({"STEP", "ENVIRONMENT"});
@@ -68,7 +68,7 @@ core::ExitCode build_command(Context& context) {
       table.add({step->name, shorten_digests(for_terminal(environment.description, false))});
       environments.push_back(
           {{"step", step->name}, {"environment", environment.description}, {"id", environment.id}});
-    } else if (told.insert(message_of(error)).second) {
+    } else if (reported.insert(message_of(error)).second) {
       const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
       if (code == core::ExitCode::ok || report.code == core::ExitCode::build_failed)
         code = report.code;

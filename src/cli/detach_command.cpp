@@ -172,7 +172,7 @@ async::Task<> put_in_bucket(Session& session, const fs::path& file) {
 async::Task<orchestrators::DriverStatus> begun(kubernetes::Client& client, Session& session,
                                                Display& display) {
   const auto until = std::chrono::steady_clock::now() + retry_policy;
-  std::string told;
+  std::string reported;
   for (;;) {
     auto status = co_await orchestrators::driver_status_of(
         client, orchestrators::driver_name(session.run_id));
@@ -183,8 +183,8 @@ async::Task<orchestrators::DriverStatus> begun(kubernetes::Client& client, Sessi
     if (is_decided || std::chrono::steady_clock::now() > until ||
         display.cancel().level() != core::StopLevel::none)
       co_return status;
-    if (!status.waits_for.empty() && status.waits_for != told)
-      display.progress().say("the driver waits: " + (told = status.waits_for));
+    if (!status.waits_for.empty() && status.waits_for != reported)
+      display.progress().say("the driver waits: " + (reported = status.waits_for));
     asio::steady_timer pause(client.loop(), 250ms);
     co_await pause.async_wait(asio::use_awaitable);
   }

@@ -89,10 +89,10 @@ core::ExitCode leave(const std::string& name_space, const std::string& name) {
 }  // namespace
 
 core::ExitCode drive_command(Context& outside) {
-  const auto told = detached::bucket_from_environment(outside.options().state);
-  auto& runs = told ? outside.runs(outside.options().state) : outside.existing_runs();
-  if (told) {
-    s3::Artifacts artifacts(outside.loop(), *told);
+  const auto bucket_settings = detached::bucket_from_environment(outside.options().state);
+  auto& runs = bucket_settings ? outside.runs(outside.options().state) : outside.existing_runs();
+  if (bucket_settings) {
+    s3::Artifacts artifacts(outside.loop(), *bucket_settings);
     detached::RunReplica bucket(artifacts, outside.options().inspect.run);
     if (!take_over(outside, bucket, runs, outside.options().inspect.run))
       return leave({}, orchestrators::driver_name(outside.options().inspect.run));
@@ -132,8 +132,8 @@ core::ExitCode drive_command(Context& outside) {
         std::move(owners));
     held = &lease;
     lease.guard(runs);
-    if (told) {  // Saved once more, because no other process saves it now.
-      artifacts.emplace(context.loop(), *told);
+    if (bucket_settings) {  // Saved once more, because no other process saves it now.
+      artifacts.emplace(context.loop(), *bucket_settings);
       bucket.emplace(*artifacts, run.id);
       if (take_over(context, *bucket, runs, run.id))
         uploader.emplace(context.loop(), *bucket, runs, [&lease] { lease.check(); });

@@ -171,7 +171,7 @@ bool Progress::is_told(const Event& event) {
     const bool is_trouble = std::holds_alternative<event::StepRetried>(event) ||
                             std::holds_alternative<event::Notice>(event) ||
                             (finished && finished->status == StepStatus::failed);
-    return is_trouble && group->told++ < most_failures;
+    return is_trouble && group->reported++ < most_failures;
   }
   return !finished || finished->status != StepStatus::cached || model_.total <= many_steps;
 }

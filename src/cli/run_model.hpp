@@ -23,7 +23,7 @@ struct GroupView {
   std::size_t total = 0;
   std::size_t counts[7] = {};   ///< By status; counts instances that had an event.
   SteadyTime began{}, ended{};  ///< Start of the first attempt, and the last end.
-  std::size_t told = 0;         ///< Number of failures that were reported individually.
+  std::size_t reported = 0;     ///< Number of failures that were reported individually.
   std::size_t count(StepStatus status) const { return counts[static_cast<std::size_t>(status)]; }
   std::size_t done() const;
   /// Returns `37/100, 2 running, 1 failed`.

@@ -92,11 +92,11 @@ std::string steps_table(const RunModel& model, const Paint& paint) {
   Table table;
   table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", ""});
   std::size_t left_out = 0, shown = 0;
-  std::vector<bool> told(model.groups.size());
+  std::vector<bool> listed(model.groups.size());
   for (const auto& step : model.steps) {
     if (step.group) {
-      if (!told[*step.group]) add_group(model.groups[*step.group], table);
-      told[*step.group] = true;
+      if (!listed[*step.group]) add_group(model.groups[*step.group], table);
+      listed[*step.group] = true;
       continue;
     }
     const bool is_well = step.status == StepStatus::cached || step.status == StepStatus::succeeded;

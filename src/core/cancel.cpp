@@ -8,8 +8,8 @@ void CancelSource::stop(StopLevel level) {
   // Looks up the next entry by identifier, because a callback can remove any listener.
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto id = entry->first;
-    if (entry->second.told < level) {
-      entry->second.told = level;
+    if (entry->second.notified < level) {
+      entry->second.notified = level;
       // A copy, because a callback may destroy its own listener while it runs.
       const auto callback = entry->second.callback;
       callback(level);

@@ -38,7 +38,7 @@ class CancelSource {
  private:
   struct Entry {
     std::function<void(StopLevel)> callback;
-    StopLevel told;
+    StopLevel notified;
   };
   StopLevel level_ = StopLevel::none;
   std::uint64_t next_id_ = 0;

@@ -74,16 +74,16 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
   std::optional<Head> head;
   const auto text = co_await artifacts_.bucket().find_text(key(head_name));
   if (!text) co_return head;
-  const auto told = core::parse_json(*text);
+  const auto document = core::parse_json(*text);
   try {
     Head found;
-    if (told.at("format").get<int>() != record_format)
+    if (document.at("format").get<int>() != record_format)
       throw core::EnvironmentError("run " + run_ + " is driven by another version of pipe",
                                    {"use that one here, too"});
-    found.saved = told.at("saved").get<std::uint64_t>();
-    found.files = told.at("files").get<std::string>();
+    found.saved = document.at("saved").get<std::uint64_t>();
+    found.files = document.at("files").get<std::string>();
     for (const auto& [writer, count] :
-         told.at("logs").get<std::vector<std::pair<std::string, std::size_t>>>()) {
+         document.at("logs").get<std::vector<std::pair<std::string, std::size_t>>>()) {
       if (count > most_log_objects) throw no_sense(key(head_name));
       found.writers.emplace_back(writer, count);
     }
@@ -95,12 +95,12 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
 }
 
 async::Task<> RunReplica::put_head() {
-  json told;
-  told["format"] = record_format;
-  told["saved"] = head_.saved;
-  told["files"] = head_.files;
-  told["logs"] = head_.writers;
-  auto body = s3::body_of(told.dump() + "\n");
+  json document;
+  document["format"] = record_format;
+  document["saved"] = head_.saved;
+  document["files"] = head_.files;
+  document["logs"] = head_.writers;
+  auto body = s3::body_of(document.dump() + "\n");
   co_await artifacts_.bucket().put(key(head_name), std::move(body));
 }
 

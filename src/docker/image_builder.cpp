@@ -127,7 +127,7 @@ struct ImageBuilder::Implementation {
   async::SingleFlight<ImageStatus> made;        // Keyed by key_of(step).
   async::SingleFlight<ImageStatus> builds;      // Keyed by reference.
   async::SingleFlight<bool> pulls;              // Keyed by reference and platform.
-  std::set<std::string> told;                   // Notices, each shown once.
+  std::set<std::string> reported;               // Notices, each shown once.
 };
 
 ImageBuilder::ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOptions options)
@@ -270,7 +270,7 @@ async::Task<bool> ImageBuilder::Implementation::run_pull(const std::string& refe
   events.emit(event::BuildStarted{reference, {step}, "pull: " + reason});
   const auto registry = registry_of(reference);
   auto auth = co_await registry_auth(registry);
-  if (!auth.notice.empty() && told.insert(auth.notice).second)
+  if (!auth.notice.empty() && reported.insert(auth.notice).second)
     events.emit(event::Notice{"", auth.notice});
   try {
     co_await engine.pull_image(
@@ -296,7 +296,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step
   auto looked = co_await lookups.get(key, look_up, &cancel);
   auto tell = [&](const ImagePlan& plan) {
     for (auto& notice : plan.notices)
-      if (told.insert(notice).second) events.emit(event::Notice{step.name, notice});
+      if (reported.insert(notice).second) events.emit(event::Notice{step.name, notice});
   };
   tell(*looked.plan);
   if (looked.plan->parent) tell(*looked.plan->parent);

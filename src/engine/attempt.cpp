@@ -64,8 +64,8 @@ nlohmann::json untrusted_json(const fs::path& file) {
 /// Reads the step's own description of its failure, which has more information than the exit code.
 /// It is untrusted and may contain a secret.
 void read_failure(const fs::path& file, const std::vector<std::string>& secrets, Failure& failure) {
-  const auto told = untrusted_json(file);
-  if (!told.is_object()) return;
+  const auto written = untrusted_json(file);
+  if (!written.is_object()) return;
   const auto text = [&](const nlohmann::json& object, const char* key) {
     const auto found = object.find(key);
     if (found == object.end() || !found->is_string()) return std::string();
@@ -77,11 +77,11 @@ void read_failure(const fs::path& file, const std::vector<std::string>& secrets,
     const auto type = text(object, "type"), message = text(object, "message");
     return type + (type.empty() || message.empty() ? "" : ": ") + message;
   };
-  const auto what = with_type(told), how = text(told, "how"), where = text(told, "where");
+  const auto what = with_type(written), how = text(written, "how"), where = text(written, "where");
   if (what.empty()) return;
   failure.kind = FailureKind::exception;
   failure.message = (how.empty() ? "threw" : how) + " " + what;
-  if (const auto causes = told.find("causes"); causes != told.end() && causes->is_array())
+  if (const auto causes = written.find("causes"); causes != written.end() && causes->is_array())
     for (const auto& cause : *causes)
       if (cause.is_object()) failure.message += "; caused by " + with_type(cause);
   if (!where.empty()) failure.message += " (" + where + ")";

@@ -43,7 +43,7 @@ struct GpuPool::Ticket {
   gpu::HolderInfo holder;
   async::Gate offered;
   bool served = false;
-  std::string told;  ///< The last reported reason.
+  std::string reported_reason;  ///< The last reported reason.
 };
 
 GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
@@ -430,11 +430,11 @@ void GpuPool::tell(const Session& session, const std::vector<Entry>& entries) {
     // Every step's reason is reported when it begins to wait; later only that of the next step,
     // whose reason changes.
     if (ticket != tickets_.end() && !(*ticket)->offered.is_open() &&
-        ((*ticket)->told.empty() || ahead == 0)) {
+        ((*ticket)->reported_reason.empty() || ahead == 0)) {
       auto text = reason(session, **ticket, ahead);
-      if (text != (*ticket)->told) {
+      if (text != (*ticket)->reported_reason) {
         events_.emit(event::StepWaits{(*ticket)->step.name, text});
-        (*ticket)->told = std::move(text);
+        (*ticket)->reported_reason = std::move(text);
       }
     }
     ++ahead;

@@ -48,8 +48,8 @@ class RunFingerprint {
   bool spoiled_ = false;
 };
 
-/// Adds the files of the spec and of the steps as they are at the beginning of a run, so that the
-/// next run notices a file that changes during this one.
+/// Adds the files of the spec and of the steps in their state at the beginning of a run, so that
+/// the next run notices a file that changes during this one.
 /// @param sources files that the spec was made from, besides the steps' code
 void look_at_sources(RunFingerprint& fingerprint, const Services& services,
                      const std::vector<std::filesystem::path>& sources,

@@ -12,7 +12,7 @@
 
 namespace pipeline::engine {
 
-/// Job slots: attempts that may run at a time.
+/// Job slots: limits of concurrent attempts.
 struct JobSlots {
   async::Semaphore here;       ///< On this machine.
   async::Semaphore elsewhere;  ///< On clusters, which have a queue of their own.

@@ -28,7 +28,7 @@ std::vector<std::vector<bool>> order_of(const std::vector<Member>& members) {
 Group largest_group(const std::vector<Member>& members) {
   const auto before = order_of(members);
   Group best, group;
-  // Visits every subset; there are at most ten members.
+  // Visits every subset; there are no more than ten members.
   const auto extend = [&](const auto& self, std::size_t i) -> void {
     if (i == members.size()) {
       if (group.gpus > best.gpus) best = group;

@@ -20,14 +20,14 @@ constexpr int entry_format = 1;
 
 std::string key_of(const std::string& key) { return "results/" + key + ".json"; }
 
-RemoteOutput output_of(const json& told) {
+RemoteOutput output_of(const json& document) {
   RemoteOutput output;
-  output.record.name = told.at("name").get<std::string>();
-  output.record.file_name = told.at("file_name").get<std::string>();
-  output.record.digest = core::Digest::from_hex(told.at("digest").get<std::string>());
-  output.record.is_directory = told.at("kind").get<std::string>() == "tree";
-  output.record.bytes = told.at("bytes").get<std::uint64_t>();
-  output.is_executable = told.value("executable", false);
+  output.record.name = document.at("name").get<std::string>();
+  output.record.file_name = document.at("file_name").get<std::string>();
+  output.record.digest = core::Digest::from_hex(document.at("digest").get<std::string>());
+  output.record.is_directory = document.at("kind").get<std::string>() == "tree";
+  output.record.bytes = document.at("bytes").get<std::uint64_t>();
+  output.is_executable = document.value("executable", false);
   for (const auto& name :
        {output.record.name, output.record.file_name})  // Both become parts of paths.
     if (!core::is_name(name)) throw std::invalid_argument("no name");
@@ -93,14 +93,14 @@ class BucketCache final : public engine::RemoteCache {
     record["outputs"] = json::array();
     for (const auto& output : entry.outputs) {
       const auto path = artifacts_.path(output.digest);
-      json told;
-      told["name"] = output.name;
-      told["file_name"] = output.file_name;
-      told["digest"] = output.digest.hex();
-      told["kind"] = output.is_directory ? "tree" : "file";
-      told["bytes"] = output.bytes;
-      if (!output.is_directory && s3::is_executable_file(path)) told["executable"] = true;
-      record["outputs"].push_back(std::move(told));
+      json document;
+      document["name"] = output.name;
+      document["file_name"] = output.file_name;
+      document["digest"] = output.digest.hex();
+      document["kind"] = output.is_directory ? "tree" : "file";
+      document["bytes"] = output.bytes;
+      if (!output.is_directory && s3::is_executable_file(path)) document["executable"] = true;
+      record["outputs"].push_back(std::move(document));
       co_await bucket_.send(output.digest.hex(), path, &cancel);
     }
     auto body = s3::body_of(record.dump() + "\n");

@@ -284,13 +284,13 @@ std::string import_task_definition(const fs::path& file, std::vector<std::string
   options.notes = &notes;
   parse(text, file, options);  // Throws InputError with all errors of the file.
   notices = std::move(notes.notices);
-  settings::Diagnostics diagnostics, told;
+  settings::Diagnostics diagnostics, ignored_notices;
   const auto root = read_document(text, file, diagnostics);
   if (!root || !is_task_definition(*root))
     throw core::InputError(
         "'" + file.string() + "' is no ECS task definition: it has no 'containerDefinitions'",
         "a pipeline file needs no import: `pipe run FILE`");
-  return to_yaml(pipeline_of(*root, diagnostics, told));
+  return to_yaml(pipeline_of(*root, diagnostics, ignored_notices));
 }
 
 }  // namespace pipeline::spec

@@ -261,13 +261,13 @@ std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline) {
       if (place->second.empty() || place->second.back() != name) place->second.push_back(name);
     }
   }
-  Strings told;
+  Strings lines;
   for (const auto& [change, steps] : changes) {
     std::string names;
     for (const auto& step : steps) names += (names.empty() ? " for " : ", ") + step;
-    told.push_back(change + names);
+    lines.push_back(change + names);
   }
-  return told;
+  return lines;
 }
 
 }  // namespace pipeline::spec

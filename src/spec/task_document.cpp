@@ -31,12 +31,12 @@ void TaskDocument::wrong(std::string message, core::Span span, std::vector<std::
 }
 
 void TaskDocument::notice(std::string message, core::Span span) {
-  core::Diagnostic told;
-  told.code = "not-honoured";
-  told.message = std::move(message);
-  told.span = span;
-  told.severity = core::Severity::warning;
-  notices_.push_back(std::move(told));
+  core::Diagnostic diagnostic;
+  diagnostic.code = "not-honoured";
+  diagnostic.message = std::move(message);
+  diagnostic.span = span;
+  diagnostic.severity = core::Severity::warning;
+  notices_.push_back(std::move(diagnostic));
 }
 
 void TaskDocument::check_keys(const core::Value& map, std::span<const TaskKey> known,

@@ -83,12 +83,12 @@ core::Digest send_parts(const std::string& what, const archive::Content& content
 json send_output(const json& output, Transfer& transfer) {
   const fs::path path = output.at("path").get<std::string>();
   const auto what = "the output '" + output.at("name").get<std::string>() + "'";
-  json told{
+  json entry{
       {"name", output.at("name")}, {"key", output.at("key")}, {"upload", output.at("upload")}};
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
-    told["kind"] = "none";
-    return told;
+    entry["kind"] = "none";
+    return entry;
   }
   std::vector<archive::TreeNode> nodes;
   const bool is_tree = S_ISDIR(status.st_mode);
@@ -120,13 +120,13 @@ json send_output(const json& output, Transfer& transfer) {
     tags = json::array();
     digest = send_parts(what, content, whole, largest_at_once, transfer, tags);
   }
-  told["kind"] = is_tree ? "tree" : "file";
-  told["bytes"] = content.size();
-  told["digest"] = digest.hex();
-  told["executable"] = !is_tree && (status.st_mode & S_IXUSR);
-  told["at_once"] = at_once;
-  told["tags"] = std::move(tags);
-  return told;
+  entry["kind"] = is_tree ? "tree" : "file";
+  entry["bytes"] = content.size();
+  entry["digest"] = digest.hex();
+  entry["executable"] = !is_tree && (status.st_mode & S_IXUSR);
+  entry["at_once"] = at_once;
+  entry["tags"] = std::move(tags);
+  return entry;
 }
 
 /// Returns the step's own failure text if it is a regular, short file.

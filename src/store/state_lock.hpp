@@ -53,7 +53,7 @@ class StateLock {
 class Heartbeat {
  public:
   static constexpr std::chrono::seconds interval{10};
-  /// A driver whose last beat is at most this old counts as alive.
+  /// A driver whose last beat is not older than this counts as alive.
   static constexpr std::chrono::seconds fresh{60};
 
   explicit Heartbeat(std::filesystem::path file, std::chrono::milliseconds every = interval);

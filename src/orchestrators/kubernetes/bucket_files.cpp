@@ -44,18 +44,20 @@ struct BucketFiles::Sent {
   std::uint64_t bytes = 0;
   bool executable = false, at_once = false;
   std::vector<std::string> tags;
-  explicit Sent(const json& told)
-      : key(text_of(told, "key")),
-        upload(text_of(told, "upload")),
-        kind(text_of(told, "kind")),
-        digest(text_of(told, "digest")) {
-    if (const auto found = told.find("bytes"); found != told.end() && found->is_number_unsigned())
+  explicit Sent(const json& reported)
+      : key(text_of(reported, "key")),
+        upload(text_of(reported, "upload")),
+        kind(text_of(reported, "kind")),
+        digest(text_of(reported, "digest")) {
+    if (const auto found = reported.find("bytes");
+        found != reported.end() && found->is_number_unsigned())
       bytes = found->get<std::uint64_t>();
-    if (const auto found = told.find("executable"); found != told.end() && found->is_boolean())
+    if (const auto found = reported.find("executable");
+        found != reported.end() && found->is_boolean())
       executable = found->get<bool>();
-    if (const auto found = told.find("at_once"); found != told.end() && found->is_boolean())
+    if (const auto found = reported.find("at_once"); found != reported.end() && found->is_boolean())
       at_once = found->get<bool>();
-    if (const auto found = told.find("tags"); found != told.end() && found->is_array())
+    if (const auto found = reported.find("tags"); found != reported.end() && found->is_array())
       for (const auto& tag : *found) tags.push_back(tag.is_string() ? tag.get<std::string>() : "");
   }
 };
@@ -183,10 +185,10 @@ async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bo
                       {},
                       {}};
   }
-  for (const auto& told : report["outputs"]) {
-    const Sent sent(told);
+  for (const auto& reported : report["outputs"]) {
+    const Sent sent(reported);
     const auto output =
-        std::ranges::find(attempt.output_names, text_of(told, "name"), &AttemptOutput::name);
+        std::ranges::find(attempt.output_names, text_of(reported, "name"), &AttemptOutput::name);
     if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name))
       continue;
     if (!succeeded || (sent.kind != "file" && sent.kind != "tree")) {

@@ -47,7 +47,7 @@ inline const std::string agent_container = "agent";
 inline constexpr const char *agent_in_image = "/pipe/agent", *stager_in_image = "/pipe/stager",
                             *authorities_in_image = "/pipe/ca.pem";
 
-/// File in Attempt::scratch by which the driver asks the agent to kill a step that was told to
+/// File in Attempt::scratch by which the driver asks the agent to kill a step that was asked to
 /// stop.
 inline constexpr std::string_view stop_file_name = ".pipe-stop";
 /// File in Attempt::scratch in which the agent keeps the step's whole output, if the driver sees

@@ -41,11 +41,11 @@ const json& bringer_of(const json& pod) {
 /// Returns the failure in a message of the pod's stager (stager/main.cpp); nothing for other
 /// messages.
 std::optional<Failure> not_carried(const std::string& message, const std::string& place) {
-  const auto told = core::parse_json(message);
-  if (!told.is_object()) return std::nullopt;
-  const bool fetching = told.contains("not_fetched");
-  if (!fetching && !told.contains("not_collected")) return std::nullopt;
-  const auto why = text_at(told, fetching ? "/not_fetched" : "/not_collected");
+  const auto report = core::parse_json(message);
+  if (!report.is_object()) return std::nullopt;
+  const bool fetching = report.contains("not_fetched");
+  if (!fetching && !report.contains("not_collected")) return std::nullopt;
+  const auto why = text_at(report, fetching ? "/not_fetched" : "/not_collected");
   Failure failure{FailureKind::infrastructure,
                   place +
                       (fetching ? " could not get its files: "
@@ -53,7 +53,7 @@ std::optional<Failure> not_carried(const std::string& message, const std::string
                       why,
                   {restarted_line},
                   {}};
-  if (at(told, "/passes") == false) failure.kind = FailureKind::environment;
+  if (at(report, "/passes") == false) failure.kind = FailureKind::environment;
   if (failure.kind == FailureKind::environment) failure.hints.clear();
   if (why.find("certificate") != why.npos)
     failure.hints.emplace_back(

@@ -54,10 +54,10 @@ async::Task<core::Descriptor> take_lock(fs::path file, std::function<void()> on_
   core::Descriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock) throw core::system_error("cannot open " + file.string(), errno);
   asio::steady_timer pause(co_await asio::this_coro::executor);
-  for (bool told = false; flock(lock.get(), LOCK_EX | LOCK_NB) != 0;) {
+  for (bool has_waited = false; flock(lock.get(), LOCK_EX | LOCK_NB) != 0;) {
     if (errno != EWOULDBLOCK && errno != EINTR)
       throw core::system_error("cannot lock " + file.string(), errno);
-    if (!std::exchange(told, true)) on_wait();
+    if (!std::exchange(has_waited, true)) on_wait();
     if (cancel.level() != core::StopLevel::none)
       throw core::EnvironmentError(
           "stopped while waiting for another `pipe` to make a virtual environment");

@@ -68,14 +68,14 @@ class Running {
     reaper_.finish(pid_);
     co_await reply_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
     pid_ = 0;
-    const auto told = ProcessReaper::read_end(reply_.native_handle());
-    if (!told)
+    const auto answer = ProcessReaper::read_end(reply_.native_handle());
+    if (!answer)
       throw core::EnvironmentError(
           "the process that watches over the steps was killed, and the step with it");
     ProcessEnd end;
-    end.exited = told->code == CLD_EXITED;
-    end.code = told->status;
-    end.left = told->left;
+    end.exited = answer->code == CLD_EXITED;
+    end.code = answer->status;
+    end.left = answer->left;
     end.stopped = stopped_;
     end.ignored_stop = ignored_;
     end.pipe_held = !drain(out_, Stream::out);
