@@ -26,7 +26,7 @@ class PipelineSource {
   const std::filesystem::path& file() const { return file_; }
   /// Throws InputError with all errors of the file.
   const PipelineSpec& pipeline();
-  /// Whether the file is an ECS task definition.
+  /// Returns whether the file is an ECS task definition.
   bool is_task() { return pipeline(), is_task_; }
   spec::CodeResolver& resolver();
 

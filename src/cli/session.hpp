@@ -43,12 +43,12 @@ class Session {
   gpu::Machine& machine();
   /// Returns null if machine() has not been called.
   gpu::Machine* machine_in_use() { return machine_.get(); }
-  /// What runs and plans of this pipeline work with.
+  /// Returns the objects that runs and plans of this pipeline use.
   engine::Services services(const PipelineSpec& pipeline) {
     return {pipeline, *orchestrator_, runs, context.artifacts(), context.stats(), code_};
   }
   engine::Services services() { return services(pipeline()); }
-  /// The options of the command line.
+  /// Returns the options of the command line for the engine.
   engine::RunOptions run_options() const;
 
  private:

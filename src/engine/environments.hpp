@@ -18,12 +18,12 @@ namespace pipeline::engine {
 
 class Environments {
  public:
-  /// Refers to what the services name, and to the events.
+  /// Keeps references to the objects in `services`, and to the events.
   /// @param is_shared results are shared between machines: see shared_environment()
   /// @param steps number of steps
   /// @param spawn runs a coroutine that refers to this object and must have ended before this is
   /// destroyed
-  /// @param on_failure is called when an environment could not be made
+  /// @param on_failure called when an environment could not be prepared
   Environments(asio::any_io_executor executor, const Services& services, EventSink& events,
                bool is_shared, std::size_t steps, std::function<void(async::Task<>)> spawn,
                std::function<void()> on_failure);

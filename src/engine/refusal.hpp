@@ -14,15 +14,16 @@ namespace pipeline::engine {
 /// are none.
 void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& file);
 
-/// Orchestrator::environment(); what is wrong with the step's settings is reported at its line.
+/// Calls Orchestrator::environment(); reports errors of the step's settings at its line.
 /// @param is_shared the id is for results that machines share: see shared_environment()
 async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrator& orchestrator,
                                                        const StepSpec& step,
                                                        const std::filesystem::path& file,
                                                        bool is_shared);
 
-/// Where results are shared, the id of an environment that resolves covers the packages that it
-/// has; until it is ready, it has no id. Others stay as they are.
+/// Returns the environment for results that machines share. If it has packages whose versions were
+/// chosen when it was made (`resolves`), its id also covers these packages, and is empty until the
+/// environment is ready. Other environments are returned unchanged.
 async::Task<orchestrators::Environment> shared_environment(
     orchestrators::Orchestrator& orchestrator, const StepSpec& step,
     orchestrators::Environment environment);

@@ -53,8 +53,8 @@ struct Environment {
                           ///< missing`, `requirements changed`).
   std::string recheck;    ///< If ready: a one-line text with which unchanged() can later check
                           ///< cheaply that the environment is still the same.
-  bool resolves = false;  ///< It has Python packages whose versions were chosen when it was made:
-                          ///< two machines may have different ones under the same id.
+  bool resolves = false;  ///< Versions of its Python packages were chosen when it was made, so they
+                          ///< can differ between machines under the same id.
   std::vector<std::string> notices;  ///< Notices for the user, such as settings that this
                                      ///< orchestrator does not support; each is shown once a run.
 };

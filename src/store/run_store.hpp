@@ -169,7 +169,7 @@ class RunStore {
   void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
                        const std::vector<KeyPart>& parts);
 
-  /// Whether anything has ever succeeded, so that it is worth asking for one of the steps.
+  /// Returns true if any step has ever succeeded; otherwise no step needs to be looked up.
   bool has_successes();
   std::optional<CacheEntry> find_cached(const std::string& key);
   void remove_cached(const std::string& key);

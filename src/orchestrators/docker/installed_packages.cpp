@@ -8,8 +8,8 @@
 namespace pipeline::orchestrators {
 namespace {
 
-// The Python that find_python() of templates/image/common.sh installs for. Its own start-up files
-// are not read: they may print.
+// Finds the Python for which find_python() of templates/image/common.sh installs packages. Its own
+// start-up files are not read, because they may print.
 constexpr const char* list_packages = R"SH(
 for python in python python3; do
   command -v "$python" >/dev/null || continue

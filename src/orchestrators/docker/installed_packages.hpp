@@ -1,5 +1,5 @@
 /// @file
-/// The Python packages of an image: a short container lists them.
+/// Lists the Python packages of an image, in a short-lived container.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace pipeline::orchestrators {
 
-/// A line each, sorted: name, version and, of one from a repository, where it came from. Of an
-/// image whose packages cannot be listed its id alone, which no other machine has.
-/// @param image  `sha256:...`, one that the engine has
-/// @param labels of the container, so that it is found if this driver dies
+/// Returns one line for each package, sorted: its name, its version and, if it was installed from a
+/// repository, its origin. If the packages of the image cannot be listed, returns the image's id,
+/// which no other machine has.
+/// @param image  `sha256:...` of an image that the engine has
+/// @param labels labels of the container, so that it is found if this driver dies
 async::Task<std::string> installed_packages(docker::EngineApi& engine, std::string image,
                                             StringMap labels);
 

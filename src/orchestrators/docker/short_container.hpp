@@ -1,5 +1,5 @@
 /// @file
-/// A container that looks at something and is gone.
+/// Runs a short-lived container and returns its output.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace pipeline::orchestrators {
 
-/// What the container printed (its first 4 MiB), and its exit code; it is gone afterwards, whatever
-/// happens. Throws EngineError.
+/// Returns the container's output (the first 4 MiB) and its exit code, and removes the container in
+/// any case. Throws EngineError.
 async::Task<std::pair<std::string, int>> run_to_end(docker::EngineApi& engine, std::string name,
                                                     nlohmann::json body);
 

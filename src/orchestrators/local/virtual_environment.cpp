@@ -148,7 +148,7 @@ std::string VirtualEnvironments::packages(const std::string& digest) const {
       for (const auto& entry : fs::directory_iterator(python.path() / "site-packages", error)) {
         const auto name = entry.path().filename().string();
         if (!name.ends_with(".dist-info") && !name.ends_with(".egg-info")) continue;
-        // Of one from a repository the version may stay and the commit change.
+        // The commit of a package from a repository can change while its version stays the same.
         const auto origin = entry.path() / "direct_url.json";
         installed.insert(name + (fs::exists(origin) ? " " + core::read_file(origin) : ""));
       }

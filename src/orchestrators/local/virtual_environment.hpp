@@ -27,8 +27,8 @@ struct EnvironmentPlan {
   std::string digest;  ///< Hex digest over all following members.
   Program python;
   std::vector<std::string>
-      looked_up;          ///< Names on PATH that the choice of Python and installer hangs on.
-  bool by_name = true;    ///< Nothing but names and versions of packages went into it, no files.
+      looked_up;        ///< Names on PATH that determine the choice of Python and installer.
+  bool by_name = true;  ///< It is determined by names and versions of packages only, not by files.
   bool resolves = false;  ///< Versions are chosen when it is made: see docker::resolves().
   PackageInstaller installer;
   std::vector<std::string> requirements;       ///< Lines of a requirements file.
