@@ -1,5 +1,5 @@
-// For LD_PRELOAD: the wall clock is off by so many seconds as CHAOS_CLOCK, a file of eight bytes,
-// says at this moment. The monotonic clock goes on as it is.
+// For LD_PRELOAD: shifts the wall clock by the number of seconds in the file CHAOS_CLOCK (eight
+// bytes), which is read at each call. The monotonic clock is not changed.
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -20,7 +20,8 @@ std::int64_t shift() {
     void* const memory = ::mmap(nullptr, sizeof(std::int64_t), PROT_READ, MAP_SHARED, file, 0);
     ::close(file);
     return memory == MAP_FAILED ? nullptr : static_cast<std::int64_t*>(memory);
-  }();
+  }
+  ();
   return said ? *said : 0;
 }
 

@@ -1,5 +1,5 @@
-// What a real cluster has against steps, told before anything is made; and settings that reach the
-// pod.
+// Reasons of a real cluster against steps, reported before anything is made; and settings that
+// reach the pod.
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ class BeforeARun : public testing::Test {
     made.push_back(path + "/" + object["metadata"]["name"].get<std::string>());
     return object["metadata"]["name"];
   }
-  /// All that is told, with its notes.
+  /// Returns all diagnostics with their notes.
   std::string told() {
     std::string text;
     for (const auto& each :

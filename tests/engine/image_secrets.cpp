@@ -51,8 +51,8 @@ class ImageSecretsTest : public ImageTest {
 
   void nothing_of_the_host_is_kept(const StepSpec& spec) {
     Variable cert("PIP_CERT", certificates.string()), ssl("SSL_CERT_FILE", certificates.string());
-    // pip goes on when one of several indexes does not answer; uv stops, so that it gets none that
-    // cannot answer.
+    // pip continues if one of several indexes does not answer; uv stops, so it gets only indexes
+    // that answer.
     bool pip = spec.settings->docker.python_package_installer == PackageInstaller::pip;
     Variable index(
         pip ? "PIP_EXTRA_INDEX_URL" : "UV_INDEX_TEST_PASSWORD",

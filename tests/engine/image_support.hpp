@@ -94,7 +94,7 @@ class ImageTest : public testing::Test {
     return spec;
   }
 
-  /// By a builder of a run of its own. A build that fails is told with all that it printed.
+  /// Builds with the builder of a separate run. A failed build is reported with its whole output.
   ImageStatus ensure(const StepSpec& spec) {
     try {
       return build(spec);

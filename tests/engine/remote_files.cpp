@@ -45,7 +45,7 @@ class RemoteFiles : public testing::Test {
     EXPECT_EQ(left(step), 0U);
     return result;
   }
-  /// The names of the volumes that a step's container has had, told by itself: their folder's name.
+  /// The step reports the names of its container's volumes: the names of their folders.
   bool volume_exists(const std::string& name) {
     try {
       run_task(loop, engine->call("GET", "/volumes/" + name));

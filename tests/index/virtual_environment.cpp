@@ -136,7 +136,7 @@ TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
   auto later = orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   EXPECT_TRUE(run_task(loop, later->environment(other)).ready);
 
-  // What has gone is made anew.
+  // A removed environment is made again.
   fs::remove_all(root.path() / "cache/environments");
   EXPECT_FALSE(environment(other).ready);
 }

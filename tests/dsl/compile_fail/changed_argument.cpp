@@ -1,4 +1,4 @@
-// An argument that the function changes: the change would reach nobody.
+// The function changes its argument, but no other step would see the change.
 // expect: static assertion failed: pipeline: a step's function takes its arguments by value or by
 // const reference
 #include <pipeline/pipeline.hpp>

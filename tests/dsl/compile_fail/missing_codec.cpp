@@ -1,4 +1,4 @@
-// A result that nobody knows how to store.
+// A result without a codec.
 // expect: check_result
 // expect: T = Connection
 // expect: static assertion failed: pipeline: this result of a step has no pipeline::Codec

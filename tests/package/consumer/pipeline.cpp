@@ -1,5 +1,5 @@
-// A pipeline in a project of someone else's; built against the installed package, and with the
-// sources below the project.
+// A pipeline in another project, built against the installed package, and with the sources below
+// the project.
 #include <pipeline/pipeline.hpp>
 
 #include <numeric>

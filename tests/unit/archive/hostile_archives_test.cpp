@@ -272,8 +272,8 @@ class HostileArchives : public testing::Test {
       return "circles";
     }
   }
-  /// The links that lead nowhere go in circles, or would if a folder were there that is not, so
-  /// that nobody can follow them out.
+  /// The links that lead nowhere are circular, or would be if a missing folder existed, so they
+  /// cannot be followed out of the folder.
   void expect_circles_only() {
     for (const auto& each : fs::recursive_directory_iterator(target)) {
       if (!each.is_symlink() ||

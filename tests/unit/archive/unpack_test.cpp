@@ -116,7 +116,7 @@ TEST_F(Unpacking, nothing_leaves_the_target) {
           failure(entry('2', "o/way", "", way) + entry(type, "o/way/outside", "", "o/way") + end),
           "no error")
           << way << type;
-  // A link in the place of a folder that is there.
+  // A link with the name of an existing folder.
   EXPECT_NE(failure(entry('5', "o/d") + entry('2', "o/d", "", "/etc") + end), "no error");
   // The target itself becomes no link and no file.
   EXPECT_NE(failure(entry('2', "o", "", "/etc") + end).find("should be a folder"),

@@ -1,5 +1,5 @@
 // What a step's settings become: Dockerfile, context, digest. The Dockerfiles are
-// tests/golden/dockerfiles/NAME; PIPE_ACCEPT=1 writes them anew.
+// tests/golden/dockerfiles/NAME; PIPE_ACCEPT=1 writes them again.
 #include <cstdlib>
 #include <filesystem>
 

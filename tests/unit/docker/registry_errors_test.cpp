@@ -1,5 +1,5 @@
-// What users are told when an image cannot be pushed, word for word. PIPE_ACCEPT=1 writes
-// tests/golden/registry/push.expected anew.
+// The exact messages for an image that cannot be pushed. PIPE_ACCEPT=1 writes
+// tests/golden/registry/push.expected again.
 #include "docker/registry_errors.hpp"
 
 #include <vector>

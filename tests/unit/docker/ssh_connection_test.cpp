@@ -92,7 +92,7 @@ class SshProcess : public testing::Test {
     setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
   }
   ~SshProcess() override { setenv("PATH", path_.c_str(), 1); }
-  /// As libcurl does: connects to the address that it is given before the loop goes on.
+  /// Connects to the given address before the loop continues, as libcurl does.
   SshConnections::Connection open(SshConnections& connections) {
     sockaddr address{};
     unsigned length = 0;

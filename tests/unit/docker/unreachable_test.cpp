@@ -1,5 +1,5 @@
-// What users are told of engines that cannot be reached, word for word. PIPE_ACCEPT=1 writes
-// tests/golden/unreachable.txt anew.
+// The exact messages for engines that cannot be reached. PIPE_ACCEPT=1 writes
+// tests/golden/unreachable.txt again.
 #include "docker/unreachable.hpp"
 
 #include <cstdlib>

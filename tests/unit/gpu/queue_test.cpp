@@ -150,7 +150,8 @@ TEST_P(
       running.push_back({grant.uuids, 1 + draw(9)});
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(grant.index));
     }
-    // What is free now: nobody can use it, or it is kept for one whose patience is at an end.
+    // A device that is free now is usable for no request, or it is kept for a request that was
+    // overtaken often enough.
     std::set<std::string> free;
     for (const auto& uuid : all)
       if (!held.contains(uuid)) free.insert(uuid);

@@ -124,7 +124,8 @@ TEST_F(TheLease, whoever_comes_second_waits_until_the_first_is_silent) {
 
 TEST_F(TheLease, of_two_who_take_it_at_once_one_gets_it) {
   Lease mine(client, "run", "me", brief);
-  run_task(loop, leave_word(client, "run", "x"));  // it is there, and nobody's
+  // The Lease exists and has no holder.
+  run_task(loop, leave_word(client, "run", "x"));
   other_is_quicker = true;
   std::string waited_for;
   run_task(loop, mine.acquire([&](const std::string& holder) { waited_for = holder; }));

@@ -191,8 +191,8 @@ TEST_F(TheAgent, stop_is_a_kill_where_the_file_says_so_also_when_it_comes_later)
   const auto here = folder.path().string();
   const std::string stubborn =
       "trap 'touch " + here + "/told' TERM; touch " + here + "/ready; while :; do sleep 0.02; done";
-  // The outer agent's script signals the inner one, and makes the file before, or after the step
-  // has been told.
+  // The outer agent's script signals the inner one and creates the file, before or after the step
+  // has received the signal.
   for (const bool later : {false, true}) {
     for (const char* name : {"stop2", "ready", "told"})
       std::filesystem::remove(folder.path() / name);

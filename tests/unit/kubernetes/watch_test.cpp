@@ -45,7 +45,7 @@ class TheWatch : public testing::Test {
       cancel.stop(core::StopLevel::graceful);
     }
   }
-  /// What was told, one text a change: `added a 1`.
+  /// The reported changes, one text each: `added a 1`.
   std::vector<std::string> run() {
     ClusterAccess access;
     access.server = server.url();

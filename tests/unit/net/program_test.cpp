@@ -92,7 +92,7 @@ TEST(Child, in_a_session_of_its_own_ends_by_a_signal_and_is_reaped) {
   child.wait();
   EXPECT_FALSE(child.is_running());
   EXPECT_EQ(child.exit_code(), -1);
-  child.signal(SIGTERM);  // reaches nobody
+  child.signal(SIGTERM);  // The process has ended, so this has no effect.
   child.wait();
 }
 

@@ -1,4 +1,4 @@
-// What the author of a pipeline is told of a cluster that will not run it, word for word:
+// The exact messages about a cluster that will not run a pipeline:
 // tests/golden/kubernetes/NAME.expected. The cluster is a stand-in.
 #include "orchestrators/kubernetes/preflight.hpp"
 

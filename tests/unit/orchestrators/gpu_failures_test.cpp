@@ -1,5 +1,5 @@
 /// @file
-/// What goes wrong with GPUs and what a step's author is told, word for word:
+/// The exact messages for failures of GPUs:
 /// tests/golden/gpu/NAME.txt and NAME.expected. The first line of a text says whose it is:
 /// `engine`, `nvidia-smi CODE` in a container, `host CODE` outside of one, `program`, or `program
 /// without gpus`.

@@ -284,7 +284,7 @@ TEST_F(JobManifest, secrets_are_in_a_secret_and_nowhere_else) {
 
 TEST_F(JobManifest, names_are_those_that_a_cluster_takes) {
   const auto name = job_name(attempt());
-  EXPECT_EQ(job_name(attempt()), name);  // whoever asks
+  EXPECT_EQ(job_name(attempt()), name);  // The name depends on the attempt only.
   step.name = "Train.c-0.1_" + std::string(100, 'x') + "-";
   const auto longest = job_name(attempt());
   EXPECT_LE(longest.size(), 57u);

@@ -1,5 +1,5 @@
-// What users are told of an image that a node cannot fetch, word for word. PIPE_ACCEPT=1 writes
-// tests/golden/registry/pull.expected anew.
+// The exact messages for an image that a node cannot pull. PIPE_ACCEPT=1 writes
+// tests/golden/registry/pull.expected again.
 #include "orchestrators/kubernetes/pull_advice.hpp"
 
 #include "support/golden.hpp"

@@ -1,6 +1,6 @@
 /// @file
-/// Broken pipeline files, profiles and task definitions, and what their author is told, word for
-/// word: tests/golden/errors/NAME.yaml or .json, NAME.expected.
+/// Broken pipeline files, profiles and task definitions, and the exact messages about them, in
+/// tests/golden/errors/NAME.yaml or .json, NAME.expected.
 #include <filesystem>
 
 #include <gtest/gtest.h>

@@ -63,7 +63,7 @@ class ArtifactStoreTest : public ::testing::Test {
     fs::resize_file(path, bytes);
     return path;
   }
-  /// Runs in a child that is nobody in particular, for root may do everything.
+  /// Runs in a child process of an unprivileged user, because root may do everything.
   static int as_nobody(const std::function<int()>& work) {
     const pid_t child = ::fork();
     if (child == 0) {
