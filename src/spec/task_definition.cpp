@@ -247,8 +247,7 @@ core::Value TaskReader::read(const core::Value& task) {
       all_essential = false;
       document_.notice(
           "'essential: false' is honoured in part: the other steps continue when this one fails, "
-          "but "
-          "the run counts as failed",
+          "but the run counts as failed",
           essential->span);
     }
   set(pipeline, "execution_mode",
