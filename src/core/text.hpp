@@ -10,6 +10,14 @@
 namespace pipeline::core {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+constexpr bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+constexpr bool is_alnum(char c) { return is_digit(c) || is_lower(c) || is_upper(c); }
+
+template <class Predicate>
+constexpr bool all(std::string_view text, Predicate accepts) {
+  return std::all_of(text.begin(), text.end(), accepts);
+}
 
 /// Returns the text without leading and trailing blanks.
 constexpr std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n") {
@@ -24,6 +32,17 @@ inline std::string lower(std::string_view text) {
   for (char& c : result)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return result;
+}
+
+/// Returns the parts between separators, empty ones included: one more than there are separators.
+inline std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t start = 0;;) {
+    const auto end = text.find(separator, start);
+    parts.push_back(text.substr(start, end - start));
+    if (end == std::string_view::npos) return parts;
+    start = end + 1;
+  }
 }
 
 /// Splits the text at blanks.

@@ -93,6 +93,20 @@ async::Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string 
   co_return std::nullopt;
 }
 
+namespace {
+
+/// Completes a call that moves an image between the engine and a registry.
+void make_transfer(EngineCall& call, const std::string& reference, const std::string& registry_auth,
+                   TransferProgress& progress, core::CancelSource& cancel) {
+  call.headers.push_back(auth_header(registry_auth));
+  call.registry = registry_of(reference);
+  call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
+  call.cancel = &cancel;
+  call.stream = true;
+}
+
+}  // namespace
+
 async::Task<> EngineApi::pull_image(std::string reference, std::string platform,
                                     std::string registry_auth,
                                     std::function<void(std::string_view)> on_line,
@@ -104,11 +118,7 @@ async::Task<> EngineApi::pull_image(std::string reference, std::string platform,
       "pull the image " + reference, "POST",
       "/images/create?fromImage=" + net::url_encode(name) + "&tag=" + net::url_encode(tag));
   if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
-  call.headers.push_back(auth_header(registry_auth));
-  call.registry = registry_of(reference);
-  call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
-  call.cancel = &cancel;
-  call.stream = true;
+  make_transfer(call, reference, registry_auth, progress, cancel);
   co_await self_->send(std::move(call));
   progress.finish();
 }
@@ -121,11 +131,7 @@ async::Task<Pushed> EngineApi::push_image(std::string reference, std::string reg
                             std::move(on_line));
   EngineCall call("push the image " + reference, "POST",
                   image_path(name, "/push?tag=") + net::url_encode(tag));
-  call.headers.push_back(auth_header(registry_auth));
-  call.registry = registry_of(reference);
-  call.on_body = [&progress](std::string_view bytes) { progress.feed(bytes); };
-  call.cancel = &cancel;
-  call.stream = true;
+  make_transfer(call, reference, registry_auth, progress, cancel);
   co_await self_->send(std::move(call));
   progress.finish();
   co_return progress.pushed();

@@ -13,13 +13,11 @@
 namespace pipeline::settings::formats {
 namespace {
 
-bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_alnum(char c) { return is_lower(c) || core::is_digit(c) || (c >= 'A' && c <= 'Z'); }
-
-template <class Predicate>
-bool all(std::string_view text, Predicate accepts) {
-  return std::all_of(text.begin(), text.end(), accepts);
-}
+using core::all;
+using core::is_alnum;
+using core::is_digit;
+using core::is_lower;
+using core::split;
 
 bool is_line(std::string_view text) { return !core::has_control_characters(text); }
 bool is_word(std::string_view text) { return !text.empty() && is_line(text); }
@@ -27,16 +25,6 @@ bool is_text(std::string_view text) {
   return all(text, [](char c) {
     return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) || c == '\n' || c == '\t';
   });
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t start = 0;;) {
-    const auto end = text.find(separator, start);
-    parts.push_back(text.substr(start, end - start));
-    if (end == std::string_view::npos) return parts;
-    start = end + 1;
-  }
 }
 
 /// Returns the reference in lower case, without scheme, tag and digest; appends a name to a bare
@@ -68,7 +56,7 @@ bool is_id(std::string_view text) {
 }
 bool is_user(std::string_view text) {
   if (text.empty() || text.size() > 32) return false;
-  if (core::is_digit(text[0])) {
+  if (is_digit(text[0])) {
     const auto parts = split(text, ':');
     return parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), is_id);
   }
@@ -109,17 +97,16 @@ bool is_label(std::string_view text) {
 bool is_apt_package(std::string_view text) {
   const auto name_end = std::min(text.find_first_of(":=/"), text.size());
   const auto name = text.substr(0, name_end);
-  if (name.size() < 2 || !(is_lower(name[0]) || core::is_digit(name[0]))) return false;
-  if (!all(name, [](char c) {
-        return is_lower(c) || core::is_digit(c) || c == '+' || c == '-' || c == '.';
-      }))
+  if (name.size() < 2 || !(is_lower(name[0]) || is_digit(name[0]))) return false;
+  if (!all(name,
+           [](char c) { return is_lower(c) || is_digit(c) || c == '+' || c == '-' || c == '.'; }))
     return false;
   auto rest = text.substr(name_end);
   if (rest.starts_with(':')) {
     const auto end = std::min(rest.find_first_of("=/"), rest.size());
     const auto architecture = rest.substr(1, end - 1);
     if (architecture.empty() ||
-        !all(architecture, [](char c) { return is_lower(c) || core::is_digit(c) || c == '-'; }))
+        !all(architecture, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; }))
       return false;
     rest = rest.substr(end);
   }
@@ -147,8 +134,8 @@ bool is_requirement(std::string_view text) {
 }
 
 bool is_installer_option(std::string_view text) {
-  return !text.empty() && (is_lower(text[0]) || core::is_digit(text[0])) &&
-         all(text, [](char c) { return is_lower(c) || core::is_digit(c) || c == '-'; });
+  return !text.empty() && (is_lower(text[0]) || is_digit(text[0])) &&
+         all(text, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
 }
 
 bool is_host_entry(std::string_view text) {
@@ -160,7 +147,7 @@ bool is_host_entry(std::string_view text) {
 bool is_compute_capability(std::string_view text) {
   const auto dot = text.find('.');
   return (dot == 1 || dot == 2) && text.size() == dot + 2 && text[0] != '0' &&
-         all(text.substr(0, dot), core::is_digit) && core::is_digit(text.back());
+         all(text.substr(0, dot), core::is_digit) && is_digit(text.back());
 }
 
 bool is_instance_type(std::string_view text) {
@@ -168,7 +155,7 @@ bool is_instance_type(std::string_view text) {
   return parts.size() == 2 && text.size() <= 64 &&
          std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
            return !part.empty() &&
-                  all(part, [](char c) { return is_lower(c) || core::is_digit(c) || c == '-'; });
+                  all(part, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
          });
 }
 
@@ -178,7 +165,7 @@ bool is_kubernetes_name(std::string_view text) {
   const auto parts = split(text, '.');
   return std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
     return !part.empty() && part.front() != '-' && part.back() != '-' &&
-           all(part, [](char c) { return is_lower(c) || core::is_digit(c) || c == '-'; });
+           all(part, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
   });
 }
 

@@ -5,29 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "core/text.hpp"
+
 namespace pipeline::settings {
 namespace {
 
-bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using core::all;
+using core::is_alnum;
+using core::is_digit;
+using core::is_lower;
+using core::is_upper;
+using core::split;
+
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
-bool is_alnum(char c) { return is_lower(c) || is_digit(c) || is_upper(c); }
-
-template <class Predicate>
-bool all(std::string_view text, Predicate accepts) {
-  return std::all_of(text.begin(), text.end(), accepts);
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t start = 0;;) {
-    const auto end = text.find(separator, start);
-    parts.push_back(text.substr(start, end - start));
-    if (end == std::string_view::npos) return parts;
-    start = end + 1;
-  }
-}
 
 /// Runs of lower-case letters and digits, separated by one `.`, one or two `_`, or any number of
 /// `-`.
