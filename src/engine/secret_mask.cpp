@@ -12,8 +12,9 @@ namespace pipeline::engine {
 namespace {
 
 constexpr std::size_t shortest_line = 8, shortest_encoded = 8;
-/// So much of a secret makes sure that a line break belongs to it: it is held back until more is
-/// known, and a line that ends with a secret's first letter must not be.
+/// Number of characters of a secret that must precede a line break for the break to count as part
+/// of the secret. Such a text is held back until more bytes arrive; a line that merely ends with a
+/// secret's first letter is not.
 constexpr std::size_t least_before_break = 4;
 
 std::string hex(std::string_view bytes, bool upper) {
@@ -79,11 +80,11 @@ void add_forms(const std::string& secret, std::vector<std::string>& forms) {
 }
 
 struct Match {
-  enum { none, cut, whole } kind = none;  ///< cut: more of the text may make it whole.
+  enum { none, cut, whole } kind = none;  ///< cut: the text may match when more of it arrives.
   std::size_t length = 0, breaks = 0;
 };
 
-/// Whether the text begins with this form of a secret, which may be broken over lines.
+/// Matches the beginning of the text with this form of a secret, which may contain line breaks.
 Match match(std::string_view text, std::string_view form) {
   Match found;
   bool is_broken = false;
@@ -114,7 +115,7 @@ SecretMask::SecretMask(const std::vector<std::string>& secrets) {
   for (const auto& secret : secrets)
     if (secret.size() >= 3) {
       add_forms(secret, secrets_);
-      // Programs strip what surrounds it before they encode it.
+      // Programs strip surrounding blanks before they encode a secret.
       constexpr const char* white = " \t\r\n";
       const auto first = secret.find_first_not_of(white), last = secret.find_last_not_of(white);
       if (first != secret.npos && last + 1 - first < secret.size())

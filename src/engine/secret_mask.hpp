@@ -1,6 +1,6 @@
 /// @file
-/// Replaces secret values in a stream of bytes, wherever the stream is split, also where they are
-/// broken over lines after their first four characters.
+/// Replaces secret values in a stream of bytes, wherever the stream is split, and also where line
+/// breaks are inserted after their first four characters.
 #pragma once
 
 #include <array>

@@ -24,7 +24,7 @@ struct CheckedFile {
 
 thread_local int last_reason = 0;
 
-/// Keeps the reason of what has failed: SQLite forgets it where a commit fails.
+/// Records the errno of a failure, because SQLite loses it if a commit fails.
 int noted(int result) {
   const int kind = result & 0xff;
   if (result != SQLITE_IOERR_SHORT_READ &&

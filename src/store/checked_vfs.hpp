@@ -9,7 +9,7 @@ namespace pipeline::store {
 /// checksum fails with SQLITE_IOERR_DATA. Only pages of page_size bytes in databases with
 /// reserved_bytes reserved bytes are checked.
 const char* checked_vfs();
-/// errno of what has failed last in this thread, once; 0: none.
+/// Returns and clears the errno of this thread's last failure; 0: none.
 int last_disk_error();
 
 inline constexpr int page_size = 4096;

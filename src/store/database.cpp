@@ -26,7 +26,7 @@ constexpr std::uintmax_t large_log = 1 << 20;
        "`sqlite3 " + file.string() + " .recover` saves what can be read"});
 }
 
-/// errno with which no file can be made in the folder; 0: one can.
+/// Returns the errno of creating a file in the folder; 0 if it succeeds.
 int refusal_of(const std::filesystem::path& folder) {
   const auto probe = folder / (".probe." + std::to_string(::getpid()));
   const core::Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -42,7 +42,7 @@ int refusal_of(const std::filesystem::path& folder) {
     case SQLITE_FULL: throw core::system_error("cannot write " + what, ENOSPC);
     case SQLITE_READONLY:
     case SQLITE_PERM: throw core::system_error("cannot write " + what, last ? last : EACCES);
-    case SQLITE_CANTOPEN: {  // it tried more than once, and knows the reason of the last time only
+    case SQLITE_CANTOPEN: {  // SQLite tried more than once and has only the reason of the last try.
       const int reason = refusal_of(file.parent_path());
       throw core::system_error("cannot open " + what, reason ? reason : EIO);
     }
