@@ -26,7 +26,7 @@ function(pipeline_room name)
   add_library(pipeline_${name} STATIC ${sources})
   set_target_properties(pipeline_${name} PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD ${PIPELINE_UNITY}
                         UNITY_BUILD_BATCH_SIZE ${PIPELINE_UNITY_BATCH})
-  target_link_libraries(pipeline_${name} PUBLIC $<BUILD_INTERFACE:pipeline_options>)
+  target_link_libraries(pipeline_${name} PUBLIC $<BUILD_INTERFACE:pipeline_options> PRIVATE $<BUILD_INTERFACE:pipeline_hardening>)
   foreach(room ${ROOM_USES})
     target_link_libraries(pipeline_${name} PUBLIC pipeline_${room})
   endforeach()

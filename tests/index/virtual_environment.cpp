@@ -77,8 +77,8 @@ TEST_F(VirtualEnvironment, packages_are_told_apart_by_what_was_installed) {
   };
   EXPECT_NE(packages(loose), packages(strict));
   EXPECT_EQ(packages(loose), packages(step({"six<1.17"}, "other")));
-  EXPECT_EQ(prepare(step({"six>1.16,<1.17"})).resolves, true);
-  EXPECT_EQ(packages(loose), packages(step({"six>1.16,<1.17"})));
+  EXPECT_EQ(prepare(step({"six>=1.16,<1.17"})).resolves, true);
+  EXPECT_EQ(packages(loose), packages(step({"six>=1.16,<1.17"})));
 }
 
 TEST_F(VirtualEnvironment, stopping_leaves_nothing_half_made) {

@@ -56,7 +56,7 @@ class Package(unittest.TestCase):
         binaries = pathlib.Path(tempfile.mkdtemp(dir=BUILD.parent, prefix="package-"))
         self.addCleanup(shutil.rmtree, binaries)
         ours = dict(re.findall(r"^(\w+):\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE))
-        same = [f"-D{name}={ours.get(name, '')}" for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_FLAGS", "CMAKE_CXX_FLAGS_RELEASE", "PIPELINE_WERROR")]
+        same = [f"-D{name}={ours.get(name, '')}" for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_FLAGS", "CMAKE_CXX_FLAGS_RELEASE", "PIPELINE_WERROR", "PIPELINE_HARDENED")]
         launcher = ["env", "-C", str(binaries), f"CCACHE_BASEDIR={ROOT}", ours["CMAKE_CXX_COMPILER_LAUNCHER"]] if "CMAKE_CXX_COMPILER_LAUNCHER" in ours else []
         run("cmake", "-S", HERE / "subdirectory", "-B", build, "-G", "Ninja", f"-DPIPELINE_SOURCES={ROOT}", f"-DPIPELINE_BINARIES={binaries}", *same,
             f"-DPIPELINE_LAUNCHER={';'.join(launcher)}")
