@@ -36,6 +36,7 @@ enum class FailureKind {
   out_of_memory,
   timed_out,
   missing_output,
+  bad_output,
   not_started,
   cancelled,
   environment,

@@ -22,7 +22,7 @@ constexpr std::size_t buffer_size = 1 << 20;
 
 [[noreturn]] void refuse_node(const fs::path& path, const std::string& what,
                               const std::string& advice) {
-  throw core::EnvironmentError("cannot keep " + path.string() + ": " + what, {advice});
+  throw core::ContentError("cannot keep " + path.string() + ": " + what, {advice});
 }
 
 void add_components(std::deque<std::string>& components, const std::string& path) {

@@ -306,14 +306,22 @@ class AttemptRun {
         if (!is_stored && cleanup) cleanup();
       }
     } guard{outcome_.result.cleanup};
-    for (const auto& output : step_.outputs) {
-      const auto stored = co_await async::on_pool(
-          context_.pool, [&] { return store_output(output, taken, others_may_join); });
-      context_.checked.insert(stored.digest);
-      outcome_.outputs.push_back(
-          {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
+    try {
+      for (const auto& output : step_.outputs) {
+        const auto stored = co_await async::on_pool(
+            context_.pool, [&] { return store_output(output, taken, others_may_join); });
+        context_.checked.insert(stored.digest);
+        outcome_.outputs.push_back(
+            {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
+      }
+    } catch (const core::ContentError& error) {
+      outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};
     }
-    guard.is_stored = true;
+    guard.is_stored = true;  // A failure that is returned is cleaned up by the caller.
+    if (outcome_.result.failure) {
+      outcome_.outputs.clear();
+      co_return;
+    }
     folder_->succeeded = true;
     outcome_.folder = folder_;
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"

@@ -85,7 +85,7 @@ std::uint64_t size_of(const TreeNode& node) {
 }
 
 [[noreturn]] void changed(const fs::path& path) {
-  throw core::EnvironmentError(
+  throw core::ContentError(
       "cannot keep " + path.string() + ": it changed while it was read",
       {"some process still writes to it: a step must wait for all processes that it starts"});
 }
@@ -275,7 +275,7 @@ StoredArtifact ArtifactStore::take(
     throw core::system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
   if (S_ISREG(status->st_mode)) return take_file(source, *status, on_known);
   if (S_ISDIR(status->st_mode)) return take_folder(source, on_known);
-  throw core::EnvironmentError(
+  throw core::ContentError(
       "cannot keep " + source.string() + ": it is " +
           (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
       {"write a file or a folder there"});

@@ -30,8 +30,9 @@ class HostileSteps(PipeTest):
 
     def test_an_output_that_is_all_but_holes_is_refused_at_once(self):
         self.pipeline({"sparse": python("import os; open('${outputs.big}', 'wb').truncate(15 << 40)", outputs=["big"])})
-        result = self.run_pipe(code=3)
+        result = self.run_pipe(code=1)
         self.assertEqual(result.steps(), {"sparse": "failed"})
+        self.assertEqual(result.failure("sparse")["kind"], "bad_output")
         self.assertIn("it is sparse", result.failure("sparse")["message"])
 
     def test_a_line_without_end_comes_in_pieces(self):

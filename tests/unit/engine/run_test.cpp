@@ -131,6 +131,25 @@ class RunTest : public ::testing::Test {
   int count = 0;
 };
 
+TEST_F(RunTest, an_output_that_cannot_be_kept_fails_its_step_and_is_retried) {
+  pipeline.steps = {step("a")};
+  pipeline.steps[0].retry.max_retries = 1;
+  orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
+    if (attempt.number > 1) return writes(attempt, "whole");
+    std::filesystem::create_symlink("/etc/passwd", attempt.outputs / "out");
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  const auto retried = std::ranges::find_if(recorder.events, [](const Event& event) {
+    return std::holds_alternative<event::StepRetried>(event);
+  });
+  ASSERT_NE(retried, recorder.events.end());
+  const auto& failure = std::get<event::StepRetried>(*retried).failure;
+  EXPECT_EQ(failure.kind, FailureKind::bad_output);
+  EXPECT_THAT(failure.message, HasSubstr("it is a symbolic link"));
+  EXPECT_EQ(artifact("run-1", "a"), "whole");
+}
+
 TEST_F(RunTest, step_fails_when_it_does_not_write_an_output) {
   pipeline.steps = {step("a"), step("b", {"a"})};
   orchestrator.steps["a"] = [](const orchestrators::Attempt&) {
