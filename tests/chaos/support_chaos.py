@@ -97,6 +97,11 @@ class ChaosTest(PipeTest):
                     found.append(f"{process.name}: {command}")
         return found
 
+    def assert_no_work_left(self):
+        """What a killed driver has half stored stays in artifacts/tmp until `pipe clean`, which passes over what is younger than a minute."""
+        work = self.state / "work"
+        self.assertEqual([path.name for path in work.iterdir()] if work.is_dir() else [], [])
+
     def assert_database_whole(self):
         """As SQLite sees a copy: the original stays as it is."""
         copy = self.folder / "copy-of-state"
