@@ -6,9 +6,10 @@ Each step notes its begin and its end in a ledger outside of the state, and hold
 import collections
 import json
 import signal
+import struct
 from random import Random
 
-from support_chaos import SEED, ChaosTest, Watched, figure, in_words, rounds, wait_until
+from support_chaos import LIBRARIES, SEED, ChaosTest, Watched, figure, in_words, rounds, wait_until
 
 STEP = """
 exec 9> "$LEDGER/lock.$1"
@@ -61,8 +62,7 @@ class DriverKills(ChaosTest):
 
     def assert_nothing_left_of_it(self):
         wait_until(lambda: not self.leftovers(), "an end of what the driver has started", 30)
-        work = self.state / "work"
-        self.assertEqual([path.name for path in work.iterdir()] if work.is_dir() else [], [])
+        self.assert_no_work_left()
 
     def check_round(self, number: int, random, plan: dict | None, span: float) -> int:
         """@return how often a driver was killed"""
@@ -131,5 +131,10 @@ class DriverKills(ChaosTest):
                     used += 1
                 else:
                     kills += self.check_round(number, random, None, span)
+        clock = self.folder / "clock"
+        clock.write_bytes(struct.pack("q", 3600))
+        cleaned = self.pipe("clean", "--runs", LD_PRELOAD=LIBRARIES / "shifted_clock.so", CHAOS_CLOCK=clock)
+        self.assertEqual(cleaned.code, 0, cleaned)
+        self.assert_nothing_left()
         figure(self.name, f"{kills} kills, {used} of them begun at one of {changes} changes of the state; {self.repeated} steps were repeated whose success was not "
                f"persisted; the next run went on after {in_words(self.continued)}, `resume` after {in_words(self.resumed)}")

@@ -62,7 +62,7 @@ class DriverKillsOnACluster(ClusterTest, ChaosTest):
                 self.assertEqual(set(made.values()) - {1}, set(), made)
                 self.assertEqual(self.artifact(f"{self.mark}d.x"), f"{number}\n" * 2)
                 self.assertEqual(self.jobs(), [])
-                self.assert_nothing_left()
+                self.assert_no_work_left()
                 self.assert_database_whole()
         figure("driver_kills_cluster", f"{kills} kills among {changes} changes of the state: no Job had a second pod; the next driver went on after {in_words(continued)}")
 

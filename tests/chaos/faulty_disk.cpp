@@ -4,7 +4,8 @@
 // CHAOS_FOLDER   changes below this folder are counted
 // CHAOS_LOG      a file that gets a line for each of them: its number, what it is, its path
 // CHAOS_AT       the number of the one where it happens; 0: none
-// CHAOS_DO       kill: the program is killed before it; killed: after it; torn: in the middle of it;
+// CHAOS_DO       kill: the program is killed before it; killed: after it; torn: in the middle of
+// it;
 //                full: no space; broken: EIO; readonly: EROFS
 // CHAOS_FOR      how many fail from there on; 0: all
 #include <atomic>
@@ -112,8 +113,8 @@ class Change {
       const auto line = std::to_string(number) + " " + what + " " + path + "\n";
       ::syscall(SYS_write, own.log, line.data(), line.size());
     }
-    const bool fails = own.at > 0 && number >= own.at &&
-                       (own.count == 0 || number < own.at + own.count);
+    const bool fails =
+        own.at > 0 && number >= own.at && (own.count == 0 || number < own.at + own.count);
     if (!fails) return;
     switch (own.deed) {
       case Deed::kill: die(); break;
@@ -184,9 +185,9 @@ mode_t mode_argument(int flags, va_list arguments) {
 
 }  // namespace
 
-#define WITH_MODE(flags, mode)                    \
-  va_list arguments;                              \
-  va_start(arguments, flags);                     \
+#define WITH_MODE(flags, mode)                       \
+  va_list arguments;                                 \
+  va_start(arguments, flags);                        \
   const auto mode = mode_argument(flags, arguments); \
   va_end(arguments)
 
@@ -259,9 +260,8 @@ int ioctl(int descriptor, unsigned long request, ...) {
 }
 
 int ftruncate(int descriptor, off_t size) noexcept {
-  return change_it("truncate", path_of(descriptor), Wants::space, [&] {
-    return static_cast<int>(::syscall(SYS_ftruncate, descriptor, size));
-  });
+  return change_it("truncate", path_of(descriptor), Wants::space,
+                   [&] { return static_cast<int>(::syscall(SYS_ftruncate, descriptor, size)); });
 }
 int ftruncate64(int descriptor, off64_t size) noexcept { return ftruncate(descriptor, size); }
 int fsync(int descriptor) {
@@ -279,9 +279,8 @@ int rename(const char* from, const char* to) noexcept {
 }
 int renameat2(int from_folder, const char* from, int to_folder, const char* to,
               unsigned flags) noexcept {
-  return change_it("rename", path_of(to_folder, to), Wants::space, [&] {
-    return REAL(renameat2)(from_folder, from, to_folder, to, flags);
-  });
+  return change_it("rename", path_of(to_folder, to), Wants::space,
+                   [&] { return REAL(renameat2)(from_folder, from, to_folder, to, flags); });
 }
 int link(const char* from, const char* to) noexcept {
   return change_it("link", path_of(AT_FDCWD, to), Wants::space,

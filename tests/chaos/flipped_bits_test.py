@@ -4,6 +4,7 @@ import collections
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import sqlite3
 import unittest
@@ -54,7 +55,7 @@ class FlippedBits(ChaosTest):
         for n in range(14):  # so that the log is emptied into the database
             self.run_n(n)
         self.assertGreater((self.state / "pipe.db").stat().st_size, 40_000)
-        self.right = {name: open(self.path_of(name), "rb").read().partition(b"\n")[2] for name in ("use.x", "sum.x")}
+        self.right = {name: pathlib.Path(self.path_of(name)).read_bytes().partition(b"\n")[2] for name in ("use.x", "sum.x")}
         self.names = {self.path_of(name): name for name in ("small.x", "folder.d", "big.x", "use.x", "sum.x")}
         self.state.rename(self.folder / "template")
 
