@@ -96,15 +96,16 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
 Shortage no_gpu(const Inventory& inventory) {
   if (inventory.unavailable)
     return Shortage{"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
-            inventory.unavailable->advice, "", true};
+                    inventory.unavailable->advice, "", true};
   if (inventory.devices.empty() && !inventory.narrowed.empty())
     return Shortage{"no-gpu",
-            "asks for GPUs, and " + inventory.narrowed,
-            {"unset CUDA_VISIBLE_DEVICES, or let it name some"},
-            "",
-            true};
+                    "asks for GPUs, and " + inventory.narrowed,
+                    {"unset CUDA_VISIBLE_DEVICES, or let it name some"},
+                    "",
+                    true};
   return Shortage{"no-gpu", "asks for GPUs, and this machine has none that can be used",
-          listed(inventory, {}), "`accelerator: auto` takes GPUs only where there are some", true};
+                  listed(inventory, {}), "`accelerator: auto` takes GPUs only where there are some",
+                  true};
 }
 
 /// Returns the units that the request names individually or as the first ones of the machine.
