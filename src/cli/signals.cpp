@@ -17,6 +17,18 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
   wait();
 }
 
+StopOnSignals::~StopOnSignals() {
+  // Without the set the signals have their defaults, which end the process: none may come between.
+  sigset_t late, before;
+  sigemptyset(&late);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&late, number);
+  pthread_sigmask(SIG_BLOCK, &late, &before);
+  boost::system::error_code ignored;
+  signals_.clear(ignored);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_IGN);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 void StopOnSignals::wait() {
   signals_.async_wait([this](boost::system::error_code error, int) {
     if (error) return;

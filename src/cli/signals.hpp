@@ -11,12 +11,16 @@
 namespace pipeline::cli {
 
 /// While this object lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the
-/// second at once; a third ends the process immediately.
+/// second at once; a third ends the process immediately. Afterwards they are ignored: the work has
+/// ended, and a late signal, such as that of `pipe cancel`, does not change the exit code.
 class StopOnSignals {
  public:
   /// @param say shows a line to the user
   StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
                 std::function<void(std::string_view)> say);
+  ~StopOnSignals();
+  StopOnSignals(const StopOnSignals&) = delete;
+  StopOnSignals& operator=(const StopOnSignals&) = delete;
 
  private:
   void wait();

@@ -1,0 +1,39 @@
+#include "cli/signals.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+namespace pipeline::cli {
+namespace {
+
+TEST(StopOnSignals, a_late_signal_does_not_end_the_process) {
+  EXPECT_EXIT(
+      {
+        asio::io_context loop;
+        core::CancelSource cancel;
+        {
+          const StopOnSignals signals(loop, cancel, [](std::string_view) {});
+        }
+        for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::raise(number);
+        ::_exit(7);
+      },
+      ::testing::ExitedWithCode(7), "");
+}
+
+TEST(StopOnSignals, signals_stop_the_work) {
+  asio::io_context loop;
+  core::CancelSource cancel;
+  const StopOnSignals signals(loop, cancel, [](std::string_view) {});
+  ::raise(SIGTERM);
+  loop.run_one();
+  EXPECT_EQ(cancel.level(), core::StopLevel::graceful);
+  ::raise(SIGINT);
+  loop.run_one();
+  EXPECT_EQ(cancel.level(), core::StopLevel::immediate);
+}
+
+}  // namespace
+}  // namespace pipeline::cli
