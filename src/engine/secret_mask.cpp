@@ -72,9 +72,8 @@ void add_forms(const std::string& secret, std::vector<std::string>& forms) {
   forms.push_back(hex(secret, true));
   forms.push_back(url_encoded(secret, "-._~"));
   forms.push_back(url_encoded(secret, "-._~/"));
-  auto in_form = secret;
+  auto& in_form = forms.emplace_back(url_encoded(secret, "-._~ "));
   std::ranges::replace(in_form, ' ', '+');
-  forms.push_back(url_encoded(in_form, "-._~+"));
   forms.push_back(in_json(secret, false));
   forms.push_back(in_json(secret, true));
 }

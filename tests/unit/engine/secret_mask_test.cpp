@@ -45,6 +45,7 @@ TEST(SecretMask, hides_the_forms_that_programs_print_a_secret_in) {
             "dXNlcjpw***NDI=");  // of `user:SECRET`; the last group is of less than the whole
   EXPECT_EQ(masked({secret}, {"702273732077", "2f72642b3432."}), "***.");
   EXPECT_EQ(masked({secret}, {"?p=p%22ss%20w%2Frd%2B42&"}), "?p=***&");
+  EXPECT_EQ(masked({secret}, {"p=p%22ss+w%2Frd%2B42&x=p%22ss%20w/rd%2B42"}), "p=***&x=***");
   EXPECT_EQ(masked({secret}, {R"({"p": "p\"ss w/rd+42"})"}), R"({"p": "***"})");
 }
 
