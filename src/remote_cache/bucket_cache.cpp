@@ -4,9 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/bounded_json.hpp"
-#include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
+#include "remote_cache/record.hpp"
 
 namespace pipeline::remote_cache {
 namespace {
@@ -16,23 +14,7 @@ using engine::RemoteOutput;
 using engine::RemoteResult;
 using nlohmann::json;
 
-constexpr int entry_format = 1;
-
 std::string key_of(const std::string& key) { return "results/" + key + ".json"; }
-
-RemoteOutput output_of(const json& document) {
-  RemoteOutput output;
-  output.record.name = document.at("name").get<std::string>();
-  output.record.file_name = document.at("file_name").get<std::string>();
-  output.record.digest = core::Digest::from_hex(document.at("digest").get<std::string>());
-  output.record.is_directory = document.at("kind").get<std::string>() == "tree";
-  output.record.bytes = document.at("bytes").get<std::uint64_t>();
-  output.is_executable = document.value("executable", false);
-  for (const auto& name :
-       {output.record.name, output.record.file_name})  // Both become parts of paths.
-    if (!core::is_name(name)) throw std::invalid_argument("no name");
-  return output;
-}
 
 class BucketCache final : public engine::RemoteCache {
  public:
@@ -48,16 +30,8 @@ class BucketCache final : public engine::RemoteCache {
     std::optional<RemoteResult> result;
     const auto text = co_await bucket_.bucket().find_text(key_of(key), cancel);
     if (!text) co_return result;
-    const auto record = core::parse_json(*text);
     try {
-      // A later version of pipe wrote the record; this version treats it as missing.
-      if (record.at("format").get<int>() != entry_format) co_return result;
-      RemoteResult found;
-      found.run = core::printable(record.at("run").get<std::string>());
-      for (const auto& output : record.at("outputs")) found.outputs.push_back(output_of(output));
-      result = std::move(found);
-    } catch (const json::exception&) {
-      throw damaged(key);
+      result = read_record(*text);
     } catch (const std::invalid_argument&) {
       throw damaged(key);
     }
@@ -86,7 +60,7 @@ class BucketCache final : public engine::RemoteCache {
 
   async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) override {
     json record;
-    record["format"] = entry_format;
+    record["format"] = record_format;
     record["pipe"] = PIPELINE_VERSION;
     record["run"] = entry.run;
     record["step"] = entry.step;

@@ -41,8 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   pipeline::ResourceSettings option, devices, json;
   option.gpus = text;
   devices.devices = text;
-  json.devices = nlohmann::json::parse(text, nullptr, false);
-  if (json.devices.is_discarded()) json.devices = nullptr;
+  auto parsed = nlohmann::json::parse(text, nullptr, false);
+  *json.devices = parsed.is_discarded() ? nlohmann::json() : std::move(parsed);
   for (auto* each : {&option, &devices, &json}) {
     if (data[0] & 1)
       each->accelerator = data[0] & 2   ? pipeline::Accelerator::gpu

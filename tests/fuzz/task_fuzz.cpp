@@ -31,7 +31,8 @@ nlohmann::json content(const PipelineSpec& pipeline) {
                                                                     : "hole");
     nlohmann::json environment = nlohmann::json::object();
     for (const auto& [name, value] : step.environment) environment[name] = value.value_or("");
-    steps.push_back({step.name, command, environment, step.after, to_json(step.settings)});
+    steps.push_back(
+        {step.name, command, environment, step.after, settings::to_json(step.settings)});
   }
   return {pipeline.name, pipeline.tags, static_cast<int>(pipeline.execution_mode), steps};
 }

@@ -1,0 +1,18 @@
+/// @file
+/// Reads a result's record in a bucket. Any user with write access may have written it.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "engine/remote_cache.hpp"
+
+namespace pipeline::remote_cache {
+
+inline constexpr int record_format = 1;
+
+/// Returns nothing for a record of a later version of pipe. Throws std::invalid_argument if the
+/// text is no record.
+std::optional<engine::RemoteResult> read_record(std::string_view text);
+
+}  // namespace pipeline::remote_cache
