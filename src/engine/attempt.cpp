@@ -198,7 +198,7 @@ class AttemptRun {
             }) {}
 
   async::Task<AttemptOutcome> run(GpuReservation held) {
-    const auto code = services_.artifacts.put_tree(services_.code.files(step_), services_.stats);
+    const auto code = co_await store_code();
     co_await check_inputs(context_, step_, outputs_of_);
     auto inputs = co_await make_inputs();
     async::Deadline deadline(co_await asio::this_coro::executor, context_.stop, step_.timeout,
@@ -246,6 +246,21 @@ class AttemptRun {
 
   fs::path path_of(const OutputSpec& output) const {
     return *folder_ / "outputs" / output.file_name;
+  }
+
+  /// Stores the step's code. A tree that is stored already is read once a run, as inputs are; if it
+  /// is damaged, it is stored again.
+  async::Task<store::StoredArtifact> store_code() {
+    const auto& files = services_.code.files(step_);
+    auto code = services_.artifacts.put_tree(files, services_.stats);
+    if (context_.checked.contains(code.digest) || code.bytes > most_read_on_use ||
+        files.size() > most_files_read_on_use)
+      co_return code;
+    const bool is_intact = co_await async::on_pool(
+        context_.pool, [&] { return services_.artifacts.is_intact(code.digest); });
+    if (!is_intact) code = services_.artifacts.put_tree(files, services_.stats);
+    context_.checked.insert(code.digest);
+    co_return code;
   }
 
   async::Task<std::vector<orchestrators::AttemptInput>> make_inputs() {
