@@ -78,7 +78,8 @@ S3Error refusal(const std::string& what, const Answered& answer, const Where& wh
   if (words.empty()) words = "status " + std::to_string(answer.status);
   const auto place = "s3://" + where.bucket + " at " + where.endpoint;
   return {answer.status, code,
-          "cannot " + what + " " + place + ": " + (code.empty() ? "" : code + ": ") +
+          "cannot " + what + " " + place + ": " +
+              (code.empty() ? "" : core::printable(code.substr(0, 100)) + ": ") +
               core::printable(words.substr(0, 300)),
           advice_for(code, answer.status, answer, where)};
 }
