@@ -44,7 +44,8 @@ def rounds(in_full: int, at_least: int = 1):
 
 def figure(test: str, text: str):
     """One line of the table."""
-    line = f"{test}: {text}  ({REPEAT})"
+    failed = ChaosTest.current and not ChaosTest.current._outcome.success  # what the text counts are the rounds that passed
+    line = f"{test}: {'SOME ROUNDS HAVE FAILED; ' if failed else ''}{text}  ({REPEAT})"
     print(line, flush=True)
     FIGURES.mkdir(exist_ok=True)
     with open(FIGURES / f"{test}.txt", "a") as file:
@@ -59,6 +60,12 @@ def in_words(seconds: list[float]) -> str:
 
 class ChaosTest(PipeTest):
     """A test with rounds; each has a state of its own if it asks for one."""
+
+    current = None
+
+    def setUp(self):
+        super().setUp()
+        ChaosTest.current = self
 
     def fresh_state(self) -> pathlib.Path:
         self.remove_state()
