@@ -185,14 +185,12 @@ class Expansion {
  public:
   Expansion(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics)
       : steps_(steps), diagnostics_(diagnostics) {
-    for (std::size_t i = 0; i < steps.size(); ++i) index_.emplace(steps[i].spec.name, i);
+    index_.reserve(steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) index_.emplace(steps[i].key->scalar, i);
     names_.resize(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const ReadStep& step = steps[i];
-      if (!step.matrix) {
-        names_[i] = {step.spec.name};
-        continue;
-      }
+      if (!step.matrix) continue;
       core::InstanceNames names(step.spec.name);
       names_[i].reserve(step.matrix->instances.size());
       for (const Row& row : step.matrix->instances)
@@ -203,7 +201,8 @@ class Expansion {
   std::vector<StepSpec> run() {
     std::vector<StepSpec> all;
     std::size_t total = 0;
-    for (const auto& names : names_) total += names.size();
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      total += steps_[i].matrix ? names_[i].size() : 1;
     all.reserve(total);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       ReadStep& step = steps_[i];
@@ -239,6 +238,11 @@ class Expansion {
     values.reserve(row.size());
     for (std::size_t i = 0; i < row.size(); ++i) values.emplace_back(matrix.axes[i], row[i]);
     return values;
+  }
+
+  /// Taken from the document if the step has no matrix: its spec may have been moved from.
+  const std::string& name_of(std::size_t step, std::size_t instance) const {
+    return steps_[step].matrix ? names_[step][instance] : steps_[step].key->scalar;
   }
 
   /// Resolves the step's references once for all its instances.
@@ -294,10 +298,10 @@ class Expansion {
       if (!sources) continue;
       auto& input = spec.inputs[i];
       const std::string output = input.sources[0].output;
-      const auto& names = names_[inputs_[i]->target];
       input.sources.clear();
       input.sources.reserve(sources->size());
-      for (const auto source : *sources) input.sources.push_back({names[source], output});
+      for (const auto source : *sources)
+        input.sources.push_back({name_of(inputs_[i]->target, source), output});
       input.gathered = inputs_[i]->selection.is_gathered();
     }
     if (after_.empty()) return;
@@ -305,14 +309,14 @@ class Expansion {
     for (std::size_t i = 0; i < after_.size(); ++i)
       if (const auto* steps =
               picked(step, after_[i], row, k, step.after_selectors[i], step.after_spans[i]))
-        for (const auto other : *steps) after.push_back(names_[after_[i]->target][other]);
+        for (const auto other : *steps) after.push_back(name_of(after_[i]->target, other));
     spec.after = std::move(after);
   }
 
   std::vector<ReadStep>& steps_;
   settings::Diagnostics& diagnostics_;
-  std::unordered_map<std::string, std::size_t> index_;
-  std::vector<std::vector<std::string>> names_;  ///< For each step, the names of its instances.
+  std::unordered_map<std::string_view, std::size_t> index_;
+  std::vector<std::vector<std::string>> names_;  ///< Of the instances of each step with a matrix.
   std::vector<std::optional<Connection>> inputs_, after_;
   std::size_t connections_ = 0;
 };
