@@ -220,7 +220,8 @@ class Orchestrator {
   }
 
   /// Removes what earlier runs with dead drivers have left. @param is_alive returns true for a run
-  /// that still has a driver
+  /// of this state folder that still has a driver, and false for runs of other state folders: what
+  /// those have started is recognized by its owner (owner_of()) and left alone
   virtual async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) = 0;
 
   virtual ~Orchestrator() = default;
