@@ -1,5 +1,6 @@
 #include "detached/recovery.hpp"
 
+#include <filesystem>
 #include <set>
 #include <sstream>
 #include <tuple>
@@ -12,16 +13,30 @@ namespace pipeline::detached {
 namespace {
 
 /// Removes the attempts' folders of a run unless the run has a driver. Reports what cannot be
-/// removed.
-void remove_work(const DriverContext& context, store::RunStore& runs, const std::string& id) {
+/// removed if `is_new`: a run that was recovered before has been reported.
+void remove_work(const DriverContext& context, store::RunStore& runs, const std::string& id,
+                 bool is_new) {
   const auto held = runs.hold(id);  // Prevents the run from being resumed meanwhile.
   const auto run = runs.find_run(id);
   if (!held || (run && run->id == id && run->status == RunStatus::running)) return;
   try {
     core::remove_tree(runs.work_folder(id));
   } catch (const core::EnvironmentError& error) {
-    context.note(std::string("note: ") + error.what());
+    if (is_new) context.note(std::string("note: ") + error.what());
   }
+}
+
+/// The runs that have folders of attempts and are not running. A driver that is killed while it
+/// recovers a run leaves them to the next one.
+std::vector<store::RunRecord> half_recovered(store::RunStore& runs) {
+  std::vector<store::RunRecord> found;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(runs.folder() / "work", none)) {
+    const auto id = entry.path().filename().string();
+    auto run = runs.find_run(id);
+    if (run && run->id == id && run->status != RunStatus::running) found.push_back(std::move(*run));
+  }
+  return found;
 }
 
 /// An orchestrator as a dead run used it: its name, its cluster's context and namespace, and the
@@ -44,12 +59,11 @@ std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, st
                                                 const MakeOrchestrator& make_orchestrator,
                                                 const std::string& resumed,
                                                 const std::string& gone) {
+  auto before = half_recovered(runs);
   auto dead = runs.mark_dead_runs(gone);
   std::set<Used> used;
-  for (const auto& run : dead) {
-    add_used(runs, run, caller, used);
-    if (run.id != resumed) remove_work(context, runs, run.id);
-  }
+  for (const auto* runs_to_recover : {&before, &dead})
+    for (const auto& run : *runs_to_recover) add_used(runs, run, caller, used);
   for (const auto& [name, cluster, name_space, owner] : used) {
     try {
       const auto orchestrator = make_orchestrator(
@@ -66,6 +80,11 @@ std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, st
                    error.what() + "; `" + context.program + " clean --containers` does it later");
     }
   }
+  // Last, since by its folder a run is found again that could not be recovered as a whole.
+  for (const auto& run : before)
+    if (run.id != resumed) remove_work(context, runs, run.id, false);
+  for (const auto& run : dead)
+    if (run.id != resumed) remove_work(context, runs, run.id, true);
   return dead;
 }
 

@@ -161,7 +161,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     spec::CodeResolver resolver(pipeline);
     for (std::size_t i = 0; ready && i < std::min<std::size_t>(pipeline.steps.size(), 4); ++i) {
       auto& step = pipeline.steps[i];
-      make_harmless(step.settings.docker);
+      make_harmless(step.settings->docker);
       attempt([&] { resolver.code_of(step); });
       look_at(step, folder.path());
     }

@@ -84,6 +84,15 @@ void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables) {
   variables["NVIDIA_VISIBLE_DEVICES"] = uuids;
 }
 
+/// Below the state folder: the lock files of reapers, by run.
+constexpr auto reapers_folder = "reapers";
+
+fs::path reaper_lock(const OrchestratorOptions& options) {
+  return options.state.empty() || options.run_id.empty()
+             ? fs::path()
+             : options.state / reapers_folder / options.run_id;
+}
+
 }  // namespace
 
 StringMap passed_on_variables() {
@@ -122,7 +131,8 @@ StringMap passed_on_variables() {
 }
 
 LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions options)
-    : options_(std::move(options)),
+    : reaper_(reaper_lock(options)),
+      options_(std::move(options)),
       groups_(find_control_groups()),
       capabilities_{.name = "local",
                     .gpus = true,
@@ -404,9 +414,23 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   co_return result;
 }
 
-async::Task<> LocalOrchestrator::remove_orphans(const std::function<bool(const std::string&)>&) {
-  remove_old_temporary_folders();  // Their processes have ended with their driver.
-  co_return;
+/// The processes of a dead driver end with it, but not at once: its reaper kills them. A run that
+/// follows waits for that, so that no step runs twice at a time.
+async::Task<> LocalOrchestrator::remove_orphans(
+    const std::function<bool(const std::string&)>& is_alive) {
+  remove_old_temporary_folders();
+  if (options_.state.empty()) co_return;
+  std::vector<fs::path> locks;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(options_.state / reapers_folder, none))
+    if (!is_alive(entry.path().filename().string())) locks.push_back(entry.path());
+  constexpr int most_looks = 5000;  // Of 2 ms each: a process that cannot be killed is left.
+  asio::steady_timer pause(co_await asio::this_coro::executor);
+  for (const auto& lock : locks)
+    for (int looks = 0; looks < most_looks && !ProcessReaper::has_ended(lock); ++looks) {
+      pause.expires_after(std::chrono::milliseconds(2));
+      co_await pause.async_wait(asio::use_awaitable);
+    }
 }
 
 }  // namespace pipeline::orchestrators

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -254,14 +255,21 @@ void end_step(Child& child) {
   close(file);
 }
 
-[[noreturn]] void guard(int socket) {
+[[noreturn]] void guard(int socket, int lock) {
   prctl(PR_SET_NAME, "pipe-guardian");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   setsid();  // The driver handles Ctrl-C at the terminal.
   for (int signal : {SIGTERM, SIGHUP, SIGINT, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
   dup2(socket, STDIN_FILENO);
-  close_range(1, ~0U, 0);
+  if (lock >= 0) {
+    constexpr int kept = STDERR_FILENO + 1;  // closed in each step by its exec
+    dup2(lock, kept);
+    close_range(STDOUT_FILENO, STDERR_FILENO, 0);
+    close_range(kept + 1, ~0U, 0);
+  } else {
+    close_range(STDOUT_FILENO, ~0U, 0);
+  }
   if (open("/dev/null", O_RDWR) != STDOUT_FILENO || dup(STDOUT_FILENO) != STDERR_FILENO) _exit(1);
   for (;;) {
     Request request{};
@@ -297,13 +305,35 @@ void end_step(Child& child) {
 
 }  // namespace
 
+namespace {
+
+/// Locks the file for the reaper, which inherits it. Without the lock a run after this one would
+/// not wait for the reaper's end, so a failure is not worth an error.
+core::Descriptor open_lock(const std::filesystem::path& file) {
+  if (file.empty()) return core::Descriptor();
+  core::make_folders(file.parent_path());
+  core::Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock) ::flock(lock.get(), LOCK_SH | LOCK_NB);
+  return lock;
+}
+
+}  // namespace
+
+bool ProcessReaper::has_ended(const std::filesystem::path& lock) {
+  const core::Descriptor file(::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  ::unlink(lock.c_str());
+  return true;
+}
+
 void ProcessReaper::start() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     throw core::system_error("cannot make a socket", errno);
   core::Descriptor ours(ends[0]), theirs(ends[1]);
+  const auto lock = open_lock(lock_);
   const pid_t pid = fork();
-  if (pid == 0) guard(theirs.get());
+  if (pid == 0) guard(theirs.get(), lock.get());
   if (pid < 0)
     throw core::system_error("cannot start the process that watches over the steps", errno);
   pid_ = pid;
@@ -389,6 +419,7 @@ ProcessReaper::~ProcessReaper() {
   socket_ = core::Descriptor();
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  if (!lock_.empty()) ::unlink(lock_.c_str());
 }
 
 }  // namespace pipeline::orchestrators

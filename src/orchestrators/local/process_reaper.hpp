@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/file.hpp"
@@ -42,7 +43,9 @@ struct LaunchEnd {
 /// When the driver ends for any reason, everything is killed.
 class ProcessReaper {
  public:
-  ProcessReaper() = default;
+  /// @param lock file that the reaper keeps locked as long as one of its processes may be running,
+  /// also after the driver's death; empty: none
+  explicit ProcessReaper(std::filesystem::path lock = {}) : lock_(std::move(lock)) {}
   ~ProcessReaper();
   ProcessReaper(const ProcessReaper&) = delete;
   ProcessReaper& operator=(const ProcessReaper&) = delete;
@@ -56,9 +59,13 @@ class ProcessReaper {
   /// Waits for the result of finish(). Nothing if the reaper has died.
   static std::optional<LaunchEnd> read_end(int reply);
 
+  /// Returns true, and removes the lock file, if the reaper that had it locked has ended.
+  static bool has_ended(const std::filesystem::path& lock);
+
  private:
   void start();
   bool send(const struct Request& request, const std::vector<int>& files);
+  std::filesystem::path lock_;
   core::Descriptor socket_;  ///< Its other end is closed when this process ends for any reason.
   pid_t pid_ = -1;
 };

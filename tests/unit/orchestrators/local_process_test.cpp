@@ -262,6 +262,40 @@ TEST_F(Local, driver_killed_while_it_starts_a_step_leaves_no_process) {
   }
 }
 
+TEST_F(Local, a_run_waits_for_the_processes_of_a_dead_driver) {
+  AttemptBuilder step(
+      shell("sleep 1000 & echo $! $PPID > $PIPE_OUTPUT_PIDS.new; "
+            "mv $PIPE_OUTPUT_PIDS.new $PIPE_OUTPUT_PIDS; wait"));
+  step.output("pids", "pids");
+  const auto state = root.path() / "state";
+  const pid_t driver = fork();
+  if (driver == 0) {
+    asio::io_context own_loop;
+    auto own =
+        make_local_orchestrator(own_loop, {.root = root.path(), .state = state, .run_id = "dead"});
+    run_task(own_loop, own->run(step.attempt()));
+    _exit(0);
+  }
+  const auto pids = step.folder.path() / "outputs/pids";
+  for (int i = 0; i < 1000 && !fs::exists(pids); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  pid_t process = 0, reaper = 0;
+  ASSERT_TRUE(std::ifstream(pids) >> process >> reaper);
+  ASSERT_EQ(kill(reaper, SIGSTOP), 0);  // as on a busy machine, where its turn comes late
+  kill(driver, SIGKILL);
+  waitpid(driver, nullptr, 0);
+  ASSERT_EQ(kill(process, 0), 0);
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    kill(reaper, SIGCONT);
+  });
+  auto next =
+      make_local_orchestrator(loop, {.root = root.path(), .state = state, .run_id = "next"});
+  run_task(loop, next->remove_orphans([](const std::string& run) { return run != "dead"; }));
+  EXPECT_NE(kill(process, 0), 0);
+  EXPECT_FALSE(fs::exists(state / "reapers" / "dead"));
+}
+
 TEST_F(Local, a_coroutine_given_up_leaves_no_process) {
   AttemptBuilder step(shell("echo $$ > $PIPE_OUTPUT_PID; echo ready; exec sleep 1000"));
   step.output("pid", "pid");
