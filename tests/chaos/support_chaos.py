@@ -20,7 +20,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from support import NOWHERE, PIPE, PipeTest, Result, docker, wait_until  # noqa: E402, F401
 
 SCALE = float(os.environ.get("CHAOS_SCALE") or "0.03")
-SEED = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(1 << 32))
+# A part of the whole is the same each time, so that a change of the sources is what makes it fail.
+SEED = int(os.environ.get("CHAOS_SEED") or (random.SystemRandom().randrange(1 << 32) if SCALE >= 0.1 else 1))
 MINUTES = float(os.environ.get("CHAOS_MINUTES") or "inf")
 ONLY = [int(number) for number in os.environ.get("CHAOS_ONLY", "").split(",") if number]
 LIBRARIES = pathlib.Path(os.environ.get("BUILD_DIR", "build/release")) / "lib"
