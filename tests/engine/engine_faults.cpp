@@ -11,6 +11,7 @@
 #include "core/identifier.hpp"
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/engine_proxy.hpp"
@@ -62,6 +63,28 @@ class EngineFaults : public testing::Test {
     return run_task(loop_, prepare_and_run(*orchestrator_, *builder_, events));
   }
 
+  /// Runs the attempt, whose engine goes away once the step has printed something, and comes back
+  /// after `meanwhile`.
+  orchestrators::AttemptResult run_with_engine_away(const std::function<void()>& meanwhile) {
+    std::atomic<bool> is_away = false;
+    EngineProxy proxy([&](const std::string&, const std::string&) {
+      return is_away ? Fault::refused : Fault::none;
+    });
+    builder_->log.on_write = [&, is_done = false](const Log&) mutable {
+      if (std::exchange(is_done, true)) return;
+      is_away = true;
+      proxy.cut_all();
+      meanwhile();
+      is_away = false;
+    };
+    return run(proxy);
+  }
+  static void docker_cli(const std::string& command) {
+    EXPECT_EQ(std::system(("docker " + command + " >/dev/null").c_str()), 0);
+  }
+  /// Runs `docker COMMAND CONTAINER` for the attempt's container.
+  void docker_on(const std::string& command) { docker_cli(command + " " + id()); }
+
   std::string id() const {
     return orchestrators::container_name(const_cast<AttemptBuilder&>(*builder_).attempt());
   }
@@ -106,38 +129,18 @@ TEST_F(EngineFaults,
        a_step_that_ended_while_the_connection_was_cut_is_a_success_if_it_ended_by_itself) {
   auto& attempt =
       step("echo before; while [ ! -e /pipe/outputs/go ]; do sleep 0.05; done; echo after");
-  std::atomic<bool> is_away = false;
-  EngineProxy proxy([&](const std::string&, const std::string&) {
-    return is_away ? Fault::refused : Fault::none;
-  });
-  attempt.log.on_write = [&, is_done = false](const Log&) mutable {
-    if (std::exchange(is_done, true)) return;
-    is_away = true;
-    proxy.cut_all();
+  const auto result = run_with_engine_away([&] {
     write(attempt.folder.path() / "outputs" / "go", "");
-    EXPECT_EQ(std::system(("docker wait " + id() + " >/dev/null").c_str()), 0);
-    is_away = false;
-  };
-  const auto result = run(proxy);
+    docker_on("wait");
+  });
   EXPECT_FALSE(result.failure) << result.failure->message;
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(attempt.log.out, "before\nafter\n");
 }
 
 TEST_F(EngineFaults, a_step_that_was_stopped_with_its_engine_is_no_success_though_it_exits_with_0) {
-  auto& attempt = step("trap 'exit 0' TERM; echo ready; while true; do sleep 0.05; done");
-  std::atomic<bool> is_away = false;
-  EngineProxy proxy([&](const std::string&, const std::string&) {
-    return is_away ? Fault::refused : Fault::none;
-  });
-  attempt.log.on_write = [&, is_done = false](const Log&) mutable {
-    if (std::exchange(is_done, true)) return;
-    is_away = true;
-    proxy.cut_all();
-    EXPECT_EQ(std::system(("docker stop " + id() + " >/dev/null").c_str()), 0);
-    is_away = false;
-  };
-  const auto result = run(proxy);
+  step("trap 'exit 0' TERM; echo ready; while true; do sleep 0.05; done");
+  const auto result = run_with_engine_away([&] { docker_on("stop"); });
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::infrastructure);
   EXPECT_FALSE(result.exit_code);
@@ -146,19 +149,8 @@ TEST_F(EngineFaults, a_step_that_was_stopped_with_its_engine_is_no_success_thoug
 }
 
 TEST_F(EngineFaults, a_container_that_vanished_while_the_connection_was_cut_is_no_success) {
-  auto& attempt = step("echo ready; sleep 600");
-  std::atomic<bool> is_away = false;
-  EngineProxy proxy([&](const std::string&, const std::string&) {
-    return is_away ? Fault::refused : Fault::none;
-  });
-  attempt.log.on_write = [&, is_done = false](const Log&) mutable {
-    if (std::exchange(is_done, true)) return;
-    is_away = true;
-    proxy.cut_all();
-    EXPECT_EQ(std::system(("docker rm -f " + id() + " >/dev/null").c_str()), 0);
-    is_away = false;
-  };
-  const auto result = run(proxy);
+  step("echo ready; sleep 600");
+  const auto result = run_with_engine_away([&] { docker_on("rm -f"); });
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::infrastructure);
   EXPECT_NE(result.failure->message.find("another program removed"), std::string::npos)
@@ -182,13 +174,35 @@ TEST_P(PassingFaults, a_container_is_made_and_started_once_however_often_that_is
   EXPECT_EQ(containers(), 0U);
 }
 std::string name_of(const testing::TestParamInfo<Fault>& fault) {
-  constexpr std::array names{"none", "refused", "lost_answer", "broken", "unavailable", "hangs"};
+  constexpr std::array names{"none",        "refused", "lost_answer", "broken",
+                             "unavailable", "missing", "hangs"};
   return names.at(static_cast<std::size_t>(fault.param));
 }
 INSTANTIATE_TEST_SUITE_P(EngineFaults, PassingFaults,
                          testing::Values(Fault::refused, Fault::lost_answer, Fault::broken,
                                          Fault::unavailable),
                          name_of);
+
+class MissingFiles : public EngineFaults, public testing::WithParamInterface<int> {};
+
+TEST_P(MissingFiles, outputs_that_a_stopping_engine_does_not_find_are_asked_for_again) {
+  auto& attempt = step("exit 0");
+  docker_cli("create -v /pipe --network none --name " + id() +
+             " debian:bookworm-slim sh -c 'echo made > /pipe/outputs/f'");
+  run_task(loop_, orchestrators::copy_in(engine_, attempt.attempt(), id()));
+  docker_on("start -a");
+  First calls{GetParam()};
+  EngineProxy proxy([&](const std::string&, const std::string& target) {
+    return target.find("/archive?") != target.npos && calls() ? Fault::missing : Fault::none;
+  });
+  setenv("DOCKER_HOST", proxy.url().c_str(), 1);
+  docker::EngineApi engine(loop_, docker::find_endpoint());
+  unsetenv("DOCKER_HOST");
+  run_task(loop_, orchestrators::copy_out(engine, attempt.attempt(), id()));
+  EXPECT_EQ(attempt.written("f"), "made\n");
+}
+// The engine comes back after the first request, or the second.
+INSTANTIATE_TEST_SUITE_P(EngineFaults, MissingFiles, testing::Values(1, 2));
 
 TEST_F(EngineFaults, an_engine_that_hangs_ends_the_attempt_as_a_failure_of_the_infrastructure) {
   auto& attempt = step("echo ready; sleep 600");

@@ -26,8 +26,17 @@ enum class Fault {
   lost_answer,  ///< The engine executes the request, but its response is dropped.
   broken,       ///< 500 instead of the engine's response; the engine receives nothing.
   unavailable,  ///< 503.
+  missing,      ///< 404.
   hangs,        ///< Never answered.
 };
+
+/// Returns the HTTP status that is answered in place of the engine; 0 for faults of another kind.
+inline int status_of(Fault fault) {
+  return fault == Fault::broken        ? 500
+         : fault == Fault::unavailable ? 503
+         : fault == Fault::missing     ? 404
+                                       : 0;
+}
 
 class EngineProxy {
  public:
@@ -91,8 +100,8 @@ class EngineProxy {
       asio::steady_timer never(loop_, asio::steady_timer::time_point::max());
       co_await never.async_wait(asio::use_awaitable);
     }
-    if (fault == Fault::broken || fault == Fault::unavailable) {
-      std::string answer = fault == Fault::broken ? "HTTP/1.1 500 X\r\n" : "HTTP/1.1 503 X\r\n";
+    if (const int status = status_of(fault)) {
+      std::string answer = "HTTP/1.1 " + std::to_string(status) + " X\r\n";
       answer += "Connection: close\r\nContent-Length: 20\r\n\r\n{\"message\": \"a try\"}";
       co_await asio::async_write(client, asio::buffer(answer), asio::use_awaitable);
       co_return;

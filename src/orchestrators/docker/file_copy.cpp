@@ -8,6 +8,7 @@
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "docker/context.hpp"
+#include "net/curl.hpp"
 
 #include "async/retry_policy.hpp"
 #include "orchestrators/docker/container_spec.hpp"
@@ -91,6 +92,7 @@ namespace {
 async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
                             const std::string& container) {
   archive::Unpacker unpacker(attempt.outputs);
+  bool is_missing = false;
   const std::function<void(std::string_view)> on_bytes = [&unpacker](std::string_view bytes) {
     unpacker.feed(bytes);
   };
@@ -98,6 +100,15 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
     co_await engine.get_archive(container, container_layout().outputs, on_bytes, attempt.cancel);
   } catch (const docker::EngineError& error) {
     if (error.status() != 404) throw;
+    is_missing = true;
+  }
+  if (is_missing) {
+    // An engine that is shutting down has unmounted the volume, and finds nothing that is in it.
+    const bool has_inputs = co_await engine.has_file(container, container_layout().inputs);
+    const bool has_outputs = co_await engine.has_file(container, container_layout().outputs);
+    if (!has_inputs || has_outputs)
+      throw net::TransportError(CURLE_RECV_ERROR,
+                                "the container's files were not found for a while");
     co_return;  // The step has removed the folder, so it has written nothing.
   }
   unpacker.finish();
