@@ -4,60 +4,22 @@ import json
 import os
 import signal
 import struct
-import subprocess
 import time
 import unittest
 
-from support_chaos import LIBRARIES, NOWHERE, PIPE, ChaosTest, Watched, figure, rounds, wait_until
+from support_chaos import LIBRARIES, NOWHERE, ChaosTest, Watched, figure, rounds, wait_until
+from support_machines import WAITS, MachinesTest
 
-OTHER_BOOT = "01234567-89ab-cdef-0123-456789abcdef"
 DAY = 86_400
 
 
-class TwoMachines(ChaosTest):
-    orchestrator = "local"
-
-    def setUp(self):
-        super().setUp()
-        self.go = self.folder / "go"
-
+class TwoMachines(MachinesTest, ChaosTest):
     def environment(self, env):
-        return super().environment({"DOCKER_HOST": NOWHERE, "GO": str(self.go), **env})
+        return super().environment({"DOCKER_HOST": NOWHERE, **env})
 
     def write_pipeline(self):
-        self.pipeline({"wait": {"command": "echo begun; while [ ! -e \"$GO\" ]; do sleep 0.02; done; echo done > ${outputs.out}", "environment": ["GO"],
-                                "outputs": ["out"], "cache": False, "timeout": "1h"},
-                       "next": {"command": "cat ${inputs.out}", "inputs": {"out": "wait.out"}}})
+        self.pipeline({"wait": {**WAITS, "cache": False, "timeout": "1h"}, "next": {"command": "cat ${inputs.out}", "inputs": {"out": "wait.out"}}})
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "echo x > ${outputs.x}", "outputs": ["x"], "cache": False}}}))
-
-    def elsewhere(self) -> list[str]:
-        """What runs a command with process identifiers and a boot identifier of its own: on another machine, as far as it can see."""
-        boot = self.write("boot_id", OTHER_BOOT + "\n")
-        words = ["unshare", "--mount", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
-                 f"hostname elsewhere && mount --bind {boot} /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh"]
-        if subprocess.run([*words, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
-            self.skipTest("no PID and mount namespaces to be had")
-        return words
-
-    def there(self, prefix: list[str], *words) -> tuple[int, str]:
-        done = subprocess.run([*prefix, PIPE, *words], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=120)
-        return done.returncode, done.stdout
-
-    def begin(self, prefix: list[str], **env) -> subprocess.Popen:
-        process = subprocess.Popen([*prefix, PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder, env=self.environment(env),
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
-        return process
-
-    def wait_for_step(self, process: subprocess.Popen) -> str:
-        text = ""
-        for line in process.stdout:
-            text += line
-            if '"step_log"' in line:
-                return json.loads(text.splitlines()[0])["run"]
-        raise AssertionError(text)
 
     def test_a_run_is_left_alone_whoever_works_beside_it(self):
         """One of the two drives; it may sleep meanwhile. The other does what it can."""
@@ -69,8 +31,7 @@ class TwoMachines(ChaosTest):
             with self.subTest(round=number):
                 self.go.unlink(missing_ok=True)
                 driver_is_here = random.random() < 0.5
-                process = self.begin([] if driver_is_here else other)
-                run = self.wait_for_step(process)
+                process, run = self.begin([] if driver_is_here else other)
                 sleeps = random.random() < 0.5
                 asleep += sleeps
                 if sleeps:
@@ -79,14 +40,14 @@ class TwoMachines(ChaosTest):
                 refused = [["cancel", run], ["cancel", run, "--force"], ["resume", run]]
                 others = [["run", "quick.yaml", "-o", "local"], ["clean", "--runs"], ["runs"], ["show", run], ["verify"]]
                 for words in random.sample(refused + others, random.randint(2, 6)):
-                    code, said = self.there(beside, *words)
+                    code, said = self.pipe_on(beside, *words)
                     self.assertEqual(code, 2 if words in refused else 0, f"{words}: {said}")
                 self.assertTrue((self.state / "work" / run).is_dir())
                 if sleeps:
                     os.killpg(process.pid, signal.SIGCONT)
                 self.go.touch()
                 out = process.stdout.read()
-                self.assertEqual(process.wait(60), 0, out)
+                self.assertEqual(process.wait(60), 0, out + process.stderr.read())
                 statuses = [json.loads(line)["status"] for line in out.splitlines() if '"step_finished"' in line]
                 self.assertEqual(statuses[:1], ["succeeded"], out)
                 self.assertIn(statuses[1:], (["succeeded"], ["cached"]), out)
@@ -104,14 +65,13 @@ class TwoMachines(ChaosTest):
             with self.subTest(round=number):
                 self.go.unlink(missing_ok=True)
                 here = random.random() < 0.5
-                process = self.begin([] if here else other)
-                run = self.wait_for_step(process)
+                process, run = self.begin([] if here else other)
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 beside = other if here else []
                 self.go.touch()
-                wait_until(lambda: "running" not in self.there(beside, "show", run)[1].splitlines()[0], "a dead driver", 30)
-                code, said = self.there(beside, "resume", run)
+                wait_until(lambda: "running" not in self.pipe_on(beside, "show", run)[1].splitlines()[0], "a dead driver", 30)
+                code, said = self.pipe_on(beside, "resume", run)
                 self.assertEqual(code, 0, said)
                 count += 1
         self.assert_nothing_left()

@@ -11,63 +11,15 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import unittest
 
 from support import PIPE, PipeTest, wait_until
-
-OTHER_BOOT = "00000000-1111-2222-3333-444444444444"
-# A step that says that it runs, and ends when the file `go` is there.
-WAITS = {"command": "echo begun; while [ ! -e \"$GO\" ]; do sleep 0.02; done; echo done > ${outputs.out}", "outputs": ["out"],
-         "environment": ["GO"]}
+from support_machines import OTHER_BOOT, WAITS, MachinesTest
 
 
-class SharedState(PipeTest):
-    orchestrator = "local"
-
-    def setUp(self):
-        super().setUp()
-        self.go = self.folder / "go"
-        self.wait_here = {"GO": str(self.go)}
-
+class SharedState(MachinesTest):
     def waiting_pipeline(self):
         self.pipeline({"slow": WAITS})
-
-    def begin(self, prefix=(), **env) -> tuple[subprocess.Popen, str]:
-        """A run whose step has begun, and its identifier."""
-        process = subprocess.Popen([*prefix, PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder,
-                                   env=self.environment({**self.wait_here, **env}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, start_new_session=True)
-        def end():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            process.stdout.close()
-            process.stderr.close()
-
-        self.addCleanup(end)
-        for line in process.stdout:
-            event = json.loads(line)
-            if event["event"] == "run_started":
-                run = event["run"]
-            if event["event"] == "step_log":
-                return process, run
-        raise AssertionError(process.stderr.read())
-
-    def elsewhere(self) -> list[str]:
-        """What runs a command with process identifiers and a boot identifier of its own: on another machine, as far as it can see."""
-        boot = self.write("boot_id", OTHER_BOOT + "\n")
-        words = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
-                 f"mount --bind {boot} /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh"]
-        if subprocess.run([*words, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
-            self.skipTest("no PID and mount namespaces to be had")
-        return words
-
-    def pipe_elsewhere(self, *words):
-        done = subprocess.run([*self.elsewhere(), PIPE, *map(str, words)], cwd=self.folder, env=self.environment(self.wait_here),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
-        return done.returncode, done.stdout + done.stderr
 
     def status(self, run: str) -> str:
         return json.loads(self.pipe("show", run, "--output", "json").out)["status"]
@@ -75,19 +27,20 @@ class SharedState(PipeTest):
     def test_another_machine_leaves_a_live_run_alone(self):
         self.waiting_pipeline()
         process, run = self.begin()
+        other = self.elsewhere()
         work = self.state / "work" / run
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
-        code, said = self.pipe_elsewhere("run", "quick.yaml", "-o", "local")
+        code, said = self.pipe_on(other, "run", "quick.yaml", "-o", "local")
         self.assertEqual(code, 0, said)
-        code, said = self.pipe_elsewhere("clean", "--runs")
+        code, said = self.pipe_on(other, "clean", "--runs")
         self.assertEqual(code, 0, said)
         self.assertIn(f"run {run}, which is running", said)
-        code, said = self.pipe_elsewhere("cancel", run)
+        code, said = self.pipe_on(other, "cancel", run)
         self.assertEqual(code, 2, said)
         self.assertIn("cannot be stopped from here", said)
-        code, said = self.pipe_elsewhere("cancel", run, "--force")
+        code, said = self.pipe_on(other, "cancel", run, "--force")
         self.assertEqual(code, 2, said)
-        code, said = self.pipe_elsewhere("resume", run)
+        code, said = self.pipe_on(other, "resume", run)
         self.assertEqual(code, 2, said)
         self.assertIn("is still running", said)
         self.assertTrue(work.is_dir())
@@ -106,7 +59,7 @@ class SharedState(PipeTest):
         process.wait()
         wait_until(lambda: "died" in self.pipe("show", run).out, "a dead driver")
         self.go.touch()
-        resumed = self.pipe("resume", run, **self.wait_here)
+        resumed = self.pipe("resume", run)
         self.assertEqual(resumed.code, 0, resumed)
         self.assertEqual(self.status(run), "succeeded")
 
@@ -137,7 +90,7 @@ class SharedState(PipeTest):
         self.assertEqual(self.status(run), "interrupted")
         self.assertFalse(work.exists())
         self.go.touch()
-        self.assertEqual(self.pipe("resume", run, **self.wait_here).code, 0)
+        self.assertEqual(self.pipe("resume", run).code, 0)
 
     def test_a_network_file_system_has_no_write_ahead_log_and_its_drivers_a_heartbeat(self):
         library = self.folder / "network_folder.so"
@@ -168,35 +121,6 @@ class SharedState(PipeTest):
             self.assertIsNone(process.poll())
         result = self.finish(process)
         self.assertEqual(result.code, 0, result)
-
-    def test_clean_run_cancel_and_resume_at_once_disturb_nobody(self):
-        self.pipeline({"make": {"command": "echo ${params.n} > ${outputs.out}", "outputs": ["out"], "parameters": {"n": 0}},
-                       "use": {"command": "cat ${inputs.out} && sleep 0.05", "inputs": {"out": "make.out"}, "parameters": {"n": 0}}})
-        self.run_pipe()
-        end, wrong = time.monotonic() + 12, []
-
-        def repeat(allowed, *words, vary=False):
-            count = 0
-            while time.monotonic() < end:
-                count += 1
-                more = ["-p", f"make.n={count % 3}"] if vary else []
-                result = self.pipe(*words, *more)
-                if result.code not in allowed:
-                    wrong.append((words, repr(result)))
-                    return
-
-        # 2: the run that was meant has ended, or was removed, meanwhile; 130: it was cancelled.
-        commands = [((0, 130), ("run", "pipeline.yaml", "-o", "local"), True), ((0, 130), ("run", "pipeline.yaml", "-o", "local", "--no-cache"), True),
-                    ((0,), ("clean", "--runs"), False), ((0, 2), ("cancel", "latest"), False), ((0, 2, 130), ("resume", "latest"), False)]
-        threads = [threading.Thread(target=repeat, args=(allowed, *words), kwargs={"vary": vary}) for allowed, words, vary in commands]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(wrong, [])
-        checked = self.pipe("verify")
-        self.assertEqual(checked.code, 0, checked)
-        self.assert_nothing_left()
 
 
 class LeftFolders(PipeTest):

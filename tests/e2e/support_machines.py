@@ -1,0 +1,63 @@
+"""A run whose step waits for the test, and commands that another machine seems to give beside it."""
+
+import json
+import os
+import signal
+import subprocess
+from typing import Iterable
+
+from support import PIPE, PipeTest
+
+OTHER_BOOT = "00000000-1111-2222-3333-444444444444"
+# A step that says that it runs, and ends when the file `go` is there.
+WAITS = {"command": "echo begun; while [ ! -e \"$GO\" ]; do sleep 0.02; done; echo done > ${outputs.out}", "outputs": ["out"],
+         "environment": ["GO"]}
+
+
+class MachinesTest(PipeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.go = self.folder / "go"
+
+    def environment(self, env):
+        return super().environment({"GO": str(self.go), **env})
+
+    def begin(self, prefix: Iterable[str] = (), **env) -> tuple[subprocess.Popen, str]:
+        """A run whose step has begun, and its identifier."""
+        process = subprocess.Popen([*prefix, PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder,
+                                   env=self.environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+        def end():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            process.stdout.close()
+            process.stderr.close()
+
+        self.addCleanup(end)
+        run = ""
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] == "run_started":
+                run = event["run"]
+            if event["event"] == "step_log":
+                return process, run
+        raise AssertionError(process.stderr.read())
+
+    def elsewhere(self) -> list[str]:
+        """What runs a command with process identifiers, a boot identifier and a name of its own: on another machine, as far as it can see."""
+        boot = self.write("boot_id", OTHER_BOOT + "\n")
+        words = ["unshare", "--mount", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
+                 f"hostname elsewhere && mount --bind {boot} /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh"]
+        if subprocess.run([*words, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no PID and mount namespaces to be had")
+        return words
+
+    def pipe_on(self, machine: Iterable[str], *words) -> tuple[int, str]:
+        """The exit code and the output of a command on that machine; this one's name is ()."""
+        done = subprocess.run([*machine, PIPE, *map(str, words)], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        return done.returncode, done.stdout
