@@ -58,7 +58,7 @@ class Run {
                       }),
         gpus_(executor, pool_, orchestrator_, events, stop_, slots_.here, options_, spawner()),
         journal_(services_.runs, events, pipeline_, options_),
-        runner_(services_, events, stop_, journal_, pool_, slots_, gpus_) {
+        runner_(services_, events, stop_, journal_, pool_, slots_, gpus_, results_) {
     for (core::StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
     if (!options_.identity.empty() && options_.use_cache) fingerprint_.emplace(options_.identity);
   }
@@ -238,8 +238,7 @@ async::Task<RunSummary> Run::execute() {
   const core::CancelSource::Listener builds(
       stop_, [this](core::StopLevel level) { environments_.stop(level); });
   try {
-    if (fingerprint_)
-      look_at_sources(*fingerprint_, services_, options_.sources, specs(StepStatus::pending));
+    if (fingerprint_) look_at_sources(*fingerprint_, services_, options_.sources, steps);
     co_await start_ready_steps();
     if (!results_.has_store() || !options_.use_cache)
       co_await prefetch();  // Otherwise it is called once a step is known to run.
@@ -355,9 +354,7 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
                          .urgency = scheduler_.urgency(i),
                          .resume_point = point ? &*point : nullptr,
                          .outputs_of = outputs_of()};
-    auto outcome = co_await runner_.run(step, counts, [this](std::function<void()> cleanup) {
-      return results_.clear_away(std::move(cleanup));
-    });
+    auto outcome = co_await runner_.run(step, counts);
     failure = outcome.result.failure;
     if (!failure) {
       succeed(i, *key, std::move(outcome), counts);

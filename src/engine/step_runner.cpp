@@ -16,7 +16,8 @@ Failure cancelled_before_start() {
 }  // namespace
 
 StepRunner::StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
-                       Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus)
+                       Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus,
+                       Results& results)
     : services_(services),
       events_(events),
       stop_(stop),
@@ -24,11 +25,10 @@ StepRunner::StepRunner(const Services& services, EventSink& events, core::Cancel
       pool_(pool),
       slots_(slots),
       gpus_(gpus),
+      results_(results),
       folders_(services.runs.work_folder(journal.run_id())) {}
 
-async::Task<AttemptOutcome> StepRunner::run(
-    const ReadyStep& step, AttemptCounts& counts,
-    const std::function<async::Task<>(std::function<void()>)>& clean) {
+async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts& counts) {
   const auto& capabilities = services_.orchestrator.capabilities_of(step.spec);
   bool joins_next = co_await joins(step);
   if (step.resume_point) {
@@ -53,7 +53,7 @@ async::Task<AttemptOutcome> StepRunner::run(
     }
     auto& failure = outcome.result.failure;
     if (!failure) co_return outcome;
-    co_await clean(std::move(outcome.result.cleanup));
+    co_await results_.clear_away(std::move(outcome.result.cleanup));
     failure->details.insert(failure->details.end(), outcome.log_tail.begin(),
                             outcome.log_tail.end());
     const auto delay =

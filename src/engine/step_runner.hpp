@@ -9,6 +9,7 @@
 #include "engine/attempt.hpp"
 #include "engine/gpu_pool.hpp"
 #include "engine/journal.hpp"
+#include "engine/results.hpp"
 
 namespace pipeline::engine {
 
@@ -37,14 +38,13 @@ class StepRunner {
  public:
   /// Keeps references to all arguments.
   StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
-             Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus);
+             Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus,
+             Results& results);
 
   /// Runs the step until an attempt succeeds, the retries are used up, or the run is stopped. The
   /// failure is in the outcome. Throws EnvironmentError for failures of this machine.
   /// @param counts receives the number of attempts, also if this throws
-  /// @param clean  removes what a failed attempt has left outside
-  async::Task<AttemptOutcome> run(const ReadyStep& step, AttemptCounts& counts,
-                                  const std::function<async::Task<>(std::function<void()>)>& clean);
+  async::Task<AttemptOutcome> run(const ReadyStep& step, AttemptCounts& counts);
 
  private:
   async::Task<bool> joins(const ReadyStep& step);
@@ -60,6 +60,7 @@ class StepRunner {
   asio::thread_pool& pool_;
   JobSlots& slots_;
   GpuPool& gpus_;
+  Results& results_;
   WorkFolders folders_;
   std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read completely.
 };
