@@ -99,7 +99,7 @@ std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
 
 }  // namespace
 
-Invocation parse_arguments(const std::vector<std::string>& arguments, const Options& start) {
+ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const Options& start) {
   if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help")
     return {.options = {}, .text = overview(start)};
   if (arguments[0] == "--version" || arguments[0] == "-V")
@@ -110,8 +110,8 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, const Opti
   const auto* command = find_command(name, start);
   if (!command) unknown_command(name, start);
 
-  Invocation invocation{.command = command->run, .options = start, .text = {}};
-  const auto app = make_app(*command, invocation.options);
+  ParsedCommand parsed{.command = command->run, .options = start, .text = {}};
+  const auto app = make_app(*command, parsed.options);
   if (wants_help) return {.options = {}, .text = app->help()};
   std::vector<std::string> rest(arguments.rbegin(),
                                 arguments.rend() - 1);  // CLI11 expects them in reverse order.
@@ -126,9 +126,9 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, const Opti
     unknown_argument(*app, unknown.front());
   for (const auto* option : app->get_options())
     if (option->count() > 0 && !option->get_lnames().empty())
-      invocation.options.given.insert("--" + option->get_lnames().front());
-  if (app->get_option_no_throw("--profile")) invocation.options.takes_profile = true;
-  return invocation;
+      parsed.options.given.insert("--" + option->get_lnames().front());
+  if (app->get_option_no_throw("--profile")) parsed.options.takes_profile = true;
+  return parsed;
 }
 
 }  // namespace pipeline::cli

@@ -13,7 +13,7 @@ namespace pipeline::cli {
 class Context;
 
 /// The result of parsing a command line: a command with its options, or a text (help) to print.
-struct Invocation {
+struct ParsedCommand {
   core::ExitCode (*command)(Context&) = nullptr;
   Options options;
   std::string text;
@@ -23,6 +23,6 @@ struct Invocation {
 /// one.
 /// @param arguments without the program's name
 /// @param start initial options, in which C++ programs identify themselves
-Invocation parse_arguments(const std::vector<std::string>& arguments, const Options& start = {});
+ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const Options& start = {});
 
 }  // namespace pipeline::cli

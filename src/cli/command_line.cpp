@@ -30,14 +30,14 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
   // handler, because the steps would inherit SIG_IGN.
   std::signal(SIGPIPE, [](int) {});
   try {
-    auto invocation = parse_arguments(arguments, start);
-    if (!invocation.command)
-      return core::write_all(STDOUT_FILENO, invocation.text) == 0
+    auto parsed = parse_arguments(arguments, start);
+    if (!parsed.command)
+      return core::write_all(STDOUT_FILENO, parsed.text) == 0
                  ? 0
                  : static_cast<int>(core::ExitCode::environment);
-    use_profile(invocation.options);
-    Context context(std::move(invocation.options));
-    return static_cast<int>(invocation.command(context));
+    use_profile(parsed.options);
+    Context context(std::move(parsed.options));
+    return static_cast<int>(parsed.command(context));
   } catch (...) {
     const auto error = std::current_exception();
     const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});

@@ -48,9 +48,9 @@ ContextFile generated(std::string path, std::string content) {
 }
 
 /// Collects the context's files; each script is common.sh followed by its own text.
-class Context {
+class ContextWriter {
  public:
-  explicit Context(const fs::path& template_dir)
+  explicit ContextWriter(const fs::path& template_dir)
       : template_dir_(template_dir), common_(template_text("image/common.sh", template_dir)) {}
   void add(std::string path, std::string content) {
     files_.push_back(generated(std::move(path), std::move(content)));
@@ -144,9 +144,9 @@ void check_user(const std::string& user) {
 }
 
 /// Builds the plan of one step's image: each setting adds its part.
-class Planner {
+class ImagePlanner {
  public:
-  Planner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user)
+  ImagePlanner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user)
       : step_(step),
         options_(options),
         settings_(step.settings->docker),
@@ -338,14 +338,14 @@ class Planner {
   const DockerSettings& settings_;
   ImagePlan plan_;
   DockerfileValues values_;
-  Context context_;
+  ContextWriter context_;
 };
 
 }  // namespace
 
 ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
                      const std::string& parent_user) {
-  return Planner(step, options, parent_user).plan();
+  return ImagePlanner(step, options, parent_user).plan();
 }
 
 std::string plan_digest(const ImagePlan& plan, const std::vector<std::string>& image_ids) {
