@@ -10,14 +10,10 @@ namespace {
 
 constexpr Bytes mebibyte = Bytes{1} << 20;
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t from = 0; from <= text.size();) {
-    const auto to = std::min(text.find(separator, from), text.size());
-    parts.push_back(core::trimmed(text.substr(from, to - from)));
-    from = to + 1;
-  }
-  return parts;
+std::vector<std::string_view> columns_of(std::string_view line) {
+  auto columns = core::split(line, ',');
+  for (auto& column : columns) column = core::trimmed(column);
+  return columns;
 }
 
 /// Returns 0 for a text that is no number, such as `[N/A]`.
@@ -88,8 +84,9 @@ nvidia-smi)sh";
 Inventory read_smi(std::string_view printed) {
   Inventory inventory;
   Device* listed = nullptr;
-  for (const auto line : split(printed, '\n')) {
-    const auto columns = split(line, ',');
+  for (const auto printed_line : core::split(printed, '\n')) {
+    const auto line = core::trimmed(printed_line);
+    const auto columns = columns_of(line);
     if (columns.size() >= 9 && columns[1].starts_with("GPU-")) {
       read_device(columns, inventory);
     } else if (columns.size() == 3 && columns[0].starts_with("GPU-")) {

@@ -16,14 +16,10 @@ struct CsvField {
   bool quoted = false;
 };
 
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const auto comma = text.find(',');
-    parts.emplace_back(core::trimmed(text.substr(0, comma)));
-    if (comma == std::string_view::npos) return parts;
-    text.remove_prefix(comma + 1);
-  }
+std::vector<std::string> list_of(std::string_view text) {
+  std::vector<std::string> items;
+  for (const auto item : core::split(text, ',')) items.emplace_back(core::trimmed(item));
+  return items;
 }
 
 /// Parses like Go's strconv.Atoi; returns nothing for numbers beyond a plausible count of GPUs.
@@ -132,11 +128,11 @@ class Option {
       read_count(value);
     } else if (key == "device") {
       list_open_ = !fields[i].quoted;
-      for (const auto& device : split(value)) read_device(device);
+      for (const auto& device : list_of(value)) read_device(device);
     } else if (key == "driver") {
       request_.driver = value;
     } else if (key == "capabilities") {
-      for (const auto& capability : split(value)) read_capability(capability);
+      for (const auto& capability : list_of(value)) read_capability(capability);
     } else if (key == "options") {
       read_options(value);
     } else {

@@ -13,6 +13,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "docker/gpu_errors.hpp"
+#include "orchestrators/failure_of.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/local/workspace.hpp"
 #include "orchestrators/memory_kills.hpp"
@@ -315,7 +316,7 @@ async::Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
   try {
     result = co_await run_in_place(attempt);
   } catch (const core::EnvironmentError& error) {
-    result.failure = Failure{FailureKind::environment, error.what(), error.advice(), {}};
+    result.failure = failure_of(error);
   } catch (const core::InputError& error) {
     result.failure = Failure{FailureKind::not_started, error.what(), {}, {}};
   } catch (const fs::filesystem_error& error) {
