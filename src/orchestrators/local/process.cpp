@@ -31,15 +31,16 @@ bool is_zombie(pid_t pid) {
   }
 }
 
-/// A process from its start until it has been waited for.
+constexpr const char* reaper_is_gone =
+    "the process that watches over the steps was killed, and the step with it";
+
+/// A process from the request for its start until it has been waited for.
 class Running {
  public:
-  Running(asio::any_io_executor executor, ProcessReaper& reaper, Launched launched, int out,
-          int err, OutputCallback& output, core::CancelSource& cancel,
-          std::chrono::milliseconds grace)
+  Running(const asio::any_io_executor& executor, ProcessReaper& reaper, int reply, int out, int err,
+          OutputCallback& output, core::CancelSource& cancel, std::chrono::milliseconds grace)
       : reaper_(reaper),
-        pid_(launched.pid),
-        reply_(executor, launched.reply.release()),
+        reply_(executor, reply),
         out_(executor, out),
         err_(executor, err),
         exit_(executor),
@@ -48,7 +49,6 @@ class Running {
         cancel_(cancel),
         grace_(grace) {
     wake_.expires_at(asio::steady_timer::time_point::max());
-    if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
   }
 
   /// Kills the process, also if the coroutine is destroyed early.
@@ -57,6 +57,17 @@ class Running {
     kill(-pid_, SIGKILL);
     reaper_.finish(pid_);
     ProcessReaper::read_end(reply_.native_handle());
+  }
+
+  /// Waits until the program is running. @return errno if it could not be started
+  async::Task<int> started() {
+    co_await reply_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
+    const auto start = ProcessReaper::read_start(reply_.native_handle());
+    if (!start) throw core::EnvironmentError(reaper_is_gone);
+    if (start->error) co_return start->error;
+    pid_ = start->pid;
+    if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
+    co_return 0;
   }
 
   async::Task<ProcessEnd> end() {
@@ -69,9 +80,7 @@ class Running {
     co_await reply_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
     pid_ = 0;
     const auto answer = ProcessReaper::read_end(reply_.native_handle());
-    if (!answer)
-      throw core::EnvironmentError(
-          "the process that watches over the steps was killed, and the step with it");
+    if (!answer) throw core::EnvironmentError(reaper_is_gone);
     ProcessEnd end;
     end.exited = answer->code == CLD_EXITED;
     end.code = answer->status;
@@ -158,7 +167,7 @@ class Running {
   }
 
   ProcessReaper& reaper_;
-  pid_t pid_;
+  pid_t pid_ = 0;  ///< 0: not running.
   asio::posix::stream_descriptor reply_, out_, err_, exit_;
   asio::steady_timer wake_;
   OutputCallback& output_;
@@ -183,16 +192,15 @@ async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper
   core::Descriptor err_read(err[0]), err_write(err[1]);
   for (int file : {out[0], err[0]}) fcntl(file, F_SETFL, O_NONBLOCK);
 
-  auto launched = reaper.launch({options.program, options.arguments, environment, options.folder,
-                                 out[1], err[1], options.control_groups, options.inherited});
-  ProcessEnd end;
-  end.start_error = launched.error;
-  if (end.start_error) co_return end;
+  auto reply = reaper.launch({options.program, options.arguments, environment, options.folder,
+                              out[1], err[1], options.control_groups, options.inherited});
   out_write = core::Descriptor();
   err_write = core::Descriptor();
-  Running running(co_await asio::this_coro::executor, reaper, std::move(launched),
-                  out_read.release(), err_read.release(), output, cancel, options.grace);
-  end = co_await running.end();
+  Running running(co_await asio::this_coro::executor, reaper, reply.release(), out_read.release(),
+                  err_read.release(), output, cancel, options.grace);
+  ProcessEnd end;
+  end.start_error = co_await running.started();
+  if (!end.start_error) end = co_await running.end();
   co_return end;
 }
 

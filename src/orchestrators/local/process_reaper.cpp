@@ -368,16 +368,15 @@ bool ProcessReaper::send(const Request& request, const std::vector<int>& files) 
   return false;
 }
 
-Launched ProcessReaper::launch(const LaunchRequest& request) {
+core::Descriptor ProcessReaper::launch(const LaunchRequest& request) {
   const auto words = words_of(request);
   const core::Descriptor file(memfd_create("pipe-launch", MFD_CLOEXEC));
   if (!file || write(file.get(), words.data(), words.size()) != static_cast<ssize_t>(words.size()))
     throw core::system_error("cannot start " + request.program.string(), errno);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw core::system_error("cannot make a pipe", errno);
-  Launched launched;
-  launched.reply = core::Descriptor(ends[0]);
-  core::Descriptor theirs(ends[1]);
+  core::Descriptor reply(ends[0]);
+  const core::Descriptor theirs(ends[1]);
   std::vector<int> files{file.get(), request.out, request.err, theirs.get()};
   files.insert(files.end(), request.control_groups.begin(), request.control_groups.end());
   files.insert(files.end(), request.inherited.begin(), request.inherited.end());
@@ -391,27 +390,33 @@ Launched ProcessReaper::launch(const LaunchRequest& request) {
     start();
     send(message, files);
   }
-  theirs = core::Descriptor();
-  Reply reply{};
-  ssize_t got;
-  while ((got = read(launched.reply.get(), &reply, sizeof reply)) < 0 && errno == EINTR) {
-  }
-  if (got != sizeof reply)
-    throw core::EnvironmentError("cannot start " + request.program.string() +
-                                 ": the process that watches over the steps was killed");
-  launched.pid = reply.pid;
-  launched.error = reply.error;
-  return launched;
+  return reply;
 }
 
 void ProcessReaper::finish(pid_t pid) { send({Request::Kind::finish, pid, 0, 0, 0}, {}); }
 
-std::optional<LaunchEnd> ProcessReaper::read_end(int reply) {
-  Reply text{};
+namespace {
+
+std::optional<Reply> read_reply(int file) {
+  Reply reply{};
   ssize_t got;
-  while ((got = read(reply, &text, sizeof text)) < 0 && errno == EINTR) {
+  while ((got = read(file, &reply, sizeof reply)) < 0 && errno == EINTR) {
   }
-  return got == sizeof text ? std::optional(text.end) : std::nullopt;
+  return got == sizeof reply ? std::optional(reply) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<LaunchStart> ProcessReaper::read_start(int reply) {
+  const auto read = read_reply(reply);
+  if (!read) return std::nullopt;
+  return LaunchStart{read->pid, read->error};
+}
+
+std::optional<LaunchEnd> ProcessReaper::read_end(int reply) {
+  const auto read = read_reply(reply);
+  if (!read) return std::nullopt;
+  return read->end;
 }
 
 ProcessReaper::~ProcessReaper() {

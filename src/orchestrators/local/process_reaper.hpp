@@ -25,10 +25,9 @@ struct LaunchRequest {
   const std::vector<int>& inherited;
 };
 
-struct Launched {
+struct LaunchStart {
   pid_t pid = 0;
-  int error = 0;           ///< errno if it could not be started; there is no process then.
-  core::Descriptor reply;  ///< Becomes readable after ProcessReaper::finish(), for read_end().
+  int error = 0;  ///< errno if it could not be started; there is no process then.
 };
 
 struct LaunchEnd {
@@ -50,11 +49,14 @@ class ProcessReaper {
   ProcessReaper(const ProcessReaper&) = delete;
   ProcessReaper& operator=(const ProcessReaper&) = delete;
 
-  /// Starts a process; returns when the program is running or could not be started. Starts the
-  /// reaper if needed. Throws EnvironmentError if it cannot be started.
-  Launched launch(const LaunchRequest& request);
-  /// Requests the end of this process, its group and all its descendants; the result is sent to
-  /// Launched::reply. Until then the process number is not reused.
+  /// Requests the start of a process. Starts the reaper if needed; throws EnvironmentError if it
+  /// cannot be started. @return a pipe that becomes readable for read_start() once the program is
+  /// running or could not be started, and for read_end() after finish()
+  core::Descriptor launch(const LaunchRequest& request);
+  /// Waits for the result of launch(). Nothing if the reaper has died.
+  static std::optional<LaunchStart> read_start(int reply);
+  /// Requests the end of this process, its group and all its descendants. Until the result is sent,
+  /// the process number is not reused.
   void finish(pid_t pid);
   /// Waits for the result of finish(). Nothing if the reaper has died.
   static std::optional<LaunchEnd> read_end(int reply);
