@@ -432,6 +432,16 @@ async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOp
       const auto body = container_body(attempt, place);
       Found made;
       made.id = co_await engine.create_container(name, body, platform, &attempt.cancel);
+      const auto* info = co_await engine.info();
+      if (info->podman && !place.elsewhere) {
+        const bool sees_files = co_await has_files_of(engine, attempt, made.id);
+        if (!sees_files) {
+          core::log::info("engine: this Podman does not see the files of this machine: copied");
+          place.elsewhere = true;
+          co_await engine.remove_container(made.id);
+          continue;
+        }
+      }
       made.gated = place.gate;
       made.usable = true;
       made.copies = place.elsewhere;

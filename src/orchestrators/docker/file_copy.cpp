@@ -72,6 +72,23 @@ bool is_elsewhere(const docker::EngineError& error, const Attempt& attempt) {
   });
 }
 
+async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt,
+                               std::string container) {
+  const auto marker = ".pipe-marker-" + container.substr(0, 12);
+  const auto file = attempt.scratch / marker;
+  core::write_file_atomically(file, "");
+  std::exception_ptr error;
+  bool seen = false;
+  try {
+    seen = co_await engine.has_file(container, container_scratch + "/" + marker);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  core::remove_tree(file);
+  if (error) std::rethrow_exception(error);
+  co_return seen;
+}
+
 async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
                       const std::string& container) {
   const auto& layout = container_layout();

@@ -13,6 +13,12 @@ namespace pipeline::orchestrators {
 /// then runs on another machine.
 bool is_elsewhere(const docker::EngineError& error, const Attempt& attempt);
 
+/// Returns true if a container that has not been started has this machine's folders, for Podman: it
+/// makes a missing folder where Docker refuses to create the container. Of an engine that considers
+/// no mounts before the start, as Docker's, the answer is always false.
+async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt,
+                               std::string container);
+
 /// Copies code, inputs and empty folders into a container that has not been started.
 async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
                       const std::string& container);
