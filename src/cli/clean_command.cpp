@@ -7,6 +7,7 @@
 #include "core/file.hpp"
 #include "core/quantity.hpp"
 #include "detached/drivers.hpp"
+#include "docker/build_stages.hpp"
 #include "docker/engine_api.hpp"
 #include "engine/attempt.hpp"
 #include "net/url.hpp"
@@ -116,6 +117,12 @@ json Cleaner::own_images() {
 
 void Cleaner::images() {
   if (some_run_goes_on()) return kept("the images, since a run is in progress");
+  // A `pipe` that was killed during a classic build has left its stages. A build of another state
+  // folder may be in progress, so young ones stay.
+  constexpr std::time_t longest_build = 6 * 3600;
+  if (!dry_run_)
+    context_.await(
+        docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - longest_build));
   for (const auto& image : own_images()) {
     if (!image.contains("Labels") || !image["Labels"].is_object() ||
         !image["Labels"].contains(image_label))

@@ -1,5 +1,7 @@
 #include "docker/engine_api.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <utility>
 
@@ -83,10 +85,54 @@ async::Task<nlohmann::json> EngineApi::call(std::string method, std::string path
   return self_->send_json(std::move(call));
 }
 
-async::Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string reference) {
+bool has_containerd_store(const nlohmann::json& system_info) {
+  if (!system_info.is_object()) return false;
+  const auto status = system_info.value("DriverStatus", nlohmann::json::array());
+  return status.is_array() &&
+         std::any_of(status.begin(), status.end(), [](const nlohmann::json& row) {
+           return row.is_array() && row.size() == 2 && row[0] == "driver-type" &&
+                  row[1] == "io.containerd.snapshotter.v1";
+         });
+}
+
+bool speaks_api(const EngineInfo& info, int minor) {
+  const auto& text = info.api_version;
+  int own = 0;
+  const auto dot = text.find('.');
+  if (dot == text.npos) return false;
+  std::from_chars(text.data() + dot + 1, text.data() + text.size(), own);
+  return text.starts_with("1.") && own >= minor;
+}
+
+namespace {
+
+/// `linux/arm64/v8` as the API's JSON.
+std::string platform_json(const std::string& platform) {
+  const auto first = platform.find('/'), second = platform.find('/', first + 1);
+  nlohmann::json parts;
+  parts["os"] = platform.substr(0, first);
+  if (first != platform.npos)
+    parts["architecture"] = platform.substr(first + 1, second - first - 1);
+  if (first != platform.npos && second != platform.npos)
+    parts["variant"] = platform.substr(second + 1);
+  return parts.dump();
+}
+
+}  // namespace
+
+async::Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string reference,
+                                                                    std::string platform) {
   try {
     EngineCall call("look up the image " + reference, "GET", image_path(reference, "/json"));
-    co_return co_await self_->send_json(std::move(call));
+    auto image = co_await self_->send_json(std::move(call));
+    const auto* engine = co_await info();
+    if (platform.empty() || !speaks_api(*engine, 49)) co_return image;
+    EngineCall of_platform(
+        "look up the image " + reference + " for " + platform, "GET",
+        image_path(reference, "/json?platform=") + net::url_encode(platform_json(platform)));
+    auto found = co_await self_->send_json(std::move(of_platform));
+    if (image.is_object() && image.contains("Id")) found["Id"] = image["Id"];
+    co_return found;
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;
   }

@@ -60,6 +60,11 @@ struct EngineInfo {
   bool buildkit = false;  ///< BuildKit builds (`POST /build?version=2`); DOCKER_BUILDKIT=0 or 1
                           ///< overrides the engine's own preference.
 };
+/// Returns true for the response of GET /info of a Docker Engine that keeps images in containerd's
+/// store.
+bool has_containerd_store(const nlohmann::json& system_info);
+/// Returns true if the negotiated version of the API is `1.MINOR` or newer.
+bool speaks_api(const EngineInfo& info, int minor);
 
 struct ContainerState {
   bool running = false;
@@ -98,8 +103,11 @@ class EngineApi {
   async::Task<nlohmann::json> call(std::string method, std::string path,
                                    nlohmann::json body = nullptr);
 
-  async::Task<std::optional<nlohmann::json>> inspect_image(
-      std::string reference);  ///< Returns nothing if the engine does not have it.
+  /// Returns nothing if the engine does not have it. An engine that keeps an image for several
+  /// platforms describes the one for `platform` (`OS/ARCHITECTURE[/VARIANT]`) from API 1.49 on,
+  /// else its own machine's. `Id` names the image for all of them.
+  async::Task<std::optional<nlohmann::json>> inspect_image(std::string reference,
+                                                           std::string platform = {});
   /// Pulls; progress lines go to `on_line`. `registry_auth` is the X-Registry-Auth header's value.
   async::Task<> pull_image(std::string reference, std::string platform, std::string registry_auth,
                            std::function<void(std::string_view)> on_line,
@@ -140,8 +148,8 @@ class EngineApi {
   /// or kill it. Podman's containers do not depend on a daemon.
   async::Task<bool> saw_own_end(std::string id, std::string finished_at,
                                 core::CancelSource* retries = nullptr);
-  /// Returns true if the container's file system has this file, also before it is started; mounts
-  /// are not considered.
+  /// Returns true if the container's file system has this file, also before it is started; only
+  /// Podman considers mounts then.
   async::Task<bool> has_file(std::string id, std::string path);
   /// Streams the container's output from now to its end, for containers without a TTY.
   /// `on_listening` is called once no output can be missed; start the container then.

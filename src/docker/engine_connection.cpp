@@ -10,6 +10,7 @@
 #include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "core/quantity.hpp"
+#include "docker/engine_api.hpp"
 #include "docker/engine_errors.hpp"
 #include "docker/json_text.hpp"
 #include "docker/unreachable.hpp"
@@ -281,6 +282,12 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
         {"update this program", "or set `min-api-version` lower in the engine's daemon.json"});
   info.api_version = to_text(used);
   info.buildkit = has_buildkit(info, ping.header("builder-version"));
+  // BuildKit on containerd's store cannot read a context that is sent with the request before 27.5
+  // ("no such host" of build-context). No engine before 23 has this store.
+  constexpr ApiVersion first_with_store{23, 0}, first_with_contexts{27, 5};
+  if (const auto engine_version = parse_version(info.version);
+      info.buildkit && first_with_store <= engine_version && engine_version < first_with_contexts)
+    info.buildkit = !has_containerd_store(core::parse_json((co_await ask("/info")).body));
   co_return info;
 }
 

@@ -12,11 +12,13 @@
 #include "core/log.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_reason.hpp"
+#include "docker/build_stages.hpp"
 #include "docker/context.hpp"
 #include "docker/credentials.hpp"
 #include "docker/dockerfile.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/host_config.hpp"
+#include "docker/image_identity.hpp"
 #include "docker/reference.hpp"
 #include "net/url.hpp"
 #include "settings/settings.hpp"
@@ -48,12 +50,6 @@ std::string user_of(const nlohmann::json& image) {
   return config != image.end() && config->is_object() ? config->value("User", "") : "";
 }
 
-bool is_unnamed(const nlohmann::json& image) {
-  const auto tags = image.find("RepoTags");
-  return tags == image.end() || !tags->is_array() ||
-         std::ranges::all_of(*tags, [](const auto& tag) { return tag == "<none>:<none>"; });
-}
-
 /// Returns USER at the end of a Dockerfile's last stage; empty if not set there.
 std::string last_user(const std::string& dockerfile) {
   std::string user;
@@ -73,7 +69,19 @@ bool fits_platform(const nlohmann::json& image, const std::string& platform) {
   return platform == own || platform.starts_with(own + "/");
 }
 
-std::string short_id(const std::string& id) { return id.substr(id.find(':') + 1, 12); }
+/// The error for images that were pulled and are nevertheless not there: a store with several
+/// platforms whose API describes only its own machine's.
+core::EnvironmentError not_to_be_seen(const ImagePlan& plan) {
+  const auto& used = plan.parent ? plan.parent->images_used : plan.images_used;
+  std::string images;
+  for (const auto& image : used) images += (images.empty() ? "" : ", ") + image;
+  return core::EnvironmentError(
+      "the engine has pulled " + images + ", but does not show it" +
+          (plan.platform.empty() ? std::string() : " for " + plan.platform),
+      {"if another program removes images at this moment (docker image prune), run again",
+       "an engine before 28.1 that keeps images in containerd's store shows only its own platform: "
+       "update it, or `docker rmi` the image so that it has no other platform's"});
+}
 
 void replace_all(std::string& text, std::string_view what, const std::string& with) {
   for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size()))
@@ -111,14 +119,13 @@ struct ImageBuilder::Implementation {
   async::Task<ImageStatus> run_build(const ImagePlan& plan, ImageStatus status,
                                      const std::string& from, EventSink& events,
                                      core::CancelSource& cancel);
-  async::Task<> remove_stages(const std::string& stage);
-  async::Task<bool> is_removed(std::string id);
   async::Task<> pull(const std::string& reference, const std::string& platform, bool newer,
                      const std::string& step, EventSink& events, core::CancelSource& cancel);
   async::Task<bool> run_pull(const std::string& reference, const std::string& platform,
                              const std::string& reason, const std::string& step, EventSink& events,
                              core::CancelSource& cancel);
-  std::string query(const ImagePlan& plan, const ImageStatus& status, bool buildkit) const;
+  std::string query(const ImagePlan& plan, const ImageStatus& status,
+                    const EngineInfo& engine_info) const;
 
   asio::io_context& loop;
   EngineApi& engine;
@@ -164,10 +171,10 @@ async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) 
       status.image_id = status.digest = plan.parent_image;
       co_return status;
     }
-    auto image = co_await engine.inspect_image(plan.parent_image);
+    auto image = co_await engine.inspect_image(plan.parent_image, plan.platform);
     if (image && fits_platform(*image, plan.platform)) {
       status.image_id = (*image)["Id"].get<std::string>();
-      status.digest = status.image_id.substr(status.image_id.find(':') + 1);
+      status.digest = image_identity(*image);
     } else {
       status.reason = "parent image " + plan.parent_image + " is missing: it will be pulled";
     }
@@ -186,11 +193,11 @@ async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) 
     plan.parts["parent_id"] = {parent.digest.substr(0, 12)};
   }
   for (auto& used : plan.images_used) {
-    auto image = co_await engine.inspect_image(used);
+    auto image = co_await engine.inspect_image(used, plan.platform);
     if (image && fits_platform(*image, plan.platform)) {
-      ids.push_back((*image)["Id"].get<std::string>());
+      ids.push_back(image_identity(*image));
       plan.parts["parent_image"] = {used};
-      plan.parts["parent_id"] = {short_id(ids.back())};
+      plan.parts["parent_id"] = {ids.back().substr(0, 12)};
     } else {
       missing += (missing.empty() ? "" : ", ") + used;
     }
@@ -202,7 +209,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) 
   }
   status.digest = plan_digest(plan, ids);
   status.reference = plan.repository + (plan.own ? ":own-" : ":env-") + status.digest.substr(0, 16);
-  if (auto image = co_await engine.inspect_image(status.reference)) {
+  if (auto image = co_await engine.inspect_image(status.reference, plan.platform)) {
     auto config = image->find("Config");
     auto labels = config != image->end() && config->is_object()
                       ? config->value("Labels", nlohmann::json())
@@ -231,7 +238,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
     std::string user;
     if (plan.parent) {
       user = last_user(plan.parent->dockerfile);
-    } else if (auto image = co_await engine.inspect_image(plan.parent_image)) {
+    } else if (auto image = co_await engine.inspect_image(plan.parent_image, plan.platform)) {
       user = user_of(*image);
     }
     if (!user.empty() && user != "root" && user != "0")
@@ -247,7 +254,7 @@ async::Task<> ImageBuilder::Implementation::pull(const std::string& reference,
                                                  core::CancelSource& cancel) {
   std::string reason = "build_options.pull is set";
   if (!newer) {
-    auto image = co_await engine.inspect_image(reference);
+    auto image = co_await engine.inspect_image(reference, platform);
     if (image && fits_platform(*image, platform)) co_return;
     reason = image ? "the engine has it for another platform" : "the engine does not have it";
   }
@@ -283,7 +290,7 @@ async::Task<bool> ImageBuilder::Implementation::run_pull(const std::string& refe
     events.emit(event::BuildFinished{reference, "", took(), failure_of(failed, cancel)});
     throw;
   }
-  auto image = co_await engine.inspect_image(reference);
+  auto image = co_await engine.inspect_image(reference, platform);
   events.emit(
       event::BuildFinished{reference, image ? (*image)["Id"].get<std::string>() : "", took(), {}});
   co_return true;
@@ -313,6 +320,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step
         co_await pull(used, plan.platform, plan.parent->options.pull.value_or(false), step.name,
                       events, cancel);
     if (looked.status.digest.empty() || newer) looked = co_await look(step);
+    if (looked.status.digest.empty()) throw not_to_be_seen(*looked.plan);
   }
   auto& plan = *looked.plan;
   auto status = looked.status;
@@ -367,8 +375,9 @@ async::Task<ImageStatus> ImageBuilder::Implementation::reported_build(
 }
 
 std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const ImageStatus& status,
-                                                bool buildkit) const {
+                                                const EngineInfo& engine_info) const {
   auto& given = plan.options;
+  const bool buildkit = engine_info.buildkit;
   std::string text =
       std::string("version=") + (buildkit ? "2" : "1") + "&t=" + net::url_encode(status.reference);
   auto add = [&](const char* name, const std::string& value) {
@@ -398,39 +407,10 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   if (given.no_cache.value_or(false) || !plan.run_id.empty()) add("nocache", "1");
   if (!buildkit) add("rm", given.rm.value_or(true) ? "1" : "0");
   if (!buildkit && given.rm.value_or(true)) add("forcerm", "1");
+  // Podman's builder then keeps no images of the stages. A stage that is removed while another
+  // build lists the images fails that one ("layer not known").
+  if (engine_info.podman && !plan.own) add("layers", "0");
   return text;
-}
-
-/// Removes the build's stages. The classic builder keeps them as unnamed images, and pipe's stages
-/// contain how this machine reaches package indexes. A stage cannot be removed while another is
-/// based on it, so this repeats.
-async::Task<> ImageBuilder::Implementation::remove_stages(const std::string& stage) {
-  const auto path = "/images/json?all=1&filters=" +
-                    net::url_encode(R"({"label":["pipe.stage=)" + stage + R"("]})");
-  try {
-    for (bool removed = true; removed;) {
-      removed = false;
-      const auto images = co_await engine.call("GET", path);
-      for (const auto& image : images) {
-        if (!is_unnamed(image)) continue;
-        const bool is_gone = co_await is_removed(image["Id"].get<std::string>());
-        removed |= is_gone;
-      }
-    }
-  } catch (const core::EnvironmentError& error) {  // The build's own result matters more.
-    core::log::warn(std::string("a stage of the build may be left on the engine, with how it "
-                                "reached package indexes: ") +
-                    error.what());
-  }
-}
-
-async::Task<bool> ImageBuilder::Implementation::is_removed(std::string id) {
-  try {
-    co_await engine.call("DELETE", "/images/" + id);
-  } catch (const EngineError& error) {
-    co_return error.status() == 404;
-  }
-  co_return true;
 }
 
 async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
@@ -457,7 +437,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   });
   std::optional<EngineError> refused;
   std::exception_ptr broken;
-  const auto request = query(plan, status, info->buildkit);
+  const auto request = query(plan, status, *info);
   const auto context = archive::tar_stream(std::move(files));
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
     log.message(message);
@@ -469,13 +449,13 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   } catch (...) {
     broken = std::current_exception();
   }
-  if (!info->buildkit) co_await remove_stages(stage);
+  if (!info->buildkit) co_await remove_stages(engine, std::string(stage_label) + "=" + stage);
   if (broken) std::rethrow_exception(broken);
   if (refused && (refused->status() == 400 || log.failed()))
     throw build_failure(plan, dockerfile, log, refused->status() == 400 ? refused->what() : "");
   if (refused) throw *refused;
   if (log.failed()) throw build_failure(plan, dockerfile, log, "");
-  auto image = co_await engine.inspect_image(status.reference);
+  auto image = co_await engine.inspect_image(status.reference, plan.platform);
   if (!image)
     throw core::BuildError(
         "the engine built " + status.reference + " without an error, but does not have it", {},

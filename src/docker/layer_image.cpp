@@ -46,7 +46,7 @@ async::Task<std::string> run_build(EngineApi& engine, const LayerImage& image, E
     throw core::BuildError("the " + image.kind + " could not be put into the image " +
                                image.reference + ": " + log.error(),
                            log.last_lines(15), {});
-  const auto made = co_await engine.inspect_image(image.reference);
+  const auto made = co_await engine.inspect_image(image.reference, image.platform);
   if (!made)
     throw core::BuildError(
         "the engine built " + image.reference + " without an error, but does not have it", {},
@@ -57,8 +57,8 @@ async::Task<std::string> run_build(EngineApi& engine, const LayerImage& image, E
 }  // namespace
 
 async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference,
-                                        std::string digest) {
-  const auto image = co_await engine.inspect_image(reference);
+                                        std::string digest, std::string platform) {
+  const auto image = co_await engine.inspect_image(reference, platform);
   if (!image) co_return std::string();
   const auto labels =
       image->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json());

@@ -27,9 +27,10 @@ struct LayerImage {
               ///< built.
 };
 
-/// Returns the id of the engine's image with this name and digest; empty if there is none.
+/// Returns the id of the engine's image with this name, digest and platform (empty: its own); empty
+/// if there is none.
 async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference,
-                                        std::string digest);
+                                        std::string digest, std::string platform);
 
 /// Builds the image, emits events and returns its id. Throws BuildError, EnvironmentError.
 async::Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, std::string step,

@@ -117,7 +117,8 @@ async::Task<ImageStatus> ProgramImages::look(const StepSpec& step, ImageStatus e
                       .hex();
   status.reference = step.settings->docker.target_repository.value_or("pipe") + ":program-" +
                      status.digest.substr(0, 16);
-  status.image_id = co_await layer_image_id(engine_, status.reference, status.digest);
+  status.image_id = co_await layer_image_id(engine_, status.reference, status.digest,
+                                            step.settings->docker.platform.value_or(""));
   if (status.image_id.empty()) status.reason = "the program is new, or was rebuilt";
   co_return status;
 }

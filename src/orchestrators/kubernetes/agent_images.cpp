@@ -80,7 +80,8 @@ async::Task<std::string> AgentImages::make(std::string repository, std::string s
   image.files = [carries = carries_] { return agent_files(carries); };
   docker::LocalImage local;
   local.reference = image.reference;
-  local.id = co_await docker::layer_image_id(engine_, image.reference, image.digest);
+  local.id =
+      co_await docker::layer_image_id(engine_, image.reference, image.digest, image.platform);
   const std::string reason = "new: what starts a step's command in its pod";
   if (local.id.empty())
     local.id = co_await docker::build_layer_image(engine_, image, step, reason, events, cancel);

@@ -49,7 +49,7 @@ async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string r
   docker::EngineApi engine(loop, docker::find_endpoint());
   docker::LocalImage local;
   local.reference = image.reference;
-  local.id = co_await docker::layer_image_id(engine, image.reference, image.digest);
+  local.id = co_await docker::layer_image_id(engine, image.reference, image.digest, image.platform);
   const std::string who = "driver", reason = "new: this program, to drive runs in a cluster";
   if (local.id.empty())
     local.id = co_await docker::build_layer_image(engine, image, who, reason, events, cancel);

@@ -1,0 +1,78 @@
+#include "docker/build_stages.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "async/retry_policy.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "net/url.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+constexpr async::RetryPolicy between_rounds{std::chrono::milliseconds(250),
+                                            std::chrono::milliseconds(2000), 6};
+
+bool is_unnamed(const nlohmann::json& image) {
+  const auto tags = image.find("RepoTags");
+  return tags == image.end() || !tags->is_array() ||
+         std::ranges::all_of(*tags, [](const auto& tag) { return tag == "<none>:<none>"; });
+}
+
+/// Returns the engine's message if it refuses; empty for an image that is gone.
+async::Task<std::string> refusal_to_remove(EngineApi& engine, std::string id) {
+  try {
+    co_await engine.call("DELETE", "/images/" + id);
+  } catch (const core::EnvironmentError& error) {
+    const auto* answer = dynamic_cast<const EngineError*>(&error);
+    if (!answer || answer->status() != 404) co_return error.what();
+  }
+  co_return std::string();
+}
+
+struct Round {
+  std::size_t removed = 0, left = 0;
+  std::string refusal;  ///< The last one.
+};
+
+async::Task<Round> remove_once(EngineApi& engine, std::string path, std::time_t made_before) {
+  Round round;
+  const auto images = co_await engine.call("GET", path);
+  for (const auto& image : images) {
+    if (!is_unnamed(image) || image.value("Created", std::time_t{0}) >= made_before) continue;
+    auto refusal = co_await refusal_to_remove(engine, image.at("Id").get<std::string>());
+    ++(refusal.empty() ? round.removed : round.left);
+    if (!refusal.empty()) round.refusal = std::move(refusal);
+  }
+  co_return round;
+}
+
+}  // namespace
+
+async::Task<> remove_stages(EngineApi& engine, std::string label, std::time_t made_before) {
+  const auto path = "/images/json?all=1&filters=" +
+                    net::url_encode(nlohmann::json{{"label", {std::move(label)}}}.dump());
+  async::Backoff backoff(between_rounds);
+  std::string trouble;
+  while (true) {
+    Round round;
+    try {
+      round = co_await remove_once(engine, path, made_before);
+    } catch (const core::EnvironmentError& error) {
+      trouble = error.what();
+      break;
+    }
+    if (round.left == 0) co_return;
+    if (round.removed > 0) continue;
+    trouble = round.refusal;
+    if (backoff.exhausted()) break;
+    co_await async::pause_for(backoff.next(), nullptr);
+  }
+  core::log::warn(
+      "a stage of a build is left on the engine, with how it reached package indexes: " + trouble +
+      "; `pipe clean --images` removes it, six hours later");
+}
+
+}  // namespace pipeline::docker

@@ -1,0 +1,45 @@
+#include "docker/image_identity.hpp"
+
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "core/digest.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+using nlohmann::json;
+
+/// The image specification's and Docker's extensions that change what a build or a container does.
+constexpr std::array config_members{"User",       "ExposedPorts", "Env",     "Entrypoint",
+                                    "Cmd",        "Volumes",      "Labels",  "WorkingDir",
+                                    "StopSignal", "Healthcheck",  "OnBuild", "Shell"};
+
+/// Engines write an unset member as null, as an empty value or not at all.
+bool is_unset(const json& value) {
+  return value.is_null() || ((value.is_object() || value.is_array()) && value.empty()) ||
+         value == "";
+}
+
+}  // namespace
+
+std::string image_identity(const json& image) {
+  const auto layers = image.value(json::json_pointer("/RootFS/Layers"), json());
+  core::Hasher hasher;
+  hasher.field("image 1");
+  if (!layers.is_array() || layers.empty()) {  // The engine does not say.
+    return hasher.field(image.value("Id", std::string())).finish().hex();
+  }
+  for (const auto* name : {"Os", "Architecture"}) hasher.field(image.value(name, std::string()));
+  for (const auto& layer : layers) hasher.field("layer").field(layer.dump());
+  const auto config = image.value("Config", json());
+  for (const auto* name : config_members) {
+    const auto member = config.is_object() ? config.value(name, json()) : json();
+    if (!is_unset(member))
+      hasher.field(name).field(member.dump(-1, ' ', false, json::error_handler_t::replace));
+  }
+  return hasher.finish().hex();
+}
+
+}  // namespace pipeline::docker

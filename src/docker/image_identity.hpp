@@ -1,0 +1,17 @@
+/// @file
+/// What an image is, whichever engine has it.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace pipeline::docker {
+
+/// Returns a digest, hex, over the image's layers and those parts of its configuration that the
+/// OCI image specification defines. An image's Id is the digest of its configuration, its manifest
+/// or its index, depending on the engine's store, so equal images have different ones.
+/// @param image the response of GET /images/NAME/json
+std::string image_identity(const nlohmann::json& image);
+
+}  // namespace pipeline::docker
