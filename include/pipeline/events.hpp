@@ -119,6 +119,7 @@ struct StepFinished {
   std::chrono::milliseconds took;
   std::optional<Failure> failure;
   std::string reused_from;  ///< For a cached step: the identifier of the run that made its outputs.
+  std::string reason = {};  ///< For a step that was not started: why.
 };
 /// A message about a setting or condition that changes no result.
 struct Notice {

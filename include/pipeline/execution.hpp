@@ -29,4 +29,11 @@ enum class ExecutionMode {
   continue_on_failure,  ///< Steps that do not depend on the failed one still run. The default.
 };
 
+/// Which end of the steps before it a step runs after.
+enum class RunOn {
+  success,  ///< All of them have succeeded. The default.
+  failure,  ///< One of them has failed: a notification.
+  always,   ///< They have ended, however: a clean-up.
+};
+
 }  // namespace pipeline

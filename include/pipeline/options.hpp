@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <pipeline/artifact.hpp>
 #include <pipeline/duration.hpp>
 #include <pipeline/execution.hpp>
 #include <pipeline/json.hpp>
@@ -24,6 +25,19 @@ struct Output {
   Output(std::string output) : Output(output, output) {}
   Output(std::string output, std::string file)
       : name(std::move(output)), file_name(std::move(file)) {}
+};
+
+/// Decides whether a step runs.
+struct When {
+  std::string expression;  ///< Empty: the step runs.
+  When() = default;
+  When(const char* yaml) : expression(yaml) {}
+  When(std::string yaml) : expression(std::move(yaml)) {}
+  /// The step runs if the artifact is true.
+  When(const Artifact<bool>& condition) : When(condition.step, condition.output) {}
+
+ private:
+  When(std::string_view step, std::string_view output);
 };
 
 /// Options of one step.
@@ -49,6 +63,12 @@ struct StepOptions {
   Json matrix = {};
   /// Steps that must succeed first, besides those whose artifacts the step takes.
   std::vector<std::string> after = {};
+  /// Whether the step runs: an Artifact<bool>, or an expression as in YAML,
+  /// `"${evaluate.metrics.accuracy} > 0.9"`.
+  When when = {};
+  /// With `failure` or `always`, the step runs although steps before it have failed: a
+  /// notification, a clean-up. Without `after` it comes after all other steps.
+  std::optional<RunOn> run_on = {};
   /// Files, folders and globs that the step sees. Default: those that a command names; none for a
   /// function.
   StringList code = {};

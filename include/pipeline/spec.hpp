@@ -49,14 +49,42 @@ struct SourceSpec {
   bool operator==(const SourceSpec&) const = default;
 };
 
-/// An input of a step: the output of another step, or the gathered outputs of several.
+/// Data from outside of the pipeline, as the source of an input. Either `path` or `url` is set.
+struct DataSpec {
+  std::filesystem::path path = {};  ///< A file or folder on this machine; absolute.
+  std::string url = {};             ///< `https://...`, `http://...`.
+  std::string sha256 = {};          ///< Of what the URL gives, in hex.
+  bool operator==(const DataSpec&) const = default;
+};
+
+/// An input of a step: the output of another step, the gathered outputs of several, or data from
+/// outside of the pipeline.
 struct InputSpec {
   std::string name = {};
-  std::vector<SourceSpec> sources = {};  ///< Exactly one, unless gathered.
+  /// Exactly one, unless gathered. None for data from outside.
+  std::vector<SourceSpec> sources = {};
   /// True if the input is a folder with one entry for each source, in order: `0-train.c-1.model`,
   /// `1-train.c-10.model`, ..., and `index.json`, a list of {step, parameters, file}: the step, the
   /// values that distinguish the instance, and its entry in the folder.
   bool gathered = false;
+  std::optional<DataSpec> data = {};
+};
+
+/// A value that a condition takes from the JSON output of another step.
+struct OutputValue {
+  SourceSpec source = {};
+  /// Names of members and numbers of items, from the outside to the inside.
+  std::vector<std::string> path = {};
+  bool operator==(const OutputValue&) const = default;
+};
+
+/// Decides from parameters and outputs whether a step runs. The values have the names that stand in
+/// the text's `${...}`.
+struct Condition {
+  std::string text = {};  ///< `${evaluate.metrics.accuracy} > ${params.threshold}`.
+  std::map<std::string, Json> parameters = {};
+  std::map<std::string, OutputValue> outputs = {};
+  bool operator==(const Condition&) const = default;
 };
 
 /// An output of a step: a file or folder that it writes to a given path.
@@ -109,8 +137,12 @@ struct StepSpec {
   /// In the file's order.
   std::vector<InputSpec> inputs = {};
   std::vector<OutputSpec> outputs = {};
-  /// Steps that must succeed first, besides those of the inputs.
+  /// Steps that must succeed first, besides those of the inputs; with another `run_on`, steps that
+  /// must end first.
   std::vector<std::string> after = {};
+  /// If it is false, the step is skipped.
+  std::optional<Condition> when = {};
+  RunOn run_on = RunOn::success;
   /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
   StringList code = {};
   /// Further files of the step's code, content by name.

@@ -31,6 +31,9 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
   const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {
     for (const auto& [name, value] : step.parameters) taken.insert(name);
+    if (step.when)
+      for (const auto& [name, value] : step.when->parameters)
+        taken.insert(name.substr(std::string_view("params.").size()));
     const bool is_sibling =
         before && before->instance && step.instance && before->instance->of == step.instance->of;
     before = &step;

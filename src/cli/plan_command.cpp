@@ -16,6 +16,7 @@ const char* word_of(StepPlan::Action action) {
   switch (action) {
     case StepPlan::Action::run: return "run";
     case StepPlan::Action::reuse: return "reuse";
+    case StepPlan::Action::skip: return "skip";
     case StepPlan::Action::depends: break;
   }
   return "depends";
@@ -24,6 +25,7 @@ const char* word_of(StepPlan::Action action) {
 Colour colour_of(StepPlan::Action action) {
   return action == StepPlan::Action::run     ? Colour::yellow
          : action == StepPlan::Action::reuse ? Colour::green
+         : action == StepPlan::Action::skip  ? Colour::none
                                              : Colour::blue;
 }
 
@@ -83,7 +85,7 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>>
       builds;  // By environment: what will be built, and for which steps.
-  std::size_t counts[3] = {};
+  std::size_t counts[4] = {};
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)
     if (step.instance) ++instances[step.instance->of];
@@ -103,7 +105,8 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   }
   for (const auto& plan : plans) {
     ++counts[static_cast<std::size_t>(plan.action)];
-    if (!plan.build.empty() && plan.action != StepPlan::Action::reuse) {
+    if (!plan.build.empty() && plan.action != StepPlan::Action::reuse &&
+        plan.action != StepPlan::Action::skip) {
       auto& [reason, steps] = builds[plan.environment];
       reason = plan.build;
       steps.push_back(plan.step);
@@ -127,6 +130,7 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
       text += details(plan, session.source.resolver().code_of(step_of(session, plan, next)), paint);
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
           std::to_string(counts[1]) + " to reuse";
+  if (counts[3]) text += ", " + std::to_string(counts[3]) + " to skip";
   if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what those before give";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }

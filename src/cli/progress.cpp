@@ -95,8 +95,8 @@ struct Lines {
       case StepStatus::cached:
         return name + "reused from " + for_terminal(origin_of(e.reused_from), false) + "\n";
       case StepStatus::skipped:
-        return name + paint(Colour::yellow, "skipped") +
-               (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");
+        return name + paint(Colour::yellow, "skipped") + ": " + for_terminal(e.reason, false) +
+               "\n";
       case StepStatus::cancelled: return name + paint(Colour::yellow, "cancelled") + after + "\n";
       default:
         return name + paint(Colour::red, "failed") + after +

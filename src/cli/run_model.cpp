@@ -120,6 +120,7 @@ void RunModel::apply(const Event& event, SteadyTime now) {
             view.took = e.took;
             view.failure = e.failure;
             view.reused_from = e.reused_from;
+            view.reason = e.reason;
             view.waits_for.clear();
           },
           [](const event::Notice&) {},

@@ -41,6 +41,7 @@ struct StepView {
   std::string row;        ///< Line that the running attempt rewrites, such as a progress bar.
   std::string reused_from;
   std::optional<Failure> failure;
+  std::string reason;  ///< Why it was not started.
 };
 
 struct BuildView {

@@ -108,7 +108,9 @@ std::string steps_table(const RunModel& model, const Paint& paint) {
     const bool ran = step.attempts > 0;
     std::string remark;
     if (!step.reused_from.empty()) remark = "reused from " + origin_of(step.reused_from);
-    if (step.status != StepStatus::failed && step.failure)
+    if (!step.reason.empty())
+      remark = clip(step.reason, 100);
+    else if (step.status != StepStatus::failed && step.failure)
       remark = clip(step.failure->message, 100);
     table.add({step.name,
                {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)),

@@ -18,6 +18,11 @@ void CancelSource::stop(StopLevel level) {
   }
 }
 
+void CancelSource::rearm() {
+  level_ = StopLevel::none;
+  for (auto& [id, entry] : entries_) entry.notified = StopLevel::none;
+}
+
 CancelSource::Listener::Listener(CancelSource& source, std::function<void(StopLevel)> callback)
     : source_(source), id_(source.next_id_++) {
   const auto level = source.level();

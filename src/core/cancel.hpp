@@ -21,6 +21,8 @@ class CancelSource {
   /// Raises the level, never lowers it, and calls all listeners in the order of their registration.
   /// A callback may add listeners, remove itself or others, and call stop(); it must not throw.
   void stop(StopLevel level);
+  /// Lowers the level to none for work that begins from now on. No cancelled work may be running.
+  void rearm();
 
   /// Listens until destroyed. The callback is called at once if the level is already above none.
   class Listener {

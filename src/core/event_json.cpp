@@ -81,6 +81,7 @@ json convert(const event::StepFinished& e) {
                  {"took_ms", e.took.count()}};
   add_failure(object, e.failure);
   if (!e.reused_from.empty()) object["reused_from"] = e.reused_from;
+  if (!e.reason.empty()) object["reason"] = e.reason;
   return object;
 }
 

@@ -99,14 +99,16 @@ std::vector<StepIndex> Graph::find_cycle() const {
   return {};
 }
 
-Scheduler::Scheduler(const Graph& graph)
+Scheduler::Scheduler(const Graph& graph, std::vector<bool> waits_for_ends)
     : graph_(graph),
+      waits_for_ends_(std::move(waits_for_ends)),
       urgency_(graph.size()),
       by_urgency_(graph.size()),
       position_(graph.size()),
       missing_(graph.size()),
       state_(graph.size(), State::waiting),
       remaining_(graph.size()) {
+  waits_for_ends_.resize(graph.size());
   const auto order = graph.topological_order();
   if (!order) throw std::invalid_argument("a graph with a cycle cannot be scheduled");
   std::vector<std::uint32_t> behind(graph.size(), 0);
@@ -157,9 +159,12 @@ void Scheduler::leave(StepIndex step) {
 void Scheduler::succeeded(StepIndex step) {
   if (state_[step] == State::gone) return;
   leave(step);
-  for (const auto next : graph_.needed_by(step)) {
-    if (--missing_[next] == 0 && state_[next] == State::waiting) make_ready(next);
-  }
+  for (const auto next : graph_.needed_by(step)) arrive(next);
+}
+
+/// Counts a dependency of the step that has ended.
+void Scheduler::arrive(StepIndex step) {
+  if (--missing_[step] == 0 && state_[step] == State::waiting) make_ready(step);
 }
 
 std::vector<StepIndex> Scheduler::failed(StepIndex step) {
@@ -169,6 +174,10 @@ std::vector<StepIndex> Scheduler::failed(StepIndex step) {
   const auto lose_dependents = [&](StepIndex of) {
     for (const auto next : graph_.needed_by(of)) {
       if (state_[next] == State::gone) continue;
+      if (waits_for_ends_[next]) {
+        arrive(next);
+        continue;
+      }
       leave(next);
       lost.push_back(next);
     }

@@ -40,7 +40,9 @@ class Graph {
 class Scheduler {
  public:
   /// Keeps a reference to the graph. Throws std::invalid_argument if the graph has a cycle.
-  explicit Scheduler(const Graph& graph);
+  /// @param waits_for_ends for each step, whether it becomes ready when its dependencies have
+  /// ended, however; empty: none does
+  explicit Scheduler(const Graph& graph, std::vector<bool> waits_for_ends = {});
   /// Removes and returns the most urgent ready step, or nothing.
   std::optional<StepIndex> take();
   bool has_ready() const { return ready_count_ > 0; }
@@ -59,15 +61,17 @@ class Scheduler {
  private:
   enum class State : std::uint8_t { waiting, ready, running, gone };
   void make_ready(StepIndex step);
+  void arrive(StepIndex step);
   void leave(StepIndex step);
 
   const Graph& graph_;
+  std::vector<bool> waits_for_ends_;
   std::vector<std::uint32_t> urgency_;   ///< For each step, its rank by the chain of steps behind
                                          ///< it, then by index; smaller goes first.
   std::vector<StepIndex> by_urgency_;    ///< The step of each rank.
   std::vector<std::uint32_t> position_;  ///< For each step, its position in topological order.
   std::vector<std::uint32_t>
-      missing_;  ///< For each step, the number of dependencies that have not succeeded.
+      missing_;  ///< For each step, the number of dependencies that it waits for.
   std::vector<State> state_;
   std::vector<std::uint32_t> heap_;  ///< Ranks of the ready steps, smallest first; removed steps
                                      ///< are skipped when they come up.

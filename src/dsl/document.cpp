@@ -131,6 +131,12 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
   add_some(map, "inputs", inputs);
   add_some(map, "outputs", outputs);
   add_some(map, "after", json(options.after));
+  if (!options.when.expression.empty()) add(map, "when", json(options.when.expression));
+  if (options.run_on)
+    add(map, "run_on",
+        json(*options.run_on == RunOn::failure  ? "failure"
+             : *options.run_on == RunOn::always ? "always"
+                                                : "success"));
   if (step.entry && !options.code) add(map, "code", json::array());
   add_common(map, options);
   return map;

@@ -160,6 +160,9 @@ CommandStep script(std::string_view name, std::vector<std::string> interpreter,
   return CommandStep(std::move(step));
 }
 
+When::When(std::string_view step, std::string_view output)
+    : expression("${" + std::string(step) + "." + std::string(output) + "}") {}
+
 NamedInput::NamedInput(std::string input, const AnyArtifact& artifact, std::string_view selector)
     : name(std::move(input)),
       reference(artifact.step + std::string(selector) + "." + artifact.output) {}

@@ -17,6 +17,30 @@ std::unordered_map<std::string_view, std::size_t> positions_by_name(const Pipeli
   return positions;
 }
 
+/// Calls `use` with the name of each step that this one depends on directly.
+template <class Use>
+void for_each_need(const StepSpec& step, Use use) {
+  for (const auto& input : step.inputs)
+    for (const auto& source : input.sources) use(source.step);
+  if (step.when)
+    for (const auto& [name, value] : step.when->outputs) use(value.source.step);
+  for (const auto& name : step.after) use(name);
+}
+
+/// Adds to the needs of a step what they need in turn.
+void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& needs) {
+  std::vector<bool> seen(needs.size());
+  auto all = needs[step];
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (seen[all[k]]) continue;
+    seen[all[k]] = true;
+    all.insert(all.end(), needs[all[k]].begin(), needs[all[k]].end());
+  }
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  needs[step] = std::move(all);
+}
+
 }  // namespace
 
 std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step,
@@ -84,9 +108,8 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
     open.pop_back();
     if (wanted[i]) continue;
     wanted[i] = true;
-    for (const auto& input : pipeline.steps[i].inputs)
-      for (const auto& source : input.sources) open.push_back(positions.at(source.step));
-    for (const auto& name : pipeline.steps[i].after) open.push_back(positions.at(name));
+    for_each_need(pipeline.steps[i],
+                  [&](const std::string& name) { open.push_back(positions.at(name)); });
   }
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) selected.push_back(i);
@@ -101,11 +124,11 @@ std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,
     position.emplace(pipeline.steps[selected[i]].name, i);
   std::vector<std::vector<std::uint32_t>> needs(selected.size());
   for (std::size_t i = 0; i < selected.size(); ++i) {
-    const auto& step = pipeline.steps[selected[i]];
-    for (const auto& input : step.inputs)
-      for (const auto& source : input.sources) needs[i].push_back(position.at(source.step));
-    for (const auto& name : step.after) needs[i].push_back(position.at(name));
+    for_each_need(pipeline.steps[selected[i]],
+                  [&](const std::string& name) { needs[i].push_back(position.at(name)); });
   }
+  for (std::uint32_t i = 0; i < selected.size(); ++i)
+    if (pipeline.steps[selected[i]].run_on != RunOn::success) add_ancestors(i, needs);
   return needs;
 }
 

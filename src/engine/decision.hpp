@@ -53,7 +53,9 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
 /// order; all steps if it is empty. The name is interpreted as by steps_called().
 std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step);
 
-/// Returns for each of `selected` the positions in `selected` of the steps that it depends on.
+/// Returns for each of `selected` the positions in `selected` of the steps that it depends on. A
+/// step with a `run_on` also waits for those that it depends on indirectly: one of them may fail
+/// when the step in between is skipped already.
 std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,
                                                  const std::vector<std::size_t>& selected);
 

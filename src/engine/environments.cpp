@@ -53,6 +53,12 @@ async::Task<> Environments::prepared(core::StepIndex i) {
   if (states_[i].error) std::rethrow_exception(states_[i].error);
 }
 
+void Environments::rearm() {
+  stop_.rearm();
+  for (auto& state : states_)
+    if (state.error) state = {};
+}
+
 void Environments::rethrow() const {
   for (const auto& state : states_)
     if (state.error) std::rethrow_exception(state.error);

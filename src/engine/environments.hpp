@@ -42,6 +42,8 @@ class Environments {
   const orchestrators::Environment& of(core::StepIndex i) const { return states_[i].environment; }
   /// Stops preparations in progress.
   void stop(core::StopLevel level) { stop_.stop(level); }
+  /// Lets preparations begin again after stop(); those that it ended begin once more.
+  void rearm();
   /// Throws the exception of a failed preparation, if there is one.
   void rethrow() const;
 

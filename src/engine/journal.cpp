@@ -213,6 +213,18 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
 
 void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                        StepStatus status) {
+  put_left_out(steps, reason, status, true);
+}
+
+void Journal::skipped(const StepSpec& step, const std::string& reason,
+                      const std::vector<const StepSpec*>& lost) {
+  put_left_out({&step}, reason, StepStatus::skipped, false);
+  put_left_out(lost, "needs '" + step.name + "', which was skipped", StepStatus::skipped, false);
+}
+
+/// @param is_failure whether the steps could have run if another one had not failed
+void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
+                           StepStatus status, bool is_failure) {
   if (steps.empty()) return;
   commit([&] {
     for (const auto* step : steps) {
@@ -223,13 +235,15 @@ void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::str
   });
   for (const auto* step : steps) {
     ++(status == StepStatus::cancelled ? summary_.cancelled : summary_.skipped);
-    events_.emit(event::StepFinished{
-        step->name, status, 0, {}, Failure{FailureKind::cancelled, reason, {}, {}}, {}});
+    std::optional<Failure> failure;
+    if (is_failure) failure = Failure{FailureKind::cancelled, reason, {}, {}};
+    events_.emit(event::StepFinished{step->name, status, 0, {}, std::move(failure), {}, reason});
   }
 }
 
 RunSummary Journal::run_ended(bool interrupted) {
-  const bool complete = summary_.succeeded + summary_.cached == record_.steps;
+  const bool complete = summary_.failed == 0 &&
+                        summary_.succeeded + summary_.cached + summary_.skipped == record_.steps;
   record_.status = interrupted && !complete ? RunStatus::interrupted
                    : summary_.failed > 0    ? RunStatus::failed
                                             : RunStatus::succeeded;

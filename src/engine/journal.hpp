@@ -64,7 +64,10 @@ class Journal {
   /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
   void failed(const StepSpec& step, Failure failure, const std::string& key,
               const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
-  /// Records steps that were never started. @param status skipped or cancelled
+  /// Records steps that were skipped by their conditions, and those that depend on them.
+  void skipped(const StepSpec& step, const std::string& reason,
+               const std::vector<const StepSpec*>& lost);
+  /// Records steps that were never started because of a failure. @param status skipped or cancelled
   void left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                 StepStatus status);
   RunSummary run_ended(bool interrupted);
@@ -79,6 +82,8 @@ class Journal {
   };
   /// Commits the writes of `write` together with the pending successes.
   void commit(const std::function<void()>& write);
+  void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
+                    StepStatus status, bool is_failure);
   void announce_start(const std::vector<const StepSpec*>& steps);
   store::StepRecord record_of(const StepSpec& step, StepStatus status,
                               const std::string& key = {}) const;

@@ -3,6 +3,7 @@
 
 #include "core/graph.hpp"
 #include "engine/cache_exchange.hpp"
+#include "engine/condition.hpp"
 #include "engine/decision.hpp"
 #include "engine/refusal.hpp"
 #include "engine/run.hpp"
@@ -75,14 +76,15 @@ class Planner {
         decisions_(services),
         newest_(services.runs, services.pipeline.name),
         has_successes_(services.runs.has_successes()),
+        graph_(needs_of(services.pipeline, selected_)),
         plans_(selected_.size()),
-        outputs_(selected_.size()) {
+        outputs_(selected_.size()),
+        may_be_skipped_(selected_.size()) {
     for (core::StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(step_at(i).name, i);
   }
 
   async::Task<std::vector<StepPlan>> plan() {
-    const core::Graph graph(needs_of(services_.pipeline, selected_));
-    for (const auto& level : levels_of(graph)) {
+    for (const auto& level : levels_of(graph_)) {
       for (const auto i : level) co_await plan_step(i);
       co_await ask_store();
     }
@@ -123,6 +125,18 @@ class Planner {
     const auto& step = step_at(i);
     auto& plan = plans_[i];
     plan.step = step.name;
+    std::string condition;
+    if (may_skip(i)) {
+      const auto decision = decide(step, before(i), services_.artifacts);
+      if (!decision.error.empty())
+        condition = "fails: " + decision.error;
+      else if (decision.value == false)
+        co_return skip(i, decision.reason);
+      else if (!decision.value)
+        condition = decision.reason;
+      else if (const auto* other = conditional_need(i))
+        condition = "unless '" + *other + "' is skipped";
+    }
     const auto environment = co_await environment_of(
         services_.orchestrator, step, services_.pipeline.file, options_.shared != nullptr);
     plan.environment = environment.description;
@@ -135,6 +149,51 @@ class Planner {
       compare_own_parts(i, environment.id, waits_for);
     if (plan.action != StepPlan::Action::reuse) override_by_options(step, plan);
     if (!with_keys_) plan.key = {};
+    if (condition.empty()) co_return;
+    may_be_skipped_[i] = true;
+    plan.action = StepPlan::Action::depends;
+    plan.changes.insert(plan.changes.begin(), std::move(condition));
+  }
+
+  void skip(core::StepIndex i, std::string reason) {
+    plans_[i].action = StepPlan::Action::skip;
+    plans_[i].changes = {std::move(reason)};
+  }
+
+  /// Returns true if the step has a condition, or needs one that has.
+  bool may_skip(core::StepIndex i) const {
+    return is_conditional(step_at(i)) || std::ranges::any_of(graph_.needs(i), [&](auto need) {
+             return plans_[need].action == StepPlan::Action::skip || may_be_skipped_[need];
+           });
+  }
+
+  /// Returns a step that may be skipped and takes this one with it; null if there is none.
+  const std::string* conditional_need(core::StepIndex i) const {
+    if (step_at(i).run_on != RunOn::success) return nullptr;
+    for (const auto need : graph_.needs(i))
+      if (may_be_skipped_[need]) return &step_at(need).name;
+    return nullptr;
+  }
+
+  /// Steps that have no result yet may still fail.
+  Predecessors before(core::StepIndex i) const {
+    const auto outcome_of = [this](core::StepIndex other) {
+      const auto action = plans_[other].action;
+      return action == StepPlan::Action::skip                               ? Outcome::skipped
+             : action == StepPlan::Action::reuse && !may_be_skipped_[other] ? Outcome::made
+                                                                            : Outcome::unknown;
+    };
+    auto all = Outcome::made;
+    for (const auto need : graph_.needs(i))
+      if (outcome_of(need) == Outcome::unknown) all = Outcome::unknown;
+    return {[this, outcome_of](const std::string& step) { return outcome_of(position_.at(step)); },
+            all, [this](const SourceSpec& source) { return find_output(source); }};
+  }
+
+  const store::OutputRecord* find_output(const SourceSpec& source) const {
+    const auto& outputs = outputs_[position_.at(source.step)];
+    const auto found = std::ranges::find(outputs, source.output, &store::OutputRecord::name);
+    return found == outputs.end() ? nullptr : &*found;
   }
 
   /// Compares the step's key. All dependencies of the step must be known.
@@ -206,8 +265,10 @@ class Planner {
   Decisions decisions_;
   NewestRun newest_;
   const bool has_successes_;
+  const core::Graph graph_;
   std::vector<StepPlan> plans_;
   std::vector<std::vector<store::OutputRecord>> outputs_;
+  std::vector<bool> may_be_skipped_;
   std::vector<CacheLookup> inquiries_;      ///< Lookups of the current level.
   std::vector<core::StepIndex> inquiring_;  ///< The steps of the lookups.
 };

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/graph.hpp"
+#include "engine/condition.hpp"
 #include "engine/environments.hpp"
 #include "engine/gpu_pool.hpp"
 #include "engine/journal.hpp"
@@ -40,7 +41,7 @@ class Run {
         options_(std::move(options)),
         selected_(select_steps(pipeline_, options_.only_step)),
         graph_(needs_of(pipeline_, selected_)),
-        scheduler_(graph_),
+        scheduler_(graph_, final_steps()),
         states_(selected_.size()),
         executor_(executor),
         wake_(executor),
@@ -58,8 +59,12 @@ class Run {
                       }),
         gpus_(executor, pool_, orchestrator_, events, stop_, slots_.here, options_, spawner()),
         journal_(services_.runs, events, pipeline_, options_),
-        runner_(services_, events, stop_, journal_, pool_, slots_, gpus_, results_) {
-    for (core::StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(spec(i).name, i);
+        runner_(services_, events, stop_, journal_, pool_, slots_, gpus_, results_),
+        final_runner_(services_, events, user, journal_, pool_, slots_, gpus_, results_) {
+    for (core::StepIndex i = 0; i < selected_.size(); ++i) {
+      position_.emplace(spec(i).name, i);
+      has_final_steps_ |= spec(i).run_on != RunOn::success;
+    }
     if (!options_.identity.empty() && options_.use_cache) fingerprint_.emplace(options_.identity);
   }
 
@@ -76,6 +81,10 @@ class Run {
   const StepSpec& spec(core::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
   std::vector<const StepSpec*> specs(StepStatus status) const;
   OutputsOf outputs_of() const;
+  const store::OutputRecord* find_output(const SourceSpec& source) const;
+  Outcome outcome_of(core::StepIndex i) const;
+  Predecessors before(core::StepIndex i) const;
+  std::vector<bool> final_steps() const;
   std::string places(const std::vector<const StepSpec*>& steps) const;
   std::function<void(async::Task<>)> spawner() {
     return [this](async::Task<> task) { spawn(std::move(task)); };
@@ -84,7 +93,14 @@ class Run {
   void check_secrets() const;
   async::Task<> check(const std::vector<const StepSpec*>& steps);
   async::Task<bool> has_all_results();
+  async::Task<> run_steps();
+  bool may_start() const {
+    return stop_.level() == core::StopLevel::none && (stopped_by_.empty() || has_final_steps_);
+  }
   async::Task<> start_ready_steps();
+  bool leaves_out(core::StepIndex i);
+  std::vector<const StepSpec*> lose_dependents(core::StepIndex i);
+  std::string stop_reason() const;
   async::Task<> prefetch();
   async::Task<> coroutines_end();
   void spawn(async::Task<> task);
@@ -129,6 +145,8 @@ class Run {
   GpuPool gpus_;
   Journal journal_;
   StepRunner runner_;
+  StepRunner final_runner_;  ///< For steps with a `run_on`, which fail_fast does not stop.
+  bool has_final_steps_ = false;
   std::string stopped_by_;  ///< The step whose failure prevents others from starting.
   std::size_t active_ = 0;
   std::exception_ptr fatal_;        ///< The store itself failed, so nothing more can be recorded.
@@ -144,6 +162,43 @@ OutputsOf Run::outputs_of() const {
     return MadeOutput{&spec(i), &*std::ranges::find(states_[i].outputs, source.output,
                                                     &store::OutputRecord::name)};
   };
+}
+
+const store::OutputRecord* Run::find_output(const SourceSpec& source) const {
+  const auto& outputs = states_[position_.at(source.step)].outputs;
+  const auto found = std::ranges::find(outputs, source.output, &store::OutputRecord::name);
+  return found == outputs.end() ? nullptr : &*found;
+}
+
+Outcome Run::outcome_of(core::StepIndex i) const {
+  switch (states_[i].status) {
+    case StepStatus::succeeded:
+    case StepStatus::cached: return Outcome::made;
+    case StepStatus::failed:
+    case StepStatus::cancelled: return Outcome::failed;
+    case StepStatus::skipped: return Outcome::skipped;
+    default: return Outcome::unknown;
+  }
+}
+
+Predecessors Run::before(core::StepIndex i) const {
+  auto all = Outcome::made;
+  for (const auto need : graph_.needs(i)) {
+    const auto outcome = outcome_of(need);
+    if (outcome == Outcome::failed || (outcome == Outcome::unknown && all != Outcome::failed))
+      all = outcome;
+  }
+  return {[this](const std::string& step) { return outcome_of(position_.at(step)); }, all,
+          [this](const SourceSpec& source) { return find_output(source); }};
+}
+
+/// Returns for each selected step whether it waits for the end of the steps before it instead of
+/// for their success.
+std::vector<bool> Run::final_steps() const {
+  std::vector<bool> are_final(selected_.size());
+  for (core::StepIndex i = 0; i < selected_.size(); ++i)
+    are_final[i] = spec(i).run_on != RunOn::success;
+  return are_final;
 }
 
 std::vector<const StepSpec*> Run::specs(StepStatus status) const {
@@ -167,33 +222,51 @@ std::string Run::places(const std::vector<const StepSpec*>& steps) const {
 /// Checks before anything is built that all secrets of the steps are available.
 void Run::check_secrets() const {
   for (core::StepIndex i = 0; i < selected_.size(); ++i) {
+    if (is_ruled_out(spec(i), services_.artifacts)) continue;
     if (!spec(i).environment.empty()) resolve_environment(spec(i));
     if (!spec(i).secrets.empty()) resolve_secrets(spec(i));
   }
 }
 
-async::Task<> Run::check(const std::vector<const StepSpec*>& steps) {
+async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
   check_secrets();
+  auto steps = all;
+  std::erase_if(steps,
+                [&](const StepSpec* step) { return is_ruled_out(*step, services_.artifacts); });
   co_await gpus_.check(steps, pipeline_.file);
   auto obstacles = co_await orchestrator_.check(steps);
   refuse(std::move(obstacles), pipeline_.file);
   if (!results_.has_store() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
   const bool needs_nobody = co_await has_all_results();
+  for (auto& state : states_) state.status = StepStatus::pending;
   if (!needs_nobody) co_await results_.check_store();
 }
 
-/// Returns true if every step has an earlier result on this machine.
+/// Returns true if every step has an earlier result on this machine, or is skipped. Leaves the
+/// outcomes in the states.
 async::Task<bool> Run::has_all_results() {
   if (!options_.use_cache) co_return false;
   const auto order = graph_.topological_order();
+  const auto is_skipped = [this](core::StepIndex i) {
+    return states_[i].status == StepStatus::skipped;
+  };
   try {
     for (const auto i : *order) {
+      if (is_conditional(spec(i)) || std::ranges::any_of(graph_.needs(i), is_skipped)) {
+        const auto decision = decide(spec(i), before(i), services_.artifacts);
+        if (!decision.value) co_return false;
+        if (!*decision.value) {
+          states_[i].status = StepStatus::skipped;
+          continue;
+        }
+      }
       const auto environment = co_await environments_.look_up(spec(i));
       if (environment.id.empty()) co_return false;
       const auto key = results_.key(spec(i), environment.id, outputs_of());
       auto entry = results_.here(spec(i), key.key);
       if (!entry) co_return false;
       states_[i].outputs = std::move(entry->outputs);
+      states_[i].status = StepStatus::cached;
     }
   } catch (const core::EnvironmentError&) {  // Reported when the step is started.
     co_return false;
@@ -239,16 +312,13 @@ async::Task<RunSummary> Run::execute() {
       stop_, [this](core::StopLevel level) { environments_.stop(level); });
   try {
     if (fingerprint_) look_at_sources(*fingerprint_, services_, options_.sources, steps);
-    co_await start_ready_steps();
-    if (!results_.has_store() || !options_.use_cache)
-      co_await prefetch();  // Otherwise it is called once a step is known to run.
-    while (active_ > 0 || (scheduler_.has_ready() && stop_.level() == core::StopLevel::none &&
-                           stopped_by_.empty() && !fatal_)) {
-      // Builds in progress are no longer needed.
-      if (scheduler_.done()) environments_.stop(core::StopLevel::immediate);
-      co_await wake_.wait();
-      wake_.close();
-      co_await start_ready_steps();
+    co_await run_steps();
+    // fail_fast has stopped the others.
+    while (has_final_steps_ && scheduler_.has_ready() && stop_.level() != core::StopLevel::none &&
+           user_.level() == core::StopLevel::none && !fatal_) {
+      stop_.rearm();
+      environments_.rearm();
+      co_await run_steps();
     }
   } catch (...) {
     fatal_ = std::current_exception();
@@ -268,24 +338,46 @@ async::Task<RunSummary> Run::execute() {
   co_return summary;
 }
 
+async::Task<> Run::run_steps() {
+  co_await start_ready_steps();
+  if (!results_.has_store() || !options_.use_cache)
+    co_await prefetch();  // Otherwise it is called once a step is known to run.
+  while (active_ > 0 || (scheduler_.has_ready() && may_start() && !fatal_)) {
+    // Builds in progress are no longer needed.
+    if (scheduler_.done()) environments_.stop(core::StopLevel::immediate);
+    co_await wake_.wait();
+    wake_.close();
+    co_await start_ready_steps();
+  }
+}
+
 void Run::remember() {
   std::set<std::string> rechecks;
+  std::size_t skipped = 0;
   for (core::StepIndex i = 0; i < states_.size(); ++i) {
+    if (states_[i].status == StepStatus::skipped) {
+      ++skipped;  // By a condition over parameters and artifacts, which stay the same.
+      continue;
+    }
     if (const auto& recheck = environments_.of(i).recheck; rechecks.insert(recheck).second)
       fingerprint_->ran_in(recheck);
     for (const auto& output : states_[i].outputs) fingerprint_->made(output.digest);
   }
-  fingerprint_->save(services_.runs, journal_.run_id(), selected_.size());
+  fingerprint_->save(services_.runs, journal_.run_id(), selected_.size(), skipped);
 }
 
 /// Takes every ready step: reuses it at once, or starts it.
 async::Task<> Run::start_ready_steps() {
   std::vector<Reuse> hits;
-  while (stop_.level() == core::StopLevel::none && stopped_by_.empty()) {
+  while (may_start()) {
     const auto i = scheduler_.take();
     if (!i) break;
     std::optional<Failure> failure;
     try {
+      if (is_conditional(spec(*i)) || !stopped_by_.empty()) {
+        journal_.reused(std::exchange(hits, {}));
+        if (leaves_out(*i)) continue;
+      }
       auto environment = co_await environments_.look_up(spec(*i));
       std::optional<StepKey> key;
       if (!environment.id.empty()) key = results_.key(spec(*i), environment.id, outputs_of());
@@ -304,11 +396,46 @@ async::Task<> Run::start_ready_steps() {
   journal_.reused(hits);
 }
 
+/// Records that the step does not run, if its conditions say so or the run is stopped.
+bool Run::leaves_out(core::StepIndex i) {
+  const auto& step = spec(i);
+  if (!stopped_by_.empty() && step.run_on == RunOn::success) {
+    auto lost = lose_dependents(i);
+    states_[i].status = StepStatus::skipped;
+    lost.insert(lost.begin(), &step);
+    journal_.left_out(lost, stop_reason(), StepStatus::skipped);
+    return true;
+  }
+  if (!is_conditional(step)) return false;
+  auto decision = decide(step, before(i), services_.artifacts);
+  if (decision.value == true) return false;
+  if (!decision.value) {
+    fail(i, Failure{FailureKind::not_started, decision.error, {}, {}}, {}, {});
+    return true;
+  }
+  const auto lost = lose_dependents(i);
+  states_[i].status = StepStatus::skipped;
+  journal_.skipped(step, decision.reason, lost);
+  return true;
+}
+
+/// Removes the steps that can no longer run because this one does not.
+std::vector<const StepSpec*> Run::lose_dependents(core::StepIndex i) {
+  std::vector<const StepSpec*> lost;
+  for (const auto dependent : scheduler_.failed(i)) {
+    states_[dependent].status = StepStatus::skipped;
+    lost.push_back(&spec(dependent));
+  }
+  return lost;
+}
+
 /// Prepares the environments of later steps while the first ones run.
 async::Task<> Run::prefetch() {
   if (active_ == 0 || std::exchange(has_prefetched_, true)) co_return;
   for (core::StepIndex i = 0; i < selected_.size() && stop_.level() == core::StopLevel::none; ++i) {
-    if (states_[i].status != StepStatus::pending || environments_.is_begun(i)) continue;
+    if (states_[i].status != StepStatus::pending || environments_.is_begun(i) ||
+        is_conditional(spec(i)))
+      continue;
     bool is_ready = true;
     try {
       is_ready = (co_await orchestrator_.environment(spec(i))).ready;
@@ -354,7 +481,8 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
                          .urgency = scheduler_.urgency(i),
                          .resume_point = point ? &*point : nullptr,
                          .outputs_of = outputs_of()};
-    auto outcome = co_await runner_.run(step, counts);
+    auto& runner = spec(i).run_on == RunOn::success ? runner_ : final_runner_;
+    auto outcome = co_await runner.run(step, counts);
     failure = outcome.result.failure;
     if (!failure) {
       succeed(i, *key, std::move(outcome), counts);
@@ -470,14 +598,12 @@ void Run::fail(core::StepIndex i, Failure failure, const std::string& key,
                const AttemptCounts& counts) {
   const bool cancelled = failure.kind == FailureKind::cancelled;
   const auto status = cancelled ? StepStatus::cancelled : StepStatus::failed;
-  std::vector<const StepSpec*> lost;
   states_[i].status = status;
-  for (const auto dependent : scheduler_.failed(i)) {
-    states_[dependent].status = StepStatus::skipped;
-    lost.push_back(&spec(dependent));
-  }
+  const auto lost = lose_dependents(i);
   journal_.failed(spec(i), std::move(failure), key, counts, lost);
-  if (cancelled || pipeline_.execution_mode == ExecutionMode::continue_on_failure) return;
+  if (cancelled || pipeline_.execution_mode == ExecutionMode::continue_on_failure ||
+      spec(i).run_on != RunOn::success)
+    return;
   if (stopped_by_.empty()) stopped_by_ = spec(i).name;
   if (pipeline_.execution_mode == ExecutionMode::fail_fast) stop_.stop(core::StopLevel::graceful);
 }
@@ -485,13 +611,14 @@ void Run::fail(core::StepIndex i, Failure failure, const std::string& key,
 /// Records the steps that were not started because the run was stopped.
 void Run::finish_rest() {
   const bool by_user = user_.level() != core::StopLevel::none;
+  journal_.left_out(specs(StepStatus::pending), by_user ? "the run was interrupted" : stop_reason(),
+                    by_user ? StepStatus::cancelled : StepStatus::skipped);
+}
+
+std::string Run::stop_reason() const {
   const std::string mode =
       pipeline_.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure";
-  journal_.left_out(
-      specs(StepStatus::pending),
-      by_user ? "the run was interrupted"
-              : "not started, since '" + stopped_by_ + "' failed (execution_mode: " + mode + ")",
-      by_user ? StepStatus::cancelled : StepStatus::skipped);
+  return "not started, since '" + stopped_by_ + "' failed (execution_mode: " + mode + ")";
 }
 
 }  // namespace

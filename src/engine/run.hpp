@@ -66,9 +66,10 @@ struct StepPlan {
   enum class Action {
     run,
     reuse,
-    depends
-  } action =
-      Action::run;  ///< depends: reused if the outputs that it waits for are the same as before.
+    depends,
+    skip
+  } action = Action::run;  ///< depends: reused if the outputs that it waits for are the same as
+                           ///< before, or skipped if a condition over them is false.
   std::string reused_from;  ///< The run that made it.
   std::vector<std::string>
       changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.

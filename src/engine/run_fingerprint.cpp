@@ -75,11 +75,14 @@ void RunFingerprint::ran_in(const std::string& recheck) {
   rechecks_.push_back(recheck);
 }
 
-void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::size_t steps) const {
+void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::size_t steps,
+                          std::size_t skipped) const {
   const auto key = core::sha256(identity_).hex();
   if (spoiled_) return runs.remove_blob(kind, key);
   std::string text(header);
-  text.append("\n").append(run).append("\n").append(std::to_string(steps)).append("\n");
+  text.append("\n").append(run).append("\n").append(std::to_string(steps));
+  if (skipped) text.append(" ").append(std::to_string(skipped));
+  text.append("\n");
   for (const auto& [path, stamp] : files_)
     text.append("f").append(stamp).append(" ").append(path).append("\n");
   for (const auto& [name, stamp] : variables_)
@@ -107,7 +110,9 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
       for (const auto& library : function->program->libraries) fingerprint.looked_at(library);
     }
     // A step that runs each time, or that may be missing a secret, must be checked by each run.
-    if (!step->cache || !step->secrets.empty()) fingerprint.invalidate();
+    // One that waits for a failure does not run in a run that succeeds.
+    if ((!step->cache && step->run_on != RunOn::failure) || !step->secrets.empty())
+      fingerprint.invalidate();
   }
 }
 
@@ -121,8 +126,10 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   std::string_view text = *blob;
   if (next_line(text) != header) co_return std::nullopt;
   const std::string earlier(next_line(text));
-  const auto steps =
-      static_cast<std::size_t>(std::strtoull(std::string(next_line(text)).c_str(), nullptr, 10));
+  const std::string counts(next_line(text));
+  char* rest = nullptr;
+  const std::size_t steps = std::strtoull(counts.c_str(), &rest, 10);
+  const std::size_t skipped = std::strtoull(rest, nullptr, 10);
   for (auto line = next_line(text); line != "end"; line = next_line(text)) {
     const char what = line.empty() ? '?' : line[0];
     line.remove_prefix(line.empty() ? 0 : 1);
@@ -150,7 +157,7 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   record.same_as = earlier;
   record.status = RunStatus::succeeded;
   record.started = started;
-  record.cached = steps;
+  record.cached = steps - skipped;
   record.failed = 0;
   record.took = since(began);
   record.ended = wall_now();
@@ -165,11 +172,21 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   if (!is_there) co_return std::nullopt;
   events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, steps});
   if (each_step)
-    for (const auto& step : runs.steps(record.id))
-      events.emit(event::StepFinished{
-          step.name, StepStatus::cached, 0, {}, std::nullopt, step.reused_from});
+    for (const auto& step : runs.steps(record.id)) {
+      const bool is_skipped = step.status == StepStatus::skipped;
+      events.emit(event::StepFinished{step.name,
+                                      is_skipped ? StepStatus::skipped : StepStatus::cached,
+                                      0,
+                                      {},
+                                      std::nullopt,
+                                      step.reused_from,
+                                      step.message});
+    }
   events.emit(event::RunFinished{record.id, RunStatus::succeeded, record.took});
-  co_return RunSummary{.run = record.id, .status = RunStatus::succeeded, .cached = steps};
+  co_return RunSummary{.run = record.id,
+                       .status = RunStatus::succeeded,
+                       .cached = steps - skipped,
+                       .skipped = skipped};
 }
 
 }  // namespace pipeline::engine

@@ -32,8 +32,10 @@ class RunFingerprint {
   /// Records that a later run must check something itself; no fingerprint is stored.
   void invalidate() { spoiled_ = true; }
 
-  /// @param run the run whose rows have the steps
-  void save(store::RunStore& runs, const std::string& run, std::size_t steps) const;
+  /// @param run     the run whose rows have the steps
+  /// @param skipped how many of the steps were skipped by their conditions
+  void save(store::RunStore& runs, const std::string& run, std::size_t steps,
+            std::size_t skipped = 0) const;
 
  private:
   struct Entry {

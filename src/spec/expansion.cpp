@@ -219,7 +219,12 @@ class Expansion {
         spec.name = names_[i][k];
         const auto values = values_of(*step.matrix, row);
         spec.instance = InstanceSpec{step.spec.name, {values.begin(), values.end()}};
-        for (const auto& [axis, value] : spec.instance->values) spec.parameters[axis] = value;
+        for (const auto& [axis, value] : spec.instance->values) {
+          spec.parameters[axis] = value;
+          if (!spec.when) continue;
+          const auto used = spec.when->parameters.find("params." + axis);
+          if (used != spec.when->parameters.end()) used->second = value;
+        }
         connect(step, &row, spec, k);
       }
     }
@@ -248,6 +253,7 @@ class Expansion {
   /// Resolves the step's references once for all its instances.
   void read(const ReadStep& step) {
     inputs_.clear();
+    values_.clear();
     after_.clear();
     const auto add = [&](std::vector<std::optional<Connection>>& list,
                          const core::Selector& selector, const std::string& output,
@@ -273,6 +279,15 @@ class Expansion {
     for (std::size_t i = 0; i < step.input_selectors.size(); ++i)
       add(inputs_, step.input_selectors[i], "." + step.spec.inputs[i].sources[0].output,
           step.input_spans[i]);
+    for (const auto& value : step.condition_values) {
+      add(values_, value.selector, "." + step.spec.when->outputs.at(value.name).source.output,
+          value.span);
+      if (values_.back() && values_.back()->selection.is_gathered())
+        settings::report(diagnostics_, "bad-selector",
+                         "a condition takes the output of one step, not of all instances of '" +
+                             value.selector.step + "'",
+                         value.span, {}, "let a step gather them and write the value that decides");
+    }
     for (std::size_t i = 0; i < step.after_selectors.size(); ++i)
       add(after_, step.after_selectors[i], "", step.after_spans[i]);
   }
@@ -304,6 +319,12 @@ class Expansion {
         input.sources.push_back({name_of(inputs_[i]->target, source), output});
       input.gathered = inputs_[i]->selection.is_gathered();
     }
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const auto& value = step.condition_values[i];
+      if (const auto* sources = picked(step, values_[i], row, k, value.selector, value.span))
+        spec.when->outputs.at(value.name).source.step =
+            name_of(values_[i]->target, sources->front());
+    }
     if (after_.empty()) return;
     std::vector<std::string> after;
     for (std::size_t i = 0; i < after_.size(); ++i)
@@ -317,7 +338,7 @@ class Expansion {
   settings::Diagnostics& diagnostics_;
   std::unordered_map<std::string_view, std::size_t> index_;
   std::vector<std::vector<std::string>> names_;  ///< Of the instances of each step with a matrix.
-  std::vector<std::optional<Connection>> inputs_, after_;
+  std::vector<std::optional<Connection>> inputs_, values_, after_;
   std::size_t connections_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "spec/condition.hpp"
 #include "spec/expansion.hpp"
 #include "spec/json_text.hpp"
 #include "spec/references.hpp"
@@ -191,6 +192,7 @@ PipelineSpec read_pipeline(const core::Value& root, std::string_view source, con
   read_matrices(steps, diagnostics);
   apply_step_options(options, defaults, steps, diagnostics);
   declare_axes(steps);
+  read_conditions(steps, source, diagnostics);
   check_references(steps, diagnostics);
   read_commands(steps, source, diagnostics);
   keep_named_parameters(steps);
@@ -199,6 +201,7 @@ PipelineSpec read_pipeline(const core::Value& root, std::string_view source, con
   pipeline.sources.push_back(pipeline.file);
   pipeline.parameters = std::move(defaults.parameters);
   pipeline.steps = expand(steps, diagnostics);
+  order_final_steps(pipeline.steps);
   return pipeline;
 }
 

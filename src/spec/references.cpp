@@ -11,6 +11,7 @@
 #include "core/graph.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "spec/scalar_places.hpp"
 #include "spec/template.hpp"
 
 namespace pipeline::spec {
@@ -34,34 +35,44 @@ void report_unknown_step(const std::string& name, core::Span span,
                    cheap ? core::did_you_mean(name, names_of(steps)) : "");
 }
 
+/// Returns the step that makes the output; reports a reference to none.
+std::optional<core::StepIndex> maker_of(const SourceSpec& source, core::Span span,
+                                        const std::vector<ReadStep>& steps, const Index& index,
+                                        settings::Diagnostics& diagnostics) {
+  const auto maker = index.find(source.step);
+  if (maker == index.end()) {
+    report_unknown_step(source.step, span, steps, diagnostics);
+    return std::nullopt;
+  }
+  const auto& outputs = steps[maker->second].spec.outputs;
+  if (std::any_of(outputs.begin(), outputs.end(),
+                  [&](const OutputSpec& output) { return output.name == source.output; }))
+    return maker->second;
+  std::vector<std::string> names;
+  std::string list;
+  for (const OutputSpec& output : outputs) {
+    names.push_back(output.name);
+    list += (list.empty() ? "its outputs: " : ", ") + output.name;
+  }
+  settings::report(diagnostics, "unknown-output",
+                   "step '" + source.step + "' makes no output '" + source.output + "'", span,
+                   {names.empty() ? "it has no `outputs`" : list},
+                   core::did_you_mean(source.output, names));
+  return std::nullopt;
+}
+
 /// Returns the steps that this one depends on; reports invalid dependencies.
 std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep>& steps,
                                       const Index& index, settings::Diagnostics& diagnostics) {
   std::vector<core::StepIndex> needs;
-  for (std::size_t i = 0; i < step.spec.inputs.size(); ++i) {
-    const SourceSpec& source = step.spec.inputs[i].sources.at(0);
-    const auto maker = index.find(source.step);
-    if (maker == index.end()) {
-      report_unknown_step(source.step, step.input_spans[i], steps, diagnostics);
-      continue;
-    }
-    const auto& outputs = steps[maker->second].spec.outputs;
-    if (std::any_of(outputs.begin(), outputs.end(),
-                    [&](const OutputSpec& output) { return output.name == source.output; })) {
-      needs.push_back(maker->second);
-      continue;
-    }
-    std::vector<std::string> names;
-    std::string list;
-    for (const OutputSpec& output : outputs) {
-      names.push_back(output.name);
-      list += (list.empty() ? "its outputs: " : ", ") + output.name;
-    }
-    settings::report(diagnostics, "unknown-output",
-                     "step '" + source.step + "' makes no output '" + source.output + "'",
-                     step.input_spans[i], {names.empty() ? "it has no `outputs`" : list},
-                     core::did_you_mean(source.output, names));
-  }
+  const auto add = [&](const SourceSpec& source, core::Span span) {
+    if (const auto maker = maker_of(source, span, steps, index, diagnostics))
+      needs.push_back(*maker);
+  };
+  for (std::size_t i = 0; i < step.spec.inputs.size(); ++i)
+    if (!step.spec.inputs[i].data) add(step.spec.inputs[i].sources.at(0), step.input_spans[i]);
+  for (const auto& value : step.condition_values)
+    add(step.spec.when->outputs.at(value.name).source, value.span);
   for (std::size_t i = 0; i < step.spec.after.size(); ++i) {
     const auto found = index.find(step.spec.after[i]);
     if (found == index.end())
@@ -75,10 +86,13 @@ std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<Re
 /// Returns why `step` depends on `other`, and the position of the reference.
 std::pair<std::string, core::Span> reason_for(const ReadStep& step, const std::string& other) {
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i)
-    if (step.spec.inputs[i].sources.at(0).step == other)
+    if (!step.spec.inputs[i].data && step.spec.inputs[i].sources.at(0).step == other)
       return {"'" + step.spec.name + "' takes its input '" + step.spec.inputs[i].name + "' from '" +
                   other + "'",
               step.input_spans[i]};
+  for (const auto& value : step.condition_values)
+    if (step.spec.when->outputs.at(value.name).source.step == other)
+      return {"the `when` of '" + step.spec.name + "' depends on '" + other + "'", value.span};
   for (std::size_t i = 0; i < step.spec.after.size(); ++i)
     if (step.spec.after[i] == other)
       return {"'" + step.spec.name + "' comes after '" + other + "'", step.after_spans[i]};
@@ -108,55 +122,6 @@ void report_cycle(const std::vector<core::StepIndex>& cycle, const std::vector<R
                    "these steps wait for each other: " + path + steps[cycle[0]].spec.name, span,
                    std::move(notes));
 }
-
-/// Returns the source position of the scalar's byte `offset`; that of the whole scalar where
-/// folding or escapes hide the offset.
-class ScalarPlaces {
- public:
-  explicit ScalarPlaces(std::string_view source) : source_(source) {}
-
-  core::Span find(const core::Value& scalar, std::size_t offset, std::size_t length) {
-    if (lines_.empty()) split();
-    const std::string_view text = scalar.scalar;
-    const auto wanted = text.substr(offset, length);
-    const auto before = text.substr(0, offset);
-    const auto line_break = before.rfind('\n');
-    const auto in_line = line_break == std::string_view::npos ? offset : offset - line_break - 1;
-    const auto line_number =
-        scalar.span.line + static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
-    const auto at = [&](std::size_t line, std::size_t column) -> std::optional<core::Span> {
-      if (line == 0 || line > lines_.size() ||
-          lines_[line - 1].substr(std::min(column, lines_[line - 1].size()), length) != wanted)
-        return std::nullopt;
-      return core::Span{static_cast<unsigned>(line), static_cast<unsigned>(column + 1),
-                        static_cast<unsigned>(length)};
-    };
-    const std::size_t start = scalar.span.column - 1;
-    if (line_break == std::string_view::npos) {
-      if (auto span = at(scalar.span.line, start + offset)) return *span;      // A plain scalar.
-      if (auto span = at(scalar.span.line, start + 1 + offset)) return *span;  // A quoted scalar.
-    }
-    if (line_number < lines_.size()) {  // A block scalar that begins with `|`.
-      const auto indent =
-          lines_[scalar.span.line < lines_.size() ? scalar.span.line : 0].find_first_not_of(' ');
-      if (indent != std::string_view::npos)
-        if (auto span = at(line_number + 1, indent + in_line)) return *span;
-    }
-    return scalar.span;
-  }
-
- private:
-  void split() {
-    for (std::size_t start = 0; start <= source_.size();) {
-      const auto end = std::min(source_.find('\n', start), source_.size());
-      lines_.push_back(source_.substr(start, end - start));
-      start = end + 1;
-    }
-  }
-
-  std::string_view source_;
-  std::vector<std::string_view> lines_;  ///< Filled only after the first problem.
-};
 
 void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics) {
   const core::Value& value = *step.command;

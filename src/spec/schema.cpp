@@ -121,6 +121,16 @@ json step_schema() {
       "Files or folders that the step writes: a list of names, or a map of names to file names.");
   properties["after"] = described(
       list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
+  properties["when"] = described(
+      {{"type", {"string", "boolean"}}},
+      "Whether the step runs: an expression over `${params.X}` and JSON outputs, `${STEP.OUTPUT}` "
+      "and `${STEP.OUTPUT.MEMBER}`, with ==, !=, <, <=, >, >=, and, or, not. If it is false, the "
+      "step is skipped, and so are those that depend on it.");
+  properties["run_on"] = described(
+      {{"enum", {"success", "failure", "always"}}},
+      "Which end of the steps before it the step runs after: all have succeeded (the default), one "
+      "of them has failed, or however they ended. With `failure` and `always`, a step without "
+      "`after` comes after all others, and is not reused unless it says `cache: true`.");
   properties["orchestrator"] =
       described({{"enum", settings::orchestrator_names()}},
                 "Where this step runs, if elsewhere than the run (`--orchestrator`).");

@@ -11,6 +11,7 @@
 #include "gpu/resource_checks.hpp"
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
+#include "spec/condition.hpp"
 #include "spec/requirements_file.hpp"
 #include "spec/user_files.hpp"
 
@@ -65,10 +66,10 @@ bool is_reserved(std::string_view name) {
 const Strings pipeline_keys{"name",    "description", "tags",           "parameters", "environment",
                             "secrets", "code",        "settings",       "retry",      "timeout",
                             "cache",   "shell",       "execution_mode", "steps"};
-const Strings step_keys{"description", "matrix", "command", "parameters",  "inputs",
-                        "outputs",     "after",  "code",    "environment", "secrets",
-                        "settings",    "retry",  "timeout", "cache",       "orchestrator",
-                        "shell",       "version"};
+const Strings step_keys{"description", "matrix",       "command",  "parameters", "inputs",
+                        "outputs",     "after",        "when",     "run_on",     "code",
+                        "environment", "secrets",      "settings", "retry",      "timeout",
+                        "cache",       "orchestrator", "shell",    "version"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {
@@ -77,6 +78,9 @@ void report_keys(const core::Value& map, const Strings& allowed, const std::stri
       {"retries", "write `retry: {max_retries: 3}`"},
       {"schedule", "a run is begun by `pipe run`: let cron, a systemd timer or CI call it"},
       {"depends_on", "write `after: [STEP]`; a step whose output is an input needs none"},
+      {"if", "write `when: EXPRESSION`"},
+      {"rules", "write `when: EXPRESSION`"},
+      {"trigger_rule", "write `run_on: failure` or `run_on: always`"},
       {"needs", "write `after: [STEP]`; a step whose output is an input needs none"},
       {"env", "write `environment: {NAME: VALUE}`"},
       {"variables", "write `environment: {NAME: VALUE}`"},
@@ -220,6 +224,10 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
           spec.after.push_back(step.after_selectors.emplace_back(*core::parse_selector(text)).step);
         for (const core::Value& item : value.items) step.after_spans.push_back(item.span);
       }
+    } else if (name.scalar == "when") {
+      step.when = &value;
+    } else if (name.scalar == "run_on") {
+      spec.run_on = read_run_on(value, diagnostics_);
     } else if (name.scalar == "version") {
       spec.version =
           settings::read_text("version", value, settings::formats::text, diagnostics_).value_or("");
@@ -248,7 +256,8 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   if (step.body->find("settings")) spec.settings = settings::merge(pipeline.settings, own.settings);
   spec.retry = settings::merge(pipeline.retry, own.retry);
   spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
-  spec.cache = own.cache.value_or(pipeline.cache.value_or(true));
+  // A notification or a clean-up has effects, which an earlier one does not replace.
+  spec.cache = own.cache.value_or(spec.run_on == RunOn::success && pipeline.cache.value_or(true));
   spec.code = own.code ? own.code : pipeline.code;
   spec.command.interpreter = own.shell.value_or(pipeline.shell.value_or(Strings{}));
 }

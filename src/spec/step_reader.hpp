@@ -47,6 +47,14 @@ struct ReadStep {
   /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
   /// are expanded.
   std::vector<core::Selector> input_selectors, after_selectors;
+  const core::Value* when = nullptr;
+  /// An output that the condition depends on.
+  struct ConditionValue {
+    std::string name;  ///< In StepSpec::when's `outputs`.
+    core::Selector selector;
+    core::Span span;
+  };
+  std::vector<ConditionValue> condition_values;
   std::optional<Matrix> matrix;
   /// Parameters that belong to the step even if its command does not name them.
   std::set<std::string> own_parameters;

@@ -396,7 +396,7 @@ std::vector<StepRecord> RunStore::steps(const std::string& run) {
       step.attempts = static_cast<unsigned>(row.integer(7));
     } else {
       if (step.status == StepStatus::succeeded) step.reused_from = shown_from;
-      step.status = StepStatus::cached;
+      if (step.status != StepStatus::skipped) step.status = StepStatus::cached;
     }
     found.push_back(std::move(step));
   }

@@ -157,6 +157,19 @@ TEST(Scheduler, step_may_be_skipped_before_its_turn) {
   EXPECT_TRUE(scheduler.done());
 }
 
+TEST(Scheduler, steps_that_wait_for_ends_are_ready_after_failures) {
+  const Graph graph({{}, {0}, {0, 1}, {2}});  // 2 waits for the ends of 0 and 1
+  Scheduler scheduler(graph, {false, false, true, false});
+  EXPECT_EQ(scheduler.take(), 0u);
+  EXPECT_FALSE(scheduler.take());
+  EXPECT_EQ(scheduler.failed(0), (Steps{1}));
+  EXPECT_EQ(scheduler.take(), 2u);
+  scheduler.succeeded(2);
+  EXPECT_EQ(scheduler.take(), 3u);
+  scheduler.succeeded(3);
+  EXPECT_TRUE(scheduler.done());
+}
+
 TEST(Scheduler, hundred_thousand_steps_in_a_chain_need_no_stack) {
   Needs needs(100'000);
   for (StepIndex i = 1; i < needs.size(); ++i) needs[i] = {i - 1};

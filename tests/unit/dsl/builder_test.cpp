@@ -30,6 +30,8 @@ json described(const PipelineSpec& pipeline) {
                {"interpreter", step.command.interpreter},
                {"parameters", step.parameters},
                {"after", step.after},
+               {"when", step.when ? step.when->text : ""},
+               {"run_on", static_cast<int>(step.run_on)},
                {"code", step.code.items()},
                {"environment", json::object()},
                {"settings", settings::to_json(step.settings)},
@@ -149,6 +151,32 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
   EXPECT_EQ(described(dsl::build(digits)), by_hand);
   EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(digits).root))), by_hand)
       << "and what it exports is the same again";
+}
+
+TEST_F(Builder, conditions_are_those_of_yaml) {
+  Pipeline gate{"gate", {.parameters = {{"least", 0.9}}, .root = folder_.path()}};
+  auto metrics = gate.add(shell("metrics", "echo {} > ${outputs.metrics}"));
+  auto good = gate.add(command("good", {"good", "${outputs.good}"}), {});
+  gate.add(shell("deploy", "deploy", {.when = good.as<bool>("good")}));
+  gate.add(
+      shell("publish", "publish",
+            {.when = "${metrics.metrics.accuracy} > ${params.least}", .run_on = RunOn::always}));
+  gate.add(shell("alarm", "alarm", {.run_on = RunOn::failure}));
+  const auto by_hand = described(from_yaml(R"(
+name: gate
+parameters: {least: 0.9}
+steps:
+  metrics: {command: "echo {} > ${outputs.metrics}", outputs: [metrics]}
+  good: {command: [good, "${outputs.good}"], outputs: [good]}
+  deploy: {command: deploy, when: "${good.good}"}
+  publish: {command: publish, when: "${metrics.metrics.accuracy} > ${params.least}", run_on: always}
+  alarm: {command: alarm, run_on: failure}
+)"));
+  EXPECT_EQ(described(dsl::build(gate)), by_hand);
+  EXPECT_EQ(by_hand["steps"][4]["after"], (json{"metrics", "good", "deploy"}))
+      << "what has no `after` comes after all others";
+  EXPECT_EQ(by_hand["steps"][4]["cache"], false);
+  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(gate).root))), by_hand);
 }
 
 TEST_F(Builder, shells_and_parameters_are_those_of_yaml) {

@@ -1,0 +1,73 @@
+/// @file
+/// The language of conditions: comparisons of numbers, texts and booleans, joined by `and`, `or`
+/// and `not`, such as `${evaluate.metrics.accuracy} > 0.9 and not ${params.dry_run}`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::core {
+
+/// An error in an expression; offset and length are in bytes of its text.
+class ExpressionError : public std::exception {
+ public:
+  ExpressionError(std::size_t begin, std::size_t bytes, std::string text, std::string advice = {})
+      : offset(begin), length(bytes), message(std::move(text)), suggestion(std::move(advice)) {}
+  const char* what() const noexcept override { return message.c_str(); }
+
+  std::size_t offset, length;
+  std::string message, suggestion;
+};
+
+class Expression {
+ public:
+  /// A `${NAME}` of the text, in the text's order.
+  struct Variable {
+    std::string name;
+    std::size_t offset, length;
+  };
+  /// Returns the value of a variable; null if it is not known yet. May throw ExpressionError.
+  using Lookup = std::function<const nlohmann::json*(const Variable&)>;
+
+  /// Throws ExpressionError for a text that is no expression.
+  static Expression parse(std::string_view text);
+
+  const std::vector<Variable>& variables() const { return variables_; }
+  /// Throws ExpressionError if the types of the known values do not fit, whatever the values of the
+  /// others are.
+  void check(const Lookup& known) const;
+  /// Returns true or false as soon as the known values decide it, from left to right; nothing if
+  /// they do not. Throws ExpressionError for values of a wrong type.
+  std::optional<bool> evaluate(const Lookup& known) const;
+
+ private:
+  enum class Kind : std::uint8_t { literal, variable, negation, conjunction, disjunction, compare };
+  enum class Type : std::uint8_t { unknown, number, text, boolean };
+  struct Node {
+    Kind kind;
+    std::size_t offset, length;
+    std::string comparison = {};      ///< `==`, `<`, ...
+    std::size_t left = 0, right = 0;  ///< Indices of the operands; of a variable, its own index.
+    nlohmann::json value = {};        ///< Of a literal.
+  };
+  struct Value {
+    Type type = Type::unknown;
+    std::optional<nlohmann::json> content;
+  };
+  class Parser;
+  class Evaluation;
+
+  std::string text_;
+  std::vector<Node> nodes_;  ///< The last one is the whole expression.
+  std::vector<Variable> variables_;
+};
+
+}  // namespace pipeline::core

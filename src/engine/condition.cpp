@@ -1,0 +1,165 @@
+#include "engine/condition.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/expression.hpp"
+#include "core/file.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+constexpr std::uint64_t most_read = 1 << 20;
+constexpr std::size_t most_shown = 80;
+
+std::string shown(const nlohmann::json& value) {
+  auto text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return core::printable(text.size() <= most_shown ? text : text.substr(0, most_shown) + "...");
+}
+
+/// Returns the member or item of the value; throws std::runtime_error if it has none.
+const nlohmann::json& member_of(const nlohmann::json& value, const std::string& name,
+                                const std::string& parent) {
+  if (value.is_object()) {
+    const auto found = value.find(name);
+    if (found != value.end()) return *found;
+    std::vector<std::string> names;
+    std::string list;
+    for (const auto& [each, member] : value.items()) names.push_back(each);
+    for (const auto& each : names) list += (list.empty() ? "" : ", ") + each;
+    if (list.size() > most_shown) list = list.substr(0, most_shown) + "...";
+    throw std::runtime_error(parent + " has no member '" + name + "'" +
+                             (list.empty() ? "" : "; it has: " + core::printable(list)));
+  }
+  if (value.is_array()) {
+    std::size_t index = 0;
+    const auto end = name.data() + name.size();
+    if (const auto read = std::from_chars(name.data(), end, index);
+        read.ec == std::errc() && read.ptr == end && index < value.size())
+      return value[index];
+    throw std::runtime_error(parent + " is a list of " + std::to_string(value.size()) +
+                             " items and has no item '" + name + "'");
+  }
+  throw std::runtime_error(parent + " is " + shown(value) + " and has no member '" + name + "'");
+}
+
+nlohmann::json read_json(const store::OutputRecord& output, const std::string& name,
+                         store::ArtifactStore& artifacts) {
+  if (output.is_directory) throw std::runtime_error(name + " is a folder, not a JSON file");
+  if (output.bytes > most_read)
+    throw std::runtime_error(name + " has " + core::format_bytes(output.bytes) +
+                             "; a condition reads at most " + core::format_bytes(most_read));
+  if (!artifacts.is_intact(output.digest)) throw std::runtime_error(name + " is damaged");
+  auto value = core::parse_json(core::read_file(artifacts.path(output.digest)));
+  if (value.is_discarded()) throw std::runtime_error(name + " is not JSON");
+  return value;
+}
+
+/// Returns why a step that this one needs keeps it from running; empty if none does.
+std::string lost_need(const StepSpec& step, const Predecessors& before) {
+  std::string reason;
+  const auto look = [&](const std::string& name) {
+    if (!reason.empty()) return;
+    const auto outcome = before.outcome_of(name);
+    if (outcome == Outcome::failed || outcome == Outcome::skipped)
+      reason =
+          "needs '" + name + "', which " + (outcome == Outcome::failed ? "failed" : "was skipped");
+  };
+  for (const auto& input : step.inputs)
+    for (const auto& source : input.sources) look(source.step);
+  if (step.when)
+    for (const auto& [name, value] : step.when->outputs) look(value.source.step);
+  if (step.run_on == RunOn::success)
+    for (const auto& name : step.after) look(name);
+  return reason;
+}
+
+/// Reads the values of one condition.
+class Values {
+ public:
+  Values(const Condition& condition, const FindOutput& find_output, store::ArtifactStore& artifacts)
+      : condition_(condition), find_output_(find_output), artifacts_(artifacts) {}
+
+  const nlohmann::json* find(const core::Expression::Variable& variable) {
+    if (const auto known = read_.find(variable.name); known != read_.end()) return &known->second;
+    const auto parameter = condition_.parameters.find(variable.name);
+    if (parameter != condition_.parameters.end())
+      return &read_.emplace(variable.name, *parameter->second).first->second;
+    const auto& [source, path] = condition_.outputs.at(variable.name);
+    const auto* output = find_output_(source);
+    if (!output) return nullptr;
+    auto name = source.step + "." + source.output;
+    auto value = read_json(*output, name, artifacts_);
+    for (const auto& part : path) {
+      auto inner = member_of(value, part, name);
+      value = std::move(inner);
+      name += "." + part;
+    }
+    return &read_.emplace(variable.name, std::move(value)).first->second;
+  }
+
+  /// Returns `evaluate.metrics.accuracy is 0.85, params.threshold is 0.9`.
+  std::string text() const {
+    std::string text;
+    for (const auto& [name, value] : read_)
+      text += (text.empty() ? "" : ", ") + name + " is " + shown(value);
+    return text;
+  }
+
+ private:
+  const Condition& condition_;
+  const FindOutput& find_output_;
+  store::ArtifactStore& artifacts_;
+  std::map<std::string, nlohmann::json> read_;
+};
+
+}  // namespace
+
+ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
+                        store::ArtifactStore& artifacts) {
+  Values values(condition, find_output, artifacts);
+  const auto written = "when: " + condition.text;
+  try {
+    const auto value = core::Expression::parse(condition.text).evaluate([&](const auto& variable) {
+      return values.find(variable);
+    });
+    if (value == true) return {value, {}, {}};
+    if (!value) return {value, written, {}};
+    const auto text = values.text();
+    return {
+        value, text.empty() ? written : "when is false: " + text + " (" + condition.text + ")", {}};
+  } catch (const core::EnvironmentError&) {
+    throw;
+  } catch (const std::exception& error) {
+    return {std::nullopt, {}, written + ": " + error.what()};
+  }
+}
+
+ConditionValue decide(const StepSpec& step, const Predecessors& before,
+                      store::ArtifactStore& artifacts) {
+  if (step.run_on == RunOn::failure && before.all != Outcome::failed) {
+    if (before.all == Outcome::unknown)
+      return {std::nullopt, "run_on: failure: only if a step before it fails", {}};
+    return {false, "run_on: failure, and no step before it has failed", {}};
+  }
+  if (const auto lost = lost_need(step, before); !lost.empty()) return {false, lost, {}};
+  return step.when ? evaluate(*step.when, before.find_output, artifacts)
+                   : ConditionValue{true, {}, {}};
+}
+
+bool is_ruled_out(const StepSpec& step, store::ArtifactStore& artifacts) {
+  if (!step.when) return false;
+  const auto none = [](const SourceSpec&) -> const store::OutputRecord* { return nullptr; };
+  return evaluate(*step.when, none, artifacts).value == false;
+}
+
+}  // namespace pipeline::engine

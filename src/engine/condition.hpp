@@ -1,0 +1,57 @@
+/// @file
+/// Evaluates `when` of a step from parameters and the small JSON outputs of earlier steps.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <pipeline/spec.hpp>
+
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::engine {
+
+/// What a condition comes to.
+struct ConditionValue {
+  std::optional<bool> value;  ///< Unset if it depends on outputs that do not exist yet.
+  /// If it is not true: why, such as `when is false: evaluate.metrics.accuracy is 0.85
+  /// (${evaluate.metrics.accuracy} > 0.9)`.
+  std::string reason;
+  /// If an output has no such value, or one of a wrong type: what is wrong.
+  std::string error;
+};
+
+/// Returns an existing output; null if it does not exist yet.
+using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
+
+/// Evaluates the condition as far as the outputs exist.
+ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
+                        store::ArtifactStore& artifacts);
+
+/// How a step ended, as far as that is known.
+enum class Outcome { unknown, made, failed, skipped };
+
+/// The steps before a step.
+struct Predecessors {
+  std::function<Outcome(const std::string& step)> outcome_of;
+  /// The outcomes of all of them: `failed` if one has failed, else `unknown` if one is not known.
+  Outcome all;
+  FindOutput find_output;
+};
+
+/// Decides whether a step runs: by `run_on`, by whether the steps that it needs have made their
+/// outputs, and by `when`.
+ConditionValue decide(const StepSpec& step, const Predecessors& before,
+                      store::ArtifactStore& artifacts);
+
+/// Returns true for a step that may be skipped though no step before it was.
+inline bool is_conditional(const StepSpec& step) {
+  return step.when || step.run_on != RunOn::success;
+}
+
+/// Returns true if the step's parameters alone rule it out.
+bool is_ruled_out(const StepSpec& step, store::ArtifactStore& artifacts);
+
+}  // namespace pipeline::engine

@@ -1,0 +1,174 @@
+#include "spec/condition.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/expression.hpp"
+#include "settings/decode.hpp"
+#include "spec/scalar_places.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+constexpr const char* values_of_conditions =
+    "a condition knows ${params.X} and, of JSON outputs, ${STEP.OUTPUT} and "
+    "${STEP.OUTPUT.MEMBER}";
+
+/// `STEP[SELECTOR].OUTPUT.MEMBER...`, taken apart.
+struct OutputName {
+  core::Selector selector;
+  OutputValue value;
+};
+
+std::optional<OutputName> output_named(std::string_view name) {
+  const auto bracket = name.find('[');
+  const auto end = bracket == std::string_view::npos ? name.find('.') : name.find("].", bracket);
+  if (end == std::string_view::npos) return std::nullopt;
+  const auto step_end = bracket == std::string_view::npos ? end : end + 1;
+  auto selector = core::parse_selector(name.substr(0, step_end));
+  if (!selector) return std::nullopt;
+  OutputName found{std::move(*selector), {}};
+  found.value.source.step = found.selector.step;
+  auto rest = name.substr(step_end + 1);
+  for (bool is_output = true;; is_output = false) {
+    const auto dot = rest.find('.');
+    const std::string part(rest.substr(0, dot));
+    if (part.empty()) return std::nullopt;
+    if (is_output)
+      found.value.source.output = part;
+    else
+      found.value.path.push_back(part);
+    if (dot == std::string_view::npos) return found;
+    rest.remove_prefix(dot + 1);
+  }
+}
+
+/// Advice for what GitLab writes after `when:`.
+std::string gitlab_advice(std::string_view text) {
+  if (text == "always") return "write `run_on: always`";
+  if (text == "on_failure" || text == "failure") return "write `run_on: failure`";
+  if (text == "on_success" || text == "success") return "leave it out";
+  if (text == "never") return "write `when: false`";
+  return {};
+}
+
+class ConditionReader {
+ public:
+  ConditionReader(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics)
+      : step_(step), value_(*step.when), places_(places), diagnostics_(diagnostics) {}
+
+  void read() {
+    if (value_.kind != core::Value::Kind::scalar)
+      return settings::report_type(diagnostics_, "when",
+                                   "an expression, such as `${evaluate.metrics.accuracy} > 0.9`",
+                                   value_);
+    auto& condition = step_.spec.when.emplace();
+    condition.text = value_.scalar;
+    try {
+      const auto expression = core::Expression::parse(condition.text);
+      for (const auto& variable : expression.variables()) add(variable);
+      expression.check([&](const core::Expression::Variable& variable) -> const nlohmann::json* {
+        const auto found = condition.parameters.find(variable.name);
+        // An axis has its value only in an instance.
+        return found == condition.parameters.end() || found->second->is_null() ? nullptr
+                                                                               : &*found->second;
+      });
+    } catch (const core::ExpressionError& error) {
+      const auto advice = gitlab_advice(condition.text);
+      settings::report(diagnostics_, "bad-condition", "in `when`: " + error.message,
+                       places_.find(value_, error.offset, error.length), {},
+                       advice.empty() ? error.suggestion : advice);
+    }
+  }
+
+ private:
+  void add(const core::Expression::Variable& variable) {
+    auto& condition = *step_.spec.when;
+    const auto span = places_.find(value_, variable.offset, variable.length);
+    constexpr std::string_view prefix = "params.";
+    if (variable.name.starts_with(prefix)) {
+      const auto name = variable.name.substr(prefix.size());
+      if (const auto known = step_.spec.parameters.find(name);
+          known != step_.spec.parameters.end()) {
+        condition.parameters.emplace(variable.name, known->second);
+        return;
+      }
+      std::vector<std::string> names;
+      for (const auto& [each, value] : step_.spec.parameters) names.push_back(each);
+      return settings::report(diagnostics_, "unknown-reference",
+                              "the step has no parameter '" + name + "'", span, {},
+                              core::did_you_mean(name, names));
+    }
+    auto output = output_named(variable.name);
+    if (!output)
+      return settings::report(diagnostics_, "unknown-reference",
+                              "unknown name '" + variable.name + "' in ${...}", span,
+                              {values_of_conditions});
+    if (!condition.outputs.emplace(variable.name, std::move(output->value)).second) return;
+    step_.condition_values.push_back({variable.name, std::move(output->selector), span});
+  }
+
+  ReadStep& step_;
+  const core::Value& value_;
+  ScalarPlaces& places_;
+  settings::Diagnostics& diagnostics_;
+};
+
+/// Calls `use` with the name of each step that this one names as its source, condition or
+/// predecessor.
+template <class Use>
+void for_each_named(const StepSpec& step, Use use) {
+  for (const auto& input : step.inputs)
+    for (const auto& source : input.sources) use(source.step);
+  if (step.when)
+    for (const auto& [name, value] : step.when->outputs) use(value.source.step);
+  for (const auto& name : step.after) use(name);
+}
+
+}  // namespace
+
+RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics) {
+  const auto word = read_word("run_on", value, {"success", "failure", "always"}, diagnostics);
+  if (word == "failure") return RunOn::failure;
+  return word == "always" ? RunOn::always : RunOn::success;
+}
+
+void read_conditions(std::vector<ReadStep>& steps, std::string_view source,
+                     settings::Diagnostics& diagnostics) {
+  ScalarPlaces places(source);
+  for (ReadStep& step : steps)
+    if (step.when) ConditionReader(step, places, diagnostics).read();
+}
+
+void order_final_steps(std::vector<StepSpec>& steps) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].run_on != RunOn::success) open.push_back(i);
+  const auto finals = open;
+  if (finals.empty()) return;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> readers;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    for_each_named(steps[i], [&](const std::string& name) { readers[name].push_back(i); });
+  std::vector<bool> is_behind(steps.size());
+  for (const auto i : finals) is_behind[i] = true;
+  while (!open.empty()) {
+    const auto& name = steps[open.back()].name;
+    open.pop_back();
+    if (const auto found = readers.find(name); found != readers.end())
+      for (const auto reader : found->second)
+        if (!is_behind[reader]) {
+          is_behind[reader] = true;
+          open.push_back(reader);
+        }
+  }
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (!is_behind[i]) others.push_back(steps[i].name);
+  for (const auto i : finals)
+    if (steps[i].after.empty()) steps[i].after = others;
+}
+
+}  // namespace pipeline::spec

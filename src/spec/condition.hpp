@@ -1,0 +1,26 @@
+/// @file
+/// Reads `when` and `run_on`, which decide whether a step runs.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "spec/step_reader.hpp"
+
+namespace pipeline::spec {
+
+/// Returns `success`, `failure` or `always`; reports anything else.
+RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics);
+
+/// Parses each step's condition, and checks its parameters and types. The parameters of the steps
+/// must be complete; the outputs are checked by check_references().
+void read_conditions(std::vector<ReadStep>& steps, std::string_view source,
+                     settings::Diagnostics& diagnostics);
+
+/// Orders the steps that have a `run_on` and no `after` behind all steps that are not behind such a
+/// step themselves.
+void order_final_steps(std::vector<StepSpec>& steps);
+
+}  // namespace pipeline::spec

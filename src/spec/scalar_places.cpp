@@ -1,0 +1,46 @@
+#include "spec/scalar_places.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace pipeline::spec {
+
+core::Span ScalarPlaces::find(const core::Value& scalar, std::size_t offset, std::size_t length) {
+  if (lines_.empty()) split();
+  const std::string_view text = scalar.scalar;
+  const auto wanted = text.substr(offset, length);
+  const auto before = text.substr(0, offset);
+  const auto line_break = before.rfind('\n');
+  const auto in_line = line_break == std::string_view::npos ? offset : offset - line_break - 1;
+  const auto line_number =
+      scalar.span.line + static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
+  const auto at = [&](std::size_t line, std::size_t column) -> std::optional<core::Span> {
+    if (line == 0 || line > lines_.size() ||
+        lines_[line - 1].substr(std::min(column, lines_[line - 1].size()), length) != wanted)
+      return std::nullopt;
+    return core::Span{static_cast<unsigned>(line), static_cast<unsigned>(column + 1),
+                      static_cast<unsigned>(length)};
+  };
+  const std::size_t start = scalar.span.column - 1;
+  if (line_break == std::string_view::npos) {
+    if (auto span = at(scalar.span.line, start + offset)) return *span;      // A plain scalar.
+    if (auto span = at(scalar.span.line, start + 1 + offset)) return *span;  // A quoted scalar.
+  }
+  if (line_number < lines_.size()) {  // A block scalar that begins with `|`.
+    const auto indent =
+        lines_[scalar.span.line < lines_.size() ? scalar.span.line : 0].find_first_not_of(' ');
+    if (indent != std::string_view::npos)
+      if (auto span = at(line_number + 1, indent + in_line)) return *span;
+  }
+  return scalar.span;
+}
+
+void ScalarPlaces::split() {
+  for (std::size_t start = 0; start <= source_.size();) {
+    const auto end = std::min(source_.find('\n', start), source_.size());
+    lines_.push_back(source_.substr(start, end - start));
+    start = end + 1;
+  }
+}
+
+}  // namespace pipeline::spec
