@@ -7,6 +7,7 @@
 #include "cli/options.hpp"
 #include "core/error.hpp"
 #include "settings/settings.hpp"
+#include "spec/parameters_file.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -44,6 +45,15 @@ void add_file(CLI::App& app, Options& options) {
          "Set a parameter of the pipeline, or with STEP.NAME=VALUE of one step; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--params",
+         [&options](const std::string& file) {
+           // A value of --param takes precedence, wherever it stands.
+           options.parameters.merge(spec::load_parameters(file));
+         },
+         "Set parameters from a YAML or JSON file, a map of names to values; --param takes "
+         "precedence")
+      ->type_name("FILE");
 }
 
 void add_profile(CLI::App& app, Options& options) {
@@ -76,6 +86,17 @@ void add_step(CLI::App& app, Options& options, const char* help) {
   app.add_option("-s,--step", options.step, help)->type_name("STEP");
 }
 
+void add_force(CLI::App& app, Options& options) {
+  app.add_option("--force", options.force, "Run this step, though it has a result; may be repeated")
+      ->type_name("STEP")
+      ->allow_extra_args(false);
+  app.add_option("--from", options.from,
+                 "Run this step and all that depend on it, though they have results; may be "
+                 "repeated")
+      ->type_name("STEP")
+      ->allow_extra_args(false);
+}
+
 void add_template_dir(CLI::App& app, Options& options) {
   app.add_option("--template-dir", options.template_dir,
                  "Folder with templates that override the built-in ones")
@@ -84,9 +105,11 @@ void add_template_dir(CLI::App& app, Options& options) {
 }
 
 void add_run(CLI::App& app, Options& options, bool required = false) {
-  auto* option = app.add_option("RUN", options.inspect.run,
-                                "A run: its identifier, a unique prefix of it, or 'latest'")
-                     ->type_name("");
+  auto* option =
+      app.add_option("RUN", options.inspect.run,
+                     "A run: its identifier, a unique prefix of it, 'latest', 'latest-success' "
+                     "or 'PIPELINE@latest'")
+          ->type_name("");
   required ? option->required() : option->capture_default_str();
 }
 
@@ -103,6 +126,7 @@ void add_run_options(CLI::App& app, Options& o) {
   add_step(app, o, "Run only this step and what it needs");
   add_jobs(app, o);
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
+  add_force(app, o);
   app.add_flag("--detach", o.detach,
                "Hand the run to a driver in the cluster, once its images are there, and return");
   app.add_option("--service-account", o.service_account, "As which that driver acts")
@@ -123,6 +147,8 @@ constexpr Command run_row{
     "  pipe run                              pipeline.yaml of this folder, in containers\n"
     "  pipe run digits.yaml -o local         as processes, without a container engine\n"
     "  pipe run -p test_size=0.3 -s train    another parameter; only train and what it needs\n"
+    "  pipe run --force train                train once more; the others if it gives something "
+    "else\n"
     "  pipe run --output json                events, one a line\n"
     "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may "
     "go\n\n"
@@ -146,6 +172,7 @@ void add_plan_options(CLI::App& app, Options& o) {
   add_orchestrator(app, o);
   add_step(app, o, "Only this step and what it needs");
   app.add_flag("--no-cache", o.no_cache, "Plan for a run with --no-cache");
+  add_force(app, o);
   app.add_flag("-v,--verbose", o.verbose,
                "List the code files with the reason of each, and the parts of the cache key");
   add_template_dir(app, o);
@@ -159,6 +186,22 @@ constexpr Command plan_row{
     "  pipe plan -v -s train     with its code files, why they belong to it, and all parts of its "
     "key",
     add_plan_options, plan_command};
+
+void add_graph_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  app.add_option("--format", o.format, "The language: mermaid or dot")
+      ->check(CLI::IsMember({"mermaid", "dot"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_output(app, o);
+}
+
+constexpr Command graph_row{
+    "graph", "Print the steps and what connects them, for Mermaid or Graphviz to draw",
+    "Examples:\n"
+    "  pipe graph >> README.md                        between lines of ```mermaid and ```\n"
+    "  pipe graph --format dot | dot -Tsvg > graph.svg",
+    add_graph_options, graph_command};
 
 void add_render_options(CLI::App& app, Options& o) {
   add_file(app, o);
@@ -476,11 +519,12 @@ void add_drive_options(CLI::App& app, Options& o) {
 
 constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
 
-constexpr std::array table{run_row,    validate_row, plan_row,       render_row,     build_row,
-                           runs_row,   show_row,     logs_row,       artifacts_row,  cancel_row,
-                           resume_row, verify_row,   import_row,     init_row,       doctor_row,
-                           gpus_row,   clean_row,    instances_row,  kubernetes_row, profiles_row,
-                           schema_row, export_row,   completion_row, complete_row,   drive_row};
+constexpr std::array table{run_row,      validate_row, plan_row,   graph_row,      render_row,
+                           build_row,    runs_row,     show_row,   logs_row,       artifacts_row,
+                           cancel_row,   resume_row,   verify_row, import_row,     init_row,
+                           doctor_row,   gpus_row,     clean_row,  instances_row,  kubernetes_row,
+                           profiles_row, schema_row,   export_row, completion_row, complete_row,
+                           drive_row};
 
 }  // namespace
 

@@ -13,6 +13,7 @@ core::ExitCode run_command(Context& context);
 core::ExitCode resume_command(Context& context);
 core::ExitCode validate_command(Context& context);
 core::ExitCode plan_command(Context& context);
+core::ExitCode graph_command(Context& context);
 core::ExitCode render_command(Context& context);
 core::ExitCode build_command(Context& context);
 core::ExitCode runs_command(Context& context);

@@ -11,7 +11,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan graph render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -19,17 +19,20 @@ _pipe() {
     --copy) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --orchestrator | -o) COMPREPLY=($(compgen -W "docker local kubernetes" -- "$cur")); return ;;
     --output) COMPREPLY=($(compgen -W "text json" -- "$cur")); return ;;
+    --format) COMPREPLY=($(compgen -W "mermaid dot" -- "$cur")); return ;;
+    --params) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
     --profile) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;
-    --step | -s) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
+    --step | -s | --force | --from) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
     --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline | --tag) return ;;
   esac
   case $command in
-    run) words="--param --orchestrator --context --namespace --profile --step --jobs --no-cache --detach --service-account --execution-mode --template-dir --state --output" ;;
-    validate) words="--param --output" ;;
-    plan) words="--param --orchestrator --context --namespace --profile --step --no-cache --verbose --template-dir --state --output" ;;
-    render) words="--param --orchestrator --context --namespace --profile --step --template-dir --output" ;;
-    build) words="--param --orchestrator --context --namespace --profile --step --template-dir --state --output" ;;
+    run) words="--param --params --orchestrator --context --namespace --profile --step --jobs --no-cache --force --from --detach --service-account --execution-mode --template-dir --state --output" ;;
+    validate) words="--param --params --output" ;;
+    graph) words="--param --params --format --output" ;;
+    plan) words="--param --params --orchestrator --context --namespace --profile --step --no-cache --force --from --verbose --template-dir --state --output" ;;
+    render) words="--param --params --orchestrator --context --namespace --profile --step --template-dir --output" ;;
+    build) words="--param --params --orchestrator --context --namespace --profile --step --template-dir --state --output" ;;
     runs) words="--pipeline --tag --limit --state --output" ;;
     show) words="--state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
@@ -45,11 +48,11 @@ _pipe() {
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
+    help) words="run validate plan graph render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
-      run | validate | plan | render | build | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
+      run | validate | plan | graph | render | build | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
       import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
       show | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
@@ -73,19 +76,21 @@ _pipe_all_steps() { local -a steps; steps=(${(f)"$(pipe __complete steps 2>/dev/
 _pipe_profiles() { local -a found; found=(${(f)"$(pipe __complete profiles 2>/dev/null)"}); compadd -a found }
 _pipe_artifacts() { local -a found; found=(${(f)"$(pipe __complete artifacts ${words[2]:-latest} 2>/dev/null)"}); compadd -a found }
 _pipe() {
-  local -a commands file orchestrator step template state output
+  local -a commands file orchestrator step force template state output
   commands=(
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
+    'graph:print the graph for Mermaid or Graphviz'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
     'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
     'resume:continue a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
     'kubernetes:print the Role that a cluster takes' 'profiles:list named places to run in' 'completion:print a completion script' 'help:explain a command')
-  file=('*'{-p,--param}'[set a parameter]:NAME=VALUE: ' '::file:_files -g "*.y(a|)ml"')
+  file=('*'{-p,--param}'[set a parameter]:NAME=VALUE: ' '--params[set them from a file]:file:_files' '::file:_files -g "*.y(a|)ml"')
   orchestrator=({-o,--orchestrator}'[where steps run]:name:(docker local kubernetes)' '--context[of the kubeconfig]:name: ' '--namespace[in the cluster]:name: '
     '--profile[named place to run in]:name:_pipe_profiles')
   step=({-s,--step}'[only this step]:step:_pipe_all_steps')
+  force=('*--force[run this step again]:step:_pipe_all_steps' '*--from[and all that depend on it]:step:_pipe_all_steps')
   template=('--template-dir[templates of your own]:folder:_files -/')
   state=('--state[state folder]:folder:_files -/')
   output=('--output[format]:format:(text json)')
@@ -93,11 +98,12 @@ _pipe() {
   local command=${words[2]}
   shift words; ((CURRENT--))
   case $command in
-    run) _arguments $file $orchestrator $step $template $state $output {-j,--jobs}'[steps at a time]:N: ' '--no-cache[run every step]' \
+    run) _arguments $file $orchestrator $step $force $template $state $output {-j,--jobs}'[steps at a time]:N: ' '--no-cache[run every step]' \
       '--detach[hand the run to a driver in the cluster]' '--service-account[as which it acts]:NAME: ' \
       '--execution-mode[when a step fails]:mode:(fail_fast stop_on_failure continue_on_failure)' ;;
     validate) _arguments $file $output ;;
-    plan) _arguments $file $orchestrator $step $template $state $output '--no-cache[plan for --no-cache]' {-v,--verbose}'[list code files and key parts]' ;;
+    graph) _arguments $file $output '--format[language]:name:(mermaid dot)' ;;
+    plan) _arguments $file $orchestrator $step $force $template $state $output '--no-cache[plan for --no-cache]' {-v,--verbose}'[list code files and key parts]' ;;
     render) _arguments $file $orchestrator $step $template $output ;;
     build) _arguments $file $orchestrator $step $template $state $output ;;
     runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' '--tag[only with this tag]:tag: ' {-n,--limit}'[at most]:N: ' ;;
@@ -126,12 +132,15 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
+set -l commands run validate plan graph render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build" -F
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build" -s p -l param -x -d "set a parameter"
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build" -F
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build" -s p -l param -x -d "set a parameter"
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build" -l params -r -F -d "set them from a file"
+complete -c pipe -n "__fish_seen_subcommand_from graph" -l format -x -a "mermaid dot"
+complete -c pipe -n "__fish_seen_subcommand_from run plan" -l force -l from -x -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s o -l orchestrator -x -a "docker local kubernetes"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l context -l namespace -x
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l profile -x -a "(pipe __complete profiles 2>/dev/null)"
@@ -164,7 +173,7 @@ complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images 
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
 complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show logs artifacts cancel resume verify doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan render build runs show logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build runs show logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

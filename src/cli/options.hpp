@@ -63,6 +63,8 @@ struct Options : detached::Invocation {
   std::string shell;                   ///< Command completion.
   std::string words;                   ///< Command __complete: the text to complete.
 
+  std::string format = "mermaid";  ///< Command graph.
+
   bool takes_profile = false;  ///< The command has --profile.
   std::set<std::string>
       given;  ///< Long names of the options on the command line, such as `--jobs`.

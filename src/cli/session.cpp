@@ -82,6 +82,8 @@ engine::RunOptions Session::run_options() const {
   const auto& options = context.options();
   return {.jobs = options.jobs,
           .use_cache = !options.no_cache,
+          .force = options.force,
+          .from = options.from,
           .only_step = options.step,
           .run_id = run_id,
           .shared = remote_cache_.get()};

@@ -34,6 +34,8 @@ void keep_invocation(store::RunStore& runs, const std::string& run, const Invoca
                               {"execution_mode", invocation.execution_mode},
                               {"jobs", invocation.jobs},
                               {"no_cache", invocation.no_cache},
+                              {"force", invocation.force},
+                              {"from", invocation.from},
                               {"template_dir", absolute_text(invocation.template_dir)}};
   runs.put_blob(store::invocation_kind, run, record.dump());
 }
@@ -60,6 +62,8 @@ std::optional<Invocation> invocation_of(store::RunStore& runs, const std::string
   invocation.execution_mode = text_of("execution_mode");
   invocation.jobs = record.value("jobs", 0u);
   invocation.no_cache = record.value("no_cache", false);
+  invocation.force = record.value("force", invocation.force);
+  invocation.from = record.value("from", invocation.from);
   invocation.template_dir = text_of("template_dir");
   return invocation;
 }

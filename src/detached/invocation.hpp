@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "settings/artifact_store.hpp"
 #include "store/run_store.hpp"
@@ -27,6 +28,8 @@ struct Invocation {
   std::string execution_mode;  ///< If empty, the file's.
   unsigned jobs = 0;           ///< Maximum number of concurrent attempts; 0: the number of CPUs.
   bool no_cache = false;
+  std::vector<std::string> force;      ///< Steps that run although they have a result.
+  std::vector<std::string> from;       ///< The same, with all steps that depend on them.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
 };
 

@@ -348,9 +348,16 @@ std::vector<RunRecord> RunStore::runs(std::size_t limit, const std::string& pipe
 }
 
 std::optional<RunRecord> RunStore::find_run(const std::string& id_or_prefix) {
-  if (id_or_prefix == "latest") {
-    auto newest = runs(1);
-    return newest.empty() ? std::nullopt : std::optional(std::move(newest.front()));
+  const auto at = id_or_prefix.find('@');
+  const auto which = at == std::string::npos ? id_or_prefix : id_or_prefix.substr(at + 1);
+  if (which == "latest" || which == "latest-success") {
+    auto newest = self_->database.prepare(
+        "SELECT " RUN_COLUMNS
+        " FROM runs WHERE (?1 = '' OR pipeline = ?1) AND (?2 = 0 OR status = ?3) ORDER BY rowid "
+        "DESC LIMIT 1");
+    const auto of_pipeline = at == std::string::npos ? "" : id_or_prefix.substr(0, at);
+    newest.bind(of_pipeline, which == "latest-success", static_cast<int>(RunStatus::succeeded));
+    return newest.step() ? std::optional(read_run(newest)) : std::nullopt;
   }
   auto row = self_->database.prepare(
       "SELECT " RUN_COLUMNS

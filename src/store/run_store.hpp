@@ -182,8 +182,9 @@ class RunStore {
   /// empty: all
   std::vector<RunRecord> runs(std::size_t limit = 0, const std::string& pipeline = {},
                               const std::string& tag = {});
-  /// Finds a run by identifier, unique prefix or `latest`. Returns nothing if there is none; throws
-  /// InputError if the prefix is ambiguous.
+  /// Finds a run by identifier, unique prefix, `latest` or `latest-success`, the last two also of
+  /// one pipeline: `digits@latest`. Returns nothing if there is none; throws InputError if the
+  /// prefix is ambiguous.
   std::optional<RunRecord> find_run(const std::string& id_or_prefix);
   std::vector<StepRecord> steps(
       const std::string& run);  ///< In the order of the file; follows same_as.
