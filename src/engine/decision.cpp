@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/diagnostic.hpp"
+#include "core/graph.hpp"
 #include "core/instance.hpp"
 
 namespace pipeline::engine {
@@ -114,6 +115,26 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) selected.push_back(i);
   return selected;
+}
+
+std::set<std::string_view> forced_steps(const PipelineSpec& pipeline,
+                                        const std::vector<std::string>& force,
+                                        const std::vector<std::string>& from) {
+  std::set<std::string_view> forced;
+  std::vector<std::size_t> open;
+  for (const auto& name : from)
+    std::ranges::copy(steps_called(pipeline, name), std::back_inserter(open));
+  const core::Graph graph(needs_of(pipeline, select_steps(pipeline, {})));
+  while (!open.empty()) {
+    const auto i = open.back();
+    open.pop_back();
+    if (!forced.insert(pipeline.steps[i].name).second) continue;
+    const auto dependents = graph.needed_by(static_cast<core::StepIndex>(i));
+    open.insert(open.end(), dependents.begin(), dependents.end());
+  }
+  for (const auto& name : force)
+    for (const auto k : steps_called(pipeline, name)) forced.insert(pipeline.steps[k].name);
+  return forced;
 }
 
 std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,

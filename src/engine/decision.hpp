@@ -4,7 +4,9 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/cache_key.hpp"
@@ -52,6 +54,13 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
 /// Returns the indices of the steps that `only_step` depends on, and of itself, in the file's
 /// order; all steps if it is empty. The name is interpreted as by steps_called().
 std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step);
+
+/// Returns the names of the steps that run although they have a result: those called by one of
+/// `force` or `from`, and the steps that depend on the latter. Throws InputError for an unknown
+/// name.
+std::set<std::string_view> forced_steps(const PipelineSpec& pipeline,
+                                        const std::vector<std::string>& force,
+                                        const std::vector<std::string>& from);
 
 /// Returns for each of `selected` the positions in `selected` of the steps that it depends on. A
 /// step with a `run_on` also waits for those that it depends on indirectly: one of them may fail

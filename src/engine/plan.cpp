@@ -73,6 +73,7 @@ class Planner {
         options_(options),
         with_keys_(with_keys),
         selected_(select_steps(services.pipeline, options.only_step)),
+        forced_(forced_steps(services.pipeline, options.force, options.from)),
         decisions_(services),
         newest_(services.runs, services.pipeline.name),
         has_successes_(services.runs.has_successes()),
@@ -202,7 +203,7 @@ class Planner {
     auto key = decisions_.key(step, environment_id,
                               [this](const SourceSpec& source) { return output_of(source); });
     plans_[i].key = std::move(key.parts);
-    const bool may_reuse = options_.use_cache && step.cache;
+    const bool may_reuse = options_.use_cache && step.cache && !forced_.contains(step.name);
     if (may_reuse && has_successes_)
       if (auto entry = decisions_.success_of(key.key)) return reuse(i, std::move(*entry));
     if (may_reuse && options_.shared) {
@@ -233,6 +234,9 @@ class Planner {
     if (!step.cache) {
       plan.action = StepPlan::Action::run;
       plan.changes = {"cache: false"};
+    } else if (forced_.contains(step.name)) {
+      plan.action = StepPlan::Action::run;
+      plan.changes = {options_.from.empty() ? "--force" : "--force or --from"};
     } else if (!options_.use_cache) {
       plan.action = StepPlan::Action::run;
       plan.changes = {"--no-cache"};
@@ -262,6 +266,7 @@ class Planner {
   const bool with_keys_;
   const std::vector<std::size_t> selected_;
   std::unordered_map<std::string_view, core::StepIndex> position_;
+  const std::set<std::string_view> forced_;
   Decisions decisions_;
   NewestRun newest_;
   const bool has_successes_;

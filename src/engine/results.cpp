@@ -8,7 +8,11 @@ namespace pipeline::engine {
 
 Results::Results(const Services& services, EventSink& events, core::CancelSource& user,
                  asio::thread_pool& pool, const RunOptions& options)
-    : pipeline_(services.pipeline), runs_(services.runs), options_(options), decisions_(services) {
+    : pipeline_(services.pipeline),
+      runs_(services.runs),
+      options_(options),
+      forced_(forced_steps(pipeline_, options.force, options.from)),
+      decisions_(services) {
   if (options_.shared)
     exchange_.emplace(*options_.shared, services.artifacts,
                       services.runs.work_folder(options_.run_id) / "shared", options_.run_id,

@@ -62,11 +62,14 @@ class Results {
   }
 
  private:
-  bool may_be_reused(const StepSpec& step) const { return options_.use_cache && step.cache; }
+  bool may_be_reused(const StepSpec& step) const {
+    return options_.use_cache && step.cache && !forced_.contains(step.name);
+  }
 
   const PipelineSpec& pipeline_;
   store::RunStore& runs_;
   const RunOptions& options_;
+  const std::set<std::string_view> forced_;
   Decisions decisions_;
   std::optional<CacheExchange> exchange_;
 };

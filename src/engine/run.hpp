@@ -19,6 +19,8 @@ class RemoteCache;
 struct RunOptions {
   unsigned jobs = 0;  ///< Maximum number of concurrent attempts; 0: the number of CPUs.
   bool use_cache = true;
+  std::vector<std::string> force = {};  ///< Steps that run although they have a result.
+  std::vector<std::string> from = {};   ///< The same, with all steps that depend on them.
   bool resume = false;    ///< `run_id` is an interrupted run: its results stay, and its running
                           ///< attempts are joined.
   std::string only_step;  ///< Run only this step and its dependencies; empty: all.
@@ -68,8 +70,8 @@ struct StepPlan {
     reuse,
     depends,
     skip
-  } action = Action::run;  ///< depends: reused if the outputs that it waits for are the same as
-                           ///< before, or skipped if a condition over them is false.
+  } action = Action::run;   ///< depends: reused if the outputs that it waits for are the same as
+                            ///< before, or skipped if a condition over them is false.
   std::string reused_from;  ///< The run that made it.
   std::vector<std::string>
       changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.

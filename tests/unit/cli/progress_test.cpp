@@ -55,7 +55,8 @@ TEST(PlainProgress, tells_a_run_line_by_line) {
                         0,
                         {},
                         Failure{FailureKind::cancelled, "needs 'train', which failed", {}, {}},
-                        {}},
+                        {},
+                        "needs 'train', which failed"},
            RunFinished{"20261121-081500-7f3a9c", RunStatus::failed, 12300ms}}) {
     progress->emit(event);
   }

@@ -1,0 +1,109 @@
+"""Which steps run, what they are given, and how runs and graphs are asked for: --force, --from, --params, graph, digits@latest."""
+
+import json
+import unittest
+
+from support import PipeTest, wait_until
+
+
+class Selection(PipeTest):
+    orchestrator = "local"
+
+    def chain(self, **top):
+        count = "echo ran >> %s; echo same > ${outputs.x}"
+        self.pipeline({
+            "load": {"command": count % (self.folder / "load.log"), "outputs": ["x"]},
+            "train": {"command": count % (self.folder / "train.log"), "inputs": {"x": "load.x"}, "outputs": ["x"]},
+            "report": {"command": count % (self.folder / "report.log"), "inputs": {"x": "train.x"}, "outputs": ["x"]},
+            "other": {"command": count % (self.folder / "other.log"), "outputs": ["x"]},
+        }, **top)
+
+    def test_force_runs_one_step_and_from_all_behind_it(self):
+        self.chain()
+        self.run_pipe()
+        forced = self.run_pipe("--force", "train").steps()
+        self.assertEqual(forced, {"load": "cached", "train": "succeeded", "report": "cached", "other": "cached"}, "its output is as before")
+        behind = self.run_pipe("--from", "train").steps()
+        self.assertEqual(behind, {"load": "cached", "train": "succeeded", "report": "succeeded", "other": "cached"})
+        both = self.run_pipe("--force", "train", "--from", "load", "--force", "other").steps()
+        self.assertEqual(set(both.values()), {"succeeded"})
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+        plan = self.plan("--force", "train")
+        self.assertEqual((plan["train"]["action"], plan["train"]["changes"], plan["other"]["action"]), ("run", ["--force"], "reuse"))
+        self.assertEqual(plan["report"]["action"], "depends")
+
+    def test_an_unknown_step_is_an_error(self):
+        self.chain()
+        for option in ("--force", "--from"):
+            refused = self.run_pipe(option, "trian", code=2)
+            self.assertIn("did you mean 'train'?", refused.err)
+
+    def test_force_of_a_resumed_run_keeps_what_it_has_done(self):
+        self.pipeline({"train": {"command": f"echo ran >> {self.folder / 'train.log'}"},
+                       "slow": {"command": f"if [ ! -e {self.folder / 'mark'} ]; then touch {self.folder / 'mark'}; sleep 60; fi", "after": ["train"]}})
+        self.write("mark", "")
+        self.run_pipe()
+        (self.folder / "mark").unlink()
+        process = self.start("run", "pipeline.yaml", "-o", "local", "--from", "train")
+        wait_until(lambda: (self.folder / "mark").exists(), "the slow step")
+        process.kill()
+        self.finish(process)
+        self.assertEqual(self.pipe("resume").code, 0)
+        self.assertEqual((self.folder / "train.log").read_text(), "ran\nran\n")
+
+    def test_parameters_from_a_file(self):
+        self.pipeline({"a": {"command": "echo ${params.lr} ${params.seed} ${params.epochs} > ${outputs.x}", "outputs": ["x"], "parameters": {"epochs": 1}}},
+                      parameters={"lr": 0.5, "seed": 1})
+        self.write("few.yaml", "lr: 0.25\na: {epochs: 9}\n")
+        self.run_pipe("-p", "seed=3", "--params", "few.yaml")
+        self.assertEqual(self.artifact("a.x"), "0.25 3 9\n")
+        self.write("few.json", json.dumps({"lr": 0.125, "seed": 4}))
+        self.run_pipe("-p", "seed=5", "--params", "few.json")
+        self.assertEqual(self.artifact("a.x"), "0.125 5 1\n", "--param takes precedence")
+        for text, said in (("lr: [1, 2]\n", "wrong.yaml:1:5: error: 'lr' must be a value"), ("lt: 1\n", "--param lt: there is no such parameter"),
+                           ("- 1\n", "must be a map of names to values"), ("lr: abc\n", "'lr' is a number")):
+            self.write("wrong.yaml", text)
+            self.assertIn(said, self.run_pipe("--params", "wrong.yaml", code=2).err)
+        self.assertIn("there is no file", self.run_pipe("--params", "nowhere.yaml", code=2).err)
+
+    def test_graph(self):
+        self.pipeline({
+            "load": {"command": "true", "outputs": ["data"]},
+            "train": {"command": "true", "matrix": {"c": [1, 2, 3]}, "inputs": {"data": "load.data"}, "outputs": ["metrics"]},
+            "deploy": {"command": "true", "when": "${train[c=1].metrics.good}"},
+            "end": {"command": "true", "run_on": "always", "after": ["deploy"]},
+        })
+        self.assertEqual(self.pipe("graph").out, """flowchart TB
+  s0["load"]
+  s1["train (3 instances)"]
+  s2{{"deploy"}}
+  s3["end, run_on: always"]
+  s0 -->|data| s1
+  s1 -.->|when| s2
+  s2 -.-> s3
+""")
+        dot = self.pipe("graph", "--format", "dot").out
+        self.assertIn('"load" -> "train" [label="data"];', dot)
+        self.assertIn('"deploy" [label="deploy", shape=hexagon];', dot)
+        edges = json.loads(self.pipe("graph", "--output", "json").out)["edges"]
+        self.assertEqual(edges[1], {"from": "train", "to": "deploy", "label": "when", "data": False})
+
+    def test_latest_of_one_pipeline(self):
+        self.pipeline({"a": {"command": "true"}})
+        self.run_pipe()
+        first = json.loads(self.pipe("show", "--output", "json").out)["id"]
+        self.pipeline({"a": {"command": "false"}})
+        self.run_pipe(code=1)
+        self.write("other.yaml", json.dumps({"name": "other", "steps": {"b": {"command": "true"}}}))
+        self.assertEqual(self.pipe("run", "other.yaml", "-o", "local").code, 0)
+        ids = {which: json.loads(self.pipe("show", which, "--output", "json").out)["id"]
+               for which in ("latest", "latest-success", "e2e@latest", "e2e@latest-success", "other@latest")}
+        self.assertEqual(ids["e2e@latest-success"], first)
+        self.assertEqual(ids["other@latest"], ids["latest"])
+        self.assertEqual(ids["latest"], ids["latest-success"])
+        self.assertNotIn(ids["e2e@latest"], (first, ids["latest"]))
+        self.assertIn("there is no run 'digits@latest'", self.pipe("show", "digits@latest").err)
+
+
+if __name__ == "__main__":
+    unittest.main()
