@@ -38,15 +38,27 @@ constexpr auto retry_policy = 60s;  // Time limit for the driver's start; it may
 /// machine.
 void refuse_other_places(Session& session) {
   std::vector<core::Diagnostic> wrong;
-  for (const auto* step : session.source.selected_steps()) {
-    if (step->orchestrator.empty() || step->orchestrator == "kubernetes") continue;
+  const auto add = [&](const StepSpec& step, std::string message, std::string suggestion) {
     core::Diagnostic diagnostic;
     diagnostic.code = "not-detached";
-    diagnostic.message = "step '" + step->name + "' runs on '" + step->orchestrator +
-                         "', which a driver in the cluster does not have";
-    diagnostic.span = core::Span{step->line, 0, 1};
-    diagnostic.suggestion = "run without --detach, or let the step run on the cluster";
+    diagnostic.message = std::move(message);
+    diagnostic.span = core::Span{step.line, 0, 1};
+    diagnostic.suggestion = std::move(suggestion);
     wrong.push_back(std::move(diagnostic));
+  };
+  for (const auto* step : session.source.selected_steps()) {
+    if (!step->orchestrator.empty() && step->orchestrator != "kubernetes")
+      add(*step,
+          "step '" + step->name + "' runs on '" + step->orchestrator +
+              "', which a driver in the cluster does not have",
+          "run without --detach, or let the step run on the cluster");
+    for (const auto& input : step->inputs)
+      if (input.data && input.data->url.empty())
+        add(*step,
+            "the input '" + input.name + "' of step '" + step->name + "' is " +
+                input.data->path.string() +
+                " of this machine, which a driver in the cluster does not see",
+            "run without --detach, or give it a `url`");
   }
   engine::refuse(std::move(wrong), session.pipeline().file);
 }

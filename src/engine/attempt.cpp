@@ -201,6 +201,8 @@ class AttemptRun {
     const auto code = co_await store_code();
     co_await check_inputs(context_, step_, outputs_of_);
     auto inputs = co_await make_inputs();
+    outcome_.result.failure = co_await changed_data();
+    if (outcome_.result.failure) co_return std::move(outcome_);
     async::Deadline deadline(co_await asio::this_coro::executor, context_.stop, step_.timeout,
                              core::StopLevel::graceful);
     const orchestrators::Attempt attempt{.step = step_,
@@ -227,6 +229,7 @@ class AttemptRun {
     log_.finish();
     outcome_.log_tail = log_.tail();
     judge(deadline.expired());
+    if (!outcome_.result.failure) outcome_.result.failure = co_await changed_data();
     if (!outcome_.result.failure) co_await store_outputs();
     co_return std::move(outcome_);
   }
@@ -266,7 +269,10 @@ class AttemptRun {
   async::Task<std::vector<orchestrators::AttemptInput>> make_inputs() {
     std::vector<orchestrators::AttemptInput> inputs;
     for (const auto& input : step_.inputs) {
-      if (input.gathered) {
+      if (input.data) {
+        auto made = co_await make_data(input);
+        inputs.push_back(std::move(made));
+      } else if (input.gathered) {
         const auto folder = *folder_ / "inputs" / input.name;
         const GatheredFolder gathered(input, outputs_of_);
         if (!which_.joins || !fs::exists(folder / "index.json")) {
@@ -283,6 +289,47 @@ class AttemptRun {
       }
     }
     co_return inputs;
+  }
+
+  /// Returns the user's data where it lies; for a cluster, a copy in the artifact store. Fetches
+  /// what has a URL.
+  async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input) {
+    const auto& data = *input.data;
+    const auto file_name = file_name_of(data);
+    if (!data.url.empty()) {
+      const auto digest = co_await context_.downloads.fetch(data);
+      co_return orchestrators::AttemptInput{input.name, file_name, services_.artifacts.path(digest),
+                                            digest.hex()};
+    }
+    const auto digest = context_.data.of(data.path).digest;
+    if (services_.orchestrator.capabilities_of(step_).on_this_machine)
+      co_return orchestrators::AttemptInput{input.name, file_name, fs::canonical(data.path),
+                                            digest.hex()};
+    if (!services_.artifacts.has(digest)) {
+      const auto copy = *folder_ / "data";
+      co_await async::on_pool(context_.pool, [&] {
+        return store::store_user_data(data.path, services_.artifacts, copy);
+      });
+    }
+    co_return orchestrators::AttemptInput{input.name, file_name, services_.artifacts.path(digest),
+                                          digest.hex()};
+  }
+
+  /// Returns a failure if the user's data is not what the step's key says.
+  async::Task<std::optional<Failure>> changed_data() {
+    for (const auto& input : step_.inputs) {
+      if (!input.data || input.data->path.empty()) continue;
+      const auto& path = input.data->path;
+      const auto stamp =
+          co_await async::on_pool(context_.pool, [&] { return store::stamp_of(path); });
+      if (stamp != context_.data.of(path).stamp)
+        co_return Failure{
+            FailureKind::environment,
+            "the input '" + input.name + "' has changed since the run began: " + path.string(),
+            {"run again once nothing writes to it any more"},
+            {}};
+    }
+    co_return std::nullopt;
   }
 
   /// Adds to the orchestrator's result what it does not know: the timeout, missing outputs, and the

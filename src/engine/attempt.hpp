@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/data_input.hpp"
+#include "engine/download.hpp"
 #include "engine/gather.hpp"
 #include "engine/gpu_pool.hpp"
 #include "engine/run.hpp"
@@ -34,6 +36,8 @@ struct AttemptContext {
   std::string run_id;
   std::set<core::Digest>& checked;  ///< Artifacts whose content need not be read again in this run.
   WorkFolders& folders;
+  DataInputs& data;  ///< The user's data as the step's key has it.
+  Downloads& downloads;
 };
 
 /// Options of one attempt.

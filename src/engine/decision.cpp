@@ -49,6 +49,8 @@ std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step,
   auto parts = key_parts(pipeline_.name, step, resolve_environment(step),
                          code_parts_.of(code_.files(step)), environment_id);
   if (step.program) parts.push_back(program_parts_.of(*step.program));
+  for (const auto& input : step.inputs)
+    if (input.data) std::ranges::move(data_.parts(input), std::back_inserter(parts));
   return parts;
 }
 
@@ -57,7 +59,7 @@ StepKey Decisions::key(const StepSpec& step, const std::string& environment_id,
   StepKey result;
   result.parts = own_parts(step, environment_id);
   for (const auto& input : step.inputs)
-    result.parts.push_back(input_part(input, content_of(input, outputs)));
+    if (!input.data) result.parts.push_back(input_part(input, content_of(input, outputs)));
   result.key = key_of(result.parts);
   return result;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/cache_key.hpp"
+#include "engine/data_input.hpp"
 #include "engine/gather.hpp"
 #include "engine/services.hpp"
 
@@ -28,7 +29,8 @@ class Decisions {
         artifacts_(services.artifacts),
         code_(services.code),
         code_parts_(services.stats),
-        program_parts_(services.stats) {}
+        program_parts_(services.stats),
+        data_(services.stats) {}
 
   /// Returns all parts except the inputs; `environment_id` must not be empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
@@ -36,6 +38,7 @@ class Decisions {
   /// Returns the earlier success with this key if its artifacts exist and are intact. The caller
   /// decides whether the step may reuse it.
   std::optional<store::CacheEntry> success_of(const std::string& key);
+  DataInputs& data() { return data_; }
 
  private:
   const PipelineSpec& pipeline_;
@@ -44,6 +47,7 @@ class Decisions {
   const CodeProvider& code_;
   CodeParts code_parts_;
   ProgramParts program_parts_;
+  DataInputs data_;
 };
 
 /// Returns the indices of the steps called `name`: `train` (all of its instances, if it has a

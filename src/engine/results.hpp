@@ -25,6 +25,9 @@ class Results {
     return decisions_.key(step, environment_id, outputs);
   }
 
+  /// The user's data as this run has read it.
+  DataInputs& data() { return decisions_.data(); }
+
   /// Returns this machine's result if the step may reuse it. A resumed run always uses its own
   /// results.
   std::optional<store::CacheEntry> here(const StepSpec& step, const std::string& key);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "async/gate.hpp"
+#include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/graph.hpp"
@@ -91,6 +92,7 @@ class Run {
   }
 
   void check_secrets() const;
+  void read_data();
   async::Task<> check(const std::vector<const StepSpec*>& steps);
   async::Task<bool> has_all_results();
   async::Task<> run_steps();
@@ -228,8 +230,16 @@ void Run::check_secrets() const {
   }
 }
 
+/// Reads the data of all steps, which takes as long as it is large.
+void Run::read_data() {
+  for (core::StepIndex i = 0; i < selected_.size(); ++i)
+    for (const auto& input : spec(i).inputs)
+      if (input.data && input.data->url.empty()) results_.data().of(input.data->path);
+}
+
 async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
   check_secrets();
+  co_await async::on_pool(pool_, [this] { read_data(); });
   auto steps = all;
   std::erase_if(steps,
                 [&](const StepSpec* step) { return is_ruled_out(*step, services_.artifacts); });

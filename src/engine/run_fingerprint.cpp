@@ -55,6 +55,18 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
+/// Adds a file, or a folder with everything below it.
+void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path) {
+  fingerprint.looked_at(path);
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return;
+  std::filesystem::recursive_directory_iterator entries(path, error);
+  for (; !error && entries != std::filesystem::recursive_directory_iterator();
+       entries.increment(error))
+    fingerprint.looked_at(entries->path());
+  if (error) fingerprint.invalidate();
+}
+
 }  // namespace
 
 void RunFingerprint::looked_at(const std::filesystem::path& path) {
@@ -98,12 +110,16 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
                      const std::vector<const StepSpec*>& steps) {
   for (const auto& path : sources) fingerprint.looked_at(path);
   std::set<const void*> seen;
+  std::set<std::filesystem::path> paths;
   for (const auto* step : steps) {
     const auto& files = services.code.files(*step);
     if (seen.insert(&files).second)
       for (const auto& file : files) fingerprint.looked_at(file.source);
     for (const auto& [name, value] : step->environment)
       if (!value) fingerprint.took_variable(name);
+    for (const auto& input : step->inputs)
+      if (input.data && input.data->url.empty() && paths.insert(input.data->path).second)
+        look_at_data(fingerprint, input.data->path);
     if (const auto& function = step->program;
         function && seen.insert(function->program.get()).second) {
       fingerprint.looked_at(function->program->executable);

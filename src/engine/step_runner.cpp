@@ -26,7 +26,8 @@ StepRunner::StepRunner(const Services& services, EventSink& events, core::Cancel
       slots_(slots),
       gpus_(gpus),
       results_(results),
-      folders_(services.runs.work_folder(journal.run_id())) {}
+      folders_(services.runs.work_folder(journal.run_id())),
+      downloads_(services, events, stop) {}
 
 async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts& counts) {
   const auto& capabilities = services_.orchestrator.capabilities_of(step.spec);
@@ -86,8 +87,8 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
                                                  GpuReservation gpus) {
   auto record = journal_.attempt_began(step.spec, step.key, which.number,
                                        step.environment.description, gpus.gpus);
-  const AttemptContext context{services_,         events_,  pool_,   stop_,
-                               journal_.run_id(), checked_, folders_};
+  const AttemptContext context{services_, events_,  pool_,           stop_,     journal_.run_id(),
+                               checked_,  folders_, results_.data(), downloads_};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;

@@ -62,6 +62,7 @@ class StepRunner {
   GpuPool& gpus_;
   Results& results_;
   WorkFolders folders_;
+  Downloads downloads_;
   std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read completely.
 };
 

@@ -277,8 +277,11 @@ class Expansion {
              "': put one step in between"});
     };
     for (std::size_t i = 0; i < step.input_selectors.size(); ++i)
-      add(inputs_, step.input_selectors[i], "." + step.spec.inputs[i].sources[0].output,
-          step.input_spans[i]);
+      if (step.spec.inputs[i].data)
+        inputs_.push_back(std::nullopt);
+      else
+        add(inputs_, step.input_selectors[i], "." + step.spec.inputs[i].sources[0].output,
+            step.input_spans[i]);
     for (const auto& value : step.condition_values) {
       add(values_, value.selector, "." + step.spec.when->outputs.at(value.name).source.output,
           value.span);

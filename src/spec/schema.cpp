@@ -73,6 +73,19 @@ json common_properties() {
   };
 }
 
+json input_schema() {
+  const json output{{"type", "string"}, {"pattern", "^[^.\\[\\]]+(\\[.+\\])?\\.[^.\\[\\]]+$"}};
+  const json path{{"type", "string"}, {"pattern", "^(\\.|\\.\\.|~)?/"}};
+  const json url{{"type", "string"}, {"pattern", "^https?://"}};
+  const json digest{{"type", "string"}, {"pattern", "^[0-9a-f]{64}$"}};
+  json by_path = object_of({{"path", described(text(), "A file or folder of this machine.")}});
+  by_path["required"] = {"path"};
+  json by_url = object_of({{"url", described(url, "Where it is fetched from.")},
+                           {"sha256", described(digest, "Of its content.")}});
+  by_url["required"] = {"url", "sha256"};
+  return any_of({output, path, std::move(by_path), std::move(by_url)});
+}
+
 json step_schema() {
   json properties = common_properties();
   const json name{{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_-]*$"}};
@@ -110,12 +123,13 @@ json step_schema() {
                 "`{c: [0.1, 1], kernel: [rbf, linear]}`. Or the "
                 "name of a step that has such a matrix.");
   properties["inputs"] =
-      described(map_of({{"type", "string"}, {"pattern", "^[^.\\[\\]]+(\\[.+\\])?\\.[^.\\[\\]]+$"}}),
+      described(map_of(input_schema()),
                 "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of "
                 "a step with a matrix: "
                 "`train[*].model` gathers all in a folder, `train[c=1].model` is one of them, "
                 "`train[=].model` the one with the "
-                "values that this step has.");
+                "values that this step has. Data from outside of the pipeline: a file or folder, "
+                "`./corpus`, or `{url: https://..., sha256: ...}`.");
   properties["outputs"] = described(
       any_of({list_of(name), map_of(file)}),
       "Files or folders that the step writes: a list of names, or a map of names to file names.");

@@ -12,6 +12,7 @@
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
+#include "spec/data_reader.hpp"
 #include "spec/requirements_file.hpp"
 #include "spec/user_files.hpp"
 
@@ -474,12 +475,19 @@ void StepReader::read_secrets(const core::Value& value, Defaults& defaults) {
 
 void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
   if (value.kind != core::Value::Kind::map)
-    return settings::report_type(diagnostics_, "inputs", "a map of names to `STEP.OUTPUT`", value);
+    return settings::report_type(diagnostics_, "inputs",
+                                 "a map of names to `STEP.OUTPUT`, paths or URLs", value);
   for (const auto& [name, member] : value.members) {
     if (!slot_name.accepts(name.scalar)) {
       settings::report(diagnostics_, "bad-name",
                        "'" + name.scalar.substr(0, 60) + "' cannot be an input's name", name.span,
                        {std::string("it must be ") + slot_name.expected});
+    } else if (is_data(member)) {
+      if (auto data = read_data(name.scalar, member, root_, diagnostics_)) {
+        step.spec.inputs.push_back({.name = name.scalar, .data = std::move(data)});
+        step.input_selectors.emplace_back();
+        step.input_spans.push_back(member.span);
+      }
     } else if (auto reference = settings::read_text("inputs." + name.scalar, member, reference_text,
                                                     diagnostics_)) {
       const auto output = output_in(*reference);

@@ -42,7 +42,7 @@ struct ReadStep {
   const core::Value* key = nullptr;
   const core::Value* body = nullptr;
   const core::Value* command = nullptr;
-  std::vector<core::Span> input_spans;  ///< Position of each input's `step.output`.
+  std::vector<core::Span> input_spans;  ///< Position of each input's source.
   std::vector<core::Span> after_spans;
   /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
   /// are expanded.

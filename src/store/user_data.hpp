@@ -1,0 +1,38 @@
+/// @file
+/// Files and folders of the user's, which are inputs without being stored.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/artifact_store.hpp"
+
+namespace pipeline::store {
+
+/// What a file or folder contains.
+struct UserData {
+  /// The digest that it would have as an artifact.
+  core::Digest digest;
+  bool is_directory = false;
+  /// Content by path in the folder, sorted, as parts of a key; of a large folder one entry for each
+  /// of its own folders. Empty for a file.
+  std::vector<std::pair<std::string, std::string>> parts;
+  /// Changes with sizes, times and names. Comparing it is cheaper than reading the content.
+  std::string stamp;
+};
+
+/// Reads what has changed since the index was written. Throws EnvironmentError for what cannot be
+/// read, and for links that lead out of the folder.
+UserData read_user_data(const std::filesystem::path& path, StatIndex& index);
+
+/// Returns the present UserData::stamp. Throws as read_user_data(). May be called on any thread.
+std::string stamp_of(const std::filesystem::path& path);
+
+/// Copies the data into the store.
+/// @param scratch a folder on the store's file system for the incomplete copy
+StoredArtifact store_user_data(const std::filesystem::path& path, ArtifactStore& artifacts,
+                               const std::filesystem::path& scratch);
+
+}  // namespace pipeline::store

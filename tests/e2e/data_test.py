@@ -1,0 +1,213 @@
+"""Data from outside of the pipeline as an input: files, folders and URLs; what changed there, what is copied, and what a bad server does."""
+
+import hashlib
+import http.server
+import json
+import os
+import threading
+import unittest
+
+from support import PipeTest, wait_until
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves `content` at /data.csv, by ranges; `cut` answers end after so many bytes."""
+
+    def __init__(self, content: bytes):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.content, self.cut, self.broken, self.ranges, self.requests = content, 0, 0, True, []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def url(self, path: str = "data.csv") -> str:
+        return f"http://127.0.0.1:{self.server_port}/{path}"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        server = self.server
+        wanted = self.headers.get("Range")
+        server.requests.append((self.path, wanted))
+        if self.path.startswith("/moved"):
+            return self.empty(302, {"Location": "/data.csv"})
+        if not self.path.startswith("/data.csv"):
+            return self.empty(404)
+        if server.broken > 0:
+            server.broken -= 1
+            return self.empty(503)
+        begin = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
+        body = server.content[begin:]
+        if wanted and server.ranges and not body:
+            return self.empty(416)
+        self.send_response(206 if wanted and server.ranges else 200)
+        if wanted and server.ranges:
+            self.send_header("Content-Range", f"bytes {begin}-{len(server.content) - 1}/{len(server.content)}")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if server.cut and len(body) > server.cut:
+            self.wfile.write(body[: server.cut])
+            self.wfile.flush()
+            self.close_connection = True
+            self.connection.shutdown(2)
+        else:
+            self.wfile.write(body)
+
+    def empty(self, status: int, headers: dict | None = None):
+        self.send_response(status)
+        for name, value in ({"Content-Length": "0"} | (headers or {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+class Paths(PipeTest):
+    orchestrator = "local"
+
+    def corpus(self, where: str = "./corpus"):
+        self.pipeline({"count": {"command": "cd ${inputs.corpus}; cat $(find . -type f | sort) > ${outputs.all}", "inputs": {"corpus": where},
+                                 "outputs": ["all"]},
+                       "next": {"command": "cat ${inputs.all}", "inputs": {"all": "count.all"}}})
+
+    def age(self):
+        """A file that has just changed is read each time."""
+        for path in [*(self.folder / "corpus").rglob("*"), self.folder / "pipeline.yaml"]:
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+
+    def test_a_change_of_the_data_runs_the_step_and_plan_says_what_changed(self):
+        self.write("corpus/a.txt", "a\n")
+        self.write("corpus/deep/b.txt", "b\n")
+        self.corpus()
+        self.assertEqual(self.run_pipe().steps(), {"count": "succeeded", "next": "succeeded"})
+        self.assertEqual(self.artifact("count.all"), "a\nb\n")
+        self.assertEqual(self.run_pipe().steps(), {"count": "cached", "next": "cached"})
+        self.write("corpus/deep/b.txt", "B\n")
+        self.write("corpus/c.txt", "c\n")
+        self.assertEqual(self.plan()["count"]["changes"], ["new data corpus/c.txt", "data corpus/deep/b.txt changed"])
+        self.assertEqual(self.run_pipe().steps()["count"], "succeeded")
+        (self.folder / "corpus/c.txt").unlink()
+        self.assertIn("data corpus/c.txt removed", self.plan()["count"]["changes"])
+        self.write("corpus/deep/b.txt", "b\n")
+        self.assertEqual(self.run_pipe().steps()["count"], "cached", "the content is as it was")
+
+    def test_the_shortcut_sees_a_change(self):
+        self.write("corpus/a.txt", "a\n")
+        self.corpus()
+        self.age()
+        self.run_pipe()
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+        self.write("corpus/new.txt", "n\n")
+        self.assertEqual(self.run_pipe().steps()["count"], "succeeded")
+
+    def test_a_file_keeps_its_extension_and_is_not_copied(self):
+        self.write("numbers.csv", "1,2\n")
+        self.pipeline({"a": {"command": "echo ${inputs.numbers} > ${outputs.x}; cat ${inputs.numbers} >> ${outputs.x}", "inputs": {"numbers": {"path": "numbers.csv"}},
+                             "outputs": ["x"]}})
+        self.run_pipe()
+        path, content = self.artifact("a.x").splitlines()
+        self.assertTrue(path.endswith("/numbers.csv"), path)
+        self.assertEqual(content, "1,2")
+        digest = hashlib.sha256(b"1,2\n").hexdigest()
+        self.assertFalse((self.state / "artifacts" / digest[:2] / digest[2:]).exists())
+
+    def test_data_that_changes_while_the_step_runs_fails_it(self):
+        self.write("corpus/a.txt", "a\n")
+        self.pipeline({"a": {"command": f"echo b > {self.folder}/corpus/b.txt; echo x > ${{outputs.x}}", "inputs": {"corpus": "./corpus"}, "outputs": ["x"]}})
+        failure = self.run_pipe(code=3).failure("a")
+        self.assertIn("has changed since the run began", failure["message"])
+
+    def test_mistakes(self):
+        link = self.folder / "leads_out"
+        link.mkdir()
+        (link / "passwd").symlink_to("/etc/passwd")
+        for where, code, said in (("./nowhere", 2, "the data './nowhere' does not exist"), ({"path": "x", "url": "https://a/b"}, 2, "both 'path' and 'url'"),
+                                  ({"pth": "x"}, 2, "did you mean 'path'?"), ({}, 2, "neither 'path' nor 'url'"),
+                                  ("https://a/b.csv", 2, "write `corpus: {url: https://a/b.csv, sha256: ...}`"),
+                                  ({"url": "https://a/b"}, 2, "no 'sha256'"), ({"url": "ftp://a/b", "sha256": "0" * 64}, 2, "must be a URL that begins with https"),
+                                  ({"url": "https://me:secret@a/b", "sha256": "0" * 64}, 2, "without a login"),
+                                  ({"url": "https://a/b", "sha256": "abc"}, 2, "must be a SHA-256 in 64 hexadecimal digits"),
+                                  ("./leads_out", 3, "outside of the folder")):
+            self.corpus(where)
+            refused = self.run_pipe(code=code)
+            self.assertIn(said, refused.text)
+
+
+class Containers(PipeTest):
+    def test_a_container_reads_the_folder_itself_and_cannot_write_to_it(self):
+        self.write("corpus/a.txt", "a\n")
+        self.pipeline({"a": {"command": "cat ${inputs.corpus}/a.txt > ${outputs.x}; if touch ${inputs.corpus}/b.txt; then exit 7; fi", "inputs": {"corpus": "./corpus"},
+                             "outputs": ["x"]}})
+        self.assertEqual(self.run_pipe().steps(), {"a": "succeeded"})
+        self.assertEqual(self.artifact("a.x"), "a\n")
+        self.assertEqual(os.listdir(self.folder / "corpus"), ["a.txt"])
+
+
+class Urls(PipeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.content = os.urandom(1 << 20)
+        self.server = Server(self.content)
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+
+    def fetch(self, path: str = "data.csv?signature=secret", **more):
+        digest = hashlib.sha256(self.content).hexdigest()
+        step = {"command": "cat ${inputs.data} > ${outputs.x}", "inputs": {"data": {"url": self.server.url(path), "sha256": digest}}, "outputs": ["x"]}
+        self.pipeline({"a": step, "b": step | more})
+
+    def test_it_is_fetched_once(self):
+        self.fetch()
+        run = self.run_pipe()
+        self.assertEqual(set(run.steps().values()), {"succeeded"})
+        self.assertEqual(len(self.server.requests), 1)
+        self.assertNotIn("secret", run.text)
+        self.assertEqual(set(self.run_pipe("--no-cache").steps().values()), {"succeeded"})
+        self.assertEqual(len(self.server.requests), 1)
+        self.assertEqual(os.listdir(self.state / "downloads"), [])
+
+    def test_cut_connections_and_busy_servers_are_continued(self):
+        self.server.cut, self.server.broken = 200_000, 1
+        self.fetch()
+        self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
+        begins = [int(wanted.removeprefix("bytes=").removesuffix("-")) for _, wanted in self.server.requests if wanted]
+        self.assertEqual(begins, [200_000, 400_000, 600_000, 800_000, 1_000_000])
+
+    def test_a_download_that_was_killed_is_continued_by_the_next_run(self):
+        digest = hashlib.sha256(self.content).hexdigest()
+        (self.state / "downloads").mkdir(parents=True)
+        (self.state / "downloads" / digest).write_bytes(self.content[:500_000])
+        self.fetch()
+        self.run_pipe()
+        self.assertEqual(self.server.requests[0][1], "bytes=500000-")
+
+    def test_without_ranges_it_begins_again(self):
+        digest = hashlib.sha256(self.content).hexdigest()
+        (self.state / "downloads").mkdir(parents=True)
+        (self.state / "downloads" / digest).write_bytes(b"rubbish")
+        self.server.ranges = False
+        self.fetch("moved")
+        self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
+
+    def test_another_content_is_refused(self):
+        self.fetch()
+        self.server.content = b"something else"
+        run = self.run_pipe(code=3)
+        self.assertIn("its SHA-256 is " + hashlib.sha256(b"something else").hexdigest(), run.text)
+        self.assertEqual(os.listdir(self.state / "downloads"), [])
+
+    def test_what_is_not_there(self):
+        self.fetch("nowhere.csv")
+        self.assertIn("the server answered 404", self.run_pipe(code=3).text)
+
+    def test_plan_fetches_nothing(self):
+        self.fetch()
+        self.assertEqual(self.plan()["a"]["action"], "run")
+        self.assertEqual(self.server.requests, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
