@@ -87,8 +87,9 @@ class Doctor {
                          : "use Docker Engine 18.09 or newer"});
       }
       const auto system = context_.await(engine.system_info());
+      kind(info, system);
       engine_disk(system);
-      limits(system);
+      limits(info, system);
       gpus(endpoint, info, system);
       runc(context_.await(engine.call("GET", "/version")));
     } catch (const core::EnvironmentError& error) {
@@ -120,10 +121,48 @@ class Doctor {
            "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
   }
 
-  void limits(const json& system) {
+  /// Reports how the engine runs, and which of pipe's features it lacks for that.
+  void kind(const docker::EngineInfo& info, const json& system) {
+    const auto has_security = [&system](std::string_view name) {
+      for (const auto& option : system.value("SecurityOptions", json::array()))
+        if (option.is_string() && option.get<std::string>().find(name) != std::string::npos)
+          return true;
+      return false;
+    };
+    const bool containerd = docker::has_containerd_store(system);
+    const bool rootless = has_security("rootless");
+    const auto cgroup = system.value("CgroupVersion", std::string("1"));
+    add("engine's kind", Level::ok,
+        std::string(rootless ? "rootless" : "as root") + ", cgroup v" + cgroup + ", images in " +
+            (containerd ? std::string("containerd's store, ") : std::string()) +
+            system.value("Driver", std::string("an unknown store")) + ", runtime " +
+            system.value("DefaultRuntime", std::string("unknown")));
+    if (containerd && !docker::speaks_api(info, 49))
+      add("platforms", Level::warn,
+          "of an image for several platforms this engine shows only its own machine's",
+          {"for steps with another `platform:`, update to Docker Engine 28.1 or newer"});
+    if (rootless && cgroup == "1")
+      add("limits", Level::warn, "a rootless engine cannot enforce limits with cgroup v1",
+          {"boot the machine with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"});
+    if (has_security("userns"))
+      add("user namespace", Level::warn,
+          "the engine maps users (userns-remap): files that a step makes belong to mapped users, "
+          "and a step may be unable to write its outputs",
+          {"start the engine without userns-remap, or give the steps "
+           "`run_args: {userns_mode: host}`"});
+    if (has_security("selinux"))
+      add("SELinux", Level::warn,
+          "the engine confines containers by SELinux: a step may be unable to read its files",
+          {"give the steps `run_args: {security_opt: [label=disable]}`"});
+  }
+
+  void limits(const docker::EngineInfo& info, const json& system) {
     std::string missing;
+    // Podman looks for the quota where cgroup v1 has it, also on v2.
+    const bool quota_is_unknown = info.podman && system.value("CgroupVersion", "") == "2";
     if (!system.value("MemoryLimit", true)) missing = "memory";
-    if (!system.value("CpuCfsQuota", true)) missing += missing.empty() ? "CPU" : " and CPU";
+    if (!quota_is_unknown && !system.value("CpuCfsQuota", true))
+      missing += missing.empty() ? "CPU" : " and CPU";
     if (missing.empty()) {
       add("limits", Level::ok, "memory and CPU limits are enforced");
     } else {

@@ -1,6 +1,7 @@
 #include "core/ignore.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/diagnostic.hpp"
 
@@ -8,11 +9,44 @@ namespace pipeline::core {
 
 namespace {
 
+/// The blanks of Unicode, in UTF-8.
+constexpr std::array<std::string_view, 25> blanks{" ",
+                                                  "\t",
+                                                  "\n",
+                                                  "\v",
+                                                  "\f",
+                                                  "\r",
+                                                  "\xc2\x85",
+                                                  "\xc2\xa0",
+                                                  "\xe1\x9a\x80",
+                                                  "\xe2\x80\x80",
+                                                  "\xe2\x80\x81",
+                                                  "\xe2\x80\x82",
+                                                  "\xe2\x80\x83",
+                                                  "\xe2\x80\x84",
+                                                  "\xe2\x80\x85",
+                                                  "\xe2\x80\x86",
+                                                  "\xe2\x80\x87",
+                                                  "\xe2\x80\x88",
+                                                  "\xe2\x80\x89",
+                                                  "\xe2\x80\x8a",
+                                                  "\xe2\x80\xa8",
+                                                  "\xe2\x80\xa9",
+                                                  "\xe2\x80\xaf",
+                                                  "\xe2\x81\x9f",
+                                                  "\xe3\x80\x80"};
+
+/// Go's strings.TrimSpace.
 std::string_view trim(std::string_view text) {
-  static constexpr std::string_view blank = " \t\n\v\f\r";
-  const auto first = text.find_first_not_of(blank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+  const auto blank_of = [&text](auto is_there) {
+    const auto found = std::ranges::find_if(blanks, is_there);
+    return found == blanks.end() ? std::size_t{0} : found->size();
+  };
+  while (const auto size = blank_of([&](auto blank) { return text.starts_with(blank); }))
+    text.remove_prefix(size);
+  while (const auto size = blank_of([&](auto blank) { return text.ends_with(blank); }))
+    text.remove_suffix(size);
+  return text;
 }
 
 /// Calls `take(line, number)` for each line, without a byte order mark at the beginning and
@@ -52,6 +86,17 @@ std::string clean(std::string_view path) {
   return result.empty() ? "." : result;
 }
 
+/// Returns a line as docker's ignorefile.ReadAll hands it on: a path relative to the context, `!`
+/// in front of one that is included again.
+std::string docker_rule(std::string_view line) {
+  auto text = trim(line);
+  const bool negated = text.starts_with('!');
+  if (negated) text = trim(text.substr(1));
+  std::string rule = text.empty() ? std::string() : clean(text);
+  if (rule.size() > 1 && rule.front() == '/') rule.erase(0, 1);
+  return negated ? "!" + rule : rule;
+}
+
 /// Removes trailing blanks, except those behind a `\` (trim_trailing_spaces in git's dir.c).
 std::string_view trim_for_git(std::string_view line) {
   auto end = line.size();
@@ -72,10 +117,12 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
   std::vector<Diagnostic> errors;
   for_each_line(rules, [&](std::string_view line, unsigned number) {
     if (line.starts_with('#')) return;
-    auto text = trim(line);
-    if (text.empty()) return;
-    const bool negated = text.starts_with('!');
-    if (negated) text = trim(text.substr(1));
+    // The matcher trims and cleans once more, so `/!x` is `!x`.
+    const auto rule = docker_rule(line);
+    if (trim(rule).empty()) return;
+    auto pattern = clean(trim(rule));
+    const bool negated = pattern.starts_with('!');
+    if (negated) pattern.erase(0, 1);
     const auto refuse = [&](std::string message, std::string note) {
       errors.push_back({"ignore-pattern",
                         std::move(message),
@@ -83,18 +130,15 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
                         {std::move(note)},
                         {}});
     };
-    // "!/" too: docker drops the slash and rejects the rest.
-    if (text.empty() || (negated && clean(text) == "/")) {
+    if (pattern.empty()) {
       refuse("a '!' without a pattern",
              "'!' in front of a pattern includes again what an earlier line has left out");
       return;
     }
-    auto pattern = clean(text);
-    if (pattern.size() > 1 && pattern.front() == '/') pattern.erase(0, 1);
     auto glob = Glob::docker(pattern);
     if (!glob) {
       refuse(
-          "malformed pattern '" + std::string(text) + "'",
+          "malformed pattern '" + pattern + "'",
           "a class is closed, as in [a-z], and '\\' is followed by the character that it escapes");
       return;
     }
@@ -105,15 +149,19 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
 }
 
 bool DockerIgnore::ignores(std::string_view relative_path) const {
+  // patternmatcher.MatchesUsingParentResults, from the root down: what is below a match matches,
+  // too, but a rule that could not change the result of a folder is skipped there, and counts as no
+  // match.
+  std::vector<bool> matched(rules_.size());
   bool ignored = false;
-  for (const auto& rule : rules_) {
-    if (rule.negated != ignored) continue;
-    bool matched = rule.glob.matches(relative_path);
-    for (auto slash = relative_path.find('/'); !matched && slash != std::string_view::npos;
-         slash = relative_path.find('/', slash + 1)) {
-      matched = rule.glob.matches(relative_path.substr(0, slash));
+  for (std::size_t slash = 0; slash != std::string_view::npos;) {
+    slash = relative_path.find('/', slash + 1);
+    const auto path = relative_path.substr(0, slash);
+    ignored = false;
+    for (std::size_t i = 0; i < rules_.size(); ++i) {
+      if (!matched[i] && rules_[i].negated == ignored) matched[i] = rules_[i].glob.matches(path);
+      if (matched[i]) ignored = !rules_[i].negated;
     }
-    if (matched) ignored = !rule.negated;
   }
   return ignored;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <utility>
@@ -25,14 +26,26 @@ std::string join(const std::vector<std::string>& words) {
   return text;
 }
 
+/// Returns the instruction of a line with which a builder without BuildKit begins one: `Step 2/3 :
+/// RUN ...`; of Podman `STEP 2/3: RUN ...`, in a stage `[1/2] STEP 2/3: RUN ...`.
+std::optional<std::string_view> begun_instruction(std::string_view text) {
+  auto rest = text;
+  if (const auto end = rest.find("] STEP "); rest.starts_with('[') && end != rest.npos)
+    rest.remove_prefix(end + 2);
+  const bool podman = rest.starts_with("STEP ");
+  const std::string_view separator = podman ? ": " : " : ";
+  const auto at = rest.find(separator);
+  if ((!podman && !rest.starts_with("Step ")) || at == rest.npos) return std::nullopt;
+  return rest.substr(at + separator.size());
+}
+
 /// Returns `RUN ...` for `[stage 2/3] RUN ...` and for `Step 2/3 : RUN ...`.
 std::string instruction_in(std::string_view name) {
-  if (name.starts_with('[')) {
+  if (const auto begun = begun_instruction(name)) {
+    name = *begun;
+  } else if (name.starts_with('[')) {
     auto end = name.find("] ");
     if (end != name.npos) name.remove_prefix(end + 2);
-  } else if (name.starts_with("Step ")) {
-    auto end = name.find(" : ");
-    if (end != name.npos) name.remove_prefix(end + 3);
   }
   return join(core::words_of(name));
 }
@@ -68,7 +81,8 @@ std::string what_failed(const std::string& instruction, const std::string& error
   std::smatch match;
   for (auto& [script, what] : scripts)
     if (instruction.find(script) != instruction.npos &&
-        std::regex_search(error, match, std::regex("(?:exit|non-zero) code: (\\d+)")))
+        std::regex_search(error, match,
+                          std::regex("(?:exit code:|non-zero code:|exit status) (\\d+)")))
       return std::string(what) + " (exit code " + match[1].str() + ")";
   return error;
 }
@@ -146,7 +160,7 @@ void BuildLog::message(const nlohmann::json& message) {
     image_id_ = (*aux)["ID"].get<std::string>();
   auto& classic = outputs_[""];
   if (auto text = text_of("stream"); !text.empty()) {
-    if (text.starts_with("Step ") && text.find(" : ") != text.npos) {
+    if (begun_instruction(text)) {
       classic.lines.clear();
       classic.name = text;
       on_line_(printable(text));
@@ -159,6 +173,7 @@ void BuildLog::message(const nlohmann::json& message) {
                                                  detail->contains("message") &&
                                                  (*detail)["message"].is_string())
     error_ = (*detail)["message"].get<std::string>();
+  while (error_.ends_with('\n')) error_.pop_back();  // Podman's.
   if (failed() && failed_instruction_.empty() && !classic.name.empty())
     failed_instruction_ = instruction_in(classic.name);
 }

@@ -390,7 +390,7 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   labels["pipe.parts"] = parts_to_label(plan.parts);
   if (!options.run_id.empty()) labels["pipe.run"] = options.run_id;
   add("labels", labels.dump());
-  add("dockerfile", plan.own ? ".pipe.dockerfile" : "Dockerfile");
+  add("dockerfile", plan.dockerfile_path);
   nlohmann::json arguments = nlohmann::json::object();
   if (plan.own)
     for (auto& [name, value] : read_host_config(this_machine()).proxies)

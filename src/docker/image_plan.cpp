@@ -110,18 +110,23 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
                                  {"correct build_context_root"});
   plan.dockerfile = core::read_file(file);
   auto in_context = file.lexically_relative(context_root).generic_string();
-  bool inside = !in_context.empty() && !in_context.starts_with("..");
   auto& config = settings.parent_image_build_config;
   // The state folder has new logs and artifacts after each run; with it, the image would be rebuilt
   // each time.
   plan.context = folder_context(
       context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n",
-      inside ? std::vector{in_context} : std::vector<std::string>{});
-  // The engine takes the Dockerfile from the context. This name does not collide with files of the
-  // user.
-  std::erase_if(plan.context, [](auto& entry) { return entry.path == ".pipe.dockerfile"; });
-  plan.context.push_back(generated(".pipe.dockerfile", plan.dockerfile));
-  std::ranges::sort(plan.context, {}, &ContextFile::path);
+      {});
+  // The engine takes the Dockerfile from the context. Where the context lacks it, it is added under
+  // a name that does not collide with files of the user; `COPY .` then copies it, too.
+  const bool is_there = std::ranges::any_of(plan.context, [&](const auto& entry) {
+    return entry.path == in_context && entry.kind == ContextFile::Kind::file;
+  });
+  plan.dockerfile_path = is_there ? in_context : ".pipe.dockerfile";
+  if (!is_there) {
+    std::erase_if(plan.context, [&](auto& entry) { return entry.path == plan.dockerfile_path; });
+    plan.context.push_back(generated(plan.dockerfile_path, plan.dockerfile));
+    std::ranges::sort(plan.context, {}, &ContextFile::path);
+  }
   plan.options = config.build_options;
   plan.platform = settings.platform.value_or("");
   plan.images_used = images_used(plan.dockerfile, plan.options.build_args);

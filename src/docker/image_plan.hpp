@@ -35,6 +35,7 @@ struct ImagePlan {
   std::string parent_image;  ///< Reference; empty with `dockerfile`, where the parent is the image
                              ///< built from `parent`.
   std::string dockerfile;    ///< Text of the generated Dockerfile, or of the user's own.
+  std::string dockerfile_path = "Dockerfile";  ///< In the context.
   std::string classic_dockerfile;      ///< The same for an engine without BuildKit; if empty,
                                        ///< `dockerfile` is used.
   std::vector<ContextFile> context;    ///< The files of the build context, sorted by path.

@@ -51,13 +51,12 @@ async::Task<std::string> PublishedImages::make(LocalImage image, std::string ste
         "cannot push the image " + image.reference + ": it is not on the engine any more",
         {"run again: it is rebuilt"});
   const auto auth = co_await credentials(registry, events);
-  std::string why = registry + " does not have it";
   if (auto known = by_digest(*found, image.reference); !known.empty()) {
     const auto there = co_await digest_there(known, auth, cancel);
     if (!there.empty()) co_return known;
-    why = registry + " has it no longer";
   }
-  const auto digest = co_await push(image.reference, why, auth, step, events, cancel);
+  const auto digest =
+      co_await push(image.reference, registry + " does not have it", auth, step, events, cancel);
   co_return split_reference(image.reference).first + "@" + digest;
 }
 

@@ -139,6 +139,11 @@ class PatternCompiler {
         bytes |= read_escape();
         continue;
       }
+      // ECS has Java's patterns, in which these are classes of their own.
+      if (peek() == '[' || text_.substr(at_).starts_with("&&")) {
+        fail("a class within a class, or `&&` in it, is not supported; a literal `[` is `\\[`");
+        break;
+      }
       const auto from = static_cast<unsigned char>(text_[at_++]);
       unsigned char to = from;
       if (peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {

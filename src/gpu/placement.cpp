@@ -37,6 +37,7 @@ constexpr std::array operator_names{
     OperatorName{"not_in", Placement::Operator::not_in},
     OperatorName{"not_matches", Placement::Operator::not_matches},
     OperatorName{"exists", Placement::Operator::exists},
+    OperatorName{"not_exists", Placement::Operator::not_exists},
     OperatorName{"equals", Placement::Operator::equal},
     OperatorName{"not_equals", Placement::Operator::not_equal},
     OperatorName{"greater_than", Placement::Operator::greater},
@@ -234,8 +235,12 @@ class Parser {
   void read_operator(Placement& placement) {
     if (is_symbol("!")) {
       advance();
-      if (!take_word("exists")) return expected("`exists`");
-      placement.op = Placement::Operator::not_exists;
+      if (take_word("exists"))
+        placement.op = Placement::Operator::not_exists;
+      else if (take_word("in"))
+        placement.op = Placement::Operator::not_in;
+      else
+        expected("`exists` or `in`");
       return;
     }
     for (const auto& [name, op] : operator_names)
@@ -248,7 +253,7 @@ class Parser {
     for (const auto& each : operator_names) names.emplace_back(each.name);
     std::string suggestion = core::did_you_mean(token_.value, names);
     if (token_.value == "is" || token_.value == "equal") suggestion = "did you mean `==`?";
-    expected("an operator (==, !=, >, >=, <, <=, in, not_in, exists, !exists, =~, !~)",
+    expected("an operator (==, !=, >, >=, <, <=, in, !in, exists, !exists, =~, !~)",
              std::move(suggestion));
   }
 
@@ -316,8 +321,7 @@ bool holds(const Placement& comparison, const std::string* value) {
   switch (comparison.op) {
     case Placement::Operator::exists: return value != nullptr;
     case Placement::Operator::not_exists: return value == nullptr;
-    case Placement::Operator::not_equal:
-      return !value || compare(*value, comparison.values.front()) != 0;
+    case Placement::Operator::not_equal: return !value || *value != comparison.values.front();
     case Placement::Operator::not_matches: return !value || !comparison.pattern->matches(*value);
     case Placement::Operator::not_in:
       return !value || std::find(comparison.values.begin(), comparison.values.end(), *value) ==
@@ -327,7 +331,7 @@ bool holds(const Placement& comparison, const std::string* value) {
   if (!value) return false;
   const std::string& wanted = comparison.values.front();
   switch (comparison.op) {
-    case Placement::Operator::equal: return compare(*value, wanted) == 0;
+    case Placement::Operator::equal: return *value == wanted;
     case Placement::Operator::greater: return compare(*value, wanted) > 0;
     case Placement::Operator::greater_equal: return compare(*value, wanted) >= 0;
     case Placement::Operator::less: return compare(*value, wanted) < 0;

@@ -194,6 +194,14 @@ class Option {
 
   void read_device(const std::string& text) {
     auto device = parse_gpu_device(text);
+    constexpr std::string_view cdi = "nvidia.com/gpu=";
+    if (!device && text.starts_with(cdi))
+      return problem("'gpus' names a device as the Container Device Interface does: '" +
+                         text.substr(0, 60) + "'",
+                     {"pipe asks for GPUs by that interface itself where the engine has it"},
+                     text.substr(cdi.size()) == "all"
+                         ? "did you mean `gpus: all`?"
+                         : "did you mean `gpus: device=" + text.substr(cdi.size(), 60) + "`?");
     if (!device)
       return problem("'" + text.substr(0, 60) + "' in 'gpus' is no device",
                      {"an index such as 0, a UUID such as GPU-8932f937, or a MIG device such as "

@@ -140,6 +140,24 @@ class LeftFolders(PipeTest):
         self.assertEqual(limited.returncode, 0, limited.stdout)
         self.assert_nothing_left()
 
+    def test_files_of_the_step_s_user_become_the_caller_s(self):
+        socket = pathlib.Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))
+        if os.geteuid() != 0 or not socket.exists():
+            self.skipTest("only root can become another user, who may use the engine")
+        nobody = 65534
+        os.chown(self.folder, nobody, nobody)
+        os.chown(self.state, nobody, nobody)
+        if subprocess.run([PIPE, "--version"], user=nobody, stdout=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("another user cannot execute pipe here")
+        self.pipeline({"one": {"command": "umask 077; mkdir -p $HOME/cache/deep ${outputs.model}; echo x > ${outputs.model}/weights", "outputs": ["model"]}},
+                      {"parent_image": "debian:bookworm-slim", "skip_build": True, "user": "12345:12345"})
+        env = self.environment({"HOME": str(self.folder), "TMPDIR": str(self.folder)})
+        done = subprocess.run([PIPE, "run", "pipeline.yaml", "--output", "json"], cwd=self.folder, env=env, user=nobody, group=nobody,
+                              extra_groups=[socket.stat().st_gid], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotIn("cannot remove", done.stdout + done.stderr)
+        self.assertEqual(list((self.state / "work").glob("*")), [])
+
     def test_files_of_another_owner_are_a_notice_and_no_failure(self):
         if os.geteuid() != 0:
             self.skipTest("only root can make files of another owner")

@@ -122,7 +122,7 @@ TEST_F(RegistryPush, image_that_the_registry_has_lost_is_pushed_again) {
   EXPECT_EQ(ask("DELETE", published).status, 202);
   EXPECT_EQ(digest_in_registry(image.reference), "404");
   EXPECT_EQ(publish(image), published);
-  EXPECT_EQ(pushes(), std::vector{host + " has it no longer"});
+  EXPECT_EQ(pushes(), std::vector{host + " does not have it"});
   EXPECT_EQ(published, repository + "@" + digest_in_registry(image.reference));
 }
 

@@ -13,6 +13,7 @@
 #include "core/user_environment.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_run.hpp"
+#include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/factory.hpp"
@@ -114,6 +115,8 @@ class DockerOrchestrator : public Orchestrator {
     place.elsewhere = elsewhere_;
     auto result = co_await run_container(engine_, attempt, place, image.reference, removals_);
     elsewhere_ |= place.elsewhere;
+    if (attempt.step.settings->docker.user && !place.elsewhere)
+      co_await take_over_files(engine_, attempt, place);
     result.image = image.id;
     co_return result;
   }

@@ -39,7 +39,9 @@ unsigned gpu_count(const StepSpec& step) {
 StringMap limits_of(const StepSpec& step) {
   const auto& asked = step.settings->resources;
   StringMap limits;
-  if (asked.cpu_count) limits["cpu"] = std::to_string(std::llround(*asked.cpu_count * 1000)) + "m";
+  // A thousandth is the least that the API takes; `0m` would be no limit.
+  if (asked.cpu_count)
+    limits["cpu"] = std::to_string(std::max(1LL, std::llround(*asked.cpu_count * 1000))) + "m";
   if (asked.memory) limits["memory"] = std::to_string(*asked.memory);
   if (const auto gpus = gpu_count(step); gpus > 0)
     limits[step.settings->kubernetes.gpu_resource.value_or(usual_gpu)] = std::to_string(gpus);

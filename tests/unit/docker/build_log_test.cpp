@@ -79,6 +79,21 @@ TEST(BuildLogs, the_classic_builders_failure_is_found_too) {
   EXPECT_EQ(joined(error.details()), "Dockerfile:3: RUN make\nmake: no rule\n");
 }
 
+TEST(BuildLogs, a_failure_of_podman_is_found_too) {
+  BuildLog log([](const std::string&) {});
+  for (auto* text : {"[1/2] STEP 1/1: FROM debian AS a\n", "[2/2] STEP 1/2: FROM debian\n",
+                     "[2/2] STEP 2/2: RUN make\n", "make: no rule\n"})
+    log.message({{"stream", text}});
+  log.message({{"error", "building at STEP \"RUN make\": while running runtime: exit status 2\n"}});
+  ImagePlan plan;
+  plan.own = true;
+  auto error = build_failure(plan, "FROM debian AS a\nFROM debian\nRUN   make\n", log, "");
+  EXPECT_STREQ(error.what(),
+               "cannot build the image of the pipeline's own Dockerfile at line 3 of the "
+               "Dockerfile: building at STEP \"RUN make\": while running runtime: exit status 2");
+  EXPECT_EQ(joined(error.details()), "Dockerfile:3: RUN make\nmake: no rule\n");
+}
+
 TEST(BuildLogs, a_reason_from_our_own_script_is_the_message) {
   BuildLog log([](const std::string&) {});
   log.message({{"stream", "pipe: error: no Python here\npipe: hint: add it\n"}});

@@ -251,18 +251,20 @@ TEST_F(Plans, a_users_dockerfile_is_planned_with_its_context_and_the_images_it_n
   put("other/c.txt", "c");
   auto own = plan({.dockerfile = "docker/Dockerfile"});
   EXPECT_TRUE(own.own);
-  EXPECT_EQ(paths(own.context), ".pipe.dockerfile Dockerfile a.txt ");
+  EXPECT_EQ(paths(own.context), ".pipe.dockerfile a.txt ");  // As the rules say: no Dockerfile.
+  EXPECT_EQ(own.dockerfile_path, ".pipe.dockerfile");
   EXPECT_EQ(own.images_used, (std::vector<std::string>{"python:3.11", "debian:bookworm-slim",
                                                        "busybox:1", "alpine:3"}));
   auto elsewhere = plan({.dockerfile = "docker/Dockerfile", .build_context_root = "other"});
   EXPECT_EQ(paths(elsewhere.context), ".pipe.dockerfile c.txt ");
-  put("docker/Dockerfile.dockerignore", "*\n!b.log\n");
-  EXPECT_EQ(paths(plan({.dockerfile = "docker/Dockerfile"}).context),
-            ".pipe.dockerfile Dockerfile b.log ");
+  put("docker/Dockerfile.dockerignore", "*\n!b.log\n!Dockerfile\n");
+  auto alone = plan({.dockerfile = "docker/Dockerfile"});
+  EXPECT_EQ(paths(alone.context), "Dockerfile b.log ");  // `COPY .` copies nothing else.
+  EXPECT_EQ(alone.dockerfile_path, "Dockerfile");
   put("rules", "**\n");
   DockerSettings settings{.dockerfile = "docker/Dockerfile"};
   settings.parent_image_build_config.dockerignore = "rules";
-  EXPECT_EQ(paths(plan(settings).context), ".pipe.dockerfile Dockerfile ");
+  EXPECT_EQ(paths(plan(settings).context), ".pipe.dockerfile ");
   auto more = plan({.dockerfile = "docker/Dockerfile", .requirements = {"a"}});
   ASSERT_TRUE(more.parent);
   EXPECT_TRUE(more.parent->own);

@@ -31,7 +31,8 @@ TEST(Placement, each_operator) {
   for (const char* text :
        {"attribute:ecs.instance-type == g5.xlarge", "attribute:ecs.instance-type != p2.xlarge",
         "attribute:gpus > 9", "attribute:gpus >= 10", "attribute:gpus < 10.5",
-        "attribute:gpus <= 10", "attribute:gpus == 10.0", "attribute:rack exists",
+        "attribute:gpus <= 10", "attribute:gpus != 10.0", "attribute:rack exists",
+        "attribute:shelf not_exists", "attribute:ecs.instance-type !in [p2.xlarge]",
         "attribute:shelf !exists", "attribute:ecs.instance-type in [g4dn.xlarge, g5.xlarge]",
         "attribute:ecs.instance-type not_in [p2.xlarge]", "attribute:ecs.instance-type =~ g5.*",
         "attribute:ecs.instance-type matches \"g(4dn|5)\\..*\"",
@@ -43,7 +44,8 @@ TEST(Placement, each_operator) {
         "attribute:shelf exists", "attribute:ecs.instance-type in [p2.xlarge]",
         "attribute:ecs.instance-type =~ 5", "attribute:ecs.instance-type !~ g5.*",
         "attribute:shelf == a", "attribute:shelf > 1", "attribute:shelf =~ .*",
-        "attribute:gpus not_in [9, 10]"})
+        "attribute:gpus not_in [9, 10]", "attribute:gpus !in [9, 10]", "attribute:gpus == 10.0",
+        "attribute:rack not_exists"})
     EXPECT_FALSE(holds(text)) << text;
 }
 
@@ -209,6 +211,8 @@ TEST(Pattern, errors_have_a_place) {
                                                         {"a{999}", 1},
                                                         {"\\1", 0},
                                                         {"[z-a]", 1},
+                                                        {"[a-z&&[^t]]", 4},
+                                                        {"[[a]]", 1},
                                                         {"(?=a)", 2},
                                                         {"a{}", 1}}) {
     const auto compiled = Pattern::compile(pattern);

@@ -221,6 +221,7 @@ TEST(GpuOption, what_docker_refuses_is_an_error) {
       {"device=0,all", "gives both devices and a count"},
       {"device=", "is no device"},
       {"device=all", "is no device"},
+      {"device=nvidia.com/gpu=0", "as the Container Device Interface does"},
       {"device=0,0", "names device 0 twice"},
       {"\"device=0,x\"", "'x' in 'gpus' is no device"},
       {"capabilities=cumpute", "is no capability"},

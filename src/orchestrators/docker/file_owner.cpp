@@ -1,0 +1,70 @@
+#include "orchestrators/docker/file_owner.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "orchestrators/docker/short_container.hpp"
+
+namespace pipeline::orchestrators {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+bool is_of_another(const fs::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && status.st_uid != ::geteuid();
+}
+
+/// A folder of another owner that cannot be read is found before what is in it.
+bool has_files_of_another(const fs::path& folder) {
+  std::error_code error;
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator entry(folder, options, error), end; !error && entry != end;
+       entry.increment(error))
+    if (is_of_another(entry->path())) return true;
+  return false;
+}
+
+json bind(const fs::path& source, const std::string& target) {
+  json mount;
+  mount["Type"] = "bind";
+  mount["Source"] = source;
+  mount["Target"] = target;
+  return mount;
+}
+
+}  // namespace
+
+async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
+                              const ContainerOptions& place) {
+  if (::geteuid() == 0 ||
+      (!has_files_of_another(attempt.outputs) && !has_files_of_another(attempt.scratch)))
+    co_return;
+  const auto& outputs = container_layout().outputs;
+  json body;
+  body["Image"] = place.image;
+  body["User"] = "0:0";
+  body["Entrypoint"] = {"chown", "-R", "-h", place.user, outputs, container_scratch};
+  body["Labels"] = container_labels(attempt, place);
+  auto& host = body["HostConfig"];
+  host["NetworkMode"] = "none";
+  host["CapDrop"] = {"ALL"};
+  host["CapAdd"] = {"CHOWN", "DAC_OVERRIDE", "FOWNER"};
+  host["Mounts"].push_back(bind(attempt.outputs, outputs));
+  host["Mounts"].push_back(bind(attempt.scratch, container_scratch));
+  std::string trouble;
+  try {
+    const auto name = container_name(attempt) + "-owner";
+    const auto [printed, code] = co_await run_to_end(engine, name, std::move(body));
+    if (code != 0) trouble = "exit code " + std::to_string(code) + ": " + printed;
+  } catch (const core::EnvironmentError& error) {
+    trouble = error.what();
+  }
+  if (!trouble.empty())
+    core::log::info("files of '" + attempt.step.name + "' stay with another owner: " + trouble);
+}
+
+}  // namespace pipeline::orchestrators
