@@ -129,7 +129,13 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
   return all;
 }
 
-json environment(const Attempt& attempt) {
+/// Returns true if the container runs as the invoking user, whom no image's passwd knows.
+bool has_unknown_user(const Attempt& attempt, const ContainerOptions& place) {
+  return !attempt.step.settings->docker.user && !place.user.empty() &&
+         place.user.substr(0, place.user.find(':')) != "0";
+}
+
+json environment(const Attempt& attempt, const ContainerOptions& place) {
   auto variables = variables_of(attempt, container_layout());
   const auto& image = attempt.step.settings->docker.environment;
   // HOME is a writable folder, whichever user the step runs as. Python must not write caches beside
@@ -138,6 +144,10 @@ json environment(const Attempt& attempt) {
   for (const auto& [name, value] : {std::pair("HOME", scratch), std::pair("TMPDIR", scratch),
                                     std::pair("PYTHONDONTWRITEBYTECODE", "1")})
     if (!image.contains(name)) variables.try_emplace(name, value);
+  // Python's getpass, and with it torch's caches, look here before they look the user up.
+  if (has_unknown_user(attempt, place))
+    for (const auto* name : {"USER", "LOGNAME"})
+      if (!image.contains(name)) variables.try_emplace(name, "pipe");
   json list = json::array();
   for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
   return list;
@@ -204,7 +214,7 @@ json container_body(const Attempt& attempt, const ContainerOptions& place) {
                                     // Replaces the image's own entry point and command.
                                     : command;
   config["WorkingDir"] = container_layout().code;
-  config["Env"] = environment(attempt);
+  config["Env"] = environment(attempt, place);
   config["User"] = docker.user.value_or(place.user);
   config["Labels"] = labels;
   config["StopSignal"] = "SIGTERM";

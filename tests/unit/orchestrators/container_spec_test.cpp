@@ -113,6 +113,14 @@ TEST_F(ContainerSpec, a_folder_to_write_is_home_unless_said_otherwise) {
     EXPECT_FALSE(variable.starts_with("HOME=")) << "the image's own is kept";
 }
 
+TEST_F(ContainerSpec, a_user_that_the_image_does_not_know_has_a_name) {
+  EXPECT_TRUE(has("USER=pipe") && has("LOGNAME=pipe"));
+  step.settings->docker.environment["USER"] = "ann";
+  EXPECT_FALSE(has("USER=pipe")) << "the image's own is kept";
+  step.settings->docker.user = "app";
+  EXPECT_FALSE(has("LOGNAME=pipe")) << "a user that the settings name is the image's";
+}
+
 TEST_F(ContainerSpec, the_user_is_the_caller_unless_the_settings_name_one) {
   EXPECT_EQ(body()["User"], "1000:1000");
   step.settings->docker.user = "app";
