@@ -2,6 +2,7 @@
 /// The attempt that a step's function runs in, and its log, progress and cancellation.
 #pragma once
 
+#include <cstdint>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -50,6 +51,8 @@ class StepContext {
   void progress(double fraction, std::string_view message = {}) const;
   /// Reports a value to track over time, such as a loss. It is written to the log.
   void metric(std::string_view name, double value) const;
+  /// The same for a series, such as a loss by epoch. @param step the training's step or epoch
+  void metric(std::string_view name, double value, std::int64_t step) const;
 
   /// Stop is requested when the run stops: after Ctrl-C, `cancel`, a timeout, or another step's
   /// failure under fail_fast. A step that has not returned 10 seconds later is killed. What it

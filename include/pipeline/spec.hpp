@@ -91,6 +91,7 @@ struct Condition {
 struct OutputSpec {
   std::string name = {};
   std::string file_name = {};  ///< Last component of that path. Default: the output's name.
+  bool metrics = false;        ///< A JSON or CSV file; its numbers are stored as metrics.
 };
 
 /// A C++ program whose functions are steps: the files that are needed to start it again.

@@ -234,6 +234,16 @@ constexpr Command build_row{
 void add_runs_options(CLI::App& app, Options& o) {
   app.add_option("--pipeline", o.inspect.pipeline, "Only runs of this pipeline")->type_name("NAME");
   app.add_option("--tag", o.inspect.tag, "Only runs of pipelines with this tag")->type_name("TAG");
+  app.add_option("--where", o.inspect.where,
+                 "Only runs for which this holds: 'params.c > 1 and metrics.accuracy > 0.9'")
+      ->type_name("EXPRESSION");
+  app.add_option("--sort", o.inspect.sort,
+                 "By this value, the largest first: metrics.accuracy, params.c, run.seconds")
+      ->type_name("VALUE");
+  app.add_option("--columns", o.inspect.columns,
+                 "Show these values: params.c,metrics.accuracy,usage.memory")
+      ->type_name("VALUES")
+      ->delimiter(',');
   app.add_option("-n,--limit", o.inspect.limit, "At most this many; 0: all")
       ->type_name("N")
       ->capture_default_str();
@@ -252,6 +262,79 @@ void add_show_options(CLI::App& app, Options& o) {
 constexpr Command show_row{"show", "Show a run: its steps, attempts, times and failures",
                            "Examples:\n  pipe show\n  pipe show 20261121-0815", add_show_options,
                            show_command};
+
+void add_metrics_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  app.add_option("STEP", o.step, "Only this step's")->type_name("");
+  app.add_flag("--csv", o.inspect.csv, "Every value, as CSV");
+  add_state(app, o);
+}
+
+constexpr Command metrics_row{
+    "metrics", "Show the metrics that a run's steps have reported",
+    "Examples:\n  pipe metrics\n  pipe metrics latest train --csv > train.csv\n\n"
+    "A step reports one by printing `@pipe {\"metric\": \"loss\", \"value\": 0.25, \"step\": 3}`, "
+    "or in an output with `metrics: true`.",
+    add_metrics_options, metrics_command};
+
+void add_compare_options(CLI::App& app, Options& o) {
+  app.add_option("RUN", o.inspect.runs, "The runs: identifiers, unique prefixes, or 'latest'")
+      ->type_name("")
+      ->required();
+  app.add_flag("--all", o.inspect.all, "Also what is equal in all");
+  add_state(app, o);
+}
+
+constexpr Command compare_row{
+    "compare", "Compare runs: parameters, metrics, code, environments, time and usage",
+    "Example:\n  pipe compare latest 20261121-0815", add_compare_options, compare_command};
+
+void add_tag_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("TAG", o.inspect.tags, "Tags to add; none: list them")->type_name("");
+  app.add_option("--remove", o.inspect.removed, "A tag to remove")->type_name("TAG");
+  add_state(app, o);
+}
+
+constexpr Command tag_row{
+    "tag", "Add tags to a run, or remove some",
+    "Examples:\n  pipe tag latest best\n  pipe tag latest --remove best\n  pipe runs --tag best",
+    add_tag_options, tag_command};
+
+void add_note_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("TEXT", o.inspect.note, "The note; '' removes it; none: print it")->type_name("");
+  add_state(app, o);
+}
+
+constexpr Command note_row{"note", "Write a note to a run, or print it",
+                           "Example:\n  pipe note latest 'the first with augmented data'",
+                           add_note_options, note_command};
+
+void add_report_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  app.add_option("-o,--out", o.inspect.copy_to,
+                 "Where to write it; `-`: standard output (default: report-RUN.html)")
+      ->type_name("FILE");
+  add_state(app, o);
+}
+
+constexpr Command report_row{
+    "report", "Write a run as one HTML file that needs no server and makes no request",
+    "Example:\n  pipe report latest -o report.html", add_report_options, report_command};
+
+void add_why_options(CLI::App& app, Options& o) {
+  app.add_option("WHAT", o.subject, "A file, or the digest of an artifact or its beginning")
+      ->type_name("")
+      ->required();
+  add_state(app, o);
+}
+
+constexpr Command why_row{
+    "why", "Say which run, step, code, parameters and inputs made a file, back to the sources",
+    "Examples:\n  pipe why model.pkl      also a copy: its content is looked for\n  pipe why "
+    "3c63aa8b1735",
+    add_why_options, why_command};
 
 void add_logs_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
@@ -519,15 +602,16 @@ void add_drive_options(CLI::App& app, Options& o) {
 
 constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
 
-constexpr std::array table{run_row,      validate_row, plan_row,   graph_row,      render_row,
-                           build_row,    runs_row,     show_row,   logs_row,       artifacts_row,
-                           cancel_row,   resume_row,   verify_row, import_row,     init_row,
-                           doctor_row,   gpus_row,     clean_row,  instances_row,  kubernetes_row,
-                           profiles_row, schema_row,   export_row, completion_row, complete_row,
-                           drive_row};
+constexpr std::array commands{run_row,        validate_row, plan_row,   graph_row,   render_row,
+                              build_row,      runs_row,     show_row,   metrics_row, compare_row,
+                              tag_row,        note_row,     report_row, why_row,     logs_row,
+                              artifacts_row,  cancel_row,   resume_row, verify_row,  import_row,
+                              init_row,       doctor_row,   gpus_row,   clean_row,   instances_row,
+                              kubernetes_row, profiles_row, schema_row, export_row,  completion_row,
+                              complete_row,   drive_row};
 
 }  // namespace
 
-std::span<const Command> command_table() { return table; }
+std::span<const Command> command_table() { return commands; }
 
 }  // namespace pipeline::cli

@@ -11,7 +11,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan graph render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan graph render build runs show metrics compare tag note report why logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -24,7 +24,7 @@ _pipe() {
     --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
     --profile) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;
     --step | -s | --force | --from) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
-    --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline | --tag) return ;;
+    --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline | --tag | --where | --sort | --columns | --remove) return ;;
   esac
   case $command in
     run) words="--param --params --orchestrator --context --namespace --profile --step --jobs --no-cache --force --from --detach --service-account --execution-mode --template-dir --state --output" ;;
@@ -33,7 +33,13 @@ _pipe() {
     plan) words="--param --params --orchestrator --context --namespace --profile --step --no-cache --force --from --verbose --template-dir --state --output" ;;
     render) words="--param --params --orchestrator --context --namespace --profile --step --template-dir --output" ;;
     build) words="--param --params --orchestrator --context --namespace --profile --step --template-dir --state --output" ;;
-    runs) words="--pipeline --tag --limit --state --output" ;;
+    runs) words="--pipeline --tag --where --sort --columns --limit --state --output" ;;
+    metrics) words="--csv --state --output" ;;
+    compare) words="--all --state --output" ;;
+    tag) words="--remove --state --output" ;;
+    report) words="--out --state --output" ;;
+    why) words="--state --output" ;;
+    note) words="--state --output" ;;
     show) words="--state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
     artifacts) words="--copy --state --output" ;;
@@ -48,14 +54,14 @@ _pipe() {
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan graph render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
+    help) words="run validate plan graph render build runs show metrics compare tag note report why logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
       run | validate | plan | graph | render | build | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
       import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-      show | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
+      show | metrics | compare | tag | note | report | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
       logs | artifacts)
         if ((COMP_CWORD == 2)); then words=$(pipe __complete runs 2>/dev/null)
         elif [[ $command == logs ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
@@ -81,7 +87,8 @@ _pipe() {
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
     'graph:print the graph for Mermaid or Graphviz'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
-    'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
+    'metrics:show the metrics of a run' 'compare:compare runs' 'tag:add tags to a run' 'note:write a note to a run'
+    'report:write a run as one HTML file' 'why:say what made a file' 'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
     'resume:continue a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
@@ -106,8 +113,14 @@ _pipe() {
     plan) _arguments $file $orchestrator $step $force $template $state $output '--no-cache[plan for --no-cache]' {-v,--verbose}'[list code files and key parts]' ;;
     render) _arguments $file $orchestrator $step $template $output ;;
     build) _arguments $file $orchestrator $step $template $state $output ;;
-    runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' '--tag[only with this tag]:tag: ' {-n,--limit}'[at most]:N: ' ;;
+    runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' '--tag[only with this tag]:tag: ' '--where[only runs for which this holds]:expression: ' '--sort[by this value]:value: ' '--columns[show these values]:values: ' {-n,--limit}'[at most]:N: ' ;;
     show) _arguments $state $output ':run:_pipe_runs' ;;
+    metrics) _arguments $state $output '--csv[every value]' ':run:_pipe_runs' ':step:_pipe_steps' ;;
+    compare) _arguments $state $output '--all[also what is equal]' '*:run:_pipe_runs' ;;
+    tag) _arguments $state $output '*--remove[a tag]:tag: ' ':run:_pipe_runs' '*:tag: ' ;;
+    note) _arguments $state $output ':run:_pipe_runs' ':text: ' ;;
+    why) _arguments $state $output ':file:_files' ;;
+    report) _arguments $state $output '--out[write to]:file:_files' ':run:_pipe_runs' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     artifacts) _arguments $state $output '--copy[copy out]:destination:_files' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
     cancel) _arguments $state $output '--now[kill at once]' '--force[its driver is gone]' ':run:_pipe_runs' ;;
@@ -132,7 +145,7 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan graph render build runs show logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
+set -l commands run validate plan graph render build runs show metrics compare tag note report why logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
@@ -154,11 +167,18 @@ complete -c pipe -n "__fish_seen_subcommand_from run" -l service-account -x -d "
 complete -c pipe -n "__fish_seen_subcommand_from run resume" -s j -l jobs -x -d "steps at a time"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
 complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"
-complete -c pipe -n "__fish_seen_subcommand_from show logs artifacts cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from show metrics compare tag note report why logs artifacts cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from logs" -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l tag -x
+complete -c pipe -n "__fish_seen_subcommand_from runs" -l where -x
+complete -c pipe -n "__fish_seen_subcommand_from runs" -l sort -x
+complete -c pipe -n "__fish_seen_subcommand_from runs" -l columns -x
+complete -c pipe -n "__fish_seen_subcommand_from metrics" -l csv
+complete -c pipe -n "__fish_seen_subcommand_from compare" -l all
+complete -c pipe -n "__fish_seen_subcommand_from tag" -l remove -x
+complete -c pipe -n "__fish_seen_subcommand_from report" -l out -r
 complete -c pipe -n "__fish_seen_subcommand_from runs" -s n -l limit -x
 complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
 complete -c pipe -n "__fish_seen_subcommand_from logs" -l attempt -x
@@ -172,8 +192,8 @@ complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_6
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
-complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show logs artifacts cancel resume verify doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build runs show logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show metrics compare tag note report why logs artifacts cancel resume verify doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build runs show metrics compare tag note report why logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

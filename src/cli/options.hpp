@@ -3,8 +3,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "detached/invocation.hpp"
 
@@ -38,7 +40,16 @@ struct InspectOptions {
   unsigned attempt = 0;  ///< 0: the last one.
   std::filesystem::path copy_to;
   bool now = false;
-  bool force = false;  ///< cancel: the user asserts that the driver is gone.
+  bool force = false;                ///< cancel: the user asserts that the driver is gone.
+  std::string where;                 ///< runs: an expression; empty: all.
+  std::string sort;                  ///< runs: the value to sort by.
+  std::vector<std::string> columns;  ///< runs: values to show.
+  std::vector<std::string> runs;     ///< compare: the runs.
+  bool all = false;                  ///< compare: also what is equal.
+  bool csv = false;                  ///< metrics: every point, as CSV.
+  std::vector<std::string> tags;     ///< tag: those to add.
+  std::vector<std::string> removed;  ///< tag: those to remove.
+  std::optional<std::string> note;   ///< note: the text.
 };
 
 /// The invocation is recorded with the run; the other members concern only this process. `step` of

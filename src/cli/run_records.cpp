@@ -1,5 +1,7 @@
 #include "cli/run_records.hpp"
 
+#include <cmath>
+
 #include "core/bounded_json.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
@@ -23,6 +25,9 @@ json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attem
              {"log", runs.log_file(attempt.log).string()}};
   for (const auto& gpu : attempt.gpus)
     entry["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+  if (auto usage = usage_json(attempt.usage); !usage.is_null()) entry["usage"] = std::move(usage);
+  if (auto phases = phases_json(attempt.phases); !phases.is_null())
+    entry["phases"] = std::move(phases);
   if (attempt.exit_code) entry["exit_code"] = *attempt.exit_code;
   if (!attempt.failure_kind.empty())
     entry["failure"] = {{"kind", attempt.failure_kind}, {"message", attempt.message}};
@@ -30,6 +35,40 @@ json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attem
 }
 
 }  // namespace
+
+json usage_json(const core::Usage& usage) {
+  json entry;
+  if (usage.user) entry["user_ms"] = static_cast<double>(usage.user->count()) / 1000;
+  if (usage.system) entry["system_ms"] = static_cast<double>(usage.system->count()) / 1000;
+  if (usage.peak_memory) entry["peak_memory"] = *usage.peak_memory;
+  if (usage.read) entry["bytes_read"] = *usage.read;
+  if (usage.written) entry["bytes_written"] = *usage.written;
+  return entry;
+}
+
+json phases_json(const core::Phases& phases) {
+  json entry;
+  if (phases.waiting) entry["waiting_ms"] = phases.waiting->count();
+  if (phases.preparing) entry["preparing_ms"] = phases.preparing->count();
+  if (phases.running) entry["running_ms"] = phases.running->count();
+  if (phases.storing) entry["storing_ms"] = phases.storing->count();
+  return entry;
+}
+
+json metric_json(const store::MetricRecord& metric) {
+  json entry{{"step", metric.step},
+             {"name", metric.name},
+             {"value", number_json(metric.last.value)},
+             {"points", metric.points},
+             {"time", time_json(metric.last.time)}};
+  if (metric.last.step) entry["training_step"] = *metric.last.step;
+  return entry;
+}
+
+json number_json(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
 
 json run_json(const store::RunRecord& run) {
   json entry{{"id", run.id},
@@ -45,6 +84,7 @@ json run_json(const store::RunRecord& run) {
              {"failed", run.failed},
              {"tags", run.tags},
              {"parameters", core::parse_json(run.parameters)}};
+  if (!run.note.empty()) entry["note"] = run.note;
   if (const auto& lease = run.driver.lease; run.driver.is_elsewhere())
     entry["driver"] = {
         {"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}};

@@ -1,7 +1,11 @@
+#include <algorithm>
+
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/progress.hpp"
+#include "cli/run_filter.hpp"
 #include "cli/run_records.hpp"
+#include "cli/run_values.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
@@ -10,40 +14,95 @@ namespace pipeline::cli {
 
 using nlohmann::json;
 
+namespace {
+
+/// A run with the values that were asked for.
+struct ListedRun {
+  store::RunRecord record;
+  std::vector<json> values = {};
+  json sort_by = {};
+};
+
+/// Chosen before the limit is applied, so all runs are read if a value decides.
+std::vector<ListedRun> listed_runs(store::RunStore& runs, const InspectOptions& inspect) {
+  std::vector<ListedRun> list;
+  const RunFilter filter(inspect.where);
+  const bool is_chosen_here = !inspect.sort.empty() || !filter.accepts_all();
+  for (auto& record :
+       runs.runs(is_chosen_here ? 0 : inspect.limit, inspect.pipeline, inspect.tag)) {
+    RunValues values(runs, record);
+    if (!filter.accepts(values)) continue;
+    ListedRun run{std::move(record)};
+    for (const auto& column : inspect.columns) run.values.push_back(values.value(column));
+    if (!inspect.sort.empty()) run.sort_by = values.value(inspect.sort);
+    list.push_back(std::move(run));
+  }
+  if (!inspect.sort.empty())
+    std::ranges::stable_sort(list, [](const ListedRun& a, const ListedRun& b) {
+      if (a.sort_by.is_null() || b.sort_by.is_null())
+        return !a.sort_by.is_null() && b.sort_by.is_null();
+      return is_before(b.sort_by, a.sort_by);
+    });
+  if (inspect.limit > 0 && list.size() > inspect.limit) list.resize(inspect.limit);
+  return list;
+}
+
+/// Returns `ACCURACY` for `metrics.accuracy`.
+std::string heading_of(const std::string& column) {
+  auto text = column.substr(column.find('.') + 1);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  });
+  return text;
+}
+
+}  // namespace
+
 core::ExitCode runs_command(Context& context) {
   const auto& options = context.options();
   const auto state = context.existing_state();
   if (!state && !options.state.empty()) context.required_state();
-  std::vector<store::RunRecord> list;
+  std::vector<ListedRun> list;
   std::optional<detached::Drivers> drivers;
   if (state) {
     auto& runs = context.runs(*state);
-    list = runs.runs(options.inspect.limit, options.inspect.pipeline, options.inspect.tag);
+    list = listed_runs(runs, options.inspect);
     drivers.emplace(context.driver_context(), runs);
-    for (auto& run : list) drivers->update(run);
+    for (auto& run : list) drivers->update(run.record);
   }
   if (options.json) {
     json entries = json::array();
-    for (const auto& run : list) entries.push_back(run_json(run));
+    for (const auto& run : list) {
+      entries.push_back(run_json(run.record));
+      for (std::size_t i = 0; i < run.values.size(); ++i)
+        entries.back()["values"][options.inspect.columns[i]] = run.values[i];
+    }
     context.print_json({{"runs", entries}});
     return core::ExitCode::ok;
   }
   if (list.empty()) context.note("no run has been made yet");
   const bool has_tags =
-      std::ranges::any_of(list, [](const auto& run) { return !run.tags.empty(); });
+      std::ranges::any_of(list, [](const auto& run) { return !run.record.tags.empty(); });
   Table table;
-  table.add({"RUN", "PIPELINE", "STATUS", "STARTED", "TIME", "STEPS", "REUSED", "FAILED",
-             has_tags ? "TAGS" : ""});
-  for (auto& run : list)
-    table.add({run.id,
-               run.pipeline,
-               {status_of(*drivers, run), colour_of(run.status)},
-               core::format_time(run.started),
-               run.status == RunStatus::running ? "" : core::format_duration(run.took),
-               std::to_string(run.steps),
-               std::to_string(run.cached),
-               std::to_string(run.failed),
-               tags_of(run)});
+  std::vector<Table::Cell> heading{"RUN",  "PIPELINE", "STATUS", "STARTED",
+                                   "TIME", "STEPS",    "REUSED", "FAILED"};
+  for (const auto& column : options.inspect.columns) heading.emplace_back(heading_of(column));
+  heading.emplace_back(has_tags ? "TAGS" : "");
+  table.add(std::move(heading));
+  for (auto& [run, values, sort_by] : list) {
+    std::vector<Table::Cell> row{
+        run.id,
+        run.pipeline,
+        {status_of(*drivers, run), colour_of(run.status)},
+        core::format_time(run.started),
+        run.status == RunStatus::running ? "" : core::format_duration(run.took),
+        std::to_string(run.steps),
+        std::to_string(run.cached),
+        std::to_string(run.failed)};
+    for (const auto& value : values) row.emplace_back(for_terminal(shown_value(value), false));
+    row.emplace_back(tags_of(run));
+    table.add(std::move(row));
+  }
   if (!table.empty()) context.print(table.render(context.paint()));
   return core::ExitCode::ok;
 }

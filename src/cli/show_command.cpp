@@ -76,6 +76,7 @@ std::string heading(detached::Drivers& drivers, store::RunRecord run, const Pain
     line("driver:       ", drivers.described(run));
   line("started:      ", core::format_time(run.started));
   line("tags:         ", tags_of(run));
+  line("note:         ", run.note);
   if (run.parameters != "{}") line("parameters:   ", run.parameters);
   if (!run.git_commit.empty())
     line("git commit:   ",
@@ -83,20 +84,39 @@ std::string heading(detached::Drivers& drivers, store::RunRecord run, const Pain
   return text + "\n";
 }
 
-Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& groups) {
+/// What the last attempt of a step has used, in columns.
+struct UsageCells {
+  std::string cpu, memory;
+};
+using UsageOf = std::function<UsageCells(const store::StepRecord&)>;
+
+UsageCells usage_cells(const core::Usage& usage) {
+  UsageCells cells;
+  if (usage.user || usage.system)
+    cells.cpu = core::format_duration(std::chrono::round<std::chrono::milliseconds>(
+        usage.user.value_or(std::chrono::microseconds()) +
+        usage.system.value_or(std::chrono::microseconds())));
+  if (usage.peak_memory) cells.memory = core::format_bytes(*usage.peak_memory);
+  return cells;
+}
+
+Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& groups,
+                  const UsageOf& usage_of) {
   Table table;
-  table.add({"STEP", "STATUS", "TIME", "ATTEMPTS", "IMAGE", ""});
+  table.add({"STEP", "STATUS", "TIME", "CPU", "MEMORY", "ATTEMPTS", "IMAGE", ""});
   for (const auto& step : steps) {
     if (auto* const group = groups.of(step)) {
       if (std::exchange(group->is_shown, true)) continue;
       for (const auto& [status, count] : group->by_status)
         table.add({std::string(core::base_name(step.name)) + "[*]", status_cell(status), "", "", "",
-                   std::to_string(count) + " of " + std::to_string(group->instances)});
+                   "", "", std::to_string(count) + " of " + std::to_string(group->instances)});
       continue;
     }
+    const auto used = usage_of(step);
     table.add(
-        {step.name, status_cell(step.status), step.attempts ? duration_of(step) : "",
-         step.attempts ? std::to_string(step.attempts) : "", clip(shorten_digests(step.image), 40),
+        {step.name, status_cell(step.status), step.attempts ? duration_of(step) : "", used.cpu,
+         used.memory, step.attempts ? std::to_string(step.attempts) : "",
+         clip(shorten_digests(step.image), 40),
          step.reused_from.empty() ? clip(step.message, 100) : "of " + origin_of(step.reused_from)});
   }
   return table;
@@ -140,7 +160,12 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
                       const store::RunRecord& run, const Paint& paint) {
   const auto steps = runs.steps(run.id);
   InstanceGroups groups(steps);
-  auto text = heading(drivers, run, paint) + steps_table(steps, groups).render(paint) +
+  const auto usage_of = [&](const store::StepRecord& step) {
+    if (step.attempts == 0) return UsageCells{};
+    const auto attempts = runs.attempts(step.run, step.name);
+    return attempts.empty() ? UsageCells{} : usage_cells(attempts.back().usage);
+  };
+  auto text = heading(drivers, run, paint) + steps_table(steps, groups, usage_of).render(paint) +
               attempts_text(runs, steps, !groups.empty(), paint);
   if (groups.empty()) text += gpus_text(runs, steps, paint);
   return text;
@@ -157,6 +182,8 @@ core::ExitCode show_command(Context& context) {
     return core::ExitCode::ok;
   }
   auto entry = run_json(run);
+  entry["metrics"] = json::array();
+  for (const auto& metric : runs.metrics(run.id)) entry["metrics"].push_back(metric_json(metric));
   entry["steps"] = json::array();
   const auto outputs = outputs_of(context, runs, run);
   for (const auto& step : runs.steps(run.id))

@@ -1,7 +1,10 @@
 #include "core/structured_line.hpp"
 #include "core/bounded_json.hpp"
+#include "core/utf8.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -15,7 +18,73 @@ std::string text_of(const json& value) {
                            : value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+/// Puts the words that JSON does not have in quotes, outside of texts.
+std::string with_quoted_numbers(std::string_view line) {
+  std::string text;
+  bool in_text = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (in_text && line[i] == '\\' && i + 1 < line.size()) {
+      text += line[i++];
+    } else if (line[i] == '"') {
+      in_text = !in_text;
+    } else if (!in_text) {
+      const auto rest = line.substr(i);
+      const auto word = rest.starts_with("NaN")         ? std::string_view("NaN")
+                        : rest.starts_with("Infinity")  ? std::string_view("Infinity")
+                        : rest.starts_with("-Infinity") ? std::string_view("-Infinity")
+                                                        : std::string_view();
+      if (!word.empty()) {
+        text += '"' + std::string(word) + '"';
+        i += word.size() - 1;
+        continue;
+      }
+    }
+    text += line[i];
+  }
+  return text;
+}
+
+std::optional<double> metric_value(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  constexpr auto none = std::numeric_limits<double>::quiet_NaN();
+  const auto& text = value.get_ref<const std::string&>();
+  for (const auto& [word, number] : {std::pair<std::string_view, double>{"nan", none},
+                                     {"NaN", none},
+                                     {"inf", infinity},
+                                     {"Infinity", infinity},
+                                     {"-inf", -infinity},
+                                     {"-Infinity", -infinity}})
+    if (text == word) return number;
+  return std::nullopt;
+}
+
 }  // namespace
+
+bool is_metric_name(std::string_view name) {
+  constexpr std::size_t longest = 200;
+  return !name.empty() && name.size() <= longest && is_utf8(name) &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+std::optional<ReportedMetric> parse_metric(std::string_view line) {
+  constexpr double largest_step = 9e15;
+  if (!line.starts_with(structured_prefix) || line.find("\"metric\"") == line.npos)
+    return std::nullopt;
+  auto object = parse_structured(line);
+  if (!object) object = parse_structured(with_quoted_numbers(line));
+  if (!object) return std::nullopt;
+  const auto name = object->find("metric"), value = object->find("value");
+  if (name == object->end() || !name->is_string() || value == object->end()) return std::nullopt;
+  const auto number = metric_value(*value);
+  if (!number || !is_metric_name(name->get_ref<const std::string&>())) return std::nullopt;
+  ReportedMetric metric{name->get<std::string>(), *number, {}};
+  if (const auto step = object->find("step"); step != object->end() && step->is_number())
+    if (const auto at = step->get<double>(); std::abs(at) < largest_step)
+      metric.step = static_cast<std::int64_t>(at);
+  return metric;
+}
 
 std::optional<json> parse_structured(std::string_view line) {
   if (!line.starts_with(structured_prefix)) return std::nullopt;

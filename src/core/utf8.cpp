@@ -18,4 +18,13 @@ CodePoint decode_utf8(std::string_view text) {
   return {value, length, true};
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto point = decode_utf8(text);
+    if (!point.valid) return false;
+    text.remove_prefix(point.length);
+  }
+  return true;
+}
+
 }  // namespace pipeline::core

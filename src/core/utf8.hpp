@@ -16,5 +16,7 @@ struct CodePoint {
 /// Returns the first code point of a non-empty text. Overlong forms, surrogates and truncated
 /// sequences are invalid.
 CodePoint decode_utf8(std::string_view text);
+/// Returns true if all of the text is valid.
+bool is_utf8(std::string_view text);
 
 }  // namespace pipeline::core

@@ -3,11 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
 namespace pipeline {
 namespace {
+
+/// JSON has no numbers for infinity and for no number.
+nlohmann::json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
 
 /// Writes with one call, so that lines of several threads do not mix.
 void write_line(const nlohmann::json& object) {
@@ -36,7 +43,11 @@ void StepContext::progress(double fraction, std::string_view message) const {
 }
 
 void StepContext::metric(std::string_view name, double value) const {
-  write_line({{"metric", name}, {"value", value}});
+  write_line({{"metric", name}, {"value", number(value)}});
+}
+
+void StepContext::metric(std::string_view name, double value, std::int64_t step) const {
+  write_line({{"metric", name}, {"value", number(value)}, {"step", step}});
 }
 
 }  // namespace pipeline

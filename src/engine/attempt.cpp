@@ -11,6 +11,9 @@
 #include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "engine/cache_key.hpp"
+#include "engine/clock.hpp"
+#include "engine/metric_file.hpp"
+#include "engine/metric_log.hpp"
 #include "engine/secret_mask.hpp"
 #include "engine/step_log.hpp"
 
@@ -187,9 +190,11 @@ class AttemptRun {
         folder_(std::make_shared<WorkFolder>(
             context.folders, step.name + "." + std::to_string(which.number),
             services_.orchestrator.capabilities_of(step), which.joins)),
+        metrics_(services_.runs, context.run_id, step.name, which.number),
         log_(
             services_.runs.log_file(log_name), secret_values(),
             [this](Stream stream, std::string line) {
+              metrics_.line(line);
               context_.events.emit(
                   event::StepLog{step_.name, which_.number, stream, std::move(line)});
             },
@@ -198,6 +203,9 @@ class AttemptRun {
             }) {}
 
   async::Task<AttemptOutcome> run(GpuReservation held) {
+    const auto start = Clock::now();
+    // The output of a joined attempt is read from its beginning.
+    if (which_.joins) services_.runs.remove_metrics(context_.run_id, step_.name, which_.number);
     const auto code = co_await store_code();
     co_await check_inputs(context_, step_, outputs_of_);
     auto inputs = co_await make_inputs();
@@ -221,7 +229,9 @@ class AttemptRun {
                                          .joins = which_.joins,
                                          .log = log_,
                                          .cancel = deadline.source()};
+    const auto handed_over = Clock::now();
     outcome_.result = co_await services_.orchestrator.run(attempt);
+    const auto came_back = Clock::now();
     if (!held.locks.empty()) {
       held.locks.clear();
       co_await let_others_start();
@@ -231,10 +241,25 @@ class AttemptRun {
     judge(deadline.expired());
     if (!outcome_.result.failure) outcome_.result.failure = co_await changed_data();
     if (!outcome_.result.failure) co_await store_outputs();
+    metrics_.flush();
+    note_phases(start, handed_over, came_back);
     co_return std::move(outcome_);
   }
 
  private:
+  /// An orchestrator that does not know when the command began has the whole time for it.
+  void note_phases(Clock::time_point start, Clock::time_point handed_over,
+                   Clock::time_point came_back) {
+    const auto between = [](Clock::time_point from, Clock::time_point to) {
+      return std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
+    };
+    const auto began = outcome_.result.began.value_or(handed_over);
+    const auto ended = outcome_.result.ended.value_or(came_back);
+    outcome_.phases.preparing = between(start, began);
+    outcome_.phases.running = between(began, ended);
+    outcome_.phases.storing = between(ended, Clock::now());
+  }
+
   std::vector<std::string> secret_values() const {
     std::vector<std::string> values;
     for (const auto& [name, value] : secrets_) values.push_back(value);
@@ -370,6 +395,7 @@ class AttemptRun {
     } guard{outcome_.result.cleanup};
     try {
       for (const auto& output : step_.outputs) {
+        if (output.metrics) take_metrics(output);
         const auto stored = co_await async::on_pool(
             context_.pool, [&] { return store_output(output, taken, others_may_join); });
         context_.checked.insert(stored.digest);
@@ -386,6 +412,14 @@ class AttemptRun {
     }
     folder_->succeeded = true;
     outcome_.folder = folder_;
+  }
+
+  void take_metrics(const OutputSpec& output) {
+    const auto now = wall_now();
+    for (auto& [name, point] : read_metric_file(path_of(output))) {
+      point.time = now;
+      metrics_.add(name, point);
+    }
   }
 
   store::StoredArtifact store_output(const OutputSpec& output, const TakenOutputs& taken,
@@ -407,6 +441,7 @@ class AttemptRun {
   const OutputsOf outputs_of_;
   const StringMap secrets_;
   const std::shared_ptr<WorkFolder> folder_;
+  MetricLog metrics_;
   StepLog log_;
   AttemptOutcome outcome_;
 };

@@ -22,7 +22,8 @@ namespace pipeline::engine {
 struct AttemptOutcome {
   orchestrators::AttemptResult result;
   std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
-  store::AttemptRecord record;               ///< Record of the attempt's end.
+  core::Phases phases = {};
+  store::AttemptRecord record;  ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
   std::shared_ptr<const void> folder;  ///< For a success: owns the attempt's folders, which are
                                        ///< removed with it once the success is recorded.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
+#include "engine/declared.hpp"
 
 namespace pipeline::engine {
 
@@ -66,6 +67,7 @@ void Journal::run_began(const std::string& orchestrator,
   record_.steps = steps.size();
   runs_.transaction([&] {
     runs_.add_run(record_);
+    runs_.put_blob(store::declared_kind, record_.id, declared(steps));
     for (const auto* step : steps) runs_.put_step(record_of(*step, StepStatus::pending));
   });
   announce_start(steps);
@@ -148,11 +150,13 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
 }
 
 store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::time_point start,
-                                            const std::optional<int>& exit_code,
+                                            const AttemptOutcome& outcome,
                                             const std::optional<Failure>& failure) {
   record.ended = wall_now();
   record.took = since(start);
-  record.exit_code = exit_code;
+  record.exit_code = outcome.result.exit_code;
+  record.usage = outcome.result.usage;
+  record.phases = outcome.phases;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;

@@ -53,7 +53,7 @@ class Journal {
   /// Persists a failed attempt. A successful one is persisted together with its step by
   /// succeeded(), so that no driver finds one without the other.
   store::AttemptRecord attempt_ended(store::AttemptRecord record, Clock::time_point start,
-                                     const std::optional<int>& exit_code,
+                                     const AttemptOutcome& outcome,
                                      const std::optional<Failure>& failure);
   void retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay);
   void reused(const std::vector<Reuse>& steps);

@@ -479,6 +479,7 @@ void Run::spawn(async::Task<> task) {
 
 async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
   AttemptCounts counts;
+  const auto ready = Clock::now();
   std::optional<Failure> failure;
   try {
     const bool has_result = co_await is_made(i, key);
@@ -488,6 +489,7 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
     const ReadyStep step{.spec = spec(i),
                          .key = key->key,
                          .environment = environments_.of(i),
+                         .since = ready,
                          .urgency = scheduler_.urgency(i),
                          .resume_point = point ? &*point : nullptr,
                          .outputs_of = outputs_of()};

@@ -36,6 +36,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     counts = step.resume_point->counts;
     if (joins_next) --counts.attempts;
   }
+  auto since = step.since;
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
   for (;;) {
     auto reservation = co_await reserve(step);
@@ -49,9 +50,10 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     AttemptOutcome outcome;
     {
       const async::Permit permit(slots_.of(capabilities));
-      outcome = co_await try_once(step, {counts.attempts, std::exchange(joins_next, false)},
+      outcome = co_await try_once(step, {counts.attempts, std::exchange(joins_next, false)}, since,
                                   std::move(*reservation));
     }
+    since = Clock::now();
     auto& failure = outcome.result.failure;
     if (!failure) co_return outcome;
     co_await results_.clear_away(std::move(outcome.result.cleanup));
@@ -84,7 +86,7 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& 
 }
 
 async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
-                                                 GpuReservation gpus) {
+                                                 Clock::time_point since, GpuReservation gpus) {
   auto record = journal_.attempt_began(step.spec, step.key, which.number,
                                        step.environment.description, gpus.gpus);
   const AttemptContext context{services_, events_,  pool_,           stop_,     journal_.run_id(),
@@ -101,8 +103,8 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
     failure = orchestrators::failure_of(failed);
     error = std::current_exception();
   }
-  outcome.record =
-      journal_.attempt_ended(std::move(record), start, outcome.result.exit_code, failure);
+  outcome.phases.waiting = std::chrono::duration_cast<std::chrono::milliseconds>(start - since);
+  outcome.record = journal_.attempt_ended(std::move(record), start, outcome, failure);
   if (error) std::rethrow_exception(error);
   co_return outcome;
 }

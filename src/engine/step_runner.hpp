@@ -28,7 +28,8 @@ struct ReadyStep {
   const StepSpec& spec;
   const std::string& key;
   const orchestrators::Environment& environment;
-  std::size_t urgency;  ///< Rank among the steps that wait for a slot; smaller goes first.
+  Clock::time_point since;  ///< When everything that it needs was made.
+  std::size_t urgency;      ///< Rank among the steps that wait for a slot; smaller goes first.
   const ResumePoint*
       resume_point;      ///< Null if the step had not begun when the run was interrupted.
   OutputsOf outputs_of;  ///< Returns the outputs of the steps that it takes its inputs from.
@@ -49,8 +50,9 @@ class StepRunner {
  private:
   async::Task<bool> joins(const ReadyStep& step);
   async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step);
+  /// @param since when the attempt could have begun
   async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions which,
-                                       GpuReservation gpus);
+                                       Clock::time_point since, GpuReservation gpus);
   async::Task<> pause(Duration delay);
 
   const Services& services_;

@@ -2,6 +2,7 @@
 /// The port between the engine and the orchestrators, which run steps.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "core/cancel.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
+#include "core/usage.hpp"
 #include "gpu/inventory.hpp"
 
 namespace pipeline::orchestrators {
@@ -139,6 +141,9 @@ struct AttemptResult {
   std::optional<Failure> failure;  ///< Unset if the attempt ended with exit code 0.
   std::optional<int> exit_code;
   std::string image;  ///< What the attempt ran in: an image id, or an interpreter.
+  core::Usage usage = {};
+  /// When the step's command was started and had ended, as far as it is known.
+  std::optional<std::chrono::steady_clock::time_point> began = {}, ended = {};
   /// For orchestrators whose attempts outlive drivers: call it once the attempt's outputs are
   /// stored. Until then a later driver finds the attempt as it ended; afterwards everything is
   /// removed once settle() has returned.

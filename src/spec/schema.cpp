@@ -90,6 +90,9 @@ json step_schema() {
   json properties = common_properties();
   const json name{{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_-]*$"}};
   const json file{{"type", {"string", "null"}}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*$"}};
+  const json output{{"type", "object"},
+                    {"properties", {{"file", file}, {"metrics", {{"type", "boolean"}}}}},
+                    {"additionalProperties", false}};
   json command = any_of({list_of(scalar()), text()});
   command["anyOf"][0]["minItems"] = 1;
   properties["command"] = described(std::move(command),
@@ -131,8 +134,10 @@ json step_schema() {
                 "values that this step has. Data from outside of the pipeline: a file or folder, "
                 "`./corpus`, or `{url: https://..., sha256: ...}`.");
   properties["outputs"] = described(
-      any_of({list_of(name), map_of(file)}),
-      "Files or folders that the step writes: a list of names, or a map of names to file names.");
+      any_of({list_of(name), map_of(any_of({file, output}))}),
+      "Files or folders that the step writes: a list of names, or a map of names to file names or "
+      "to `{file: NAME, metrics: true}`: the numbers in such a JSON or CSV file are metrics of the "
+      "run.");
   properties["after"] = described(
       list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
   properties["when"] = described(

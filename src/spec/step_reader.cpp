@@ -501,7 +501,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
 
 void StepReader::read_outputs(const core::Value& value, StepSpec& step) {
   std::unordered_map<std::string, std::string> makers;  // From a file name to its output.
-  const auto add = [&](const core::Value& name, const core::Value& file) {
+  const auto add = [&](const core::Value& name, const core::Value& file, bool metrics = false) {
     if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar)) {
       settings::report(diagnostics_, "bad-name",
                        "an output's name must be " + std::string(slot_name.expected) + ", not " +
@@ -526,16 +526,28 @@ void StepReader::read_outputs(const core::Value& value, StepSpec& step) {
                            "' have the same file name '" + file.scalar + "'",
                        file.span);
     else
-      step.outputs.push_back({name.scalar, file.scalar});
+      step.outputs.push_back({name.scalar, file.scalar, metrics});
   };
   if (value.kind == core::Value::Kind::list)
     for (const core::Value& item : value.items) add(item, item);
   else if (value.kind == core::Value::Kind::map)
-    for (const auto& [name, file] : value.members)
-      add(name, file.kind == core::Value::Kind::null ? name : file);
+    for (const auto& [name, file] : value.members) {
+      const core::Value* written = &file;
+      bool metrics = false;
+      if (file.kind == core::Value::Kind::map) {
+        static const Strings keys{"file", "metrics"};
+        settings::report_unknown_keys(file, keys, "an output", diagnostics_);
+        if (const core::Value* flag = file.find("metrics"))
+          metrics = settings::read_bool("metrics", *flag, diagnostics_).value_or(false);
+        written = file.find("file");
+      }
+      const bool is_named = written && written->kind != core::Value::Kind::null;
+      add(name, is_named ? *written : name, metrics);
+    }
   else
     settings::report_type(diagnostics_, "outputs",
-                          "a list of names, or a map of names to file names", value);
+                          "a list of names, or a map of names to file names or {file, metrics}",
+                          value);
 }
 
 void StepReader::check_variables(const ReadStep& step) {

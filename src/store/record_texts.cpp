@@ -30,6 +30,20 @@ void read_sign(Driver& driver, std::string& text) {
     }
 }
 
+/// Calls `visit(name, member)` for each value that is measured of an attempt.
+template <class Usage, class Phases, class Visit>
+void visit_usage(Usage& usage, Phases& phases, Visit visit) {
+  visit("user_us", usage.user);
+  visit("system_us", usage.system);
+  visit("peak_memory", usage.peak_memory);
+  visit("read", usage.read);
+  visit("written", usage.written);
+  visit("waiting_ms", phases.waiting);
+  visit("preparing_ms", phases.preparing);
+  visit("running_ms", phases.running);
+  visit("storing_ms", phases.storing);
+}
+
 nlohmann::json list_of(const std::string& text) {
   auto list = core::parse_json(text);
   if (!list.is_array()) throw std::invalid_argument("it is no list");
@@ -103,10 +117,44 @@ std::vector<event::Gpu> read_gpus(const std::string& text) try {
       std::string("the run store is damaged: an attempt's GPUs cannot be read: ") + error.what());
 }
 
+std::string write_usage(const core::Usage& usage, const core::Phases& phases) {
+  nlohmann::json entry;
+  visit_usage(usage, phases, [&](const char* name, const auto& value) {
+    if constexpr (requires { value->count(); }) {
+      if (value) entry[name] = value->count();
+    } else if (value) {
+      entry[name] = *value;
+    }
+  });
+  return entry.is_null() ? std::string() : entry.dump();
+}
+
+void read_usage(const std::string& text, core::Usage& usage, core::Phases& phases) {
+  if (text.empty()) return;
+  const auto entry = core::parse_json(text);
+  if (!entry.is_object())
+    throw core::EnvironmentError("the run store is damaged: what an attempt used cannot be read");
+  visit_usage(usage, phases, [&]<class Value>(const char* name, std::optional<Value>& value) {
+    const auto found = entry.find(name);
+    if (found != entry.end() && found->is_number_integer())
+      value = Value(found->template get<std::int64_t>());
+  });
+}
+
 std::string write_parts(const std::vector<KeyPart>& parts) {
   auto list = nlohmann::json::array();
   for (const auto& part : parts) list.push_back({part.name, part.value});
   return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<KeyPart> read_parts(const std::string& text) {
+  const auto list = core::parse_json(text);
+  std::vector<KeyPart> parts;
+  if (list.is_array())
+    for (const auto& part : list)
+      if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_string())
+        parts.push_back({part[0], part[1]});
+  return parts;
 }
 
 }  // namespace pipeline::store

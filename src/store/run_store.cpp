@@ -14,20 +14,25 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
-#include "store/database.hpp"
 #include "store/record_texts.hpp"
+#include "store/run_store_implementation.hpp"
 
 namespace pipeline::store {
 namespace {
 
 constexpr int application_id = 0x70697065;  // The text "pipe".
-constexpr int version = 3;
+constexpr int version = 4;
+#define METRICS_TABLE                                                                           \
+  "CREATE TABLE metrics (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT "   \
+  "NULL, attempt INTEGER NOT NULL, name TEXT NOT NULL, first INTEGER NOT NULL, count INTEGER "  \
+  "NOT NULL, last BLOB NOT NULL, points BLOB NOT NULL, PRIMARY KEY (run, step, attempt, name, " \
+  "first)) WITHOUT ROWID;"
 constexpr auto schema = R"sql(
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, pipeline TEXT NOT NULL, orchestrator TEXT NOT NULL, file TEXT NOT NULL, parameters TEXT NOT NULL, git_commit TEXT NOT NULL,
   git_dirty INTEGER NOT NULL, status INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, took INTEGER NOT NULL,
   driver_pid INTEGER NOT NULL, driver_started TEXT NOT NULL, same_as TEXT NOT NULL, steps INTEGER NOT NULL, cached INTEGER NOT NULL, failed INTEGER NOT NULL,
-  tags TEXT NOT NULL DEFAULT '[]');
+  tags TEXT NOT NULL DEFAULT '[]', note TEXT NOT NULL DEFAULT '');
 CREATE INDEX runs_by_status ON runs (status);
 CREATE TABLE steps (
   id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, status INTEGER NOT NULL, key TEXT NOT NULL,
@@ -36,20 +41,22 @@ CREATE TABLE steps (
 CREATE TABLE attempts (
   run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, number INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL,
   took INTEGER NOT NULL, exit_code INTEGER, failure_kind TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL,
-  gpus TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, step, number)) WITHOUT ROWID;
+  gpus TEXT NOT NULL DEFAULT '', usage TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, step, number)) WITHOUT ROWID;
 CREATE TABLE cache (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, run TEXT NOT NULL, pipeline TEXT NOT NULL, step TEXT NOT NULL, outputs TEXT NOT NULL, parts TEXT NOT NULL);
 CREATE INDEX cache_by_step ON cache (pipeline, step);
 CREATE TABLE blobs (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
-)sql";
+)sql" METRICS_TABLE;
 constexpr const char* migrations[] = {
     "ALTER TABLE attempts ADD COLUMN gpus TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'"};
+    "ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'",
+    "ALTER TABLE attempts ADD COLUMN usage TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';" METRICS_TABLE};
 
 #define RUN_COLUMNS                                                                               \
   "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, " \
   "took, driver_pid, driver_started, same_as, steps, "                                            \
-  "cached, failed, tags"
+  "cached, failed, tags, note"
 #define STEP_COLUMNS                                                                      \
   "run, name, status, key, reused_from, started, ended, took, attempts, image, message, " \
   "parameters, outputs"
@@ -60,7 +67,7 @@ constexpr const char* migrations[] = {
   "excluded.message, parameters = excluded.parameters, "                                         \
   "outputs = excluded.outputs"
 #define ATTEMPT_COLUMNS \
-  "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus"
+  "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus, usage"
 
 std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
 WallTime to_time(std::int64_t milliseconds) {
@@ -88,22 +95,9 @@ RunRecord read_run(const Statement& row) {
   if (tags.is_array())
     for (const auto& tag : tags)
       if (tag.is_string()) run.tags.push_back(tag);
+  run.note = row.text(18);
   return run;
 }
-
-/// Names come from the database; a path that leaves the folder would be removed or shown.
-std::filesystem::path below(const std::string& name) {
-  std::filesystem::path relative(name);
-  if (name.empty() || relative.is_absolute() || std::ranges::find(relative, "..") != relative.end())
-    throw core::EnvironmentError("'" + name + "' is no name of a log");
-  return relative;
-}
-
-/// The locks that mark a run as driven by this process.
-struct Hold {
-  std::optional<StateLock> lock;
-  std::unique_ptr<Heartbeat> heartbeat;
-};
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -114,19 +108,6 @@ std::string host_name() {
 }
 
 }  // namespace
-
-struct RunStore::Implementation {
-  std::filesystem::path folder;
-  bool is_local;
-  Database database;
-  bool in_transaction = false;
-  std::map<std::string, Hold> held;  ///< Keyed by run.
-
-  std::filesystem::path heartbeat(const std::string& run) const {
-    return folder / "drivers" / below(run);
-  }
-  Driver drive(const RunRecord& run);
-};
 
 /// Takes the run's lock if this process drives it. Called in the transaction that records the run
 /// as running, so that no other process finds it running and unlocked.
@@ -204,11 +185,12 @@ void RunStore::add_run(const RunRecord& run) {
   self_->database
       .prepare("INSERT INTO runs (" RUN_COLUMNS
                ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
-               "?17, ?18)")
+               "?17, ?18, ?19)")
       .bind(run.id, run.pipeline, run.orchestrator, run.file, run.parameters, run.git_commit,
             run.git_dirty, static_cast<int>(run.status), to_integer(run.started),
             to_integer(run.ended), run.took.count(), driver.process.pid, write_driver(driver),
-            run.same_as, run.steps, run.cached, run.failed, nlohmann::json(run.tags).dump())
+            run.same_as, run.steps, run.cached, run.failed, nlohmann::json(run.tags).dump(),
+            run.note)
       .run();
 }
 
@@ -283,13 +265,14 @@ void RunStore::put_step(const StepRecord& step) {
 
 void RunStore::put_attempt(const AttemptRecord& attempt) {
   const auto gpus = write_gpus(attempt.gpus);
+  const auto usage = write_usage(attempt.usage, attempt.phases);
   self_->database
       .prepare("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS
                ")"
-               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
+               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")
       .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started),
             to_integer(attempt.ended), attempt.took.count(), attempt.exit_code,
-            attempt.failure_kind, attempt.message, attempt.log, gpus)
+            attempt.failure_kind, attempt.message, attempt.log, gpus, usage)
       .run();
 }
 
@@ -326,13 +309,13 @@ std::optional<std::pair<std::string, std::vector<KeyPart>>> RunStore::last_key_p
       "SELECT run, parts FROM cache WHERE pipeline = ?1 AND step = ?2 ORDER BY id DESC LIMIT 1");
   row.bind(pipeline, step);
   if (!row.step()) return std::nullopt;
-  const auto list = core::parse_json(row.text(1));
-  std::vector<KeyPart> parts;
-  if (list.is_array())
-    for (const auto& part : list)
-      if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_string())
-        parts.push_back({part[0], part[1]});
-  return std::pair{row.text(0), std::move(parts)};
+  return std::pair{row.text(0), read_parts(row.text(1))};
+}
+
+std::vector<KeyPart> RunStore::key_parts(const std::string& key) {
+  auto row = self_->database.prepare("SELECT parts FROM cache WHERE key = ?1");
+  row.bind(key);
+  return row.step() ? read_parts(row.text(0)) : std::vector<KeyPart>();
 }
 
 std::vector<RunRecord> RunStore::runs(std::size_t limit, const std::string& pipeline,
@@ -412,7 +395,8 @@ std::vector<StepRecord> RunStore::steps(const std::string& run) {
 
 std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std::string& step) {
   auto row = self_->database.prepare(
-      "SELECT number, started, ended, took, exit_code, failure_kind, message, log, gpus FROM "
+      "SELECT number, started, ended, took, exit_code, failure_kind, message, log, gpus, usage "
+      "FROM "
       "attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
   row.bind(run, step);
   std::vector<AttemptRecord> found;
@@ -427,6 +411,7 @@ std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std:
     attempt.message = row.text(6);
     attempt.log = row.text(7);
     attempt.gpus = read_gpus(row.text(8));
+    read_usage(row.text(9), attempt.usage, attempt.phases);
     found.push_back(std::move(attempt));
   }
   return found;
@@ -487,9 +472,12 @@ bool RunStore::remove_run(const std::string& run, bool keep_cache) {
           .bind(run, heir)
           .run();
       for (const auto& step : steps_of_heir) put_step(step);
+      if (const auto declared = get_blob(declared_kind, run))
+        put_blob(declared_kind, heir, *declared);
     }
     if (!keep_cache) self_->database.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
-    for (const auto* kind : {invocation_kind, detached_kind, saved_kind, brought_kind})
+    for (const auto* kind :
+         {invocation_kind, detached_kind, saved_kind, brought_kind, declared_kind})
       remove_blob(kind, run);
     self_->database.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
   });
@@ -534,6 +522,7 @@ void RunStore::take_run(const RunStore& from, const std::string& run) {
            "SET " STEP_CHANGES);
       take("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS ") SELECT " ATTEMPT_COLUMNS
            " FROM other.attempts WHERE run = ?1");
+      take("INSERT OR REPLACE INTO metrics SELECT * FROM other.metrics WHERE run = ?1");
       take(
           "INSERT OR IGNORE INTO blobs (kind, key, value) SELECT kind, key, value FROM other.blobs "
           "WHERE key = ?1");

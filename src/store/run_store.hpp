@@ -16,6 +16,8 @@
 #include <pipeline/events.hpp>
 
 #include "core/digest.hpp"
+#include "core/usage.hpp"
+#include "store/metrics.hpp"
 #include "store/process_id.hpp"
 #include "store/state_lock.hpp"
 
@@ -61,7 +63,8 @@ struct RunRecord {
   std::string
       same_as;  ///< The run whose steps this run reused entirely; it then has no rows of its own.
   std::size_t steps = 0, cached = 0, failed = 0;
-  std::vector<std::string> tags;  ///< Tags of the pipeline when the run started.
+  std::vector<std::string> tags;  ///< Tags of the pipeline when the run started, and `pipe tag`.
+  std::string note;               ///< `pipe note`.
 };
 
 struct OutputRecord {
@@ -94,6 +97,8 @@ struct AttemptRecord {
   std::string failure_kind, message;
   std::string log;               ///< File name below the store's logs/ folder.
   std::vector<event::Gpu> gpus;  ///< GPUs that the attempt held.
+  core::Usage usage;
+  core::Phases phases;
 };
 
 /// One named part of a cache key, such as `image` or `input data`. The value is a digest or a short
@@ -115,6 +120,9 @@ inline constexpr const char* detached_kind = "detached";
 /// The same, for a detached run whose driver shares no files with this machine: how much of the
 /// driver's store (saved) and logs (brought) has been downloaded.
 inline constexpr const char *saved_kind = "saved", *brought_kind = "brought";
+
+/// What the pipeline declared of the run's steps: see engine/declared.hpp.
+inline constexpr const char* declared_kind = "declared";
 
 /// Throws EnvironmentError if the folder or database cannot be used (no permission, disk full,
 /// damaged, made by a newer version).
@@ -165,6 +173,22 @@ class RunStore {
   std::optional<StateLock> hold_artifacts() const;
   void put_step(const StepRecord& step);  ///< Inserts or replaces a step.
   void put_attempt(const AttemptRecord& attempt);
+  /// Appends points to a metric of an attempt, which has `first` points already.
+  void add_points(const MetricRecord& metric, std::uint64_t first,
+                  std::span<const MetricPoint> points);
+  /// Removes all metrics of an attempt, which will report them again.
+  void remove_metrics(const std::string& run, const std::string& step, unsigned attempt);
+  /// Returns the metrics of a run's steps, in the order of the steps; those of reused steps are
+  /// those of the run that made them. @param step only this step; empty: all
+  std::vector<MetricRecord> metrics(const std::string& run, const std::string& step = {});
+  /// Returns all points of a metric, in the order in which they were reported.
+  std::vector<MetricPoint> points(const MetricRecord& metric);
+  /// Replaces the run's tags.
+  void tag_run(const std::string& run, const std::vector<std::string>& tags);
+  /// Replaces the run's note.
+  void note_run(const std::string& run, const std::string& note);
+  /// Returns the succeeded steps, newest first, that made an artifact with this digest.
+  std::vector<StepRecord> makers(const core::Digest& artifact);
   /// Records a success under its key, with the key's parts and outputs.
   void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
                        const std::vector<KeyPart>& parts);
@@ -178,6 +202,8 @@ class RunStore {
   std::optional<std::pair<std::string, std::vector<KeyPart>>> last_key_parts(
       const std::string& pipeline, const std::string& step);
 
+  /// Returns the parts of a key with which a step succeeded; none if they are not known.
+  std::vector<KeyPart> key_parts(const std::string& key);
   /// Returns runs, newest first. @param limit 0: all @param tag only runs that have this tag;
   /// empty: all
   std::vector<RunRecord> runs(std::size_t limit = 0, const std::string& pipeline = {},

@@ -1,5 +1,8 @@
 #include "orchestrators/docker/container_run.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,6 +13,7 @@
 #include "core/log.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/file_copy.hpp"
+#include "orchestrators/group_usage.hpp"
 #include "orchestrators/memory_kills.hpp"
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
@@ -27,6 +31,9 @@ constexpr std::size_t kept_errors = 512, kept_output = 8192;
 constexpr std::chrono::seconds longest_silence{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
 constexpr std::chrono::milliseconds latest_news{2000};
+/// The memory of a running container is looked at after each hundredth of its time.
+constexpr std::chrono::milliseconds shortest_sample_pause{100};
+constexpr int samples_share = 100;
 
 /// A container that exists, from its start to its end.
 class ContainerRun {
@@ -55,6 +62,7 @@ class ContainerRun {
   async::Task<> quietly(async::Task<> task);
   async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
   async::Task<> drain(async::JoinableTask& output);
+  async::Task<> measure();
   async::Task<bool> killed_for_memory();
   async::Task<std::optional<Failure>> judge(const std::string& image);
   void be_patient();
@@ -98,6 +106,8 @@ class ContainerRun {
   std::size_t received_ = 0;
   core::StopLevel stopping_ = core::StopLevel::none;
   const MemoryKills kills_;
+  core::Usage usage_;
+  std::optional<std::chrono::steady_clock::time_point> began_, gone_;
   // Shared with the timer's handler, which may run after this object is destroyed.
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
@@ -305,6 +315,35 @@ async::Task<bool> ContainerRun::killed_for_memory() {
   }
 }
 
+/// Reads what the container has used when its first process has ended: the engine removes its
+/// control group some milliseconds later. Engines elsewhere are not asked.
+async::Task<> ContainerRun::measure() {
+  if (!engine_.endpoint().is_of_this_machine()) co_return;
+  GroupUsage group(find_container_group(id_));
+  const auto first = first_process(group.folders());
+  const int file = first > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, first, 0)) : -1;
+  if (file < 0) co_return;
+  asio::posix::stream_descriptor process(executor_, file);
+  asio::steady_timer pause(executor_);
+  const auto is_over = std::make_shared<bool>(false);
+  process.async_wait(asio::posix::stream_descriptor::wait_read,
+                     [is_over, &pause](boost::system::error_code) {
+                       *is_over = true;
+                       pause.cancel();
+                     });
+  const core::CancelSource::Listener listener(ended_, [&](core::StopLevel) { process.cancel(); });
+  const auto start = std::chrono::steady_clock::now();
+  while (!*is_over) {
+    group.sample();
+    pause.expires_after(std::max<std::chrono::steady_clock::duration>(
+        shortest_sample_pause, (std::chrono::steady_clock::now() - start) / samples_share));
+    boost::system::error_code cancelled;
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
+  gone_ = std::chrono::steady_clock::now();
+  usage_ = group.read();
+}
+
 void ContainerRun::be_patient() {
   retry_policy_.expires_after(longest_preflight);
   retry_policy_.async_wait(
@@ -336,6 +375,7 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
   const auto tell = [this] { changed_.cancel(); };
   async::JoinableTask output(executor_, read_output(started), tell);
   async::JoinableTask end(executor_, wait_for_end(started), tell);
+  std::optional<async::JoinableTask> measuring;
   std::optional<EngineError> refused;
   std::exception_ptr lost;
   try {
@@ -345,6 +385,8 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
         if (listener->error()) std::rethrow_exception(listener->error());
       co_await engine_.start_container(id_, &attempt_.cancel);
     }
+    began_ = std::chrono::steady_clock::now();
+    measuring.emplace(executor_, measure());
     if (gate_) be_patient();
   } catch (const EngineError& error) {
     // Its response may have been lost, and the container removed since.
@@ -360,6 +402,13 @@ async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& im
   else
     co_await watch(output, end);
   co_await end.join();
+  if (measuring) {
+    ended_.stop(core::StopLevel::immediate);
+    co_await measuring->join();
+    result.usage = usage_;
+    result.began = began_;
+    result.ended = gone_.value_or(std::chrono::steady_clock::now());
+  }
   if (end.error()) connections_.stop(core::StopLevel::immediate);
   co_await drain(output);
   if (gate_) gate_->finish();

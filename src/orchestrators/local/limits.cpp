@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "orchestrators/group_usage.hpp"
 #include "orchestrators/memory_kills.hpp"
 
 namespace pipeline::orchestrators {
@@ -134,6 +135,12 @@ std::vector<int> LimitGroup::members() const {
   std::vector<int> files;
   for (auto& file : members_) files.push_back(file.get());
   return files;
+}
+
+void LimitGroup::measure(core::Usage& usage) const {
+  if (memory_.empty()) return;
+  const auto peak = GroupUsage({unified_, memory_, {}, {}}).read().peak_memory;
+  if (peak) usage.peak_memory = peak;
 }
 
 bool LimitGroup::out_of_memory() const {

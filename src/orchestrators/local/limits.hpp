@@ -11,6 +11,7 @@
 #include <pipeline/settings.hpp>
 
 #include "core/file.hpp"
+#include "core/usage.hpp"
 
 namespace pipeline::orchestrators {
 
@@ -41,6 +42,9 @@ class LimitGroup {
   std::vector<int> members() const;
   /// Returns true if a process of the group was killed for exceeding the memory limit.
   bool out_of_memory() const;
+  /// Sets the peak of the group's memory, which counts all processes together, if there is a limit
+  /// of memory and the kernel records it.
+  void measure(core::Usage& usage) const;
 
  private:
   void remove();

@@ -388,6 +388,9 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
           last_output.erase(0, last_output.size() - process_output_tail);
         attempt.log.write(stream, bytes);
       });
+  result.usage = end.usage;
+  if (limits) limits->measure(result.usage);
+  if (!end.start_error) result.began = end.began, result.ended = end.ended;
   if (end.pipe_held) kill_strays(attempt);
   const bool killed = !end.exited && end.code == SIGKILL && !end.start_error && !end.stopped;
   bool out_of_memory = limits && limits->out_of_memory();

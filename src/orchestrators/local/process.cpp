@@ -34,6 +34,17 @@ bool is_zombie(pid_t pid) {
 constexpr const char* reaper_is_gone =
     "the process that watches over the steps was killed, and the step with it";
 
+core::Usage usage_of(const rusage& used) {
+  const auto time = [](const timeval& value) {
+    return std::chrono::seconds(value.tv_sec) + std::chrono::microseconds(value.tv_usec);
+  };
+  constexpr std::uint64_t kibibyte = 1024, block = 512;
+  return {time(used.ru_utime), time(used.ru_stime),
+          static_cast<std::uint64_t>(used.ru_maxrss) * kibibyte,
+          static_cast<std::uint64_t>(used.ru_inblock) * block,
+          static_cast<std::uint64_t>(used.ru_oublock) * block};
+}
+
 /// A process from the request for its start until it has been waited for.
 class Running {
  public:
@@ -66,6 +77,7 @@ class Running {
     if (!start) throw core::EnvironmentError(reaper_is_gone);
     if (start->error) co_return start->error;
     pid_ = start->pid;
+    began_ = std::chrono::steady_clock::now();
     if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
     co_return 0;
   }
@@ -74,6 +86,7 @@ class Running {
     core::CancelSource::Listener listener(
         cancel_, [this](core::StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
     co_await (ended() || (read(out_, Stream::out) && read(err_, Stream::err) && stopper()));
+    ended_ = std::chrono::steady_clock::now();
     // The process is still a zombie, so its group's number cannot have been reused.
     kill(-pid_, SIGKILL);
     reaper_.finish(pid_);
@@ -85,6 +98,9 @@ class Running {
     end.exited = answer->code == CLD_EXITED;
     end.code = answer->status;
     end.left = answer->left;
+    end.usage = usage_of(answer->usage);
+    end.began = began_;
+    end.ended = ended_;
     end.stopped = stopped_;
     end.ignored_stop = ignored_;
     end.pipe_held = !drain(out_, Stream::out);
@@ -173,7 +189,7 @@ class Running {
   OutputCallback& output_;
   core::CancelSource& cancel_;
   std::chrono::milliseconds grace_;
-  std::chrono::steady_clock::time_point deadline_{};
+  std::chrono::steady_clock::time_point deadline_{}, began_{}, ended_{};
   std::exception_ptr error_;
   bool stopped_ = false, ignored_ = false;
 };

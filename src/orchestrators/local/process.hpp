@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "async/task.hpp"
 #include "core/cancel.hpp"
+#include "core/usage.hpp"
 #include "orchestrators/local/process_reaper.hpp"
 
 namespace pipeline::orchestrators {
@@ -40,6 +42,8 @@ struct ProcessEnd {
   bool pipe_held =
       false;     ///< A process that could not be killed still has its stdout or stderr open.
   int left = 0;  ///< Number of descendants that this user may not kill.
+  core::Usage usage = {};  ///< Of the process and its descendants.
+  std::chrono::steady_clock::time_point began{}, ended{};
 };
 
 using OutputCallback = std::function<void(Stream, std::string_view)>;

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -192,9 +194,17 @@ void start_step(const Request& request, const int* files, int count) {
   for (int i = 0; i < count; ++i) close(files[i]);
 }
 
+void add(rusage& sum, const rusage& more) {
+  timeradd(&sum.ru_utime, &more.ru_utime, &sum.ru_utime);
+  timeradd(&sum.ru_stime, &more.ru_stime, &sum.ru_stime);
+  if (more.ru_maxrss > sum.ru_maxrss) sum.ru_maxrss = more.ru_maxrss;
+  sum.ru_inblock += more.ru_inblock;
+  sum.ru_oublock += more.ru_oublock;
+}
+
 /// Kills children that are no step's process, once. @return the number of remaining ones; those
 /// that cannot be killed are registered as children
-int kill_strays(int& left) {
+int kill_strays(int& left, rusage& usage) {
   char text[16384];
   const int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
@@ -212,7 +222,9 @@ int kill_strays(int& left) {
     }
     if (pid > 0 && !find_child(pid)) {
       const bool refused = kill(pid, SIGKILL) != 0 && errno == EPERM;
-      const bool is_gone = waitpid(pid, nullptr, WNOHANG) == pid;
+      rusage used{};
+      const bool is_gone = wait4(pid, nullptr, WNOHANG, &used) == pid;
+      if (is_gone) add(usage, used);
       if (refused && !is_gone) {
         ++left;
         if (auto* const child = find_child(0)) *child = {pid, -1};
@@ -226,10 +238,11 @@ int kill_strays(int& left) {
   return found;
 }
 
-int end_strays() {
+/// @param usage what they used is added to it @return the number of those that cannot be killed
+int end_strays(rusage& usage) {
   int left = 0;
   for (int pass = 0, empty = 0; pass < most_passes && empty < 2; ++pass) {
-    if (kill_strays(left) == 0) {
+    if (kill_strays(left, usage) == 0) {
       ++empty;
       continue;
     }
@@ -246,11 +259,16 @@ void end_step(Child& child) {
   // Its first process has not been waited for, so its group's number cannot have been reused.
   kill(-child.pid, SIGKILL);
   siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED) < 0 && errno == EINTR) {
+  rusage& usage = reply.end.usage;
+  // The C library's waitid() has no usage, and its wait4() no si_code.
+  while (syscall(SYS_waitid, P_PID, static_cast<id_t>(child.pid), &info, WEXITED, &usage) < 0 &&
+         errno == EINTR) {
   }
   const int file = child.reply;
   child = {};
-  reply.end = {info.si_code, info.si_status, end_strays()};
+  reply.end.code = info.si_code;
+  reply.end.status = info.si_status;
+  reply.end.left = end_strays(usage);
   answer(file, reply);
   close(file);
 }
@@ -299,7 +317,8 @@ void end_step(Child& child) {
     if (is_step(child)) kill(-child.pid, SIGKILL);
   for (auto& child : children)
     if (is_step(child)) end_step(child);
-  end_strays();
+  rusage ignored{};
+  end_strays(ignored);
   _exit(0);
 }
 

@@ -2,6 +2,7 @@
 /// Starts the steps' processes, and ensures that none of their descendants is left behind.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -33,6 +34,9 @@ struct LaunchStart {
 struct LaunchEnd {
   int code = 0, status = 0;  ///< Same as in siginfo_t.
   int left = 0;              ///< Number of its descendants that this user may not kill.
+  /// Of the process and all descendants that were waited for. Its memory is that of the largest
+  /// process; CPU times are sums.
+  rusage usage = {};
 };
 
 /// A child process that is the parent of all steps' processes. Their orphaned descendants are

@@ -653,6 +653,33 @@ TEST_F(RunStoreTest, newer_and_foreign_databases_are_left_alone) {
   EXPECT_EQ(sql_of(database, "SELECT group_concat(name) FROM sqlite_master"), "theirs");
 }
 
+TEST_F(RunStoreTest, a_database_of_the_format_before_opens_and_shows_its_runs) {
+  {
+    RunStore store(state);
+    store.add_run(run_record("r"));
+    store.put_step(step_record("r", "a"));
+    store.put_attempt({.run = "r", .step = "a", .log = "r/a.1.log"});
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
+              SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(handle,
+                           "ALTER TABLE attempts DROP COLUMN usage; ALTER TABLE runs DROP COLUMN "
+                           "note; DROP TABLE metrics; PRAGMA user_version = 3",
+                           nullptr, nullptr, nullptr),
+              SQLITE_OK);
+    sqlite3_close(handle);
+  }
+  RunStore store(state);
+  ASSERT_EQ(store.runs().size(), 1u);
+  EXPECT_EQ(store.runs()[0].note, "");
+  ASSERT_EQ(store.attempts("r", "a").size(), 1u);
+  EXPECT_EQ(store.attempts("r", "a")[0].usage, core::Usage());
+  EXPECT_TRUE(store.metrics("r").empty());
+  store.add_points({.run = "r", .step = "a", .name = "loss", .attempt = 1}, 0,
+                   std::vector<MetricPoint>{{0.5, 1, {}}});
+  EXPECT_EQ(store.metrics("r").size(), 1u);
+}
+
 TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_keeps_its_runs) {
   {
     RunStore store(state);
@@ -663,7 +690,8 @@ TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_k
               SQLITE_OK);
     EXPECT_EQ(sqlite3_exec(handle,
                            "ALTER TABLE attempts DROP COLUMN gpus; ALTER TABLE runs DROP COLUMN "
-                           "tags; PRAGMA user_version = 1",
+                           "tags; ALTER TABLE attempts DROP COLUMN usage; ALTER TABLE runs DROP "
+                           "COLUMN note; DROP TABLE metrics; PRAGMA user_version = 1",
                            nullptr, nullptr, nullptr),
               SQLITE_OK);
     sqlite3_close(handle);

@@ -1,0 +1,61 @@
+#include <algorithm>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/run_records.hpp"
+#include "core/diagnostic.hpp"
+#include "core/utf8.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+void check_text(const std::string& what, const std::string& text, std::size_t longest) {
+  const bool has_control = std::ranges::any_of(
+      text, [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; });
+  if (text.size() > longest || has_control || !core::is_utf8(text))
+    throw core::InputError(what + " must be text of at most " + std::to_string(longest) +
+                           " bytes without control characters");
+}
+
+}  // namespace
+
+core::ExitCode tag_command(Context& context) {
+  const auto& inspect = context.options().inspect;
+  auto& runs = context.existing_runs();
+  auto run = context.find_run(runs);
+  for (const auto& tag : inspect.tags) {
+    constexpr std::size_t longest = 100;
+    if (tag.empty()) throw core::InputError("a tag must not be empty");
+    check_text("a tag", tag, longest);
+    if (std::ranges::find(run.tags, tag) == run.tags.end()) run.tags.push_back(tag);
+  }
+  for (const auto& tag : inspect.removed)
+    if (std::erase(run.tags, tag) == 0)
+      throw core::InputError("run " + run.id + " has no tag '" + tag + "'",
+                             core::did_you_mean(tag, run.tags));
+  if (!inspect.tags.empty() || !inspect.removed.empty()) runs.tag_run(run.id, run.tags);
+  if (context.options().json)
+    context.print_json(run_json(run));
+  else
+    context.print("run " + run.id + ": " + (run.tags.empty() ? "no tags" : tags_of(run)) + "\n");
+  return core::ExitCode::ok;
+}
+
+core::ExitCode note_command(Context& context) {
+  const auto& inspect = context.options().inspect;
+  auto& runs = context.existing_runs();
+  auto run = context.find_run(runs);
+  if (inspect.note) {
+    constexpr std::size_t longest = 10'000;
+    check_text("a note", *inspect.note, longest);
+    run.note = *inspect.note;
+    runs.note_run(run.id, run.note);
+  }
+  if (context.options().json)
+    context.print_json(run_json(run));
+  else
+    context.print("run " + run.id + ": " + (run.note.empty() ? "no note" : run.note) + "\n");
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

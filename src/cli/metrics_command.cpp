@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/recorded_steps.hpp"
+#include "cli/run_records.hpp"
+#include "cli/run_values.hpp"
+#include "cli/session.hpp"
+#include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+#include "core/instance.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Draws the means of up to `width` parts of a series; empty for fewer than two finite values.
+std::string sparkline(const std::vector<store::MetricPoint>& points, std::size_t width) {
+  static constexpr const char* bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::size_t last_bar = std::size(bars) - 1;
+  std::vector<double> finite;
+  for (const auto& point : points)
+    if (std::isfinite(point.value)) finite.push_back(point.value);
+  if (finite.size() < 2) return {};
+  const auto parts = std::min(width, finite.size());
+  std::vector<double> means;
+  for (std::size_t i = 0; i < parts; ++i) {
+    const auto from = i * finite.size() / parts, to = (i + 1) * finite.size() / parts;
+    double sum = 0;
+    for (auto at = from; at < to; ++at) sum += finite[at] / static_cast<double>(to - from);
+    means.push_back(sum);
+  }
+  const auto [low, high] = std::ranges::minmax(means);
+  std::string text;
+  for (const auto mean : means) {
+    const double height = high > low ? (mean - low) / (high - low) : 0.5;
+    text += bars[static_cast<std::size_t>(std::lround(height * last_bar))];
+  }
+  return text;
+}
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+};
+
+Range range_of(const std::vector<store::MetricPoint>& points) {
+  Range range;
+  for (const auto& point : points) {
+    if (std::isnan(point.value)) continue;
+    range.low = std::min(range.low, point.value);
+    range.high = std::max(range.high, point.value);
+  }
+  return range;
+}
+
+/// A row for each metric of steps that have no instances.
+Table series_table(store::RunStore& runs, const std::vector<store::MetricRecord>& metrics,
+                   bool draws) {
+  constexpr std::size_t drawn = 24;
+  Table table;
+  table.add({"STEP", "METRIC", "LAST", "AT", "VALUES", "MIN", "MAX", ""});
+  for (const auto& metric : metrics) {
+    const auto points =
+        metric.points > 1 ? runs.points(metric) : std::vector<store::MetricPoint>{metric.last};
+    const auto range = range_of(points);
+    const bool is_series = points.size() > 1 && range.low <= range.high;
+    table.add({metric.step, for_terminal(metric.name, false),
+               shown_value(number_json(metric.last.value)),
+               metric.last.step ? std::to_string(*metric.last.step) : "",
+               std::to_string(points.size()), is_series ? shown_value(number_json(range.low)) : "",
+               is_series ? shown_value(number_json(range.high)) : "",
+               draws ? sparkline(points, drawn) : ""});
+  }
+  return table;
+}
+
+/// A step with a matrix: a row for each instance, with the values of its axes and its metrics.
+Table instances_table(const std::vector<store::StepRecord>& steps,
+                      const std::vector<store::MetricRecord>& metrics) {
+  std::map<std::string, std::map<std::string, double>> values;  // By step and metric.
+  std::vector<std::string> names;
+  for (const auto& metric : metrics) {
+    values[metric.step][metric.name] = metric.last.value;
+    if (std::ranges::find(names, metric.name) == names.end()) names.push_back(metric.name);
+  }
+  Table table;
+  std::vector<Table::Cell> heading{"STEP"};
+  for (const auto& name : names) heading.emplace_back(for_terminal(name, false));
+  table.add(std::move(heading));
+  for (const auto& step : steps) {
+    const auto found = values.find(step.name);
+    if (found == values.end()) continue;
+    std::vector<Table::Cell> row{step.name};
+    for (const auto& name : names) {
+      const auto value = found->second.find(name);
+      row.emplace_back(value == found->second.end() ? "" : shown_value(number_json(value->second)));
+    }
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+std::string tables(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
+                   const std::vector<store::MetricRecord>& metrics, bool draws,
+                   const Paint& paint) {
+  std::vector<store::MetricRecord> single;
+  std::map<std::string, std::vector<store::MetricRecord>> of_instances;
+  for (const auto& metric : metrics) {
+    const std::string base(core::base_name(metric.step));
+    (base == metric.step ? single : of_instances[base]).push_back(metric);
+  }
+  std::string text;
+  if (const auto table = series_table(runs, single, draws); !table.empty())
+    text += table.render(paint);
+  for (const auto& [base, list] : of_instances)
+    text += (text.empty() ? "" : "\n") + instances_table(steps, list).render(paint);
+  return text;
+}
+
+std::string csv_text(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_number(double value) {
+  const auto written = number_json(value);
+  return written.is_string() ? written.get<std::string>() : written.dump();
+}
+
+void print_csv(Context& context, store::RunStore& runs,
+               const std::vector<store::MetricRecord>& metrics) {
+  std::string text = "step,metric,training_step,time,value\n";
+  constexpr std::size_t chunk = 1 << 20;
+  for (const auto& metric : metrics)
+    for (const auto& point : runs.points(metric)) {
+      text += csv_text(metric.step) + "," + csv_text(metric.name) + "," +
+              (point.step ? std::to_string(*point.step) : "") + "," +
+              core::format_time(point.time) + "," + csv_number(point.value) + "\n";
+      if (text.size() > chunk) context.print(std::exchange(text, {}));
+    }
+  context.print(text);
+}
+
+json points_json(const std::vector<store::MetricPoint>& points) {
+  auto list = json::array();
+  for (const auto& point : points)
+    list.push_back({{"value", number_json(point.value)},
+                    {"training_step", point.step ? json(*point.step) : json()},
+                    {"time", core::format_time(point.time)}});
+  return list;
+}
+
+}  // namespace
+
+core::ExitCode metrics_command(Context& context) {
+  const auto& options = context.options();
+  auto& runs = context.existing_runs();
+  detached::Drivers drivers(context.driver_context(), runs);
+  const auto run = find_run(context, drivers, runs);
+  const auto steps =
+      options.step.empty() ? runs.steps(run.id) : recorded_steps(runs, run, options.step);
+  if (!options.step.empty() && steps.empty())
+    recorded_step(runs, run, options.step);  // Throws, with the likely names.
+  std::vector<store::MetricRecord> metrics;
+  for (auto& metric : runs.metrics(run.id))
+    if (std::ranges::any_of(steps, [&](const auto& step) { return step.name == metric.step; }))
+      metrics.push_back(std::move(metric));
+  if (options.json) {
+    auto list = json::array();
+    for (const auto& metric : metrics) {
+      list.push_back(metric_json(metric));
+      list.back()["series"] = points_json(runs.points(metric));
+    }
+    context.print_json({{"run", run.id}, {"metrics", std::move(list)}});
+  } else if (options.inspect.csv) {
+    print_csv(context, runs, metrics);
+  } else if (metrics.empty()) {
+    context.note("run " + run.id + " has no metrics: a step reports one by printing " +
+                 "`@pipe {\"metric\": \"loss\", \"value\": 0.25}`");
+  } else {
+    context.print(tables(runs, steps, metrics, context.out().live, context.paint()));
+  }
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

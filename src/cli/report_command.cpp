@@ -1,0 +1,36 @@
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/session.hpp"
+#include "core/file.hpp"
+#include "core/quantity.hpp"
+#include "docker/templates.hpp"
+#include "report/report.hpp"
+
+namespace pipeline::cli {
+
+core::ExitCode report_command(Context& context) {
+  const auto& options = context.options();
+  auto& runs = context.existing_runs();
+  detached::Drivers drivers(context.driver_context(), runs);
+  const auto run = find_run(context, drivers, runs);
+  const auto data = report::report_data(runs, context.artifacts(), run);
+  if (options.json) {
+    context.print_json(data);
+    return core::ExitCode::ok;
+  }
+  const auto text = [](const char* name) { return docker::template_text(name, {}); };
+  const auto page = report::render_report(
+      data, {text("report/report.html"), text("report/report.css"), text("report/report.js")});
+  const auto& out = options.inspect.copy_to;
+  if (out == "-") {
+    context.print(page);
+    return core::ExitCode::ok;
+  }
+  const std::filesystem::path own_name = "report-" + run.id + ".html";
+  const auto file = std::filesystem::absolute(out.empty() ? own_name : out);
+  core::write_file_atomically(file, page);
+  context.print(shown_path(file) + "  " + core::format_bytes(page.size()) + "\n");
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

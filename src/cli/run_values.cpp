@@ -1,0 +1,139 @@
+#include "cli/run_values.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+#include "cli/run_records.hpp"
+#include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+
+using nlohmann::json;
+
+const std::vector<store::StepRecord>& RunValues::steps() {
+  if (!std::exchange(has_steps_, true)) steps_ = runs_.steps(run_.id);
+  return steps_;
+}
+
+const std::map<std::string, json>& RunValues::parameters() {
+  if (std::exchange(has_parameters_, true)) return parameters_;
+  std::map<std::string, json> found;
+  for (const auto& step : steps()) {
+    const auto object = core::parse_json(step.parameters);
+    if (!object.is_object()) continue;
+    for (const auto& [name, value] : object.items()) {
+      const auto [at, is_new] = found.emplace(name, value);
+      if (!is_new && at->second != value) at->second = json();  // The steps do not agree.
+    }
+  }
+  for (auto& [name, value] : found)
+    if (!value.is_null()) parameters_.emplace(name, std::move(value));
+  const auto own = core::parse_json(run_.parameters);
+  if (own.is_object())
+    for (const auto& [name, value] : own.items()) parameters_[name] = value;
+  return parameters_;
+}
+
+const std::map<std::string, json>& RunValues::metrics() {
+  if (std::exchange(has_metrics_, true)) return metrics_;
+  std::map<std::string, WallTime> times;
+  for (const auto& metric : runs_.metrics(run_.id)) {
+    const auto value = number_json(metric.last.value);
+    metrics_[metric.step + "." + metric.name] = value;
+    const auto [at, is_new] = times.emplace(metric.name, metric.last.time);
+    if (!is_new && at->second > metric.last.time) continue;
+    at->second = metric.last.time;
+    metrics_[metric.name] = value;
+  }
+  return metrics_;
+}
+
+const std::map<std::string, json>& RunValues::usage() {
+  if (std::exchange(has_usage_, true)) return usage_;
+  const auto add = [&](const char* name, const auto& value, double unit) {
+    if (!value) return;
+    auto& sum = usage_.emplace(name, 0.0).first->second;
+    if constexpr (requires { value->count(); })
+      sum = sum.template get<double>() + static_cast<double>(value->count()) / unit;
+    else
+      sum = sum.template get<double>() + static_cast<double>(*value) / unit;
+  };
+  constexpr double microseconds = 1e6;
+  for (const auto& step : steps()) {
+    if (step.attempts == 0) continue;
+    for (const auto& attempt : runs_.attempts(run_.id, step.name)) {
+      const auto& used = attempt.usage;
+      add("cpu", used.user, microseconds);
+      add("cpu", used.system, microseconds);
+      add("read", used.read, 1);
+      add("written", used.written, 1);
+      if (!used.peak_memory) continue;
+      auto& memory = usage_.emplace("memory", 0).first->second;
+      memory = std::max(memory.get<std::uint64_t>(), *used.peak_memory);
+    }
+  }
+  return usage_;
+}
+
+std::map<std::string, json> RunValues::properties() const {
+  std::map<std::string, json> all{{"id", run_.id},
+                                  {"pipeline", run_.pipeline},
+                                  {"status", to_string(run_.status)},
+                                  {"orchestrator", run_.orchestrator},
+                                  {"started", core::format_time(run_.started)},
+                                  {"seconds", static_cast<double>(run_.took.count()) / 1000},
+                                  {"steps", run_.steps},
+                                  {"reused", run_.cached},
+                                  {"failed", run_.failed},
+                                  {"commit", run_.git_commit},
+                                  {"tags", tags_of(run_)},
+                                  {"note", run_.note}};
+  return all;
+}
+
+json RunValues::value(const std::string& name) {
+  const auto dot = name.find('.');
+  const auto group = name.substr(0, dot);
+  const auto rest = dot == name.npos ? std::string() : name.substr(dot + 1);
+  const auto find = [&](const std::map<std::string, json>& values) {
+    const auto found = values.find(rest);
+    return found == values.end() ? json() : found->second;
+  };
+  if (group == "params") return find(parameters());
+  if (group == "metrics") return find(metrics());
+  if (group == "usage") return find(usage());
+  const auto all = properties();
+  if (group == "run" && all.contains(rest)) return find(all);
+  if (dot == name.npos && all.contains(name)) return all.at(name);
+  std::vector<std::string> names{"params." + rest, "metrics." + rest, "usage.cpu", "usage.memory"};
+  for (const auto& [property, ignored] : all)
+    names.push_back(dot == name.npos ? property : "run." + property);
+  throw core::InputError("a run has no value '" + name + "'",
+                         core::did_you_mean(name, names).empty()
+                             ? "there are params.NAME, metrics.NAME, metrics.STEP.NAME, usage.cpu, "
+                               "usage.memory, run.status, run.seconds and the like"
+                             : core::did_you_mean(name, names));
+}
+
+std::string shown_value(const json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_number_float()) return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value.get<double>());
+  return text;
+}
+
+bool is_before(const json& a, const json& b) {
+  const auto rank = [](const json& value) {
+    return value.is_number() ? 0 : value.is_null() ? 2 : 1;
+  };
+  if (rank(a) != rank(b)) return rank(a) < rank(b);
+  if (a.is_number()) return a.get<double>() < b.get<double>();
+  return shown_value(a) < shown_value(b);
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/run_records.hpp"
+#include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t shown_digits = 12;
+
+/// Returns the digest that the words name: a file's content, 64 digits, or the beginning of an
+/// artifact's digest. Throws InputError.
+core::Digest digest_named(store::RunStore& runs, const std::string& words) {
+  constexpr std::size_t all_digits = 64, fewest_digits = 6;
+  std::error_code error;
+  if (std::filesystem::is_regular_file(words, error)) return core::sha256_file(words);
+  const bool is_hex = std::ranges::all_of(
+      words, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  if (is_hex && words.size() == all_digits) return core::Digest::from_hex(words);
+  std::vector<core::Digest> found;
+  if (is_hex && words.size() >= fewest_digits)
+    for (const auto& digest : runs.referenced_artifacts())
+      if (digest.hex().starts_with(words)) found.push_back(digest);
+  if (found.size() == 1) return found.front();
+  throw core::InputError(
+      found.empty() ? "there is no file and no artifact '" + words + "'"
+                    : "'" + words + "' is the beginning of several digests",
+      "name a file, or an artifact by its digest: `pipe artifacts --output json` lists them");
+}
+
+/// The first 64 hexadecimal digits in a row: an input's part of a key names its artifact so.
+std::optional<core::Digest> artifact_in(const std::string& text) {
+  constexpr std::size_t digits = 64;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_digit = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+    count = is_digit ? count + 1 : 0;
+    if (count == digits) return core::Digest::from_hex(text.substr(i + 1 - digits, digits));
+  }
+  return std::nullopt;
+}
+
+/// Follows an artifact back to the steps that made it, and those that made their inputs.
+class Lineage {
+ public:
+  explicit Lineage(store::RunStore& runs) : runs_(runs) {}
+
+  /// Null if no step made it.
+  json of(const core::Digest& artifact) {
+    const auto makers = runs_.makers(artifact);
+    if (makers.empty()) return nullptr;
+    const auto& step = makers.front();
+    json entry{{"digest", artifact.hex()}, {"run", step.run}, {"step", step.name}};
+    for (const auto& output : step.outputs)
+      if (output.digest == artifact) {
+        entry["output"] = output.name;
+        entry["bytes"] = output.bytes;
+      }
+    if (!seen_.insert(artifact.hex()).second) {
+      entry["shown_before"] = true;
+      return entry;
+    }
+    add_run(step, entry);
+    add_key(step, entry);
+    return entry;
+  }
+
+ private:
+  void add_run(const store::StepRecord& step, json& entry) {
+    entry["attempt"] = step.attempts;
+    entry["image"] = step.image;
+    entry["started"] = core::format_time(step.started);
+    entry["parameters"] = core::parse_json(step.parameters);
+    const auto run = runs_.find_run(step.run);
+    if (!run) return;
+    entry["pipeline"] = run->pipeline;
+    entry["file"] = run->file;
+    if (!run->git_commit.empty())
+      entry["git"] = {{"commit", run->git_commit}, {"dirty", run->git_dirty}};
+  }
+
+  void add_key(const store::StepRecord& step, json& entry) {
+    entry["code"] = json::object();
+    entry["inputs"] = json::object();
+    for (const auto& part : runs_.key_parts(step.key)) {
+      if (part.name == "command") entry["command"] = part.value;
+      if (part.name.starts_with("code ")) entry["code"][part.name.substr(5)] = part.value;
+      if (!part.name.starts_with("input ")) continue;
+      const auto source = artifact_in(part.value);
+      entry["inputs"][part.name.substr(6)] = source ? of(*source) : json();
+    }
+  }
+
+  store::RunStore& runs_;
+  std::set<std::string> seen_;
+};
+
+std::string text_of(const json& entry, const std::string& indent, const Paint& paint) {
+  const auto& digest = entry["digest"].get_ref<const std::string&>();
+  auto text = paint(Colour::bold,
+                    entry["step"].get<std::string>() + "." + entry.value("output", std::string())) +
+              "  " + digest.substr(0, shown_digits) + "  " +
+              core::format_bytes(entry.value("bytes", std::uint64_t{0}));
+  if (entry.contains("shown_before")) return text + "  (see above)\n";
+  text += "\n";
+  const auto line = [&](const char* name, const std::string& value) {
+    if (!value.empty())
+      text += indent + "  " + paint(Colour::dim, name) + for_terminal(value, false) + "\n";
+  };
+  line("made by:    ", "run " + entry["run"].get<std::string>() + " of " +
+                           entry.value("pipeline", std::string()) + ", attempt " +
+                           entry["attempt"].dump() + ", " + entry["started"].get<std::string>());
+  line("in:         ", shorten_digests(entry["image"].get<std::string>()));
+  line("command:    ", entry.value("command", std::string()));
+  if (!entry["parameters"].empty()) line("parameters: ", entry["parameters"].dump());
+  if (entry.contains("git"))
+    line("git commit: ",
+         entry["git"]["commit"].get<std::string>() +
+             (entry["git"]["dirty"].get<bool>() ? " and changes that are not committed" : ""));
+  std::string code;
+  for (const auto& [file, content] : entry["code"].items())
+    code += (code.empty() ? "" : ", ") + file + " " +
+            content.get<std::string>().substr(0, shown_digits);
+  line("code:       ", code);
+  for (const auto& [name, input] : entry["inputs"].items()) {
+    text += indent + "  " + paint(Colour::dim, "input ") + for_terminal(name, false) + ": ";
+    text += input.is_null() ? "not known here\n" : text_of(input, indent + "    ", paint);
+  }
+  return text;
+}
+
+}  // namespace
+
+core::ExitCode why_command(Context& context) {
+  const auto& words = context.options().subject;
+  auto& runs = context.existing_runs();
+  const auto digest = digest_named(runs, words);
+  const auto entry = Lineage(runs).of(digest);
+  if (entry.is_null())
+    throw core::InputError("no step in this state folder made '" + words + "' (" +
+                           digest.hex().substr(0, shown_digits) + ")");
+  if (context.options().json)
+    context.print_json(entry);
+  else
+    context.print(text_of(entry, "", context.paint()));
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

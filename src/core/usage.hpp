@@ -1,0 +1,31 @@
+/// @file
+/// What an attempt has used, and where its time went. Only what was measured is set.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace pipeline::core {
+
+/// What the processes of an attempt used, all of them together.
+struct Usage {
+  std::optional<std::chrono::microseconds> user, system;  ///< CPU time.
+  /// Bytes. With a control group: the peak of all processes together, without the files that the
+  /// kernel had cached for them; without one: the peak of the largest process.
+  std::optional<std::uint64_t> peak_memory;
+  std::optional<std::uint64_t> read, written;  ///< Bytes from and to disks, not caches.
+  bool operator==(const Usage&) const = default;
+};
+
+/// The parts of an attempt's wall time; together they are the time from when the step could have
+/// run until its outputs were stored.
+struct Phases {
+  std::optional<std::chrono::milliseconds> waiting;    ///< For a job slot, GPUs or a retry.
+  std::optional<std::chrono::milliseconds> preparing;  ///< Code, inputs, container or pod.
+  std::optional<std::chrono::milliseconds> running;    ///< The step's command.
+  std::optional<std::chrono::milliseconds> storing;    ///< Removal, and transfer of outputs.
+  bool operator==(const Phases&) const = default;
+};
+
+}  // namespace pipeline::core

@@ -1,0 +1,23 @@
+/// @file
+/// Reads the metrics in an output that is marked with `metrics: true`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/metrics.hpp"
+
+namespace pipeline::engine {
+
+/// In the order in which the file has them; the times are not set.
+using FileMetrics = std::vector<std::pair<std::string, store::MetricPoint>>;
+
+/// Returns the numbers of a JSON file, named by their path (`test.accuracy`), or of a CSV file,
+/// named by their column; a list of numbers or a column is a series, and a column `step` or `epoch`
+/// numbers it. Other values are left out. Throws ContentError for a file that is neither, is larger
+/// than 16 MiB, or has no number.
+FileMetrics read_metric_file(const std::filesystem::path& file);
+
+}  // namespace pipeline::engine

@@ -1,0 +1,149 @@
+#include "orchestrators/group_usage.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "core/file.hpp"
+#include "orchestrators/memory_kills.hpp"
+
+namespace pipeline::orchestrators {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Reads a file that the kernel generates; empty if it is gone.
+std::string kernel_text(const fs::path& file) {
+  std::string text;
+  const core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[4096];
+  for (ssize_t count; opened && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(count));
+  return text;
+}
+
+std::optional<std::uint64_t> number_in(const fs::path& file) {
+  const auto text = kernel_text(file);
+  std::uint64_t value = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  return end.ec == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+/// Adds up the numbers after each occurrence of `word`, such as ` Read ` or `rbytes=`.
+std::optional<std::uint64_t> sum_after(const std::string& text, std::string_view word) {
+  std::uint64_t sum = 0;
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    std::uint64_t value = 0;
+    const auto* digits = text.data() + at + word.size();
+    std::from_chars(digits, text.data() + text.size(), value);
+    sum += value;
+  }
+  return sum;
+}
+
+/// The file pages that the kernel holds for the group and can drop.
+std::uint64_t cached_bytes(const GroupFolders& group) {
+  const auto file = group.memory / "memory.stat";
+  const auto cache = read_counter(file, group.unified ? "file" : "total_cache").value_or(0);
+  const auto shared = read_counter(file, group.unified ? "shmem" : "total_shmem").value_or(0);
+  return cache - std::min(cache, shared);
+}
+
+std::uint64_t difference(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
+
+void read_cpu(const GroupFolders& group, core::Usage& usage) {
+  using std::chrono::microseconds;
+  if (group.unified) {
+    if (const auto user = read_counter(group.cpu / "cpu.stat", "user_usec"))
+      usage.user = microseconds(*user);
+    if (const auto system = read_counter(group.cpu / "cpu.stat", "system_usec"))
+      usage.system = microseconds(*system);
+    return;
+  }
+  // Version 1 counts the sum in nanoseconds, but user and system apart only in ticks.
+  const auto all = number_in(group.cpu / "cpuacct.usage");
+  if (!all) return;
+  const auto user = number_in(group.cpu / "cpuacct.usage_user").value_or(0);
+  const auto system = number_in(group.cpu / "cpuacct.usage_sys").value_or(0);
+  const auto share =
+      user + system == 0 ? 1.0 : static_cast<double>(user) / static_cast<double>(user + system);
+  const auto sum = static_cast<std::int64_t>(*all / 1000);
+  usage.user = microseconds(static_cast<std::int64_t>(static_cast<double>(sum) * share));
+  usage.system = microseconds(sum) - *usage.user;
+}
+
+void read_blocks(const GroupFolders& group, core::Usage& usage) {
+  const auto text =
+      kernel_text(group.blocks / (group.unified ? "io.stat" : "blkio.throttle.io_service_bytes"));
+  if (text.empty() && (group.unified || !fs::exists(group.blocks))) return;
+  usage.read = sum_after(text, group.unified ? "rbytes=" : " Read ");
+  usage.written = sum_after(text, group.unified ? "wbytes=" : " Write ");
+}
+
+}  // namespace
+
+GroupFolders find_container_group(const std::string& container, const fs::path& mounts) {
+  const std::string scope = "docker-" + container + ".scope";
+  const auto find = [&](const fs::path& tree) {
+    for (const auto& below : {fs::path("docker") / container, fs::path("system.slice") / scope,
+                              fs::path("machine.slice") / ("libpod-" + container + ".scope"),
+                              fs::path("libpod_parent") / ("libpod-" + container)})
+      if (::access((tree / below / "cgroup.procs").c_str(), R_OK) == 0) return tree / below;
+    return fs::path();
+  };
+  GroupFolders found;
+  found.unified = ::access((mounts / "cgroup.controllers").c_str(), R_OK) == 0;
+  if (found.unified) {
+    found.memory = found.cpu = found.blocks = find(mounts);
+  } else {
+    found.memory = find(mounts / "memory");
+    found.cpu = find(mounts / "cpuacct");
+    found.blocks = find(mounts / "blkio");
+  }
+  return found;
+}
+
+pid_t first_process(const GroupFolders& group) {
+  const auto text = kernel_text((group.memory.empty() ? group.cpu : group.memory) / "cgroup.procs");
+  pid_t first = 0;
+  for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
+    pid_t pid = 0;
+    const auto number = std::from_chars(at, end, pid);
+    if (number.ec != std::errc()) break;
+    at = number.ptr + 1;
+    if (first == 0) first = pid;
+    const auto status = kernel_text("/proc/" + std::to_string(pid) + "/status");
+    const auto line = status.find("\nNSpid:");
+    if (line == status.npos) continue;
+    const auto numbers = status.substr(line + 1, status.find('\n', line + 1) - line - 1);
+    if (numbers.ends_with("\t1")) return pid;
+  }
+  return first;
+}
+
+void GroupUsage::sample() {
+  if (folders_.memory.empty()) return;
+  const auto now =
+      number_in(folders_.memory / (folders_.unified ? "memory.current" : "memory.usage_in_bytes"));
+  if (now) sampled_peak_ = std::max(sampled_peak_, difference(*now, cached_bytes(folders_)));
+}
+
+core::Usage GroupUsage::read() {
+  core::Usage usage;
+  if (!folders_.cpu.empty()) read_cpu(folders_, usage);
+  if (!folders_.blocks.empty()) read_blocks(folders_, usage);
+  if (folders_.memory.empty()) return usage;
+  // Kernels before 5.19 have no peak with version 2.
+  const auto peak =
+      number_in(folders_.memory / (folders_.unified ? "memory.peak" : "memory.max_usage_in_bytes"));
+  sample();
+  if (peak) sampled_peak_ = std::max(sampled_peak_, difference(*peak, cached_bytes(folders_)));
+  if (sampled_peak_ > 0) usage.peak_memory = sampled_peak_;
+  return usage;
+}
+
+}  // namespace pipeline::orchestrators

@@ -1,0 +1,49 @@
+/// @file
+/// What the processes of a control group have used, from the kernel's own accounts (versions 1
+/// and 2).
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/usage.hpp"
+
+namespace pipeline::orchestrators {
+
+/// The folders of one group. With version 2 they are one folder; with version 1 each controller
+/// has its own. Empty: the controller is not there.
+struct GroupFolders {
+  bool unified = false;
+  std::filesystem::path memory, cpu, blocks;
+  bool exists() const { return !memory.empty() || !cpu.empty(); }
+};
+
+/// Finds the group of a container of this machine by the places where engines make groups.
+/// @param mounts replaced in tests
+GroupFolders find_container_group(const std::string& container,
+                                  const std::filesystem::path& mounts = "/sys/fs/cgroup");
+
+/// Returns the group's first process as seen from here: the one with number 1 in its namespace, or
+/// else the oldest; 0 if the group is empty.
+pid_t first_process(const GroupFolders& group);
+
+class GroupUsage {
+ public:
+  explicit GroupUsage(GroupFolders folders) : folders_(std::move(folders)) {}
+  const GroupFolders& folders() const { return folders_; }
+  /// Reads the memory that cannot be reclaimed now. The kernel records only the peak of all memory,
+  /// and that counts the files that it has cached for the group.
+  void sample();
+  /// Returns what has been used until now; a value that cannot be read, because the group is gone,
+  /// stays unset.
+  core::Usage read();
+
+ private:
+  GroupFolders folders_;
+  std::uint64_t sampled_peak_ = 0;
+};
+
+}  // namespace pipeline::orchestrators

@@ -1,0 +1,280 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base64.hpp"
+#include "core/bounded_json.hpp"
+#include "core/file.hpp"
+#include "core/instance.hpp"
+#include "report/report.hpp"
+
+namespace pipeline::report {
+namespace {
+
+using nlohmann::json;
+
+std::int64_t milliseconds_of(WallTime time) { return time.time_since_epoch().count(); }
+
+/// Numbers that JSON does not have are texts, as everywhere in pipe's JSON.
+json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+/// Returns the first 64 hexadecimal digits in a row; empty if there are none.
+std::string digest_in(std::string_view text) {
+  constexpr std::size_t digits = 64;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_digit = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+    count = is_digit ? count + 1 : 0;
+    if (count == digits) return std::string(text.substr(i + 1 - digits, digits));
+  }
+  return {};
+}
+
+/// The end of a file; nothing if there is no such file.
+struct Tail {
+  std::string text;
+  std::uint64_t left_out = 0;
+};
+
+std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t most) {
+  const core::Descriptor opened(
+      ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const auto size = opened ? ::lseek(opened.get(), 0, SEEK_END) : -1;
+  if (size <= 0) return std::nullopt;
+  Tail tail;
+  tail.left_out = static_cast<std::uint64_t>(std::max<off_t>(0, size - static_cast<off_t>(most)));
+  tail.text.resize(static_cast<std::size_t>(size) - tail.left_out);
+  const auto got =
+      ::pread(opened.get(), tail.text.data(), tail.text.size(), static_cast<off_t>(tail.left_out));
+  tail.text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return tail;
+}
+
+/// The type of a picture that a browser shows, by its first bytes; null for any other file. SVG is
+/// none of them.
+const char* picture_type(std::string_view bytes) {
+  if (bytes.starts_with("\x89PNG\r\n")) return "image/png";
+  if (bytes.starts_with("\xff\xd8\xff")) return "image/jpeg";
+  if (bytes.starts_with("GIF8")) return "image/gif";
+  if (bytes.starts_with("RIFF") && bytes.substr(0, 16).find("WEBP") == 8) return "image/webp";
+  return nullptr;
+}
+
+class DataWriter {
+ public:
+  DataWriter(store::RunStore& runs, const store::ArtifactStore& artifacts,
+             const store::RunRecord& run, const ReportLimits& limits)
+      : runs_(runs),
+        artifacts_(artifacts),
+        run_(run),
+        limits_(limits),
+        steps_(runs.steps(run.id)) {}
+
+  json data() {
+    json all{{"run", run_entry()}, {"declared", declared()}};
+    for (const auto& step : steps_)
+      for (const auto& output : step.outputs)
+        makers_.try_emplace(output.digest.hex(), step.name + "." + output.name);
+    std::vector<json> entries(steps_.size());
+    // What failed has the first right to space.
+    for (const bool failed : {true, false})
+      for (std::size_t i = 0; i < steps_.size(); ++i)
+        if ((steps_[i].status == StepStatus::failed) == failed)
+          entries[i] = step_entry(steps_[i], failed);
+    all["steps"] = std::move(entries);
+    all["metrics"] = metrics();
+    all["pictures"] = std::move(pictures_);
+    return all;
+  }
+
+ private:
+  json run_entry() const {
+    return {{"id", run_.id},
+            {"pipeline", run_.pipeline},
+            {"status", to_string(run_.status)},
+            {"orchestrator", run_.orchestrator},
+            {"started", milliseconds_of(run_.started)},
+            {"ended", milliseconds_of(run_.ended)},
+            {"took", run_.took.count()},
+            {"commit", run_.git_commit},
+            {"dirty", run_.git_dirty},
+            {"file", run_.file},
+            {"tags", run_.tags},
+            {"note", run_.note},
+            {"same_as", run_.same_as},
+            {"parameters", core::parse_json(run_.parameters)}};
+  }
+
+  json declared() const {
+    const auto& of = run_.same_as.empty() ? run_.id : run_.same_as;
+    auto entry = core::parse_json(runs_.get_blob(store::declared_kind, of).value_or("{}"));
+    return entry.is_object() ? entry : json::object();
+  }
+
+  /// Empty members are left out, so that ten thousand steps stay small.
+  json step_entry(const store::StepRecord& step, bool failed) {
+    json entry{{"n", step.name}, {"s", to_string(step.status)}};
+    const std::string base(core::base_name(step.name));
+    if (base != step.name) entry["b"] = base;
+    if (!step.image.empty()) entry["i"] = position_of(step.image);
+    if (!step.message.empty()) entry["m"] = step.message.substr(0, 4000);
+    if (!step.reused_from.empty()) entry["r"] = step.reused_from;
+    if (!step.key.empty()) entry["k"] = step.key.substr(0, 12);
+    if (base != step.name || failed)
+      if (auto parameters = core::parse_json(step.parameters);
+          parameters.is_object() && !parameters.empty())
+        entry["p"] = std::move(parameters);
+    for (const auto& output : step.outputs) {
+      entry["o"].push_back(
+          {output.name, output.file_name, output.bytes, output.digest.hex().substr(0, 12)});
+      add_picture(step, output);
+    }
+    add_inputs(step, entry);
+    if (step.attempts > 0)
+      for (const auto& attempt : runs_.attempts(run_.id, step.name))
+        entry["a"].push_back(attempt_entry(attempt, failed));
+    return entry;
+  }
+
+  void add_inputs(const store::StepRecord& step, json& entry) {
+    if (step.key.empty()) return;
+    for (const auto& part : runs_.key_parts(step.key)) {
+      if (!part.name.starts_with("input ")) continue;
+      const auto maker = makers_.find(digest_in(part.value));
+      if (maker != makers_.end()) entry["f"].push_back({part.name.substr(6), maker->second});
+    }
+  }
+
+  json attempt_entry(const store::AttemptRecord& attempt, bool failed) {
+    json entry{{"t", milliseconds_of(attempt.started) - milliseconds_of(run_.started)},
+               {"d", attempt.took.count()}};
+    if (attempt.exit_code) entry["x"] = *attempt.exit_code;
+    if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
+    for (const auto& gpu : attempt.gpus) entry["g"].push_back(gpu.model + " " + gpu.uuid);
+    const auto& [user, system, memory, read, written] = attempt.usage;
+    if (user)
+      entry["c"] = (user->count() + system.value_or(std::chrono::microseconds()).count()) / 1000;
+    if (memory) entry["y"] = *memory;
+    if (read && *read > 0) entry["rd"] = *read;
+    if (written && *written > 0) entry["wr"] = *written;
+    const auto& [waiting, preparing, running, storing] = attempt.phases;
+    if (running)
+      entry["h"] = {waiting ? waiting->count() : 0, preparing ? preparing->count() : 0,
+                    running->count(), storing ? storing->count() : 0};
+    add_log(attempt, failed, entry);
+    return entry;
+  }
+
+  void add_log(const store::AttemptRecord& attempt, bool failed, json& entry) {
+    const auto most = std::min(failed ? limits_.failed_log : limits_.log,
+                               limits_.logs - std::min(limits_.logs, log_bytes_));
+    if (attempt.log.empty()) return;
+    auto tail = tail_of(runs_.log_file(attempt.log), std::max<std::size_t>(most, 1));
+    if (!tail || most == 0) {
+      if (tail) entry["lo"] = tail->left_out + tail->text.size();
+      return;
+    }
+    log_bytes_ += tail->text.size();
+    entry["l"] = std::move(tail->text);
+    if (tail->left_out > 0) entry["lo"] = tail->left_out;
+  }
+
+  void add_picture(const store::StepRecord& step, const store::OutputRecord& output) {
+    if (output.is_directory || picture_bytes_ + output.bytes > limits_.pictures) return;
+    const auto extension = std::filesystem::path(output.file_name).extension();
+    static const std::string known[] = {".png", ".jpg", ".jpeg", ".gif", ".webp"};
+    if (std::ranges::find(known, extension.string()) == std::end(known)) return;
+    const auto bytes = core::read_untrusted_file(artifacts_.path(output.digest), output.bytes);
+    const auto* type = bytes ? picture_type(*bytes) : nullptr;
+    if (!type) return;
+    picture_bytes_ += bytes->size();
+    pictures_.push_back(
+        {{"name", step.name + "." + output.name},
+         {"url", std::string("data:") + type + ";base64," + core::encode_base64(*bytes)}});
+  }
+
+  json metrics() {
+    constexpr std::size_t most = 2000, most_curves = 200;
+    auto list = json::array();
+    std::size_t curves = 0;
+    for (const auto& metric : runs_.metrics(run_.id)) {
+      if (list.size() == most) break;
+      json entry{{"step", metric.step},
+                 {"name", metric.name},
+                 {"last", number(metric.last.value)},
+                 {"points", metric.points}};
+      if (metric.points > 1 && curves++ < most_curves) entry["curve"] = curve_of(metric);
+      list.push_back(std::move(entry));
+    }
+    return list;
+  }
+
+  /// At most `points` values: of longer series the least and the largest of each part.
+  json curve_of(const store::MetricRecord& metric) {
+    const auto points = runs_.points(metric);
+    auto curve = json::array();
+    const auto add = [&](std::size_t i) {
+      curve.push_back(
+          {points[i].step.value_or(static_cast<std::int64_t>(i)), number(points[i].value)});
+    };
+    const auto parts = std::max<std::size_t>(1, limits_.points / 2);
+    if (points.size() <= limits_.points) {
+      for (std::size_t i = 0; i < points.size(); ++i) add(i);
+      return curve;
+    }
+    for (std::size_t part = 0; part < parts; ++part) {
+      const auto from = part * points.size() / parts, to = (part + 1) * points.size() / parts;
+      std::size_t low = from, high = from;
+      for (auto i = from; i < to; ++i) {
+        if (!(points[i].value >= points[low].value)) low = i;
+        if (points[i].value > points[high].value) high = i;
+      }
+      add(std::min(low, high));
+      if (low != high) add(std::max(low, high));
+    }
+    return curve;
+  }
+
+  /// Images are listed once.
+  std::size_t position_of(const std::string& image) {
+    return images_.try_emplace(image, images_.size()).first->second;
+  }
+
+ public:
+  json images() const {
+    std::vector<std::string> list(images_.size());
+    for (const auto& [image, position] : images_) list[position] = image;
+    return list;
+  }
+
+ private:
+  store::RunStore& runs_;
+  const store::ArtifactStore& artifacts_;
+  const store::RunRecord& run_;
+  const ReportLimits& limits_;
+  const std::vector<store::StepRecord> steps_;
+  std::map<std::string, std::string> makers_;  ///< From a digest to the output.
+  std::map<std::string, std::size_t> images_;
+  json pictures_ = json::array();
+  std::size_t log_bytes_ = 0, picture_bytes_ = 0;
+};
+
+}  // namespace
+
+json report_data(store::RunStore& runs, const store::ArtifactStore& artifacts,
+                 const store::RunRecord& run, const ReportLimits& limits) {
+  DataWriter writer(runs, artifacts, run, limits);
+  auto data = writer.data();
+  data["images"] = writer.images();
+  return data;
+}
+
+}  // namespace pipeline::report

@@ -1,0 +1,37 @@
+/// @file
+/// A run as one HTML file that makes no request.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::report {
+
+/// How much of a run's output the file may hold, in bytes.
+struct ReportLimits {
+  std::size_t logs = 1'500'000;        ///< Of all steps together.
+  std::size_t failed_log = 64 * 1024;  ///< The end of the log of a step that failed.
+  std::size_t log = 8 * 1024;          ///< The end of any other log.
+  std::size_t pictures = 1'500'000;    ///< Of all pictures together.
+  std::size_t points = 200;            ///< Of one metric.
+};
+
+/// Returns everything that the page shows: the run, its steps with attempts, logs, outputs and what
+/// they needed, metrics and pictures.
+nlohmann::json report_data(store::RunStore& runs, const store::ArtifactStore& artifacts,
+                           const store::RunRecord& run, const ReportLimits& limits = {});
+
+/// The texts of templates/report.
+struct ReportTemplates {
+  std::string page, style, script;
+};
+
+/// Puts the data into the page. The data cannot end the element that it is in, whatever texts it
+/// has, and nothing but the page's own style and script is allowed by its policy.
+std::string render_report(const nlohmann::json& data, const ReportTemplates& templates);
+
+}  // namespace pipeline::report

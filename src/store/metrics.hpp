@@ -1,0 +1,37 @@
+/// @file
+/// Metrics that steps report: series of numbers, stored in blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipeline/events.hpp>
+
+namespace pipeline::store {
+
+/// One value of a metric; it may be infinite or no number.
+struct MetricPoint {
+  double value = 0;
+  std::optional<std::int64_t> step;  ///< The training's step or epoch, if the step reported one.
+  WallTime time{};                   ///< When the value was reported.
+};
+
+/// A metric of a step: its last attempt's series.
+struct MetricRecord {
+  std::string run;  ///< The run that made the values; another one for a reused step.
+  std::string step, name;
+  unsigned attempt = 0;  ///< 0: the values come from an output with `metrics: true`.
+  std::uint64_t points = 0;
+  MetricPoint last;
+};
+
+/// Serialises points as 24 bytes each: step, time, value; little-endian.
+std::string write_points(std::span<const MetricPoint> points);
+/// Throws EnvironmentError for a text of another length.
+std::vector<MetricPoint> read_points(std::string_view bytes);
+
+}  // namespace pipeline::store

@@ -1,0 +1,140 @@
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "store/record_texts.hpp"
+#include "store/run_store_implementation.hpp"
+
+namespace pipeline::store {
+namespace {
+
+constexpr std::size_t point_size = 24;
+constexpr auto no_step = std::numeric_limits<std::int64_t>::min();
+
+static_assert(std::endian::native == std::endian::little);
+
+std::int64_t integer_at(std::string_view bytes) {
+  std::int64_t value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+MetricPoint point_at(std::string_view bytes) {
+  MetricPoint point;
+  if (const auto step = integer_at(bytes); step != no_step) point.step = step;
+  point.time = WallTime(std::chrono::milliseconds(integer_at(bytes.substr(8))));
+  point.value = std::bit_cast<double>(integer_at(bytes.substr(16)));
+  return point;
+}
+
+}  // namespace
+
+std::string write_points(std::span<const MetricPoint> points) {
+  std::string bytes;
+  bytes.reserve(points.size() * point_size);
+  for (const auto& point : points)
+    for (const std::int64_t value :
+         {point.step.value_or(no_step), std::int64_t{point.time.time_since_epoch().count()},
+          std::bit_cast<std::int64_t>(point.value)})
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  return bytes;
+}
+
+std::vector<MetricPoint> read_points(std::string_view bytes) {
+  if (bytes.size() % point_size != 0)
+    throw core::EnvironmentError("the run store is damaged: a metric's points cannot be read");
+  std::vector<MetricPoint> points;
+  points.reserve(bytes.size() / point_size);
+  for (; !bytes.empty(); bytes.remove_prefix(point_size)) points.push_back(point_at(bytes));
+  return points;
+}
+
+void RunStore::add_points(const MetricRecord& metric, std::uint64_t first,
+                          std::span<const MetricPoint> points) {
+  if (points.empty()) return;
+  const auto bytes = write_points(points);
+  self_->database
+      .prepare(
+          "INSERT OR REPLACE INTO metrics (run, step, attempt, name, first, count, last, points) "
+          "VALUES (?1, ?2, ?3, ?4, ?5, ?6, CAST(?7 AS BLOB), CAST(?8 AS BLOB))")
+      .bind(metric.run, metric.step, metric.attempt, metric.name, first, points.size(),
+            std::string_view(bytes).substr(bytes.size() - point_size), bytes)
+      .run();
+}
+
+void RunStore::remove_metrics(const std::string& run, const std::string& step, unsigned attempt) {
+  self_->database.prepare("DELETE FROM metrics WHERE run = ?1 AND step = ?2 AND attempt = ?3")
+      .bind(run, step, attempt)
+      .run();
+}
+
+std::vector<MetricRecord> RunStore::metrics(const std::string& run, const std::string& step) {
+  std::vector<MetricRecord> found;
+  for (const auto& record : steps(run)) {
+    if (!step.empty() && record.name != step) continue;
+    const auto& made_by = record.reused_from.empty() ? run : record.reused_from;
+    // With max(), SQLite takes the other columns from the row that has the maximum.
+    auto row = self_->database.prepare(
+        "SELECT name, attempt, max(first), sum(count), last FROM metrics WHERE run = ?1 AND step = "
+        "?2 GROUP BY attempt, name ORDER BY attempt, name");
+    row.bind(made_by, record.name);
+    std::map<std::string, MetricRecord> of_step;  // The last attempt's, because it comes last.
+    while (row.step()) {
+      const auto last = read_points(row.text(4));
+      if (last.empty()) continue;
+      auto name = row.text(0);
+      of_step[name] = {made_by,
+                       record.name,
+                       name,
+                       static_cast<unsigned>(row.integer(1)),
+                       static_cast<std::uint64_t>(row.integer(3)),
+                       last.back()};
+    }
+    for (auto& [name, metric] : of_step) found.push_back(std::move(metric));
+  }
+  return found;
+}
+
+std::vector<MetricPoint> RunStore::points(const MetricRecord& metric) {
+  auto row = self_->database.prepare(
+      "SELECT points FROM metrics WHERE run = ?1 AND step = ?2 AND attempt = ?3 AND name = ?4 "
+      "ORDER BY first");
+  row.bind(metric.run, metric.step, metric.attempt, metric.name);
+  std::vector<MetricPoint> points;
+  while (row.step()) {
+    const auto block = read_points(row.text(0));
+    points.insert(points.end(), block.begin(), block.end());
+  }
+  return points;
+}
+
+void RunStore::tag_run(const std::string& run, const std::vector<std::string>& tags) {
+  const auto text = nlohmann::json(tags).dump();
+  self_->database.prepare("UPDATE runs SET tags = ?2 WHERE id = ?1").bind(run, text).run();
+}
+
+void RunStore::note_run(const std::string& run, const std::string& note) {
+  self_->database.prepare("UPDATE runs SET note = ?2 WHERE id = ?1").bind(run, note).run();
+}
+
+std::vector<StepRecord> RunStore::makers(const core::Digest& artifact) {
+  std::vector<std::pair<std::string, std::string>> names;
+  {
+    auto row = self_->database.prepare(
+        "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY id "
+        "DESC");
+    const auto digest = artifact.hex();
+    row.bind(static_cast<int>(StepStatus::succeeded), digest);
+    while (row.step()) names.emplace_back(row.text(0), row.text(1));
+  }
+  std::vector<StepRecord> found;
+  for (const auto& [run, name] : names)
+    for (auto& step : steps(run))
+      if (step.name == name) found.push_back(std::move(step));
+  return found;
+}
+
+}  // namespace pipeline::store

@@ -1,0 +1,179 @@
+"""Usage, metrics and comparison as a user sees them, after runs of known programs."""
+
+import csv
+import io
+import json
+import unittest
+
+from support import PipeTest, docker
+
+MEBIBYTE = 1 << 20
+BURN = """import sys, time, threading
+held = bytearray(%d)
+for at in range(0, len(held), 4096):
+    held[at] = 1
+began = time.process_time()
+while time.process_time() - began < %f:
+    pass
+"""
+
+
+class Measured(PipeTest):
+    orchestrator = "local"
+
+    def attempt(self, step: str, number: int = -1) -> dict:
+        shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
+        return next(entry for entry in shown["steps"] if entry["step"] == step)["attempts"][number]
+
+    def burn(self, mebibytes: int, seconds: float, **settings) -> dict:
+        """Runs a program that holds this much and burns this long; returns its attempt."""
+        self.write("burn.py", BURN % (mebibytes * MEBIBYTE, seconds))
+        self.pipeline({"burn": {"command": ["python3", "burn.py"], "settings": settings}} if settings else {"burn": {"command": ["python3", "burn.py"]}})
+        self.run_pipe()
+        return self.attempt("burn")
+
+    def check(self, few: dict, many: dict, mebibytes: int):
+        """Two runs that differ by a known amount: what Python itself needs drops out."""
+        grown = many["usage"]["peak_memory"] - few["usage"]["peak_memory"]
+        self.assertAlmostEqual(grown / (mebibytes * MEBIBYTE), 1, delta=0.02)
+        self.assertGreaterEqual(many["phases"]["running_ms"] + 1, 0)
+        self.assertIn("waiting_ms", many["phases"])
+
+    def cpu(self, attempt: dict) -> float:
+        return (attempt["usage"]["user_ms"] + attempt["usage"]["system_ms"]) / 1000
+
+    def test_memory_and_cpu_of_a_known_program(self):
+        few, many = self.burn(16, 0.2), self.burn(216, 1.2)
+        self.check(few, many, 200)
+        self.assertGreaterEqual(self.cpu(many), 1.2)
+        self.assertLess(self.cpu(many), 1.2 + 1)
+
+    def test_children_count_though_their_parent_does_not_wait(self):
+        self.write("burn.py", BURN % (MEBIBYTE, 1.0))
+        self.pipeline({"burn": {"command": "python3 burn.py & python3 burn.py & wait", "shell": "bash"}})
+        self.run_pipe()
+        self.assertGreaterEqual(self.cpu(self.attempt("burn")), 2.0)
+
+    def test_every_attempt_is_measured_also_one_that_fails(self):
+        self.pipeline({"a": {"command": "exit 3", "retry": {"max_retries": 1, "delay": "0s"}}})
+        self.run_pipe(code=1)
+        for number in (0, 1):
+            self.assertIn("user_ms", self.attempt("a", number)["usage"])
+            self.assertIn("running_ms", self.attempt("a", number)["phases"])
+        table = self.pipe("show", "latest").out
+        self.assertIn("CPU", table)
+        self.assertIn("MEMORY", table)
+
+
+class MeasuredInContainers(Measured):
+    orchestrator = "docker"
+
+    def test_children_count_though_their_parent_does_not_wait(self):
+        self.skipTest("the same group counts them")
+
+    def test_every_attempt_is_measured_also_one_that_fails(self):
+        self.pipeline({"a": {"command": "sleep 1; exit 3"}})
+        self.run_pipe(code=1)
+        self.assertIn("user_ms", self.attempt("a")["usage"])
+
+
+class Metrics(PipeTest):
+    orchestrator = "local"
+
+    def metrics(self, *words) -> list[dict]:
+        return json.loads(self.pipe("metrics", "latest", *words, "--output", "json").out)["metrics"]
+
+    def test_lines_are_series(self):
+        self.write("train.py", "import json\nfor step in range(100):\n    print('@pipe', json.dumps({'metric': 'loss', 'value': 1 / (step + 1), 'step': step}))\n"
+                               "for value in (float('nan'), float('-inf')):\n    print('@pipe', json.dumps({'metric': 'odd', 'value': value}))\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"]}, "quiet": {"command": "echo no metrics"}})
+        self.run_pipe()
+        loss, odd = self.metrics()
+        self.assertEqual((loss["step"], loss["name"], loss["points"], loss["value"], loss["training_step"]), ("train", "loss", 100, 0.01, 99))
+        self.assertEqual([point["training_step"] for point in loss["series"]], list(range(100)))
+        self.assertEqual([point["value"] for point in odd["series"]], ["nan", "-inf"])
+        rows = list(csv.DictReader(io.StringIO(self.pipe("metrics", "latest", "--csv").out)))
+        self.assertEqual(len(rows), 102)
+        self.assertEqual(rows[0]["value"], "1.0")
+        self.assertIn("loss", self.pipe("metrics").out)
+        self.assertEqual(self.pipe("metrics", "latest", "trian").code, 2)
+        self.assertIn("no metrics", self.pipe("metrics", "latest", "quiet").err)
+
+    def test_a_reused_step_keeps_its_metrics(self):
+        self.pipeline({"train": {"command": """echo '@pipe {"metric": "loss", "value": 2}' && echo > ${outputs.x}""", "outputs": ["x"]}})
+        self.run_pipe()
+        self.assertEqual(self.run_pipe().steps(), {"train": "cached"})
+        self.assertEqual([metric["value"] for metric in self.metrics()], [2])
+
+    def test_outputs_are_metrics(self):
+        outputs = {"scores": {"file": "scores.json", "metrics": True}, "model": None}
+        step = {"command": """echo '{"test": {"accuracy": 0.93}}' > ${outputs.scores}; echo > ${outputs.model}""", "outputs": outputs}
+        self.pipeline({"evaluate": step})
+        self.run_pipe()
+        self.assertEqual([(metric["name"], metric["value"]) for metric in self.metrics()], [("test.accuracy", 0.93)])
+        self.pipeline({"evaluate": step | {"command": "echo high > ${outputs.scores}; echo > ${outputs.model}"}})
+        failed = self.run_pipe(code=1)
+        self.assertEqual(failed.failure("evaluate")["kind"], "bad_output")
+        self.assertIn("metrics: true", failed.failure("evaluate")["message"])
+        outputs["scores"]["metric"] = True
+        self.pipeline({"evaluate": step})
+        self.assertIn("did you mean 'metrics'?", self.pipe("validate").err)
+
+    def test_a_sweep_is_found_sorted_and_compared(self):
+        step = {"command": """echo '@pipe {"metric": "accuracy", "value": '${params.c}'}'""", "parameters": {"c": None}}
+        self.pipeline({"train": step}, parameters={"c": 0.5})
+        for c in (0.5, 0.9, 0.7):
+            self.run_pipe("-p", f"c={c}")
+        listed = json.loads(self.pipe("runs", "--sort", "metrics.accuracy", "--columns", "params.c,metrics.accuracy", "--output", "json").out)["runs"]
+        self.assertEqual([run["values"]["params.c"] for run in listed], [0.9, 0.7, 0.5])
+        self.assertIn("ACCURACY", self.pipe("runs", "--columns", "metrics.accuracy").out)
+        found = json.loads(self.pipe("runs", "--where", "params.c >= 0.7 and not metrics.accuracy > 0.8 and status == 'succeeded'", "--output", "json").out)["runs"]
+        self.assertEqual([run["id"] for run in found], [listed[1]["id"]])
+        self.assertEqual(json.loads(self.pipe("runs", "--where", "metrics.loss < 1", "--output", "json").out)["runs"], [], "no run has it")
+        for expression in ("params.c >", "metric.c > 1", "params.c && params.d", "status > 3"):
+            refused = self.pipe("runs", "--where", expression)
+            self.assertEqual(refused.code, 2, refused)
+            self.assertTrue(refused.err.strip())
+        wrong = self.pipe("runs", "--sort", "metric.accuracy")
+        self.assertEqual(wrong.code, 2)
+        self.assertIn("metrics.accuracy", wrong.err)
+        names = [run["id"] for run in listed]
+        rows = json.loads(self.pipe("compare", *names, "--output", "json").out)["rows"]
+        self.assertEqual([(row["group"], row["name"], row["values"]) for row in rows[:2]],
+                         [("parameter", "c", [0.9, 0.7, 0.5]), ("metric", "train.accuracy", [0.9, 0.7, 0.5])])
+        self.assertTrue(all(row["differs"] for row in rows[:2]))
+        self.assertIn("accuracy", self.pipe("compare", *names).out)
+        self.assertEqual(self.pipe("compare", names[0]).code, 2)
+        self.assertEqual(self.pipe("compare", names[0], "nowhere").code, 2)
+
+    def test_a_copied_file_says_where_it_comes_from(self):
+        self.write("train.py", "import sys; open(sys.argv[2], 'w').write(open(sys.argv[1]).read() * 2)\n")
+        self.pipeline({"load": {"command": "echo data > ${outputs.data}", "outputs": ["data"]},
+                       "train": {"command": ["python3", "train.py", "${inputs.data}", "${outputs.model}"], "inputs": {"data": "load.data"}, "outputs": ["model"], "parameters": {"c": 3}}})
+        self.run_pipe()
+        copied = self.write("elsewhere/copy.bin", self.artifact("train.model"))
+        made = json.loads(self.pipe("why", str(copied), "--output", "json").out)
+        self.assertEqual((made["step"], made["output"], made["attempt"], made["parameters"]), ("train", "model", 1, {"c": 3}))
+        self.assertEqual(list(made["code"]), ["train.py"])
+        self.assertEqual((made["inputs"]["data"]["step"], made["inputs"]["data"]["inputs"]), ("load", {}))
+        self.assertIn("train.py", self.pipe("why", made["digest"][:10]).out)
+        self.write("other.bin", "made elsewhere")
+        self.assertEqual(self.pipe("why", "other.bin").code, 2)
+        self.assertEqual(self.pipe("why", "nowhere").code, 2)
+
+    def test_tags_and_notes(self):
+        self.pipeline({"a": {"command": "true"}})
+        self.run_pipe()
+        self.assertEqual(self.pipe("tag", "latest", "best", "kept").code, 0)
+        self.assertEqual(self.pipe("tag", "latest", "--remove", "kept").code, 0)
+        self.assertIn("did you mean 'best'?", self.pipe("tag", "latest", "--remove", "besd").err)
+        self.assertEqual(self.pipe("tag", "latest", "a\x1bb").code, 2)
+        self.assertEqual(len(json.loads(self.pipe("runs", "--tag", "best", "--output", "json").out)["runs"]), 1)
+        self.pipe("note", "latest", "with augmented data")
+        self.assertIn("with augmented data", self.pipe("show").out)
+        self.pipe("note", "latest", "")
+        self.assertIn("no note", self.pipe("note", "latest").out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,84 @@
+"""The report of a run: one file that makes no request, whatever a step prints; looked at in a real browser where there is one."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import unittest
+
+from support import PipeTest
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = r"""import json
+print('</script><script>document.title = "taken"</script><img src=x onerror="document.title = 1">')
+print('\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J left\u202eright')
+print('10 %\r100 %')
+print('x' * 1_000_000)
+for step in range(30):
+    print('@pipe', json.dumps({'metric': '</script><b>loss', 'value': 1 / (step + 1), 'step': step}))
+print('the end <i>of it</i>')
+"""
+
+
+class Report(PipeTest):
+    orchestrator = "local"
+
+    def report(self) -> str:
+        made = self.pipe("report", "latest", "-o", "report.html")
+        self.assertEqual(made.code, 0, made)
+        return (self.folder / "report.html").read_text()
+
+    def hostile_run(self):
+        self.write("hostile.py", HOSTILE)
+        self.pipeline({
+            "load": {"command": "echo > ${outputs.data}", "outputs": ["data"]},
+            "train": {"command": ["python3", "hostile.py"], "inputs": {"data": "load.data"}, "matrix": {"c": [1, 2]}},
+            "broken": {"command": "python3 hostile.py; exit 3", "after": ["load"]},
+        }, parameters={"evil": "</script><script>document.title = 'taken'</script>"}, tags=["<b>tag</b>"])
+        self.run_pipe(code=1)
+
+    def test_a_run_that_is_not_there(self):
+        self.pipeline({"a": {"command": "true"}})
+        self.run_pipe()
+        self.assertEqual(self.pipe("report", "nowhere").code, 2)
+        self.assertEqual(self.pipe("report", "latest", "-o", "no/such/folder/report.html").code, 3)
+
+    def test_nothing_of_a_step_is_markup(self):
+        self.hostile_run()
+        page = self.report()
+        self.assertEqual(page.count("</script>"), 2)
+        self.assertNotIn("<img", page)
+        self.assertNotIn("<b>tag", page)
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
+        self.assertTrue(policy.startswith("default-src 'none'; style-src 'sha256-"), policy)
+        self.assertNotIn("unsafe", policy)
+        for address in re.findall(r"https?://[^\"' ]*", page):
+            self.assertEqual(address, "http://www.w3.org/2000/svg")
+        self.assertLess(len(page), 1 << 20)
+        data = json.loads(self.pipe("report", "latest", "--output", "json").out)
+        self.assertEqual(data["declared"]["train"]["needs"], ["load"])
+        self.assertEqual([step["n"] for step in data["steps"]], ["load", "train.c-1", "train.c-2", "broken"])
+        self.assertEqual(data["steps"][1]["f"], [["data", "load.data"]])
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_a_browser_draws_it_and_runs_nothing_of_a_step(self):
+        self.hostile_run()
+        self.report()
+        words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=5000", "--enable-logging=stderr",
+                 "--dump-dom", f"file://{self.folder}/report.html"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        drawn = re.sub(r'<script type="application/json".*?</script>', "", done.stdout, flags=re.S)
+        self.assertIn("<h2 id=\"failed-title\">What failed</h2>", drawn)
+        self.assertNotIn("<title>taken", drawn)
+        self.assertNotIn("<img", drawn)
+        self.assertNotIn("<i>of it", drawn)
+        self.assertIn("the end &lt;i&gt;of it&lt;/i&gt;", drawn)
+        self.assertIn("polyline", drawn, "metrics are curves")
+        self.assertIn("2 instances", drawn, "the instances are one node")
+        self.assertIn("ended with exit code 3", html.unescape(drawn))
+        self.assertNotIn("CONSOLE", done.stderr, "nothing is refused by the policy, and no error")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,79 @@
+#include "engine/metric_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "engine/metric_log.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+class MetricFile : public testing::Test {
+ protected:
+  FileMetrics read(const std::string& name, const std::string& text) {
+    std::ofstream(folder.path() / name) << text;
+    return read_metric_file(folder.path() / name);
+  }
+  core::TemporaryFolder folder;
+};
+
+TEST_F(MetricFile, what_has_no_numbers_is_an_error) {
+  for (const auto* text : {"", "{", "{}", R"({"a": "b"})", "[[1]]", "null"})
+    EXPECT_THROW(read("m.json", text), core::ContentError) << text;
+  for (const auto* text : {"", "a,b\n", "a,b\nx,y\n"})
+    EXPECT_THROW(read("m.csv", text), core::ContentError) << text;
+  EXPECT_THROW(read_metric_file(folder.path()), core::ContentError) << "a folder";
+  EXPECT_THROW(read_metric_file(folder.path() / "none"), core::ContentError);
+}
+
+TEST_F(MetricFile, leaves_of_json_are_named_by_their_path) {
+  const auto found =
+      read("m.json", R"({"test": {"accuracy": 0.9, "name": "x", "ok": true}, "loss": [3, 2, 1]})");
+  ASSERT_EQ(found.size(), 4u);
+  std::map<std::string, std::vector<double>> values;
+  for (const auto& [name, point] : found) values[name].push_back(point.value);
+  EXPECT_EQ(values["test.accuracy"], std::vector<double>{0.9});
+  EXPECT_EQ(values["loss"], (std::vector<double>{3, 2, 1}));
+}
+
+TEST_F(MetricFile, columns_of_csv_are_series) {
+  const auto found = read("m.csv", "epoch,\"loss, train\",who\r\n10,0.5,a\r\n20,0.25,b\r\n");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1].first, "loss, train");
+  EXPECT_EQ(found[1].second.value, 0.25);
+  EXPECT_EQ(found[1].second.step, 20);
+}
+
+TEST_F(MetricFile, a_log_stores_what_lines_report_within_bounds) {
+  store::RunStore runs(folder.path() / "state");
+  store::RunRecord run{.id = "r", .pipeline = "p", .parameters = "{}"};
+  run.driver.process = store::ProcessId::self();
+  runs.add_run(run);
+  store::StepRecord step{.run = "r", .name = "train", .status = StepStatus::succeeded};
+  step.parameters = "{}";
+  runs.put_step(step);
+  MetricLog log(runs, "r", "train", 1);
+  log.line("loss = 3");
+  log.flush();
+  EXPECT_TRUE(runs.metrics("r").empty());
+  constexpr int values = 20'000;
+  for (int i = 0; i < values; ++i)
+    log.line(R"(@pipe {"metric": "loss", "value": )" + std::to_string(i) + "}");
+  for (std::size_t i = 0; i < 2 * MetricLog::most_names; ++i)
+    log.add("m" + std::to_string(i), {1, {}, {}});
+  log.flush();
+  log.flush();
+  const auto metrics = runs.metrics("r");
+  EXPECT_EQ(metrics.size(), MetricLog::most_names);
+  EXPECT_EQ(metrics[0].name, "loss");
+  EXPECT_EQ(metrics[0].points, static_cast<std::uint64_t>(values));
+  EXPECT_EQ(metrics[0].last.value, values - 1);
+  EXPECT_EQ(runs.points(metrics[0]).at(9'000).value, 9'000);
+}
+
+}  // namespace
+}  // namespace pipeline::engine

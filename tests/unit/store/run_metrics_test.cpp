@@ -1,0 +1,106 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::store {
+namespace {
+
+class RunMetricsTest : public testing::Test {
+ protected:
+  void add_run(const std::string& id, const std::string& reused_from = {}) {
+    RunRecord run{.id = id, .pipeline = "p", .parameters = "{}"};
+    run.driver.process = ProcessId::self();
+    store.add_run(run);
+    StepRecord step{.run = id, .name = "train"};
+    step.status = reused_from.empty() ? StepStatus::succeeded : StepStatus::cached;
+    step.reused_from = reused_from;
+    step.parameters = "{}";
+    store.put_step(step);
+  }
+  core::TemporaryFolder folder;
+  RunStore store{folder.path() / "state"};
+};
+
+TEST_F(RunMetricsTest, points_that_are_cut_are_an_error) {
+  EXPECT_THROW(read_points("123"), core::EnvironmentError);
+  EXPECT_TRUE(read_points("").empty());
+}
+
+TEST_F(RunMetricsTest, numbers_without_end_and_no_numbers_are_kept) {
+  add_run("r");
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  const std::vector<MetricPoint> points{{std::nan(""), -1, WallTime(std::chrono::milliseconds(5))},
+                                        {infinity, {}, {}},
+                                        {-infinity, 0, {}},
+                                        {0.1, 7, {}}};
+  store.add_points({.run = "r", .step = "train", .name = "loss", .attempt = 1}, 0, points);
+  const auto metric = store.metrics("r").at(0);
+  EXPECT_EQ(metric.points, 4u);
+  EXPECT_EQ(metric.last.value, 0.1);
+  const auto found = store.points(metric);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_TRUE(std::isnan(found[0].value));
+  EXPECT_EQ(found[0].step, -1);
+  EXPECT_EQ(found[0].time, points[0].time);
+  EXPECT_EQ(found[1].value, infinity);
+  EXPECT_FALSE(found[1].step);
+  EXPECT_EQ(found[2].value, -infinity);
+}
+
+TEST_F(RunMetricsTest, blocks_are_one_series_and_the_last_attempt_counts) {
+  add_run("r");
+  MetricRecord metric{.run = "r", .step = "train", .name = "loss", .attempt = 1};
+  store.add_points(metric, 0, std::vector<MetricPoint>{{9, {}, {}}});
+  metric.attempt = 2;
+  store.add_points(metric, 0, std::vector<MetricPoint>{{1, {}, {}}, {2, {}, {}}});
+  store.add_points(metric, 2, std::vector<MetricPoint>{{3, {}, {}}});
+  const auto metrics = store.metrics("r");
+  ASSERT_EQ(metrics.size(), 1u);
+  EXPECT_EQ(metrics[0].attempt, 2u);
+  EXPECT_EQ(metrics[0].points, 3u);
+  EXPECT_EQ(metrics[0].last.value, 3);
+  EXPECT_EQ(store.points(metrics[0]).size(), 3u);
+  store.remove_metrics("r", "train", 2);
+  EXPECT_EQ(store.metrics("r").at(0).last.value, 9);
+}
+
+TEST_F(RunMetricsTest, a_reused_step_has_the_metrics_of_the_run_that_made_it) {
+  add_run("first");
+  store.add_points({.run = "first", .step = "train", .name = "loss", .attempt = 1}, 0,
+                   std::vector<MetricPoint>{{4, {}, {}}});
+  add_run("second", "first");
+  const auto metrics = store.metrics("second");
+  ASSERT_EQ(metrics.size(), 1u);
+  EXPECT_EQ(metrics[0].run, "first");
+  EXPECT_EQ(store.points(metrics[0]).at(0).value, 4);
+}
+
+TEST_F(RunMetricsTest, what_was_measured_is_read_again) {
+  add_run("r");
+  AttemptRecord attempt{.run = "r", .step = "train"};
+  attempt.usage.user = std::chrono::microseconds(1500);
+  attempt.usage.peak_memory = std::uint64_t{3} << 40;
+  attempt.phases.running = std::chrono::milliseconds(12);
+  store.put_attempt(attempt);
+  const auto found = store.attempts("r", "train").at(0);
+  EXPECT_EQ(found.usage, attempt.usage);
+  EXPECT_EQ(found.phases, attempt.phases);
+  EXPECT_FALSE(found.usage.system) << "was not measured";
+}
+
+TEST_F(RunMetricsTest, tags_and_notes_stay) {
+  add_run("r");
+  store.tag_run("r", {"best", "müde"});
+  store.note_run("r", "the first");
+  EXPECT_EQ(store.find_run("r")->tags, (std::vector<std::string>{"best", "müde"}));
+  EXPECT_EQ(store.find_run("r")->note, "the first");
+  EXPECT_EQ(store.runs(0, {}, "best").size(), 1u);
+}
+
+}  // namespace
+}  // namespace pipeline::store
