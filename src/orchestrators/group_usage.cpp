@@ -125,25 +125,28 @@ pid_t first_process(const GroupFolders& group) {
   return first;
 }
 
-void GroupUsage::sample() {
+void GroupUsage::sample_memory() {
   if (folders_.memory.empty()) return;
   const auto now =
       number_in(folders_.memory / (folders_.unified ? "memory.current" : "memory.usage_in_bytes"));
   if (now) sampled_peak_ = std::max(sampled_peak_, difference(*now, cached_bytes(folders_)));
 }
 
+void GroupUsage::sample() {
+  if (!folders_.cpu.empty()) read_cpu(folders_, last_);
+  if (!folders_.blocks.empty()) read_blocks(folders_, last_);
+  sample_memory();
+}
+
 core::Usage GroupUsage::read() {
-  core::Usage usage;
-  if (!folders_.cpu.empty()) read_cpu(folders_, usage);
-  if (!folders_.blocks.empty()) read_blocks(folders_, usage);
-  if (folders_.memory.empty()) return usage;
+  sample();
   // Kernels before 5.19 have no peak with version 2.
   const auto peak =
       number_in(folders_.memory / (folders_.unified ? "memory.peak" : "memory.max_usage_in_bytes"));
-  sample();
-  if (peak) sampled_peak_ = std::max(sampled_peak_, difference(*peak, cached_bytes(folders_)));
-  if (sampled_peak_ > 0) usage.peak_memory = sampled_peak_;
-  return usage;
+  if (peak && !folders_.memory.empty())
+    sampled_peak_ = std::max(sampled_peak_, difference(*peak, cached_bytes(folders_)));
+  if (sampled_peak_ > 0) last_.peak_memory = sampled_peak_;
+  return last_;
 }
 
 }  // namespace pipeline::orchestrators

@@ -34,15 +34,18 @@ class GroupUsage {
  public:
   explicit GroupUsage(GroupFolders folders) : folders_(std::move(folders)) {}
   const GroupFolders& folders() const { return folders_; }
-  /// Reads the memory that cannot be reclaimed now. The kernel records only the peak of all memory,
-  /// and that counts the files that it has cached for the group.
+  /// Reads what has been used until now, and the memory that cannot be reclaimed: the kernel
+  /// records only the peak of all memory, and that counts the files that it has cached for the
+  /// group.
   void sample();
   /// Returns what has been used until now; a value that cannot be read, because the group is gone,
-  /// stays unset.
+  /// is that of the last sample, or unset.
   core::Usage read();
 
  private:
+  void sample_memory();
   GroupFolders folders_;
+  core::Usage last_;
   std::uint64_t sampled_peak_ = 0;
 };
 

@@ -20,6 +20,7 @@ while time.process_time() - began < %f:
 
 class Measured(PipeTest):
     orchestrator = "local"
+    least_seen = 1  # of the CPU time
 
     def attempt(self, step: str, number: int = -1) -> dict:
         shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
@@ -45,7 +46,7 @@ class Measured(PipeTest):
     def test_memory_and_cpu_of_a_known_program(self):
         few, many = self.burn(16, 0.2), self.burn(216, 1.2)
         self.check(few, many, 200)
-        self.assertGreaterEqual(self.cpu(many), 1.2)
+        self.assertGreaterEqual(self.cpu(many), 1.2 * self.least_seen)
         self.assertLess(self.cpu(many), 1.2 + 1)
 
     def test_children_count_though_their_parent_does_not_wait(self):
@@ -67,6 +68,7 @@ class Measured(PipeTest):
 
 class MeasuredInContainers(Measured):
     orchestrator = "docker"
+    least_seen = 0.9  # on a busy machine the group is gone before it is read, and the last sample counts
 
     def test_children_count_though_their_parent_does_not_wait(self):
         self.skipTest("the same group counts them")
