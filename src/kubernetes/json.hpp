@@ -3,30 +3,31 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 namespace pipeline::kubernetes {
 
 /// Returns the value at a JSON pointer such as `/status/phase`; null if there is none.
-inline const nlohmann::json& at(const nlohmann::json& object, const std::string& pointer) {
+inline const nlohmann::json& at(const nlohmann::json& object, std::string_view pointer) {
   static const nlohmann::json none;
-  const nlohmann::json::json_pointer place(pointer);
+  const nlohmann::json::json_pointer place{std::string(pointer)};
   return object.contains(place) ? object.at(place) : none;
 }
 
-inline std::string text_at(const nlohmann::json& object, const std::string& pointer) {
+inline std::string text_at(const nlohmann::json& object, std::string_view pointer) {
   const auto& value = at(object, pointer);
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-inline long long number_at(const nlohmann::json& object, const std::string& pointer) {
+inline long long number_at(const nlohmann::json& object, std::string_view pointer) {
   const auto& value = at(object, pointer);
   return value.is_number_integer() ? value.get<long long>() : 0;
 }
 
 /// Returns the list at a JSON pointer; an empty list if there is none.
-inline const nlohmann::json& list_at(const nlohmann::json& object, const std::string& pointer) {
+inline const nlohmann::json& list_at(const nlohmann::json& object, std::string_view pointer) {
   static const nlohmann::json none = nlohmann::json::array();
   const auto& value = at(object, pointer);
   return value.is_array() ? value : none;

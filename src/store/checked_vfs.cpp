@@ -57,6 +57,13 @@ bool is_page(sqlite3_file* file, int amount, sqlite3_int64 offset) {
          offset % page_size == 0;
 }
 
+/// Returns true for a part of one page. SQLite reads the header of the first page by itself, and
+/// since 3.45 parts of a long value's pages, past its cache.
+bool is_part(sqlite3_file* file, int amount, sqlite3_int64 offset) {
+  return reinterpret_cast<CheckedFile*>(file)->has_checksums && amount < page_size &&
+         offset >= page_size && offset % page_size + amount <= page_size;
+}
+
 /// Returns true for another program's database: it has no space reserved for checksums (byte 20 of
 /// its header, section 1.3 of the file format) and another application identifier (byte 68). Both
 /// must differ, so that damage to one of them does not disable the checks.
@@ -67,6 +74,13 @@ bool is_foreign(const void* header) {
 }
 
 int read(sqlite3_file* file, void* buffer, int amount, sqlite3_int64 offset) {
+  if (is_part(file, amount, offset)) {
+    std::array<unsigned char, page_size> page{};
+    const auto begin = offset % page_size;
+    const int result = read(file, page.data(), page_size, offset - begin);
+    std::memcpy(buffer, page.data() + begin, static_cast<std::size_t>(amount));
+    return result;
+  }
   const int result = real(file)->pMethods->xRead(real(file), buffer, amount, offset);
   if (result != SQLITE_OK) return noted(result);
   if (offset == 0 && amount >= 100 && is_foreign(buffer))

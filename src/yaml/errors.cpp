@@ -189,7 +189,8 @@ core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, u
         column <= source_line.size() ? std::string(1, source_line[column - 1]) : std::string("?");
     return invalid("a text cannot begin with `" + character + "`: put it in quotes", here);
   }
-  if (message == msg::UNKNOWN_ANCHOR)
+  // From yaml-cpp 0.8 on, the anchor's name follows.
+  if (message.starts_with(msg::UNKNOWN_ANCHOR))
     return invalid("this alias refers to an anchor that does not exist", here,
                    {"a text that begins with `*` needs quotes"});
   if (message.starts_with(msg::INVALID_ESCAPE))

@@ -195,9 +195,9 @@ void bind_all(StepDeclaration& step, const G&... given) {
     [[maybe_unused]] const void* all[] = {std::addressof(given)..., nullptr};
     [&]<std::size_t... P>(std::index_sequence<P...>) {
       [[maybe_unused]] constexpr auto index = given_indices<A...>();
-      using Semaphore = std::integer_sequence<Slot, checked_slot<IsMap, A, index[P], G...>()...>;
+      using Sources = SlotList<checked_slot<IsMap, A, index[P], G...>()...>;
       (bind_at<A, index[P], checked_slot<IsMap, A, index[P], G...>(), G...>(step, all), ...);
-      step.entry(&enter_function<Semaphore, R, A...>);
+      step.entry(&enter_function<Sources, R, A...>);
     }
     (std::index_sequence_for<A...>());
   }

@@ -94,10 +94,12 @@ void save_results(StepRun& run, const R& results) {
     save_result(run, index, results);
 }
 
-/// @tparam S the source of each argument
+/// The source of each argument. (std::integer_sequence takes integers only.)
+template <Slot... S>
+struct SlotList {};
+
 template <class R, class... A, Slot... S, std::size_t... I>
-void enter(R (*function)(A...), StepRun& run, std::integer_sequence<Slot, S...>,
-           std::index_sequence<I...>) {
+void enter(R (*function)(A...), StepRun& run, SlotList<S...>, std::index_sequence<I...>) {
   [[maybe_unused]] AllLoaded<Loaded<I, A, S>...> arguments(run);
   run.doing("", 0);
   if constexpr (std::is_void_v<R>)
@@ -106,9 +108,9 @@ void enter(R (*function)(A...), StepRun& run, std::integer_sequence<Slot, S...>,
     save_results<Stored<R>>(run, function(static_cast<Loaded<I, A, S>&>(arguments).get()...));
 }
 
-template <class Semaphore, class R, class... A>
+template <class Sources, class R, class... A>
 void enter_function(AnyFunction function, StepRun& run) {
-  enter(reinterpret_cast<R (*)(A...)>(function), run, Semaphore(), std::index_sequence_for<A...>());
+  enter(reinterpret_cast<R (*)(A...)>(function), run, Sources(), std::index_sequence_for<A...>());
 }
 
 }  // namespace pipeline::detail

@@ -40,22 +40,30 @@ inline constexpr bool is_std_array<std::array<T, N>> = true;
 template <class T>
 concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
 
-/// Has the functions that NLOHMANN_DEFINE_TYPE_* defines.
-template <class T>
-concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> &&
-    requires(json& to, const json& from, const T& value, T& read) {
-  to_json(to, value);
-  from_json(from, read);
-};
 /// Takes items, as the standard library's containers do. Strings are excluded.
 template <class T>
-concept Container = !ConvertsItself<T> && !std::is_same_v<T, json> && !requires {
+concept TakesItems = !requires {
   typename T::traits_type;
 }
 &&requires(T& container, typename T::value_type item) {
   container.insert(container.end(), std::move(item));
   container.begin();
 };
+/// Converts to `const T&`, and is no container to the templates that nlohmann's library has for
+/// all containers. Argument-dependent lookup finds those since version 3.11.3.
+template <class T>
+struct StandIn {
+  operator const T&() const;
+};
+/// Has the functions that NLOHMANN_DEFINE_TYPE_* defines.
+template <class T>
+concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> &&
+    requires(json& to, const json& from, const T& value, T& read) {
+  to_json(to, value);
+  from_json(from, read);
+} &&(!TakesItems<T> || requires(json & to, const StandIn<T>& value) { to_json(to, value); });
+template <class T>
+concept Container = TakesItems<T> && !ConvertsItself<T> && !std::is_same_v<T, json>;
 /// Maps each key to one value.
 template <class T>
 concept MapLike = Container<T> && requires(T& map, const typename T::key_type& key) {

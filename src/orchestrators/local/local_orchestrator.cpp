@@ -250,7 +250,7 @@ async::Task<bool> LocalOrchestrator::unchanged(std::string recheck) {
   auto& on_path = programs(seen.value("path", callers ? callers : std::string(default_path)));
   if (auto names = seen.find("programs"); names != seen.end())
     for (auto& [name, identity] : names->items())
-      if (on_path.find(name).identity != identity) co_return false;
+      if (nlohmann::json(on_path.find(name).identity) != identity) co_return false;
   co_return !seen.contains("environment") || environments_.ready(seen["environment"]);
 }
 

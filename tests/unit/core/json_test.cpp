@@ -25,6 +25,17 @@ class Celsius {
   NLOHMANN_DEFINE_TYPE_INTRUSIVE(Celsius, degrees_)
 };
 
+/// A container that is stored otherwise than as a list.
+struct Letters : std::vector<char> {
+  friend void to_json(nlohmann::json& to, const Letters& letters) {
+    to = std::string(letters.begin(), letters.end());
+  }
+  friend void from_json(const nlohmann::json& from, Letters& letters) {
+    const auto text = from.get<std::string>();
+    letters.assign(text.begin(), text.end());
+  }
+};
+
 struct Handle {
   explicit Handle(int n) : number(n) {}
   int number;
@@ -96,6 +107,11 @@ TEST(JsonValue, types_with_functions_or_a_serializer_of_their_own_use_those) {
   EXPECT_EQ(celsius.degrees(), 21.5);
   EXPECT_EQ(*Json(celsius), (json{{"degrees_", 21.5}}));
   EXPECT_EQ(round_trip(elsewhere::Handle(7)).number, 7);
+  const elsewhere::Letters letters{{'a', 'b'}};
+  EXPECT_EQ(*Json(letters), json("ab"));
+  EXPECT_EQ(round_trip(letters), letters);
+  static_assert(!detail::ConvertsItself<std::vector<int>> &&
+                !detail::ConvertsItself<std::map<std::string, int>>);
   const detail::JsonPath root;
   EXPECT_THROW(detail::decode<elsewhere::Celsius>(json::array(), detail::JsonPath{&root, "place"}),
                JsonError);
