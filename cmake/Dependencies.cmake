@@ -1,19 +1,9 @@
-# The libraries, all from Debian's packages. What every command needs is linked statically, so that `pipe` starts in milliseconds; libcurl,
-# libgit2 and libarchive bring some fifty shared objects with them and are loaded on first use (core/lazy_library.hpp), so only their headers
-# and sonames are wanted here.
-find_package(Threads REQUIRED)
+# The libraries, all from the distribution's packages. What every command needs is linked (Libraries.cmake). libcurl, libgit2 and libarchive bring
+# some fifty shared objects with them and are loaded on first use (core/lazy_library.hpp), so only their headers and sonames are wanted here.
+include(Libraries)
 # Boost.Process is a library of its own from 1.86 on, and headers alone before.
-find_package(Boost 1.81 REQUIRED OPTIONAL_COMPONENTS process)
+find_package(Boost 1.81 REQUIRED CONFIG OPTIONAL_COMPONENTS process)
 find_package(nlohmann_json REQUIRED)
-find_package(PkgConfig REQUIRED)
-
-function(pipeline_static_library name header archive)
-  find_path(${name}_INCLUDE ${header} REQUIRED)
-  find_library(${name}_ARCHIVE ${archive} REQUIRED)
-  add_library(pipeline_dep_${name} INTERFACE)
-  target_include_directories(pipeline_dep_${name} SYSTEM INTERFACE ${${name}_INCLUDE})
-  target_link_libraries(pipeline_dep_${name} INTERFACE $<BUILD_INTERFACE:${${name}_ARCHIVE}>)
-endfunction()
 
 function(pipeline_lazy_library name header library)
   find_path(${name}_INCLUDE ${header} REQUIRED)
@@ -26,12 +16,12 @@ function(pipeline_lazy_library name header library)
   target_compile_definitions(pipeline_dep_${name} INTERFACE PIPELINE_${upper}_SONAME="${CMAKE_MATCH_1}")
 endfunction()
 
-pipeline_static_library(yaml yaml-cpp/yaml.h libyaml-cpp.a)
-pipeline_static_library(sqlite sqlite3.h libsqlite3.a)
-pipeline_static_library(ssl openssl/ssl.h libssl.a)
-pipeline_static_library(crypto openssl/evp.h libcrypto.a)
-target_link_libraries(pipeline_dep_sqlite INTERFACE m ${CMAKE_DL_LIBS} Threads::Threads)
-target_link_libraries(pipeline_dep_crypto INTERFACE ${CMAKE_DL_LIBS} Threads::Threads)
+foreach(pair yaml=yaml-cpp sqlite=sqlite3 ssl=libssl crypto=libcrypto)
+  string(REPLACE "=" ";" pair ${pair})
+  list(POP_FRONT pair name module)
+  add_library(pipeline_dep_${name} INTERFACE)
+  pipeline_link(pipeline_dep_${name} ${module})
+endforeach()
 pipeline_lazy_library(curl curl/curl.h curl)
 pipeline_lazy_library(git2 git2.h git2)
 pipeline_lazy_library(archive archive.h archive)
@@ -44,6 +34,8 @@ target_include_directories(pipeline_dep_asio SYSTEM INTERFACE ${Boost_INCLUDE_DI
 target_compile_definitions(pipeline_dep_asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_REGEX=1 BOOST_PROCESS_USE_STD_FS=1)
 target_link_libraries(pipeline_dep_asio INTERFACE Threads::Threads $<TARGET_NAME_IF_EXISTS:Boost::process>)
 
+find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+find_path(MUSTACHE_INCLUDE kainjow/mustache.hpp REQUIRED)
 find_path(SPDLOG_INCLUDE spdlog/spdlog.h REQUIRED)
 add_library(pipeline_dep_spdlog INTERFACE)
 target_include_directories(pipeline_dep_spdlog SYSTEM INTERFACE ${SPDLOG_INCLUDE})

@@ -45,7 +45,8 @@ install(EXPORT pipelineTargets NAMESPACE pipeline:: DESTINATION ${PIPELINE_CMAKE
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/pipelineConfig.cmake.in ${PROJECT_BINARY_DIR}/pipelineConfig.cmake
                               INSTALL_DESTINATION ${PIPELINE_CMAKE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/pipelineConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/pipelineConfig.cmake ${PROJECT_BINARY_DIR}/pipelineConfigVersion.cmake DESTINATION ${PIPELINE_CMAKE_DIR} COMPONENT pipe-dev)
+install(FILES ${PROJECT_BINARY_DIR}/pipelineConfig.cmake ${PROJECT_BINARY_DIR}/pipelineConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/Libraries.cmake DESTINATION ${PIPELINE_CMAKE_DIR} COMPONENT pipe-dev)
 
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
@@ -83,7 +84,7 @@ set(CPACK_DEBIAN_PIPE_PACKAGE_RECOMMENDS "python3-venv")
 set(CPACK_DEBIAN_PIPE_PACKAGE_SUGGESTS "docker.io | docker-ce | podman")
 set(CPACK_DEBIAN_PIPE-DEV_PACKAGE_NAME pipe-dev)
 set(CPACK_DEBIAN_PIPE-DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_PIPE-DEV_PACKAGE_DEPENDS "nlohmann-json3-dev, libyaml-cpp-dev, libsqlite3-dev, libssl-dev, ${curl_package}, ${git2_package}, ${archive_package}")
+set(CPACK_DEBIAN_PIPE-DEV_PACKAGE_DEPENDS "pkg-config, nlohmann-json3-dev, libyaml-cpp-dev, libsqlite3-dev, libssl-dev, ${curl_package}, ${git2_package}, ${archive_package}")
 set(CPACK_COMPONENT_PIPE_DESCRIPTION "The command that builds each step's image and runs the pipeline in containers.")
 set(CPACK_COMPONENT_PIPE-DEV_DESCRIPTION "Headers, static libraries and the CMake package for programs that define pipelines in C++.")
 include(CPack)

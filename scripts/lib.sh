@@ -6,12 +6,14 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TESTBED=$ROOT/scripts/testbed
 PROGRAM=$(basename "$0")
 
-# Needed to build and run, and on top of it to test.
-BUILD_PACKAGES=(cmake ninja-build g++ ccache pkg-config git curl ca-certificates python3 python3-venv
-  libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
+# Needed to build and run, and on top of it to test: what Debian and Ubuntu call it, as a control file writes it (deb-control(5)).
+# Boost's default version is too old in Debian 12, and from 1.86 on Boost.Process is a package of its own.
+BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificates python3 python3-venv
+  'libboost-dev (>= 1.81) | libboost1.81-dev' 'libboost-process-dev | libboost-dev (<< 1.86) | libboost1.81-dev'
+  nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
 TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev file openssl openssh-client openssh-server iproute2)
-LINT_PACKAGES=(clang-format clang-tidy-16 shellcheck) # clang 14 lacks what C++20 coroutines and ranges need
+LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck) # clang 14 lacks what C++20 coroutines and ranges need
 
 say() { printf '%s: %s\n' "$PROGRAM" "$*" >&2; }
 fail() {
@@ -27,26 +29,23 @@ as_root() {
 }
 can_be_root() { [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
 
-# Installs those of the named Debian packages that are missing; says which. Elsewhere it only says what will be needed.
+# Installs what is missing of the named Debian packages; says which. Elsewhere it only says what will be needed.
 ensure_packages() {
+  local wanted log
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    say "this is no Debian: please see to it yourself that there are (Debian's names): $*"
+    say "this is no Debian: docs/install.md names the packages of Fedora, Arch and macOS; Debian's are: $*"
     return 0
   fi
-  local missing log
-  missing=$({ dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; } | awk '$1 == "installed" {print $2}' |
-    sort -u | comm -13 - <(printf '%s\n' "$@" | sort -u))
-  [ -n "$missing" ] || return 0
-  # shellcheck disable=SC2086  # one word a package
-  set -- $missing
-  say "installing $# Debian packages: $*"
-  can_be_root || fail "that takes root, and sudo wants a password or is missing. As root: apt-get install $*"
+  wanted=$(printf '%s, ' "$@" dpkg-dev)
+  if command -v dpkg-checkbuilddeps >/dev/null && dpkg-checkbuilddeps -d "$wanted" /dev/null 2>/dev/null; then return 0; fi
+  can_be_root || fail "packages are missing, and installing them takes root: sudo wants a password or is missing. As root: apt-get satisfy '${wanted%, }'"
   log=$(mktemp)
-  if ! { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1; then
-    tail -n 15 "$log" >&2
-    fail "apt-get could not install them; its last lines are above, all of it is in $log"
+  if as_root apt-get update -qq >"$log" 2>&1 && apt-get satisfy -s -qq --no-install-recommends "$wanted" >>"$log" 2>&1; then
+    say "installing $(grep -c '^Inst' "$log") Debian packages"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 satisfy -y -qq --no-install-recommends "$wanted" >"$log" 2>&1 && rm -f "$log" && return 0
   fi
-  rm -f "$log"
+  tail -n 15 "$log" >&2
+  fail "apt-get could not install them; its last lines are above, all of it is in $log"
 }
 
 # Configures and builds with a preset. Usage: build PRESET [TARGET...]

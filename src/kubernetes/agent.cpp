@@ -1,12 +1,17 @@
 #include "kubernetes/agent.hpp"
 
+#include "core/error.hpp"
+
 // PIPELINE_AGENT and PIPELINE_STAGER name the built programs (src/CMakeLists.txt).
 asm(".section .rodata\n"
     "pipeline_agent_begin: .incbin \"" PIPELINE_AGENT
     "\"\n"
     "pipeline_agent_end: .byte 0\n"
-    "pipeline_stager_begin: .incbin \"" PIPELINE_STAGER
+    "pipeline_stager_begin:\n"
+#ifdef PIPELINE_STAGER
+    ".incbin \"" PIPELINE_STAGER
     "\"\n"
+#endif
     "pipeline_stager_end: .byte 0\n"
     ".previous\n");
 
@@ -23,8 +28,15 @@ std::string_view agent_program() {
 }
 
 std::string_view stager_program() {
+#ifdef PIPELINE_STAGER
   return {pipeline_stager_begin,
           static_cast<std::size_t>(pipeline_stager_end - pipeline_stager_begin)};
+#else
+  throw core::EnvironmentError(
+      "this `pipe` was built without the program that carries files between a bucket and pods",
+      {"build it where OpenSSL has static libraries, as on Debian and Ubuntu",
+       "or let pods and this machine share a folder or a volume claim instead of a bucket"});
+#endif
 }
 
 }  // namespace pipeline::kubernetes

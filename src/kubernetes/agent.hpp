@@ -9,6 +9,7 @@ namespace pipeline::kubernetes {
 
 /// Static executables for this machine's processor architecture.
 std::string_view agent_program();
+/// Throws EnvironmentError if `pipe` was built without it.
 std::string_view stager_program();
 
 }  // namespace pipeline::kubernetes
