@@ -34,11 +34,13 @@ Program running_program() {
         return 0;
       },
       &found);
-  // In an image the program is started through its loader, which the kernel then reports as the
-  // executable; the loader itself reports the program's path.
+  // In an image, or carried by a package, the program is started through its loader, which the
+  // kernel then reports as the executable; the loader itself reports the program's path.
   auto& program = found.program;
-  if (!program.loader.empty() && program.executable.filename() == program.loader.filename())
+  if (!program.loader.empty() && program.executable.filename() == program.loader.filename()) {
+    program.loader = program.executable;  // The system's own may be of another C library.
     program.executable = std::filesystem::absolute(program_invocation_name);
+  }
   return std::move(program);
 }
 

@@ -11,6 +11,7 @@
 #include "async/gate.hpp"
 #include "core/identifier.hpp"
 #include "net/multi.hpp"
+#include "net/trust.hpp"
 
 namespace pipeline::net {
 
@@ -150,7 +151,9 @@ void Exchange::begin(Multi& multi) {
     set(CURLOPT_OPENSOCKETFUNCTION, open);
     set(CURLOPT_OPENSOCKETDATA, self);
   }
-  set_pem(CURLOPT_CAINFO, request_.tls.ca_file, CURLOPT_CAINFO_BLOB, request_.tls.ca);
+  const bool names_authorities = !request_.tls.ca_file.empty() || !request_.tls.ca.empty();
+  set_pem(CURLOPT_CAINFO, names_authorities ? request_.tls.ca_file : authorities_file(),
+          CURLOPT_CAINFO_BLOB, request_.tls.ca);
   set_pem(CURLOPT_SSLCERT, request_.tls.cert_file, CURLOPT_SSLCERT_BLOB, request_.tls.cert);
   set_pem(CURLOPT_SSLKEY, request_.tls.key_file, CURLOPT_SSLKEY_BLOB, request_.tls.key);
   set(CURLOPT_SSL_VERIFYPEER, request_.tls.verify ? 1L : 0L);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 namespace pipeline::net {
@@ -15,6 +17,16 @@ bool is_about_trust(const TransportError& error) {
            words.find("unexpected eof") ==
                words.npos;  // The connection was closed during the handshake.
   return std::ranges::find(numbers, error.curl_code()) != numbers.end();
+}
+
+std::string authorities_file() {
+  const char* named = std::getenv("SSL_CERT_FILE");
+  std::error_code ignored;
+  for (const char* file :
+       {named ? named : "", "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"})
+    if (std::filesystem::is_regular_file(file, ignored)) return file;
+  return {};
 }
 
 }  // namespace pipeline::net

@@ -1,6 +1,9 @@
 /// @file
-/// Recognises exchanges that failed because of certificates, which no retry repairs. Pure.
+/// Certificates: the authorities that this machine trusts, and the exchanges that failed because of
+/// certificates, which no retry repairs.
 #pragma once
+
+#include <string>
 
 #include "net/http.hpp"
 
@@ -9,5 +12,10 @@ namespace pipeline::net {
 /// Returns true if the certificate of the server or of the client, or the server's name, is
 /// invalid. A connection that was merely closed during its handshake does not count.
 bool is_about_trust(const TransportError& error);
+
+/// Returns the path of this machine's CA bundle: what SSL_CERT_FILE names, else the first that
+/// exists of the systems' own; empty if there is none. A libcurl that was made for another system
+/// does not know it.
+std::string authorities_file();
 
 }  // namespace pipeline::net

@@ -1,26 +1,20 @@
 #include "orchestrators/kubernetes/agent_images.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "docker/layer_image.hpp"
 #include "docker/reference.hpp"
 #include "kubernetes/agent.hpp"
+#include "net/trust.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
-/// Returns the path of this machine's CA bundle; empty if there is none.
+/// Returns this machine's CA bundle; empty if there is none.
 std::string authorities_here() {
-  std::error_code error;
-  const char* named = std::getenv("SSL_CERT_FILE");
-  for (const char* file : {named ? named : "", "/etc/ssl/certs/ca-certificates.crt",
-                           "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"})
-    if (std::filesystem::is_regular_file(file, error)) return core::read_file(file);
-  return {};
+  const auto file = net::authorities_file();
+  return file.empty() ? std::string() : core::read_file(file);
 }
 
 struct AgentFile {

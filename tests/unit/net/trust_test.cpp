@@ -1,5 +1,8 @@
 #include "net/trust.hpp"
 
+#include <cstdlib>
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace pipeline::net {
@@ -13,6 +16,19 @@ TEST(Trust, is_lacking_where_a_certificate_is_wrong_and_not_where_a_handshake_wa
       {35, "OpenSSL SSL_connect: Connection reset by peer in connection to 10.0.0.1:443"}));
   EXPECT_FALSE(is_about_trust({35, "error:0A000126:SSL routines::unexpected eof while reading"}));
   EXPECT_FALSE(is_about_trust({7, "Failed to connect"}));
+}
+
+TEST(Trust, authorities_are_those_that_the_caller_names_if_they_exist) {
+  const char* before = std::getenv("SSL_CERT_FILE");
+  const std::string kept = before ? before : "";
+  setenv("SSL_CERT_FILE", "/no/such/file.pem", 1);
+  EXPECT_NE(authorities_file(), "/no/such/file.pem");
+  setenv("SSL_CERT_FILE", PIPELINE_SOURCE_DIR "/LICENSE", 1);
+  EXPECT_EQ(authorities_file(), PIPELINE_SOURCE_DIR "/LICENSE");
+  if (before)
+    setenv("SSL_CERT_FILE", kept.c_str(), 1);
+  else
+    unsetenv("SSL_CERT_FILE");
 }
 
 }  // namespace

@@ -1,0 +1,104 @@
+"""The archive and the wheel bring all that `pipe` needs: systems with an older C library, or another one, run it."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["BUILD_DIR"])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PIPELINE = """name: sums
+steps:
+  a: {command: [sh, -c, "echo 7 > ${outputs.x}"], outputs: [x]}
+  b: {command: [sh, -c, "cat ${inputs.x} > ${outputs.y}"], inputs: {x: a.x}, outputs: [y]}
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{command} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def has_image(image):
+    return shutil.which("docker") and subprocess.run(["docker", "image", "inspect", image], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+class Portable(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.folder = pathlib.Path(cls.temporary.name)
+        packages = cls.folder / "packages"
+        run(ROOT / "scripts/package", "tar", "wheel", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(packages)})
+        cls.sums = (packages / "SHA256SUMS").read_text()
+        (cls.archive,) = packages.glob("*.tar.gz")
+        (cls.wheel,) = packages.glob("*.whl")
+        with tarfile.open(cls.archive) as archive:
+            archive.extractall(cls.folder)
+        (cls.unpacked,) = (path for path in cls.folder.glob("pipe-*") if path.is_dir())
+        (cls.folder / "work").mkdir()
+        (cls.folder / "work/pipeline.yaml").write_text(PIPELINE)
+
+    def test_nothing_of_this_system_is_loaded(self):
+        loaded = run(self.unpacked / "bin/pipe", "--version", env={**os.environ, "LD_DEBUG": "libs"})
+        self.assertIn(str(self.unpacked), loaded)
+        # The shell that runs the script, and readlink, are this system's.
+        own = loaded[: loaded.rindex("transferring control: ")].split("transferring control: ")[-1]
+        foreign = [line for line in own.splitlines() if "calling init: " in line and "lib/pipe/" not in line]
+        self.assertEqual(foreign, [])
+
+    def test_licences_of_what_is_carried_are_there(self):
+        licences = {path.name for path in (self.unpacked / "share/doc/pipe/licences").iterdir()}
+        self.assertTrue(licences.issuperset({"libc6", "zlib1g"}), licences)
+
+    def check_image(self, image):
+        if not has_image(image):
+            self.skipTest(f"there is no image {image}")
+        script = "mkdir /tmp/bin && ln -s /opt/pipe/bin/pipe /tmp/bin/pipe && PATH=/tmp/bin:$PATH && mkdir /tmp/w && cp /work/pipeline.yaml /tmp/w && cd /tmp/w && pipe run -o local && pipe run -o local && cd /tmp && pipe init x"
+        said = run("docker", "run", "--rm", "--network", "none", "-v", f"{self.unpacked}:/opt/pipe:ro", "-v", f"{self.folder}/work:/work:ro", image, "sh", "-c", script)
+        self.assertIn("sums succeeded", said)
+        self.assertIn("2 reused", said)
+
+    def test_runs_with_an_older_glibc(self):
+        self.check_image("debian:bullseye-slim")
+
+    def test_runs_with_another_c_library(self):
+        self.check_image("busybox:musl")
+
+    def test_reaches_an_engine_with_the_libraries_that_it_carries(self):
+        if not has_image("debian:bookworm-slim"):
+            self.skipTest("there is no image debian:bookworm-slim")
+        work = self.folder / "docker"
+        work.mkdir()
+        (work / "pipeline.yaml").write_text(PIPELINE + "settings: {docker: {parent_image: debian:bookworm-slim}}\n")
+        self.assertIn("sums succeeded", run(self.unpacked / "bin/pipe", "run", cwd=work))
+
+    def test_wheel_installs_the_command(self):
+        environment = self.folder / "venv"
+        run(sys.executable, "-m", "venv", environment)
+        run(environment / "bin/pip", "install", "--no-index", "--no-deps", self.wheel)
+        link = self.folder / "linked"  # as uv and pipx do it
+        link.symlink_to(environment / "bin/pipe")
+        self.assertIn("0.1.0", run(link, "--version"))
+        work = self.folder / "with-wheel"
+        work.mkdir()
+        (work / "pipeline.yaml").write_text(PIPELINE)
+        self.assertIn("sums succeeded", run(environment / "bin/pipe", "run", "-o", "local", cwd=work))
+        run(environment / "bin/pip", "uninstall", "-y", "pipe-ml")
+        self.assertFalse((environment / "lib/pipe").exists())
+
+    def test_two_calls_make_the_same_bytes(self):
+        again = self.folder / "again"
+        run(ROOT / "scripts/package", "tar", "wheel", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(again)})
+        self.assertEqual((again / "SHA256SUMS").read_text(), self.sums)
+
+
+if __name__ == "__main__":
+    unittest.main()
