@@ -99,9 +99,10 @@ class TreeRemoval {
 
   void enter(int parent, const std::string& name, const struct stat& status) {
     if ((status.st_mode & S_IRWXU) != S_IRWXU) {
-      // Of another's folder it fails, and the folder may be open to us all the same.
+      // It fails for another's folder, which may be open to us all the same. It follows no link
+      // that another process has put in the folder's place.
       [[maybe_unused]] const int changed =
-          ::fchmodat(parent, name.c_str(), (status.st_mode & 07777) | S_IRWXU, 0);
+          ::fchmodat(parent, name.c_str(), (status.st_mode & 07777) | S_IRWXU, AT_SYMLINK_NOFOLLOW);
     }
     Descriptor folder(
         ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

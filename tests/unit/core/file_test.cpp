@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -175,6 +177,37 @@ TEST(File, what_cannot_be_removed_is_named_and_the_rest_goes) {
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(fs::exists(tree / "theirs/a"));
   EXPECT_FALSE(fs::exists(tree / "ours"));
+}
+
+TEST(File, removing_gives_rights_to_nothing_outside_while_links_take_the_place_of_folders) {
+  const TemporaryFolder outer;
+  const auto victim = outer.path() / "victim", tree = outer.path() / "tree",
+             link = outer.path() / "link";
+  fs::create_directory(victim);
+  ::chmod(victim.c_str(), 0500);
+  for (int round = 0; round < 100; ++round) {
+    fs::create_directory(tree);
+    const auto folder = tree / "folder";
+    fs::create_directories(folder / "inside");
+    ::chmod(folder.c_str(), 0);
+    fs::create_directory_symlink(victim, link);
+    std::atomic<bool> is_removed = false;
+    std::thread other([&] {
+      while (!is_removed)
+        if (::renameat2(AT_FDCWD, link.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) != 0)
+          break;
+    });
+    try {
+      remove_tree(tree);
+    } catch (const EnvironmentError&) {  // The other took its turn while the folder was entered.
+    }
+    is_removed = true;
+    other.join();
+    for (const auto& left : {tree, link}) remove_tree(left);
+    struct stat status {};
+    ASSERT_EQ(::stat(victim.c_str(), &status), 0);
+    ASSERT_EQ(status.st_mode & 07777U, 0500U) << "in round " << round;
+  }
 }
 
 TEST(File, temporary_folder_goes_with_its_owner) {
