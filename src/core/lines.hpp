@@ -11,8 +11,8 @@ namespace pipeline::core {
 
 class Lines {
  public:
-  /// @param longest maximum bytes of a line; a longer line is visited in pieces of this size, so
-  /// that memory is bounded
+  /// @param longest maximum bytes of a line; a longer line is visited in pieces of this size, the
+  /// last of which may be shorter, so that memory is bounded
   explicit Lines(std::size_t longest = std::size_t{16} << 20) : longest_(longest) {}
 
   /// Calls `visit` with each complete line, without its line end.
@@ -25,17 +25,24 @@ class Lines {
       const bool is_whole = piece.size() == end;
       bytes.remove_prefix(piece.size() + (is_whole ? 1 : 0));
       if (!is_whole && rest_.size() < longest_) return;
+      const bool ends_pieces = is_whole && is_in_pieces_ && rest_.empty();
+      is_in_pieces_ = !is_whole;
+      if (ends_pieces) continue;
       const auto line = std::exchange(rest_, {});
       visit(std::string_view(line));
     }
   }
   /// The beginning of a line whose end has not arrived.
   const std::string& rest() const { return rest_; }
-  void clear() { rest_.clear(); }
+  void clear() {
+    rest_.clear();
+    is_in_pieces_ = false;
+  }
 
  private:
   std::size_t longest_;
   std::string rest_;
+  bool is_in_pieces_ = false;  ///< The beginning of this line has been visited.
 };
 
 }  // namespace pipeline::core

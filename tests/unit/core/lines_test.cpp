@@ -34,5 +34,14 @@ TEST(LinesOfAText, that_have_no_end_come_in_pieces) {
         << at_once;
 }
 
+TEST(LinesOfAText, of_exactly_the_longest_size_are_followed_by_no_empty_one) {
+  for (const std::size_t at_once : {1, 3, 4, 100}) {
+    EXPECT_THAT(lines_of("abcd\n\nefgh\n", 4, at_once), ElementsAre("abcd", "", "efgh", "rest:"))
+        << at_once;
+    EXPECT_THAT(lines_of("abcdefgh\nij\n", 4, at_once), ElementsAre("abcd", "efgh", "ij", "rest:"))
+        << at_once;
+  }
+}
+
 }  // namespace
 }  // namespace pipeline::core
