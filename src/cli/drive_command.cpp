@@ -86,6 +86,56 @@ core::ExitCode leave(const std::string& name_space, const std::string& name) {
   return core::ExitCode::ok;
 }
 
+/// Drives the run while this process holds its Lease. A signal, which is sent to a pod that must
+/// end and is replaced, hands the Lease on.
+/// @param bucket_settings where the run is saved, if its driver shares no files with other machines
+void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord run,
+                      detached::DetachedRecord& detached, nlohmann::json owners,
+                      const std::optional<settings::ArtifactStoreSettings>& bucket_settings) {
+  core::CancelSource cancel;
+  detached::HeldLease* held = nullptr;
+  std::optional<s3::Artifacts> artifacts;
+  std::optional<detached::RunReplica> bucket;
+  std::optional<detached::RunUploader> uploader;
+  asio::signal_set signals(context.loop(), SIGTERM, SIGINT, SIGHUP);
+  signals.async_wait([&](boost::system::error_code error, int) {
+    if (error) return;
+    if (!held) ::_exit(static_cast<int>(core::ExitCode::interrupted));
+    if (!uploader) held->hand_on();
+    asio::co_spawn(context.loop(), uploader->keep(), [&](std::exception_ptr) { held->hand_on(); });
+  });
+  detached::HeldLease lease(
+      context.driver_context(), cluster_of(context.options()), run.driver.lease.name,
+      [&](const std::string& word) {
+        core::log::info("stop: " + word);
+        cancel.stop(word == "immediate" ? core::StopLevel::immediate : core::StopLevel::graceful);
+      },
+      std::move(owners));
+  held = &lease;
+  lease.guard(runs);
+  if (bucket_settings) {  // Saved once more, because no other process saves it now.
+    artifacts.emplace(context.loop(), *bucket_settings);
+    bucket.emplace(*artifacts, run.id);
+    if (take_over(context, *bucket, runs, run.id))
+      uploader.emplace(context.loop(), *bucket, runs, [&lease] { lease.check(); });
+  }
+  run = runs.find_run(run.id).value_or(run);
+  std::exception_ptr failed;
+  if (run.status == RunStatus::running) {
+    try {
+      run_to_its_end(context, run, detached, cancel, uploader ? &*uploader : nullptr);
+    } catch (const core::InputError& error) {
+      give_up(runs, run, error.what());
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  }
+  if (uploader) context.await(uploader->end());
+  if (failed) std::rethrow_exception(failed);
+  lease.is_done();
+  held = nullptr;
+}
+
 }  // namespace
 
 core::ExitCode drive_command(Context& outside) {
@@ -97,64 +147,18 @@ core::ExitCode drive_command(Context& outside) {
     if (!take_over(outside, bucket, runs, outside.options().inspect.run))
       return leave({}, orchestrators::driver_name(outside.options().inspect.run));
   }
-  auto run = outside.find_run(runs);
+  const auto run = outside.find_run(runs);
   auto options = recorded_options(runs, run.id, outside.options());
   auto detached = detached::detached_of(runs, run.id);
   if (!options || !detached || !run.driver.is_elsewhere())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
   options->context.clear();  // The context belongs to the machine that started the run.
   Context context(std::move(*options));
-
-  core::CancelSource cancel;
-  const auto name = run.driver.lease;
-  auto owners = owners_of(context, name);
+  const auto lease = run.driver.lease;
+  auto owners = owners_of(context, lease);
   if (owners.is_null()) return core::ExitCode::ok;
-  detached::HeldLease* held = nullptr;
-  std::optional<s3::Artifacts> artifacts;
-  std::optional<detached::RunReplica> bucket;
-  std::optional<detached::RunUploader> uploader;
-  asio::signal_set signals(context.loop(), SIGTERM, SIGINT,
-                           // Sent to a pod that must end; another pod replaces it.
-                           SIGHUP);
-  signals.async_wait([&](boost::system::error_code error, int) {
-    if (error) return;
-    if (!held) ::_exit(static_cast<int>(core::ExitCode::interrupted));
-    if (!uploader) held->hand_on();
-    asio::co_spawn(context.loop(), uploader->keep(), [&](std::exception_ptr) { held->hand_on(); });
-  });
-  {
-    detached::HeldLease lease(
-        context.driver_context(), cluster_of(context.options()), name.name,
-        [&](const std::string& word) {
-          core::log::info("stop: " + word);
-          cancel.stop(word == "immediate" ? core::StopLevel::immediate : core::StopLevel::graceful);
-        },
-        std::move(owners));
-    held = &lease;
-    lease.guard(runs);
-    if (bucket_settings) {  // Saved once more, because no other process saves it now.
-      artifacts.emplace(context.loop(), *bucket_settings);
-      bucket.emplace(*artifacts, run.id);
-      if (take_over(context, *bucket, runs, run.id))
-        uploader.emplace(context.loop(), *bucket, runs, [&lease] { lease.check(); });
-    }
-    run = runs.find_run(run.id).value_or(run);
-    std::exception_ptr failed;
-    if (run.status == RunStatus::running) {
-      try {
-        run_to_its_end(context, run, *detached, cancel, uploader ? &*uploader : nullptr);
-      } catch (const core::InputError& error) {
-        give_up(runs, run, error.what());
-      } catch (...) {
-        failed = std::current_exception();
-      }
-    }
-    if (uploader) context.await(uploader->end());
-    if (failed) std::rethrow_exception(failed);
-    lease.is_done();
-    held = nullptr;
-  }
-  return leave(name.name_space, name.name);
+  drive_with_lease(context, runs, run, *detached, std::move(owners), bucket_settings);
+  return leave(lease.name_space, lease.name);
 }
 
 }  // namespace pipeline::cli

@@ -142,6 +142,57 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
   return map;
 }
 
+/// Checks the steps one after another, and collects the parameters of the pipeline that they use.
+class StepsCheck {
+ public:
+  StepsCheck(const Pipeline& pipeline, settings::Diagnostics& diagnostics)
+      : pipeline_(pipeline), diagnostics_(diagnostics) {
+    for (const auto& [name, value] : pipeline.options().parameters) parameters[name] = *value;
+  }
+
+  /// @param number the step's, from 1
+  void check(const detail::Declaration& step, unsigned number) {
+    number_ = number;
+    const auto& name = step.options.name;
+    for (const auto& problem : step.problems) report("bad-step", "step '" + name + "': " + problem);
+    if (const auto [other, is_new] = first_with_name.emplace(name, number); !is_new)
+      report("duplicate-key", "two steps are called '" + name + "'",
+             {"the other one is in line " +
+                  std::to_string(pipeline_.steps()[other->second - 1].where.line()),
+              "give this one a `.name` of its own"});
+    for (const auto& argument : step.arguments) {
+      if (argument.slot == detail::Slot::gathered && argument.sources.empty())
+        report("bad-step",
+               "step '" + name + "' gathers '" + argument.name + "' from no step at all");
+      if (argument.of_pipeline) collect(argument);
+    }
+  }
+
+  json parameters = json::object();
+  std::map<std::string, unsigned> first_with_name;
+
+ private:
+  void report(std::string code, std::string message, std::vector<std::string> notes = {}) {
+    diagnostics_.push_back(
+        {std::move(code), std::move(message), core::Span{number_, 1, 1}, std::move(notes), {}});
+  }
+  void collect(const detail::Argument& argument) {
+    const auto value = parameter_of(argument, *argument.value);
+    const auto known = parameters.find(argument.name);
+    if (known == parameters.end())
+      parameters[argument.name] = value;
+    else if (*known != value)
+      report("contradiction",
+             "the parameter '" + argument.name + "' is " + value.dump() + " here, and " +
+                 known->dump() + " where it is used before",
+             {"make one pl::param() of it, and give that to both"});
+  }
+
+  const Pipeline& pipeline_;
+  settings::Diagnostics& diagnostics_;
+  unsigned number_ = 0;
+};
+
 }  // namespace
 
 Document document_of(const Pipeline& pipeline, const std::string& program) {
@@ -155,52 +206,20 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
     add(root, "execution_mode",
         json(options.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure"));
 
-  const auto report = [&](unsigned step, std::string code, std::string message,
-                          std::vector<std::string> notes = {}) {
-    document.diagnostics.push_back(
-        {std::move(code), std::move(message), core::Span{step, 1, 1}, std::move(notes), {}});
-  };
-  json parameters = json::object();
-  for (const auto& [name, value] : options.parameters) parameters[name] = *value;
-  std::map<std::string, unsigned> seen;
+  StepsCheck check(pipeline, document.diagnostics);
   unsigned number = 0;
-  for (const auto& step : pipeline.steps()) {
-    ++number;
-    const auto& name = step.options.name;
-    for (const auto& problem : step.problems)
-      report(number, "bad-step", "step '" + name + "': " + problem);
-    if (const auto [other, is_new] = seen.emplace(name, number); !is_new)
-      report(number, "duplicate-key", "two steps are called '" + name + "'",
-             {"the other one is in line " +
-                  std::to_string(pipeline.steps()[other->second - 1].where.line()),
-              "give this one a `.name` of its own"});
-    for (const auto& argument : step.arguments) {
-      if (argument.slot == detail::Slot::gathered && argument.sources.empty())
-        report(number, "bad-step",
-               "step '" + name + "' gathers '" + argument.name + "' from no step at all");
-      if (!argument.of_pipeline) continue;
-      const auto value = parameter_of(argument, *argument.value);
-      const auto known = parameters.find(argument.name);
-      if (known == parameters.end())
-        parameters[argument.name] = value;
-      else if (*known != value)
-        report(number, "contradiction",
-               "the parameter '" + argument.name + "' is " + value.dump() + " here, and " +
-                   known->dump() + " where it is used before",
-               {"make one pl::param() of it, and give that to both"});
-    }
-  }
-  add_some(root, "parameters", parameters);
+  for (const auto& step : pipeline.steps()) check.check(step, ++number);
+  add_some(root, "parameters", check.parameters);
   add_common(root, options);
 
   std::vector<std::string> names;
-  for (const auto& [name, value] : parameters.items()) names.push_back(name);
+  for (const auto& [name, value] : check.parameters.items()) names.push_back(name);
   auto steps = empty_value(core::Value::Kind::map, core::Span{});
   number = 0;
   for (const auto& step : pipeline.steps()) {
     const core::Span span{++number, 1, 1};
-    if (seen[step.options.name] ==
-        number)  // Appended directly, because set() searches all members.
+    // Appended directly, because set() searches all members.
+    if (check.first_with_name[step.options.name] == number)
       steps.members.push_back(
           {spec::plain_value(step.options.name, span), step_of(step, span, program, names)});
   }

@@ -96,12 +96,52 @@ settings::ArtifactStoreSettings read_store(const core::Value& key, const core::V
   return store;
 }
 
+/// Reads the claim through which pods and this machine see the same files.
+void read_claim(const core::Value& key, const core::Value& claim, Profile& profile,
+                settings::Diagnostics& diagnostics) {
+  if (!settings::expect_map("claim", claim, diagnostics)) return;
+  settings::report_unknown_keys(claim, claim_keys, "a claim", diagnostics);
+  const auto* name = claim.find("name");
+  const auto* path = claim.find("path");
+  if (name)
+    profile.claim =
+        settings::read_text("name", *name, settings::formats::word, diagnostics).value_or("");
+  if (path) profile.claim_path = read_path("path", *path, profile.file, diagnostics);
+  if (!name || !path)
+    settings::report(diagnostics, "missing-key",
+                     "a claim has a `name`, in the cluster, and a `path`, where this machine "
+                     "sees what is in it",
+                     key.span, {"as in `claim: {name: pipe-artifacts, path: /mnt/lab}`"});
+}
+
+/// Reads the short form of `settings.docker.target_repository`, after the settings.
+void read_registry(const core::Value& registry, Profile& profile,
+                   settings::Diagnostics& diagnostics) {
+  auto repository =
+      settings::read_text("registry", registry, settings::formats::repository, diagnostics);
+  if (!repository) return;
+  auto& target = profile.settings.docker.target_repository;
+  if (target)
+    settings::report(diagnostics, "contradiction",
+                     "'registry' is another word for 'settings.docker.target_repository', "
+                     "which this profile has too",
+                     registry.span);
+  target = std::move(*repository);
+}
+
+struct ProfileWord {
+  std::string_view key;
+  std::string Profile::*member;
+};
+constexpr ProfileWord profile_words[] = {{"context", &Profile::context},
+                                         {"namespace", &Profile::name_space},
+                                         {"service_account", &Profile::service_account}};
+
 Profile read_profile(const core::Value& map, const fs::path& file,
                      settings::Diagnostics& diagnostics) {
   Profile profile;
   profile.file = file;
   settings::report_unknown_keys(map, profile_keys, "a profile", diagnostics);
-  const core::Value* registry = nullptr;
   for (const auto& [key, value] : map.members) {
     if (key.scalar == "description")
       profile.description =
@@ -111,58 +151,29 @@ Profile read_profile(const core::Value& map, const fs::path& file,
       profile.orchestrator =
           read_word("orchestrator", value, settings::orchestrator_names(), diagnostics)
               .value_or("");
-    else if (key.scalar == "context")
-      profile.context =
-          settings::read_text("context", value, settings::formats::word, diagnostics).value_or("");
-    else if (key.scalar == "namespace")
-      profile.name_space =
-          settings::read_text("namespace", value, settings::formats::word, diagnostics)
-              .value_or("");
-    else if (key.scalar == "service_account")
-      profile.service_account =
-          settings::read_text("service_account", value, settings::formats::word, diagnostics)
-              .value_or("");
-    else if (key.scalar == "registry")
-      registry = &value;
     else if (key.scalar == "jobs")
       profile.jobs = settings::read_count("jobs", value, diagnostics).value_or(0);
-    else if (key.scalar == "state") {
+    else if (key.scalar == "state")
       profile.state = read_path("state", value, file, diagnostics);
-    } else if (key.scalar == "claim") {
-      if (!settings::expect_map("claim", value, diagnostics)) continue;
-      settings::report_unknown_keys(value, claim_keys, "a claim", diagnostics);
-      for (const auto& [name, part] : value.members) {
-        if (name.scalar == "name")
-          profile.claim =
-              settings::read_text("name", part, settings::formats::word, diagnostics).value_or("");
-        if (name.scalar == "path") profile.claim_path = read_path("path", part, file, diagnostics);
-      }
-      if (!value.find("name") || !value.find("path"))
-        settings::report(diagnostics, "missing-key",
-                         "a claim has a `name`, in the cluster, and a `path`, where this machine "
-                         "sees what is in it",
-                         key.span, {"as in `claim: {name: pipe-artifacts, path: /mnt/lab}`"});
-    } else if (key.scalar == "artifact_store") {
+    else if (key.scalar == "claim")
+      read_claim(key, value, profile, diagnostics);
+    else if (key.scalar == "artifact_store")
       profile.artifact_store = read_store(key, value, file, diagnostics);
-    } else if (key.scalar == "settings") {
+    else if (key.scalar == "settings") {
       profile.settings = settings::decode_settings(value, diagnostics);
       refuse_files(value, diagnostics);
     }
+    for (const auto& word : profile_words)
+      if (key.scalar == word.key)
+        profile.*word.member =
+            settings::read_text(key.scalar, value, settings::formats::word, diagnostics)
+                .value_or("");
   }
   if (const auto* store = map.find("artifact_store"); store && map.find("claim"))
     settings::report(diagnostics, "contradiction",
                      "pods get their files either through a claim or through an artifact store",
                      store->span, {"leave out `claim` or `artifact_store`"});
-  if (registry)
-    if (auto repository = settings::read_text("registry", *registry, settings::formats::repository,
-                                              diagnostics)) {
-      if (profile.settings.docker.target_repository)
-        settings::report(diagnostics, "contradiction",
-                         "'registry' is another word for 'settings.docker.target_repository', "
-                         "which this profile has too",
-                         registry->span);
-      profile.settings.docker.target_repository = std::move(*repository);
-    }
+  if (const auto* registry = map.find("registry")) read_registry(*registry, profile, diagnostics);
   return profile;
 }
 

@@ -157,6 +157,92 @@ int collect(const char* stager, const char* document, int code, int signals) {
   }
 }
 
+/// A step in progress.
+struct Step {
+  pid_t pid;
+  pollfd out, err;
+  int signals;
+  const char* stop_file;  ///< The driver makes it to have the step killed at once.
+  int status = 0;         ///< As waitpid(2) gives it.
+  bool is_stopping = false;
+};
+
+/// Forwards output and signals until the step has ended.
+void watch(Step& step) {
+  for (bool ended = false; !ended;) {
+    constexpr int look_again = 100;  // Milliseconds.
+    pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}};
+    if (poll(watched, 3, step.is_stopping ? look_again : -1) < 0 && errno != EINTR) break;
+    if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
+    if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
+    signalfd_siginfo info;
+    bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
+    while (read(step.signals, &info, sizeof info) == sizeof info) {
+      step.is_stopping |= info.ssi_signo == SIGTERM;
+      at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
+      if (info.ssi_signo != SIGCHLD && !at_once) kill(step.pid, static_cast<int>(info.ssi_signo));
+    }
+    if (at_once) kill(step.pid, SIGKILL);
+    int status = 0;
+    for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
+      if (child == step.pid) {
+        step.status = status;
+        ended = true;
+      }
+  }
+}
+
+/// Forwards what is left in the pipes, whose writers may be alive outside of the container.
+void drain(Step& step) {
+  for (const int end : {step.out.fd, step.err.fd}) fcntl(end, F_SETFL, O_NONBLOCK);
+  for (bool has_more = true; has_more;) {
+    has_more = false;
+    for (auto* pipe : {&step.out, &step.err}) {
+      pollfd now{pipe->fd, POLLIN, 0};
+      if (pipe->fd < 0 || poll(&now, 1, 0) <= 0) continue;
+      const bool is_out = pipe == &step.out;
+      if (pass_on(pipe->fd, is_out ? 'o' : 'e', is_out ? 'O' : 'E'))
+        has_more = true;
+      else
+        pipe->fd = -1;
+    }
+  }
+}
+
+/// Runs the command. @return its exit code, 128 and the number of the signal that ended it, or that
+/// of the stager, which collects its outputs
+int run(char** command, const char* stop_file, const char* stager, const char* document) {
+  int out[2], err[2], failure[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0)
+    return 125;
+  sigset_t caught, before;
+  sigemptyset(&caught);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+    sigaddset(&caught, signal);
+  sigprocmask(SIG_BLOCK, &caught, &before);
+  signal(SIGPIPE, SIG_IGN);
+  const int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+  const pid_t pid = fork();
+  if (signals < 0 || pid < 0) return 125;
+  if (pid == 0) {
+    signal(SIGPIPE, SIG_DFL);
+    become(command, out[1], err[1], failure[1], before);
+  }
+  for (const int end : {out[1], err[1], failure[1]}) close(end);
+  int error = 0;
+  if (read(failure[0], &error, sizeof error) == sizeof error) return not_executed(error);
+
+  Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, stop_file};
+  watch(step);
+  // Processes that the step has left running end with it, as they do with its container.
+  if (getpid() == 1) kill(-1, SIGKILL);
+  drain(step);
+  write_end();
+  const int code =
+      WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
+  return stager && !step.is_stopping ? collect(stager, document, code, signals) : code;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -176,65 +262,5 @@ int main(int count, char** arguments) {
     arguments += values;
     count -= values;
   }
-  const char* stop_file = arguments[1];
-  int out[2], err[2], failure[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0)
-    return 125;
-  sigset_t caught, before;
-  sigemptyset(&caught);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
-    sigaddset(&caught, signal);
-  sigprocmask(SIG_BLOCK, &caught, &before);
-  signal(SIGPIPE, SIG_IGN);
-  const int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
-  const pid_t step = fork();
-  if (signals < 0 || step < 0) return 125;
-  if (step == 0) {
-    signal(SIGPIPE, SIG_DFL);
-    become(arguments + 2, out[1], err[1], failure[1], before);
-  }
-  for (const int end : {out[1], err[1], failure[1]}) close(end);
-  int error = 0;
-  if (read(failure[0], &error, sizeof error) == sizeof error) return not_executed(error);
-
-  int status = 0;
-  bool ended = false, stopping = false;
-  pollfd watched[] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}, {signals, POLLIN, 0}};
-  while (!ended) {
-    constexpr int look_again = 100;  // Milliseconds.
-    if (poll(watched, 3, stopping ? look_again : -1) < 0 && errno != EINTR) break;
-    if (watched[0].revents && !pass_on(out[0], 'o', 'O')) watched[0].fd = -1;
-    if (watched[1].revents && !pass_on(err[0], 'e', 'E')) watched[1].fd = -1;
-    signalfd_siginfo info;
-    bool at_once = stopping && access(stop_file, F_OK) == 0;
-    while (read(signals, &info, sizeof info) == sizeof info) {
-      stopping |= info.ssi_signo == SIGTERM;
-      at_once |= stopping && access(stop_file, F_OK) == 0;
-      if (info.ssi_signo != SIGCHLD && !at_once) kill(step, static_cast<int>(info.ssi_signo));
-    }
-    if (at_once) kill(step, SIGKILL);
-    int one = 0;
-    for (pid_t child; (child = waitpid(-1, &one, WNOHANG)) > 0;)
-      if (child == step) {
-        status = one;
-        ended = true;
-      }
-  }
-  // Processes that the step has left running end with it, as they do with its container.
-  if (getpid() == 1) kill(-1, SIGKILL);
-  for (const int end : {out[0], err[0]}) fcntl(end, F_SETFL, O_NONBLOCK);
-  for (int left = 2; left > 0;) {
-    left = 0;
-    for (int i = 0; i < 2; ++i) {
-      pollfd now{watched[i].fd, POLLIN, 0};
-      if (watched[i].fd < 0 || poll(&now, 1, 0) <= 0) continue;
-      if (pass_on(watched[i].fd, i ? 'e' : 'o', i ? 'E' : 'O'))
-        ++left;
-      else
-        watched[i].fd = -1;
-    }
-  }
-  write_end();
-  const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  return stager && !stopping ? collect(stager, document, code, signals) : code;
+  return run(arguments + 2, arguments[1], stager, document);
 }

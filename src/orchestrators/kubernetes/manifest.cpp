@@ -252,11 +252,8 @@ std::string run_selector(const std::string& run_id, const std::string& owner) {
 
 namespace {
 
-json pod_spec(const Attempt& attempt, const JobOptions& place) {
+PodFiles pod_files(const Attempt& attempt, const JobOptions& place, const Layout& layout) {
   const auto& step = attempt.step;
-  const auto& settings = step.settings->kubernetes;
-  auto layout = container_layout();
-  layout.program = place.program;
   PodFiles files(place.claim);
   if (place.carries)
     add_carried(files, job_name(attempt), layout);
@@ -265,8 +262,13 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
   // A node's default is 64 MiB, with which a data loader with workers ends with SIGBUS.
   if (const auto& size = step.settings->resources.shm_size; size || !gpus_on_cluster(step).empty())
     files.add_memory("/dev/shm", size);
-  files.add(settings);
+  files.add(step.settings->kubernetes);
+  return files;
+}
 
+json container_spec(const Attempt& attempt, const JobOptions& place, const Layout& layout,
+                    const PodFiles& files) {
+  const auto& step = attempt.step;
   json command =
       json::array({agent_path, "--log", layout.scratch + "/" + std::string(kept_log_name)});
   if (place.carries) {
@@ -286,10 +288,19 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
                  {"securityContext", security(step, place.user)}};
   if (auto resources = pod_resources(step); !resources.empty())
     container["resources"] = std::move(resources);
-  for (const auto& given : *settings.env_from) container["envFrom"].push_back(env_from_of(given));
+  for (const auto& given : *step.settings->kubernetes.env_from)
+    container["envFrom"].push_back(env_from_of(given));
+  return container;
+}
 
+json pod_spec(const Attempt& attempt, const JobOptions& place) {
+  const auto& step = attempt.step;
+  const auto& settings = step.settings->kubernetes;
+  auto layout = container_layout();
+  layout.program = place.program;
+  const auto files = pod_files(attempt, place, layout);
   json pod{{"restartPolicy", "Never"},
-           {"containers", json::array({std::move(container)})},
+           {"containers", json::array({container_spec(attempt, place, layout, files)})},
            {"volumes", files.volumes},
            {"terminationGracePeriodSeconds", pod_grace_seconds},
            {"automountServiceAccountToken", settings.service_account_name.has_value()},

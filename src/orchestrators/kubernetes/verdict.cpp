@@ -200,6 +200,49 @@ std::string requests_of(const json& pod) {
   return text;
 }
 
+PodState unscheduled(const json& pod, std::chrono::seconds startup) {
+  PodState state;
+  const auto wants = requests_of(pod);
+  const std::string looks = "`kubectl describe nodes` shows what the nodes have, and what is taken";
+  state.stage = "node";
+  state.waits_for = with("no node takes it", text_at(condition(pod, "PodScheduled"), "/message"));
+  state.hopeless = Failure{FailureKind::not_started,
+                           "could not start: " + state.waits_for,
+                           {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks},
+                           {}};
+  state.retry_policy = startup;
+  return state;
+}
+
+/// @param container the one of the pod that must start next
+PodState waiting(const json& pod, const json& container, std::chrono::seconds startup) {
+  PodState state;
+  const auto reason = text_at(container, "/state/waiting/reason");
+  const auto* const wait = std::ranges::find(waits, reason, &Wait::reason);
+  if (wait == std::end(waits)) {
+    state.stage = "container";
+    state.hopeless =
+        Failure{FailureKind::not_started,
+                place_of(pod) + " has not started within " + core::format_duration(startup) +
+                    (reason.empty() ? "" : " (" + reason + ")"),
+                {},
+                {}};
+    state.retry_policy = startup;
+    return state;
+  }
+  const auto image = image_of(pod, container);
+  state.stage = wait->message;
+  state.waits_for =
+      with(std::string(wait->message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")",
+           text_at(container, "/state/waiting/message"));
+  state.hopeless = Failure{
+      FailureKind::not_started, place_of(pod) + " could not start: " + state.waits_for, {}, {}};
+  if (*wait->hint) state.hopeless->hints.emplace_back(wait->hint);
+  if (std::string_view(wait->message) == not_fetched) state.unfetched = image;
+  state.retry_policy = wait->retry_policy;
+  return state;
+}
+
 }  // namespace
 
 PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
@@ -222,53 +265,15 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
                         "tolerates (5 min, unless `tolerations` say otherwise)";
     return state;
   }
-  const auto& scheduled = condition(pod, "PodScheduled");
-  if (text_at(scheduled, "/status") == "False") {
-    const auto wants = requests_of(pod);
-    const std::string looks =
-        "`kubectl describe nodes` shows what the nodes have, and what is taken";
-    state.stage = "node";
-    state.waits_for = with("no node takes it", text_at(scheduled, "/message"));
-    state.hopeless = Failure{FailureKind::not_started,
-                             "could not start: " + state.waits_for,
-                             {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks},
-                             {}};
-    state.retry_policy = startup;
-    return state;
-  }
+  if (text_at(condition(pod, "PodScheduled"), "/status") == "False")
+    return unscheduled(pod, startup);
   const auto& bringer = bringer_of(pod);
-  if (at(bringer, "/state/running")
-          // The downloaded files can be large; the stager gives up by itself.
-          .is_object()) {
+  if (at(bringer, "/state/running").is_object()) {
+    // The downloaded files can be large; the stager gives up by itself.
     state.stage = "files";
     return state;
   }
-  const auto& waiting = bringer.is_null() ? container : bringer;
-  const auto reason = text_at(waiting, "/state/waiting/reason"),
-             message = text_at(waiting, "/state/waiting/message");
-  for (const auto& wait : waits) {
-    if (reason != wait.reason) continue;
-    const auto image = image_of(pod, waiting);
-    state.stage = wait.message;
-    state.waits_for =
-        with(std::string(wait.message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")",
-             message);
-    state.hopeless = Failure{
-        FailureKind::not_started, place_of(pod) + " could not start: " + state.waits_for, {}, {}};
-    if (*wait.hint) state.hopeless->hints.emplace_back(wait.hint);
-    if (std::string_view(wait.message) == not_fetched) state.unfetched = image;
-    state.retry_policy = wait.retry_policy;
-    return state;
-  }
-  state.stage = "container";
-  state.hopeless =
-      Failure{FailureKind::not_started,
-              place_of(pod) + " has not started within " + core::format_duration(startup) +
-                  (reason.empty() ? "" : " (" + reason + ")"),
-              {},
-              {}};
-  state.retry_policy = startup;
-  return state;
+  return waiting(pod, bringer.is_null() ? container : bringer, startup);
 }
 
 PodState job_status_of(const json& job, std::chrono::seconds startup) {
