@@ -91,7 +91,11 @@ json step_schema() {
   const json name{{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_-]*$"}};
   const json file{{"type", {"string", "null"}}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*$"}};
   const json output{{"type", "object"},
-                    {"properties", {{"file", file}, {"metrics", {{"type", "boolean"}}}}},
+                    {"properties",
+                     {{"file", described(file, "Its file name. Default: the output's name.")},
+                      {"metrics", described({{"type", "boolean"}},
+                                            "Whether it is a JSON or CSV file whose numbers are "
+                                            "metrics of the run.")}}},
                     {"additionalProperties", false}};
   json command = any_of({list_of(scalar()), text()});
   command["anyOf"][0]["minItems"] = 1;
