@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 25> blanks{" ",
 
 /// Go's strings.TrimSpace.
 std::string_view trim(std::string_view text) {
-  const auto blank_of = [&text](auto is_there) {
+  const auto blank_of = [](auto is_there) {
     const auto found = std::ranges::find_if(blanks, is_there);
     return found == blanks.end() ? std::size_t{0} : found->size();
   };
