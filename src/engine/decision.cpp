@@ -35,7 +35,8 @@ void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& 
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (seen[all[k]]) continue;
     seen[all[k]] = true;
-    all.insert(all.end(), needs[all[k]].begin(), needs[all[k]].end());
+    // One by one, because g++ 14 warns of an overflow where the range is inserted.
+    for (const auto need : needs[all[k]]) all.push_back(need);
   }
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());

@@ -40,30 +40,31 @@ inline constexpr bool is_std_array<std::array<T, N>> = true;
 template <class T>
 concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
 
+/// Converts to `json&`. Since version 3.11.3, argument-dependent lookup for `json` itself also
+/// finds the functions that nlohmann's library has for all containers and texts; for this it does
+/// not.
+struct JsonReference {
+  operator json&() const;
+};
+/// Has the functions that NLOHMANN_DEFINE_TYPE_* defines. A type with a begin() needs functions of
+/// its own, which take nlohmann::json and not any type of JSON.
+template <class T>
+concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> &&
+    requires(json& to, const json& from, const T& value, T& read) {
+  to_json(to, value);
+  from_json(from, read);
+} &&(
+    !requires(const T& value) { value.begin(); } ||
+    requires(const JsonReference& to, const T& value) { to_json(to, value); });
 /// Takes items, as the standard library's containers do. Strings are excluded.
 template <class T>
-concept TakesItems = !requires {
+concept Container = !ConvertsItself<T> && !std::is_same_v<T, json> && !requires {
   typename T::traits_type;
 }
 &&requires(T& container, typename T::value_type item) {
   container.insert(container.end(), std::move(item));
   container.begin();
 };
-/// Converts to `const T&`, and is no container to the templates that nlohmann's library has for
-/// all containers. Argument-dependent lookup finds those since version 3.11.3.
-template <class T>
-struct StandIn {
-  operator const T&() const;
-};
-/// Has the functions that NLOHMANN_DEFINE_TYPE_* defines.
-template <class T>
-concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> &&
-    requires(json& to, const json& from, const T& value, T& read) {
-  to_json(to, value);
-  from_json(from, read);
-} &&(!TakesItems<T> || requires(json & to, const StandIn<T>& value) { to_json(to, value); });
-template <class T>
-concept Container = TakesItems<T> && !ConvertsItself<T> && !std::is_same_v<T, json>;
 /// Maps each key to one value.
 template <class T>
 concept MapLike = Container<T> && requires(T& map, const typename T::key_type& key) {
