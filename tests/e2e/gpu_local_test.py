@@ -20,10 +20,11 @@ UUIDS = [f"GPU-00000000-0000-4000-8000-00000000000{i}" for i in range(4)]
 PATIENCE = 4  # src/gpu/queue.hpp
 
 # Holds a lock of its own for each GPU that it sees: the kernel's word that nobody else has it, however the one before ended.
+# flock ends with 1 if it waited in vain; with another code if the test killed the shell that was about to become it.
 STEP = """
 n=20
 for gpu in ${CUDA_VISIBLE_DEVICES//,/ }; do
-  n=$((n + 1)); eval "exec $n>>$PROBES/$gpu"; flock -w 0.5 $n || echo "twice $gpu $PIPE_STEP_NAME" >> $RECORD
+  n=$((n + 1)); eval "exec $n>>$PROBES/$gpu"; flock -w 5 $n; [ $? != 1 ] || echo "twice $gpu $PIPE_STEP_NAME" >> $RECORD
 done
 echo "begins $EPOCHREALTIME $PIPE_RUN_ID.$PIPE_STEP_NAME $CUDA_VISIBLE_DEVICES" >> $RECORD
 sleep $1
