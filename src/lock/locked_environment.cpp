@@ -1,0 +1,43 @@
+#include "lock/locked_environment.hpp"
+
+#include <cctype>
+
+#include "core/digest.hpp"
+
+namespace pipeline::lock {
+
+std::string digest(const LockedEnvironment& environment) {
+  core::Hasher hasher;
+  hasher.field("locked environment 1").field(environment.tag).field(environment.platform);
+  for (const auto& package : environment.packages)
+    hasher.field(package.name)
+        .field(package.version)
+        .field(package.sha256.empty() ? package.url : package.sha256);
+  return hasher.finish().hex();
+}
+
+std::vector<std::string> install_lines(const LockedEnvironment& environment) {
+  std::vector<std::string> lines;
+  for (const auto& package : environment.packages) {
+    auto line = package.origin == Origin::index  ? package.name + "==" + package.version
+                : package.origin == Origin::path ? package.url
+                                                 : package.name + " @ " + package.url;
+    if (!package.sha256.empty()) line += " --hash=sha256:" + package.sha256;
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string normalised_name(std::string_view name) {
+  std::string normalised;
+  for (const unsigned char c : name) {
+    const bool separates = c == '-' || c == '_' || c == '.';
+    if (!separates)
+      normalised += static_cast<char>(std::tolower(c));
+    else if (!normalised.ends_with('-'))
+      normalised += '-';
+  }
+  return normalised;
+}
+
+}  // namespace pipeline::lock

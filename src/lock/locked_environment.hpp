@@ -1,0 +1,58 @@
+/// @file
+/// The Python packages of an environment, each with its exact version, file and hash.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeline::lock {
+
+/// Where a package comes from, and so how it is named to an installer.
+enum class Origin {
+  index,       ///< `name==version`: its index may need credentials, which no lock has.
+  url,         ///< A file at an address of its own.
+  repository,  ///< A commit.
+  path,        ///< A file or folder on this machine.
+};
+
+struct LockedPackage {
+  std::string name;        ///< Normalised as in PEP 503: lower case, runs of `-_.` are one `-`.
+  std::string version;     ///< PEP 440.
+  std::string file;        ///< Name of the wheel or source distribution; empty for what has none: a
+                           ///< repository or a folder.
+  std::uint64_t size = 0;  ///< Of the file, in bytes; 0 if the index does not say.
+  Origin origin = Origin::index;
+  std::string sha256;  ///< Of the file, hex; empty for what has none.
+  std::string url;     ///< Of the file, without credentials; `git+URL@COMMIT` for a repository;
+                       ///< for a local file or folder its path, relative to the pipeline's folder.
+  std::vector<std::string> required_by;  ///< Names of packages, sorted; empty for what the step's
+                                         ///< requirements ask for themselves alone.
+};
+
+/// Equal environments of a pipeline's steps are one.
+struct LockedEnvironment {
+  std::string parent;         ///< The parent image's reference; `local` for virtual environments.
+  std::string parent_digest;  ///< docker::image_identity(), hex; empty for virtual environments.
+  std::string python;         ///< `3.11.7`.
+  std::string tag;            ///< Python's own tag for wheels: `cp311`.
+  std::string platform;   ///< Of wheels, the newest that Python accepts: `manylinux_2_36_x86_64`.
+  std::string installer;  ///< `uv` or `pip`.
+  std::vector<std::string> requirements;  ///< As users wrote them, options first; no credentials.
+  std::vector<LockedPackage> packages;    ///< Those that are installed: what the parent brings is
+                                          ///< not among them. Sorted by name.
+};
+
+/// Returns a digest, hex, over what is installed and for which Python: equal digests, equal files.
+/// What was asked for is not part of it.
+std::string digest(const LockedEnvironment& environment);
+
+/// Returns lines of a requirements file, one a package, with hashes where they are known. Installed
+/// with `--no-deps`, they give exactly the locked packages.
+std::vector<std::string> install_lines(const LockedEnvironment& environment);
+
+/// Returns a name normalised as in PEP 503.
+std::string normalised_name(std::string_view name);
+
+}  // namespace pipeline::lock
