@@ -140,11 +140,16 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder,
   data.set("as_root", values.installs() && !parent_is_root);
   data.set("apt", values.apt);
   data.set("python", values.python);
+  data.set("locked", values.layers > 0);
+  mustache::data layers{mustache::data::type::list};
+  for (std::size_t number = 0; number < values.layers; ++number)
+    layers.push_back(mustache::data("number", std::to_string(number)));
+  data.set("layers", layers);
   data.set("project", values.project);
-  data.set("tools", values.python || values.project);
+  data.set("tools", values.python || values.layers > 0 || values.project);
   data.set("installs", values.installs());
   data.set("installer", values.installer == PackageInstaller::uv ? "uv" : "pip");
-  data.set("needed", values.python ? "required" : "optional");
+  data.set("needed", values.python || values.layers > 0 ? "required" : "optional");
   if (values.user) data.set("user", *values.user);
   auto final_user = values.user                            ? *values.user
                     : values.installs() && !parent_is_root ? values.parent_user

@@ -21,14 +21,15 @@ struct DockerfileValues {
   std::string parent_image;
   StringMap environment;
   bool apt = false;
-  bool python = false;   ///< There are requirements, or a pyproject.toml.
-  bool project = false;  ///< There is a local_project_install_command.
+  bool python = false;  ///< There are requirements, or a pyproject.toml, that the build resolves.
+  std::size_t layers = 0;  ///< Number of layers of locked packages.
+  bool project = false;    ///< There is a local_project_install_command.
   PackageInstaller installer = PackageInstaller::uv;
   std::optional<std::string> user;
   std::string
       parent_user;  ///< USER of the parent image; restored after the installs, which need root.
 
-  bool installs() const { return apt || python || project || user.has_value(); }
+  bool installs() const { return apt || python || layers > 0 || project || user.has_value(); }
 };
 
 enum class Builder { buildkit, classic };

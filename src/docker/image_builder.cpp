@@ -233,16 +233,19 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
     const StepSpec& step) {
   InspectedImage looked;
   looked.plan = std::make_shared<ImagePlan>(plan_image(step, options));
-  // Installs need root, so the parent's user is restored afterwards.
   if (auto& plan = *looked.plan; plan.build && !plan.own) {
     std::string user;
+    Locked locked;
     if (plan.parent) {
       user = last_user(plan.parent->dockerfile);
     } else if (auto image = co_await engine.inspect_image(plan.parent_image, plan.platform)) {
       user = user_of(*image);
+      if (options.locked) locked = co_await options.locked(step, image_identity(*image));
     }
-    if (!user.empty() && user != "root" && user != "0")
-      looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user));
+    // Installs need root, so the parent's user is restored afterwards.
+    if (user == "root" || user == "0") user.clear();
+    if (!user.empty() || locked)
+      looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));
   }
   looked.status = co_await look_at(*looked.plan);
   co_return looked;

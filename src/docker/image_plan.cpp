@@ -1,6 +1,7 @@
 #include "docker/image_plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "core/diagnostic.hpp"
@@ -12,6 +13,7 @@
 #include "docker/context.hpp"
 #include "docker/dockerfile.hpp"
 #include "docker/host_config.hpp"
+#include "docker/package_layers.hpp"
 #include "docker/requirements.hpp"
 #include "docker/templates.hpp"
 #include "settings/settings.hpp"
@@ -45,6 +47,33 @@ std::string without_secrets(const std::string& requirement) {
 ContextFile generated(std::string path, std::string content) {
   auto bytes = content.size();
   return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
+}
+
+/// A template of the user's may be older than layers; the build then resolves the requirements.
+bool has_layers(const fs::path& template_dir) {
+  return template_text("Dockerfile.mustache", template_dir).find("{{#layers}}") !=
+         std::string::npos;
+}
+
+bool is_index_option(const std::string& requirement_line) {
+  constexpr std::array options{
+      "-i",           "--index-url", "--extra-index-url", "--no-index",    "-f",
+      "--find-links", "--no-binary", "--only-binary",     "--trusted-host"};
+  const auto name = requirement_line.substr(0, requirement_line.find_first_of(" ="));
+  return std::ranges::find(options, name) != options.end();
+}
+
+/// Returns a tar of the files in /etc on which builders mount their own. Where the parent lacks
+/// them, BuildKit adds and removes them around each RUN, so that the time of /etc is in each layer.
+std::string mount_points() {
+  auto tar =
+      archive::tar_stream({{.path = "etc", .mode = 0755, .kind = ContextFile::Kind::directory},
+                           {.path = "etc/hosts", .content = ""},
+                           {.path = "etc/resolv.conf", .content = ""}});
+  std::string bytes;
+  std::array<char, 16384> buffer{};
+  while (const auto count = tar(buffer)) bytes.append(buffer.data(), count);
+  return bytes;
 }
 
 /// Collects the context's files; each script is common.sh followed by its own text.
@@ -151,8 +180,10 @@ void check_user(const std::string& user) {
 /// Builds the plan of one step's image: each setting adds its part.
 class ImagePlanner {
  public:
-  ImagePlanner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user)
+  ImagePlanner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user,
+               const lock::LockedEnvironment* locked)
       : step_(step),
+        locked_(locked),
         options_(options),
         settings_(step.settings->docker),
         context_(options.template_dir) {
@@ -242,13 +273,13 @@ class ImagePlanner {
 
   void add_python_packages() {
     const auto requirements = requirement_lines(settings_, options_.root, plan_.notices);
+    if (locked_ && has_layers(options_.template_dir)) return add_locked_packages(requirements);
     const bool reads_pyproject =
         settings_.pyproject_path && !settings_.pyproject_export_command.has_value();
     plan_.resolves = resolves(requirements) || reads_pyproject;
     if (requirements.empty() && !reads_pyproject) return;
     values_.python = true;
     const auto arguments = installer_arguments(settings_.python_package_installer_args);
-    context_.add_lines("python/arguments", arguments);
     context_.add_script("python/install.sh", "image/python.sh");
     if (!requirements.empty()) context_.add_lines("python/requirements.txt", requirements);
     std::ranges::transform(requirements, std::back_inserter(plan_.parts["requirements"]),
@@ -258,9 +289,55 @@ class ImagePlanner {
       plan_.parts["pyproject"] = {short_digest(text)};
       context_.add("python/pyproject.toml", std::move(text));
     }
+    add_installer(arguments);
+  }
+
+  void add_installer(const std::vector<std::string>& arguments) {
+    context_.add_lines("python/arguments", arguments);
     auto& installer = plan_.parts["python_package_installer"];
     installer = {values_.installer == PackageInstaller::uv ? "uv" : "pip"};
     std::ranges::transform(arguments, std::back_inserter(installer), without_secrets);
+  }
+
+  /// Each layer has a folder of its own, so that the builder finds those that have not changed.
+  void add_locked_packages(const std::vector<std::string>& requirements) {
+    const auto layers = package_layers(*locked_);
+    if (layers.empty()) return;
+    values_.layers = layers.size();
+    for (std::size_t number = 0; number < layers.size(); ++number) {
+      const auto folder = "layers/" + std::to_string(number);
+      lock::LockedEnvironment part;
+      part.packages = layers[number];
+      std::vector<std::string> names;
+      for (const auto& package : part.packages) {
+        names.push_back(package.name);
+        plan_.parts["packages"].push_back(package.name + "==" + package.version);
+        if (package.origin == lock::Origin::path) add_local_package(folder, package.url);
+      }
+      context_.add_lines(folder + "/requirements.txt", lock::install_lines(part));
+      context_.add_lines(folder + "/names", names);
+    }
+    std::ranges::sort(plan_.parts["packages"]);
+    std::ranges::copy_if(requirements, std::back_inserter(index_options_), is_index_option);
+    context_.add_script("python/layer.sh", "image/layer.sh");
+    context_.add("python/finish.py", template_text("image/finish.py", options_.template_dir));
+    context_.add("stubs.tar", mount_points());
+    add_installer(installer_arguments(settings_.python_package_installer_args));
+  }
+
+  void add_local_package(const std::string& folder, const std::string& path) {
+    const auto source = (options_.root / path).lexically_normal();
+    const auto in_context = fs::path(path).lexically_normal();
+    if (in_context.is_absolute() || *in_context.begin() == "..")
+      throw core::InputError("the local package " + path + " is not below the pipeline's folder",
+                             "copy it there, or make a wheel of it: pip wheel --no-deps " + path);
+    std::error_code error;
+    if (fs::is_directory(source, error))
+      context_.add_files(folder + "/" + in_context.generic_string(), project_files(source, {}));
+    else
+      context_.add_files(folder, {{.path = in_context.generic_string(),
+                                   .source = source,
+                                   .bytes = fs::file_size(source, error)}});
   }
 
   void add_project() {
@@ -280,7 +357,8 @@ class ImagePlanner {
       context_.add_script("install/install.sh", "image/project.sh");
       plan_.parts["local_project_install_command"] = {command};
     }
-    if (values_.python || values_.project) context_.add_script("tools/fetch.sh", "image/tools.sh");
+    if (values_.python || values_.layers > 0 || values_.project)
+      context_.add_script("tools/fetch.sh", "image/tools.sh");
   }
 
   void add_environment() {
@@ -335,22 +413,28 @@ class ImagePlanner {
     plan_.host_only.push_back(generated(
         "collect/collect.sh", template_text("image/common.sh", options_.template_dir) +
                                   template_text("image/collect.sh", options_.template_dir)));
+    // They may hold credentials, and equal packages come from whichever index.
+    std::string indexes;
+    for (const auto& option : index_options_) indexes += option + "\n";
+    if (!indexes.empty()) plan_.host_only.push_back(generated("host/indexes.txt", indexes));
     std::ranges::sort(plan_.host_only, {}, &ContextFile::path);
   }
 
   const StepSpec& step_;
+  const lock::LockedEnvironment* locked_;
   const BuilderOptions& options_;
   const DockerSettings& settings_;
   ImagePlan plan_;
   DockerfileValues values_;
   ContextWriter context_;
+  std::vector<std::string> index_options_;
 };
 
 }  // namespace
 
 ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
-                     const std::string& parent_user) {
-  return ImagePlanner(step, options, parent_user).plan();
+                     const std::string& parent_user, const lock::LockedEnvironment* locked) {
+  return ImagePlanner(step, options, parent_user, locked).plan();
 }
 
 std::string plan_digest(const ImagePlan& plan, const std::vector<std::string>& image_ids) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,15 +15,23 @@
 #include <pipeline/spec.hpp>
 
 #include "archive/tar_stream.hpp"
+#include "async/task.hpp"
+#include "lock/locked_environment.hpp"
 
 namespace pipeline::docker {
 
 using archive::ContextFile;
 
+/// The locked packages of a step's environment; null where the build resolves its requirements.
+using Locked = std::shared_ptr<const lock::LockedEnvironment>;
+
 struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
   std::string run_id;  ///< Label of built images; with prevent_build_reuse also part of the digest.
+  /// Looks up or makes the lock of a step whose parent image the engine has; may be empty.
+  /// @param parent_digest image_identity() of the parent
+  std::function<async::Task<Locked>(const StepSpec& step, std::string parent_digest)> locked;
 };
 
 /// The named parts of an environment as texts, used to explain why two images differ. Lists are
@@ -60,8 +69,10 @@ struct ImagePlan {
 /// EnvironmentError for a missing file.
 /// @param parent_user USER of the parent image, if known: restored after the installs, which need
 /// root
+/// @param locked      the packages to install instead of the requirements; null for none
 ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
-                     const std::string& parent_user = {});
+                     const std::string& parent_user = {},
+                     const lock::LockedEnvironment* locked = nullptr);
 
 /// Returns a hex digest over the plan and the ids of the images that it uses. Throws
 /// EnvironmentError if a file cannot be read.

@@ -1,8 +1,10 @@
-# Classic builder: what the earlier lines of this stage changed is gathered below /pipe-changed, for the stage that is kept.
+# Usage: collect.sh NAME. Classic builder: what the lines of this stage changed since the last collect.sh is gathered below /pipe-changed/NAME,
+# for the stage that is kept.
 start=/pipe-build/start
 find "$start" -cnewer "$start" >/dev/null 2>&1 || fail "this engine has no BuildKit, and the find of $(distribution) cannot tell what a build changed (-cnewer)" \
   "use an engine with BuildKit, or a parent_image with GNU find"
-mkdir /pipe-changed
+mkdir -p "/pipe-changed/$1"
 find / -xdev \( -path /pipe-build -o -path /pipe-changed -o -path /pipe-tools -o -path /proc -o -path /sys -o -path /dev -o -path /tmp \) -prune -o \
   \( ! -type d -o -type d -empty \) -cnewer "$start" \
-  ! -path /etc/hosts ! -path /etc/resolv.conf ! -path /etc/hostname ! -path /.dockerenv -print0 | xargs -0 -r cp -a --parents -t /pipe-changed
+  ! -path /etc/hosts ! -path /etc/resolv.conf ! -path /etc/hostname ! -path /.dockerenv -print0 | xargs -0 -r cp -a --parents -t "/pipe-changed/$1"
+touch "$start"

@@ -8,7 +8,7 @@ RUN ["/bin/sh", "-c", "touch /pipe-build/start"]
 COPY apt /pipe-build/apt
 RUN ["/bin/sh", "/pipe-build/apt/install.sh"]
 COPY collect /pipe-build/collect
-RUN ["/bin/sh", "/pipe-build/collect/collect.sh"]
+RUN ["/bin/sh", "/pipe-build/collect/collect.sh", "rest"]
 
 FROM debian:bookworm-slim
-COPY --from=changed /pipe-changed/ /
+COPY --from=changed /pipe-changed/rest/ /

@@ -23,9 +23,9 @@ RUN ["/bin/sh", "/pipe-build/install/install.sh"]
 COPY user /pipe-build/user
 RUN ["/bin/sh", "/pipe-build/user/create.sh", "learner"]
 COPY collect /pipe-build/collect
-RUN ["/bin/sh", "/pipe-build/collect/collect.sh"]
+RUN ["/bin/sh", "/pipe-build/collect/collect.sh", "rest"]
 
 FROM registry.example:5000/team/base:1.2
 ENV OMP_NUM_THREADS="1"
-COPY --from=installed /pipe-changed/ /
+COPY --from=installed /pipe-changed/rest/ /
 USER learner

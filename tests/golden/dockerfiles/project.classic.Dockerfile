@@ -16,7 +16,7 @@ COPY project /opt/project
 COPY install /pipe-build/install
 RUN ["/bin/sh", "/pipe-build/install/install.sh"]
 COPY collect /pipe-build/collect
-RUN ["/bin/sh", "/pipe-build/collect/collect.sh"]
+RUN ["/bin/sh", "/pipe-build/collect/collect.sh", "rest"]
 
 FROM python:3.12-slim
-COPY --from=installed /pipe-changed/ /
+COPY --from=installed /pipe-changed/rest/ /

@@ -15,7 +15,7 @@ COPY --from=tools /pipe-tools /pipe-build/tools
 COPY python /pipe-build/python
 RUN ["/bin/sh", "/pipe-build/python/install.sh", "uv"]
 COPY collect /pipe-build/collect
-RUN ["/bin/sh", "/pipe-build/collect/collect.sh"]
+RUN ["/bin/sh", "/pipe-build/collect/collect.sh", "rest"]
 
 FROM python:3.12-slim
-COPY --from=installed /pipe-changed/ /
+COPY --from=installed /pipe-changed/rest/ /

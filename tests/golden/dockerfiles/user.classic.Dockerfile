@@ -8,8 +8,8 @@ RUN ["/bin/sh", "-c", "touch /pipe-build/start"]
 COPY user /pipe-build/user
 RUN ["/bin/sh", "/pipe-build/user/create.sh", "1000:100"]
 COPY collect /pipe-build/collect
-RUN ["/bin/sh", "/pipe-build/collect/collect.sh"]
+RUN ["/bin/sh", "/pipe-build/collect/collect.sh", "rest"]
 
 FROM debian:bookworm-slim
-COPY --from=changed /pipe-changed/ /
+COPY --from=changed /pipe-changed/rest/ /
 USER 1000:100

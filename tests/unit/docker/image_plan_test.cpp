@@ -10,6 +10,7 @@
 #include "core/file.hpp"
 #include "docker/dockerfile.hpp"
 #include "docker/image_plan.hpp"
+#include "docker/package_layers.hpp"
 #include "docker/render.hpp"
 #include "docker/requirements.hpp"
 
@@ -84,6 +85,92 @@ TEST_F(Plans, dockerfiles_of_typical_settings_are_as_accepted) {
     expect_golden(name + ".Dockerfile", made.dockerfile);
     expect_golden(name + ".classic.Dockerfile", made.classic_dockerfile);
   }
+}
+
+lock::LockedPackage package(const std::string& name, std::uint64_t size) {
+  return {.name = name, .version = "1.0", .size = size, .sha256 = std::string(64, 'a')};
+}
+
+std::string names_of(const std::vector<std::vector<lock::LockedPackage>>& layers) {
+  std::string text;
+  for (const auto& layer : layers) {
+    for (const auto& each : layer) text += each.name + " ";
+    text += "| ";
+  }
+  return text;
+}
+
+TEST(package_layers, heavy_packages_have_their_own_the_heaviest_first) {
+  auto without_hash = package("branch", 0);
+  without_hash.sha256.clear();
+  lock::LockedEnvironment environment;
+  environment.packages = {without_hash,
+                          package("cudnn", 600'000'000),
+                          package("idna", 60'000),
+                          package("pandas", 12'000'000),
+                          package("pillow", 4'000'000),
+                          package("six", 11'000),
+                          package("torch", 700'000'000)};
+  EXPECT_EQ(names_of(package_layers(environment)),
+            "torch | cudnn | pandas | pillow | idna six | branch | ");
+  EXPECT_TRUE(package_layers({}).empty());
+}
+
+TEST(package_layers, are_bounded_in_number) {
+  lock::LockedEnvironment environment;
+  for (int i = 100; i < 300; ++i)
+    environment.packages.push_back(package("p" + std::to_string(i), 20'000'000));
+  const auto layers = package_layers(environment);
+  EXPECT_LE(layers.size(), 43U);
+  std::size_t count = 0;
+  for (const auto& layer : layers) count += layer.size();
+  EXPECT_EQ(count, 200U);
+}
+
+TEST_F(Plans, locked_packages_are_layers_and_requirements_are_not_read_again) {
+  lock::LockedEnvironment environment;
+  environment.packages = {package("six", 11'000), package("torch", 700'000'000)};
+  const DockerSettings settings{
+      .parent_image = "python:3.12-slim",
+      .requirements = {"torch", "six", "--extra-index-url https://u:secret@packages.example/s"}};
+  const auto made = plan_image(step(settings), options, "", &environment);
+  expect_golden("locked.Dockerfile", made.dockerfile);
+  expect_golden("locked.classic.Dockerfile", made.classic_dockerfile);
+  EXPECT_FALSE(made.resolves);
+  EXPECT_EQ(paths(made.context),
+            "layers/0/names layers/0/requirements.txt layers/1/names layers/1/requirements.txt "
+            "python/arguments python/finish.py python/layer.sh stubs.tar tools/fetch.sh ");
+  EXPECT_EQ(*file_in(made, "layers/0/requirements.txt")->content,
+            "torch==1.0 --hash=sha256:" + std::string(64, 'a') + "\n");
+  for (const auto& file : made.context)
+    EXPECT_EQ(file.content->find("secret"), std::string::npos) << file.path;
+  EXPECT_EQ(std::ranges::count(made.host_only, "host/indexes.txt", &ContextFile::path), 1);
+  auto other = settings;
+  other.requirements = {"torch>=1", "six"};
+  EXPECT_EQ(plan_digest(plan_image(step(other), options, "", &environment), {"sha256:1"}),
+            plan_digest(made, {"sha256:1"}))
+      << "equal packages are an equal image, whatever asked for them";
+}
+
+TEST_F(Plans, a_template_without_layers_has_its_requirements_resolved_by_the_build) {
+  put("templates/Dockerfile.mustache", "FROM {{{parent_image}}}\n{{#python}}RUN mine\n{{/python}}");
+  options.template_dir = folder.path() / "templates";
+  lock::LockedEnvironment environment;
+  environment.packages = {package("six", 11'000)};
+  const auto made = plan_image(step({.parent_image = "debian:12", .requirements = {"six"}}),
+                               options, "", &environment);
+  EXPECT_EQ(made.dockerfile, "FROM debian:12\nRUN mine\n");
+  EXPECT_TRUE(made.resolves);
+}
+
+TEST_F(Plans, a_local_package_outside_of_the_folder_is_refused) {
+  lock::LockedEnvironment environment;
+  environment.packages = {package("mine", 11'000)};
+  environment.packages[0].origin = lock::Origin::path;
+  environment.packages[0].url = "../mine";
+  EXPECT_THROW(plan_image(step({.parent_image = "debian:12", .requirements = {"../mine"}}), options,
+                          "", &environment),
+               core::InputError);
 }
 
 TEST_F(Plans, installs_in_a_parent_with_a_user_are_made_by_root_and_the_user_comes_back) {

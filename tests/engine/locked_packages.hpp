@@ -1,0 +1,59 @@
+/// @file
+/// Packages of PyPI as a lock names them, and images made of them. Sizes are free: a test says
+/// which packages are heavy.
+#pragma once
+
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/image_support.hpp"
+
+namespace pipeline::docker {
+
+inline lock::LockedPackage locked(const std::string& name, const std::string& version,
+                                  std::uint64_t size = 50'000) {
+  static const std::map<std::string, std::string> hashes{
+      {"six-1.16.0", "8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"},
+      {"six-1.17.0", "4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274"},
+      {"tabulate-0.9.0", "024ca478df22e9340661486f85298cff5f6dcdba14f3813e8830015b9ed1948f"},
+      {"tabulate-0.8.10", "0ba055423dbaa164b9e456abe7920c5e8ed33fcc16f6d1b2f2d152c8e1e8b4fc"},
+      {"colorama-0.4.6", "4f1d9991f5acc0ca119f9d443620b77f9d6b33703e51011c16baf57afb285fc6"},
+      {"click-8.1.7", "ae74fb96c20a0277a1d615f1e4d73c8414f5a98db8b799a7931d1582f3390c28"}};
+  return {.name = name,
+          .version = version,
+          .file = name + "-" + version + ".whl",
+          .size = size,
+          .sha256 = hashes.at(name + "-" + version)};
+}
+
+constexpr std::uint64_t heavy = 20'000'000;
+constexpr std::uint64_t heavier = 30'000'000;
+
+class LayersTest : public ImageTest {
+ protected:
+  /// Builds an image of these packages, and returns it with its layers.
+  ImageStatus build_locked(std::vector<lock::LockedPackage> packages,
+                           DockerSettings settings = {}) {
+    lock::LockedEnvironment environment;
+    environment.packages = std::move(packages);
+    options.locked = [environment](const StepSpec&, std::string) -> async::Task<Locked> {
+      co_return std::make_shared<const lock::LockedEnvironment>(environment);
+    };
+    settings.requirements = {"whatever"};
+    return ensure(step("train", std::move(settings)));
+  }
+  /// The diff_ids of the layers that the image has above its parent's.
+  std::vector<std::string> layers(const ImageStatus& image,
+                                  const std::string& parent = "python:3.11-slim-bookworm") {
+    const auto of = [&](const std::string& name) {
+      const auto found = wait(engine->inspect_image(name));
+      return found->at("RootFS").at("Layers").get<std::vector<std::string>>();
+    };
+    auto all = of(image.image_id);
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(of(parent).size()));
+    return all;
+  }
+};
+
+}  // namespace pipeline::docker

@@ -1,0 +1,23 @@
+# Made by pipe; `pipe render` prints it, --template-dir replaces its template.
+FROM python:3.12-slim AS system
+
+FROM system AS tools
+RUN --mount=type=bind,source=tools,target=/dev/pipe/fetch \
+    --mount=type=bind,source=host,target=/dev/pipe/host \
+    --mount=type=cache,id=pipe-python,target=/dev/pipe/cache \
+    ["/bin/sh", "/dev/pipe/fetch/fetch.sh", "uv", "required"]
+
+FROM system
+ADD stubs.tar /
+RUN --mount=type=bind,source=layers/0,target=/dev/pipe/layer,rw \
+    --mount=type=bind,source=python,target=/dev/pipe/python \
+    --mount=type=bind,source=host,target=/dev/pipe/host \
+    --mount=type=bind,from=tools,source=/pipe-tools,target=/dev/pipe/tools \
+    --mount=type=cache,id=pipe-python,target=/dev/pipe/cache \
+    ["/bin/sh", "/dev/pipe/python/layer.sh", "uv"]
+RUN --mount=type=bind,source=layers/1,target=/dev/pipe/layer,rw \
+    --mount=type=bind,source=python,target=/dev/pipe/python \
+    --mount=type=bind,source=host,target=/dev/pipe/host \
+    --mount=type=bind,from=tools,source=/pipe-tools,target=/dev/pipe/tools \
+    --mount=type=cache,id=pipe-python,target=/dev/pipe/cache \
+    ["/bin/sh", "/dev/pipe/python/layer.sh", "uv"]
