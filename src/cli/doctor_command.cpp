@@ -17,6 +17,7 @@
 #include "gpu/compatibility.hpp"
 #include "gpu/lock_folder.hpp"
 #include "gpu/step_checks.hpp"
+#include "orchestrators/local/sandbox.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -304,6 +305,13 @@ class Doctor {
     } else {
       add("Python", Level::ok, version + ", for `--orchestrator local`");
     }
+    if (orchestrators::Sandbox::is_available())
+      add("Landlock", Level::ok, "local steps read only their code, inputs and the system");
+    else
+      add("Landlock", Level::warn,
+          "this kernel has none: local steps read all that you can read, also what their keys do "
+          "not cover",
+          {"Linux 5.13 or newer, with `landlock` in its `lsm=` list, restricts them"});
     const auto [uv, has_uv] = output_of("uv --version 2>/dev/null");
     add("uv", Level::ok,
         has_uv ? uv : "not there; `--orchestrator local` uses pip, which is slower");

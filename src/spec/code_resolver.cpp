@@ -32,7 +32,8 @@ std::string advice(const StepSpec& step, const CodeSet& code, const std::string&
 }  // namespace
 
 struct CodeResolver::Implementation {
-  explicit Implementation(const PipelineSpec& pipeline) : tree(pipeline.root), discovery(tree) {}
+  explicit Implementation(const PipelineSpec& pipeline)
+      : root(pipeline.root), tree(pipeline.root), discovery(tree) {}
 
   const CodeSet& code_of(const StepSpec& step) {
     return step.code ? listed(step.code.items()) : found(step.command);
@@ -91,6 +92,18 @@ struct CodeResolver::Implementation {
     return std::nullopt;
   }
 
+  /// Advice for a file of this machine that the step named by its absolute path.
+  std::optional<std::string> absolute_advice(const StepSpec& step, const CodeSet& code,
+                                             const std::string& path) {
+    if (!path.starts_with('/')) return std::nullopt;
+    const auto relative = std::filesystem::path(path).lexically_relative(root).string();
+    if (relative.empty() || relative.starts_with("..")) return outside_advice(path);
+    const auto known = normal_relative_path(relative);
+    if (!known || known->empty() || tree.kind(*known) == CodeTree::Kind::none) return std::nullopt;
+    return "read '" + *known + "', relative to the step's folder, instead of '" + path + "'" +
+           (has(code, *known) ? "" : "; " + advice(step, code, *known));
+  }
+
   bool has(const CodeSet& code, const std::string& path) const {
     return std::any_of(code.files.begin(), code.files.end(), [&](const CodeFile& file) {
       return file.relative_path == path || file.relative_path.starts_with(path + "/");
@@ -111,6 +124,7 @@ struct CodeResolver::Implementation {
            "]}}`";
   }
 
+  const std::filesystem::path root;
   CodeTree tree;
   CodeDiscovery discovery;
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
@@ -133,6 +147,10 @@ std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
       if (const auto found = self_->locate(candidate); found && !self_->has(code, *found))
         return advice(step, code, *found);
   }
+  const auto refused = refused_files(output);
+  for (const auto* paths : {&refused, &names.paths})
+    for (const auto& path : *paths)
+      if (auto advice = self_->absolute_advice(step, code, path)) return advice;
   for (const auto& path : names.paths) {
     try {
       if (const auto found = self_->locate(path); found && !self_->has(code, *found))

@@ -1,8 +1,12 @@
 #include "spec/failure_advice.hpp"
 
+#include <limits.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include "core/system_folders.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -39,17 +43,21 @@ std::string_view last_name(std::string_view line) {
   return line.substr(line.rfind(' ') + 1);
 }
 
+/// Returns the file to which the line's complaint refers. Python prints the name after the error,
+/// shells before it: `sh: 1: cannot create out.txt: Read-only file system`.
+std::string_view complained_of(std::string_view line, std::string_view complaint) {
+  const auto found = line.find(complaint);
+  if (found == line.npos) return {};
+  const auto behind = line.substr(found + complaint.size());
+  const auto before = line.substr(0, std::min(line.rfind(": ", found), found));
+  return behind.find_first_of("'\"") == behind.npos ? last_name(before) : last_name(behind);
+}
+
 /// Returns the file that the line reports as not writable; empty if the line reports something
-/// else. Python prints the name after the error, shells before it: `sh: 1: cannot create out.txt:
-/// Read-only file system`.
+/// else.
 std::string_view unwritable(std::string_view line) {
   for (const std::string_view complaint : {"Read-only file system", "Permission denied"}) {
-    const auto found = line.find(complaint);
-    if (found == line.npos) continue;
-    const auto behind = line.substr(found + complaint.size());
-    const auto before = line.substr(0, std::min(line.rfind(": ", found), found));
-    const auto name =
-        behind.find_first_of("'\"") == behind.npos ? last_name(before) : last_name(behind);
+    const auto name = complained_of(line, complaint);
     // A permission error can have many causes; files written beside the code have relative paths.
     const bool is_write = complaint.starts_with("Read") || line.find("Errno 13") != line.npos ||
                           line.find("cannot create") != line.npos;
@@ -57,6 +65,15 @@ std::string_view unwritable(std::string_view line) {
       return name;
   }
   return {};
+}
+
+template <class Use>
+void for_each_line(std::string_view text, Use use) {
+  for (std::size_t start = 0; start < text.size();) {
+    const auto end = std::min(text.find('\n', start), text.size());
+    use(text.substr(start, end - start));
+    start = end + 1;
+  }
 }
 
 }  // namespace
@@ -69,18 +86,35 @@ std::string package_of(std::string_view module) {
 }
 
 std::optional<std::string> write_advice(std::string_view output) {
-  for (std::size_t start = 0; start < output.size();) {
-    const auto end = std::min(output.find('\n', start), output.size());
-    const auto line = output.substr(start, end - start);
-    start = end + 1;
+  std::optional<std::string> advice;
+  for_each_line(output, [&](std::string_view line) {
     const auto name = unwritable(line);
-    if (!name.empty())
-      return "'" + std::string(name.substr(0, 200)) +
-             "' cannot be written, as the step's code and inputs are read-only: write results to "
-             "${outputs.NAME}, and to "
-             "$PIPE_SCRATCH what only this attempt needs";
-  }
-  return std::nullopt;
+    if (!name.empty() && !advice)
+      advice = "'" + std::string(name.substr(0, 200)) +
+               "' cannot be written, as the step's code and inputs are read-only: write results "
+               "to ${outputs.NAME}, and to $PIPE_SCRATCH what only this attempt needs";
+  });
+  return advice;
+}
+
+std::vector<std::string> refused_files(std::string_view output) {
+  std::vector<std::string> files;
+  for_each_line(output, [&](std::string_view line) {
+    const auto name = complained_of(line, "Permission denied");
+    if (name.starts_with('/')) files.emplace_back(name.substr(0, PATH_MAX));
+  });
+  return files;
+}
+
+std::optional<std::string> outside_advice(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!file.is_absolute() || core::is_of_system(file.lexically_normal()) ||
+      !std::filesystem::exists(file, error))
+    return std::nullopt;
+  return "'" + file.string() +
+         "' is on this machine, but a step reads only its code and its inputs: add `inputs: "
+         "{NAME: " +
+         file.string() + "}` to the step, and read ${inputs.NAME}";
 }
 
 }  // namespace pipeline::spec

@@ -3,9 +3,11 @@
 /// folder explains.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pipeline::spec {
 
@@ -14,5 +16,12 @@ std::string package_of(std::string_view module);
 
 /// Returns advice if a step failed to write into its code folder, which is read-only.
 std::optional<std::string> write_advice(std::string_view output);
+
+/// Returns the absolute paths that the step was not permitted to open.
+std::vector<std::string> refused_files(std::string_view output);
+
+/// Returns advice for a file outside of the pipeline's folder that a step named by its absolute
+/// path; nothing if it is not on this machine, or belongs to the system.
+std::optional<std::string> outside_advice(const std::filesystem::path& file);
 
 }  // namespace pipeline::spec

@@ -51,12 +51,12 @@ class GpuTest(PipeTest):
         self.record = self.folder / "record"
         self.write("step.sh", STEP)
 
-    def pipeline(self, steps: dict, **top) -> pathlib.Path:
+    def pipeline(self, steps: dict, docker_settings: dict | None = None, **top) -> pathlib.Path:
         """Without the preflight, since the stand-in has no nvidia-smi; that has tests of its own."""
         for step in steps.values():
             if resources := step.get("settings", {}).get("resources"):
                 resources["preflight"] = "off"
-        return super().pipeline(steps, **top)
+        return super().pipeline(steps, docker_settings, **top)
 
     def environment(self, env: dict) -> dict:
         return super().environment({"PIPE_NVML": STAND_IN, "PIPE_GPU_LOCKS": str(self.locks), **env})
@@ -130,7 +130,7 @@ class OneRun(GpuTest):
         """A step that starts a run of its own, with a state of its own."""
         self.write("inner.yaml", json.dumps({"name": "inner", "steps": {"inner": {"command": f"echo $CUDA_VISIBLE_DEVICES >> {self.folder}/inner", "cache": False, **inner}}}))
         command = f"cd {self.folder} && {PIPE} run inner.yaml --orchestrator local --state {self.folder}/inner-state"
-        self.pipeline({"outer": {"command": command, "cache": False, **outer}})
+        self.pipeline({"outer": {"command": command, "cache": False, **outer}}, {"volumes": ["/:/host"]})
         return self.run_pipe(code=None, **env)
 
     def test_a_run_within_a_step_has_that_steps_gpus_and_waits_for_nobodys(self):

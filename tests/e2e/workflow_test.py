@@ -1,9 +1,15 @@
 """What a day's work with the command comes to: lines that fail, parameters, tags, progress bars, and what is said on the way."""
 
+import ctypes
 import json
 import unittest
 
 from support import PipeTest, wait_until
+
+
+def has_landlock() -> bool:
+    create_ruleset, version = 444, 1
+    return ctypes.CDLL(None).syscall(create_ruleset, None, 0, version) >= 1
 
 
 class Workflow(PipeTest):
@@ -71,6 +77,43 @@ class Workflow(PipeTest):
         self.assertEqual([[run["tags"] for run in runs] for runs in shown], [[[], ["nightly", "gpu"]], [["nightly", "gpu"]], []])
         self.assertIn("nightly, gpu", self.pipe("runs").out)
         self.assertIn("nightly, gpu", self.pipe("show", shown[1][0]["id"]).out)
+
+    def test_a_local_step_reads_only_its_code_its_inputs_and_the_system(self):
+        if not has_landlock():
+            self.skipTest("this kernel has no Landlock")
+        data = self.write("data.csv", "1\n")
+        link = self.folder / "link.csv"
+        link.symlink_to(data)
+        for path in (data, link):
+            self.pipeline({"a": {"command": f"cat {path} > ${{outputs.x}}", "outputs": ["x"]}})
+            failed = self.run_pipe(code=1)
+            self.assertIn("Permission denied", failed.out)
+            self.assertTrue(any(f"read '{path.name}', relative to the step's folder" in hint for hint in failed.failure("a")["hints"]), failed)
+        self.pipeline({"a": {"command": "cat ${inputs.data} > ${outputs.x}", "outputs": ["x"], "inputs": {"data": str(data)}}})
+        for content in ("1\n", "2\n"):
+            data.write_text(content)
+            self.assertEqual(self.run_pipe().steps(), {"a": "succeeded"})
+            self.assertEqual(self.artifact("a.x"), content)
+        self.pipeline({"a": {"command": f"cat {data} > ${{outputs.x}}; echo seen >> {self.folder}/written", "outputs": ["x"]}},
+                      {"volumes": ["./data.csv:/data.csv"]})
+        self.run_pipe()
+        tool = self.write("tool", "#!/bin/sh\necho made\n")
+        tool.chmod(0o755)
+        self.pipeline({"a": {"command": f"{tool} > ${{outputs.x}}", "outputs": ["x"]}})
+        self.run_pipe()  # what the command names is in the key
+        self.assertEqual((self.folder / "written").read_text(), "seen\n", "what a step writes is not restricted")
+
+    def test_data_elsewhere_is_advised_as_an_input(self):
+        if not has_landlock():
+            self.skipTest("this kernel has no Landlock")
+        other = self.folder / "other"
+        data = self.write("data/x.csv", "1\n")
+        self.pipeline({"a": {"command": f"python3 -c \"open('{data}')\""}})
+        other.mkdir()
+        (self.folder / "pipeline.yaml").rename(other / "pipeline.yaml")
+        failed = self.pipe("run", "other/pipeline.yaml", "--orchestrator", "local")
+        self.assertEqual(failed.code, 1, failed)
+        self.assertIn(f"add `inputs: {{NAME: {data}}}` to the step, and read ${{inputs.NAME}}", failed.text)
 
     def test_a_progress_bar_is_seen_before_its_line_ends(self):
         self.pipeline({"a": {"command": ["python3", "-c",

@@ -145,7 +145,7 @@ std::vector<std::string> ignored_settings(const Settings& settings,
       "install them on this machine, if the steps need them");
   say(docker.user.has_value(), "user", "steps run as you");
   say(!docker.volumes.items().empty(), "volumes",
-      "steps see this machine's folders where they are");
+      "steps read the folders where they are on this machine");
   say(docker.network.has_value(), "network", "steps use this machine's network");
   say(docker.platform.has_value(), "platform", "steps run on this machine's CPU");
   say(!docker.labels.empty(), "labels", "processes have none");

@@ -198,6 +198,7 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
       auto& program = on_path.find(name);
       hasher.field(name).field(program.identity);
       recheck["programs"][name] = program.identity;
+      if (name.starts_with('/')) found.programs.emplace_back(name);
       if (name.starts_with("python") && !program.file.empty())
         python = program.version.empty() ? "Python" : "Python " + program.version;
     }
@@ -311,6 +312,55 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
   return variables;
 }
 
+/// Steps with the same programs, volumes and data share a sandbox: what else they read is in the
+/// state folder.
+Sandbox* LocalOrchestrator::sandbox(const Attempt& attempt, const Workspace& workspace,
+                                    const HostContext& in, const ProcessOptions& process) {
+  if (!Sandbox::is_available()) return nullptr;
+  const auto value = [&](const char* name) {
+    const auto found = process.environment.find(name);
+    return found == process.environment.end() ? std::string() : found->second;
+  };
+  const fs::path home = value("HOME");
+  auto readable = in.programs;
+  for (const auto& program : {process.program, fs::weakly_canonical(process.program)})
+    readable.push_back(program);
+  for (const auto* name : {"PATH", "LD_LIBRARY_PATH"})
+    for (auto& folder : program_folders(value(name), options_.root, home))
+      readable.push_back(std::move(folder));
+  for (const auto* name : {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+                           "PIPE_NVML", "PIPE_GPU_LOCKS"})
+    readable.emplace_back(value(name));
+  for (const auto& volume : attempt.step.settings->docker.volumes.items()) {
+    const auto source = volume.substr(0, volume.find(':'));
+    if (source == "/") return nullptr;
+    const bool is_below_home = source == "~" || source.starts_with("~/");
+    readable.push_back(is_below_home ? home / source.substr(std::min<std::size_t>(2, source.size()))
+                                     : options_.root / source);
+  }
+  if (const auto& step = attempt.step.program) {
+    readable.push_back(step->program->executable);
+    readable.push_back(step->program->loader);
+    readable.insert(readable.end(), step->program->libraries.begin(),
+                    step->program->libraries.end());
+  }
+  std::vector<fs::path> own{attempt.scratch, attempt.outputs, workspace.temporary()};
+  for (const auto& input : attempt.inputs) own.push_back(input.path);
+  for (auto& path : own)
+    if (options_.state.empty() || !path.native().starts_with(options_.state.native() + '/'))
+      readable.push_back(std::move(path));
+  std::erase_if(readable, [](const fs::path& path) { return path.empty(); });
+  if (const auto known = sandboxes_.find(readable); known != sandboxes_.end())
+    return &known->second;
+  constexpr std::size_t most_kept = 64;
+  if (sandboxes_.size() >= most_kept) sandboxes_.clear();
+  Sandbox made(options_.root, home);
+  made.allow(options_.state);
+  made.allow(environments_.folder("").parent_path());
+  for (const auto& path : readable) made.allow(path);
+  return &sandboxes_.emplace(std::move(readable), std::move(made)).first->second;
+}
+
 async::Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
   AttemptResult result;
   try {
@@ -381,6 +431,8 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
 
   const auto kills = kills_so_far();
   std::string last_output;
+  if (const auto* entered = sandbox(attempt, *workspace, in, process))
+    process.sandbox = entered->descriptor();
   auto end = co_await run_process(
       process, reaper_, attempt.cancel, [&](Stream stream, std::string_view bytes) {
         last_output += bytes;

@@ -30,6 +30,7 @@ struct ProcessOptions {
       inherited;  ///< Descriptors that the process inherits, besides those of its input and output.
   std::vector<int>
       control_groups;  ///< Open `cgroup.procs` files of the groups that the process joins.
+  int sandbox = -1;    ///< Descriptor of the Sandbox that the process enters; -1: none.
   std::chrono::milliseconds grace{10'000};  ///< Time from SIGTERM to SIGKILL.
 };
 

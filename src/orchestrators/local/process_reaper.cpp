@@ -18,6 +18,7 @@
 
 #include "core/error.hpp"
 #include "core/spawn.hpp"
+#include "orchestrators/local/sandbox.hpp"
 
 namespace pipeline::orchestrators {
 
@@ -26,13 +27,14 @@ struct Request {
   pid_t pid;         ///< The process to finish.
   std::size_t size;  ///< Size of the words in the first file.
   int groups, inherited;
+  bool has_sandbox;
 };
 
 namespace {
 
 constexpr int most_children = 4096;
-constexpr int fixed_files =
-    4;  ///< The header, out, err, reply; control groups and inherited descriptors follow.
+constexpr int fixed_files = 4;  ///< The header, out, err, reply; control groups, inherited
+                                ///< descriptors and the sandbox follow.
 constexpr int most_files = 128;
 constexpr int most_passes =
     5000;  ///< Tries of a millisecond each, until killed processes must be gone.
@@ -114,6 +116,7 @@ struct Launch {
   const char* folder;
   const int* files;
   int groups, inherited;
+  bool has_sandbox;
   pid_t parent;
   volatile int error;
 };
@@ -128,6 +131,8 @@ void begin(Launch& with) {
   for (int i = 0; i < with.groups; ++i)
     if (write(groups[i], "0", 1) < 0) with.error = errno;
   if (!with.error && chdir(with.folder) != 0) with.error = errno;
+  if (!with.error && with.has_sandbox)
+    with.error = Sandbox::enter(groups[with.groups + with.inherited]);
   if (with.error) _exit(127);
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   for (int i = 0; i < with.inherited; ++i) fcntl(groups[with.groups + i], F_SETFD, 0);
@@ -178,6 +183,7 @@ void start_step(const Request& request, const int* files, int count) {
                 files,
                 request.groups,
                 request.inherited,
+                request.has_sandbox,
                 getpid(),
                 0};
     const pid_t pid = core::start_child(with, begin);
@@ -399,11 +405,15 @@ core::Descriptor ProcessReaper::launch(const LaunchRequest& request) {
   std::vector<int> files{file.get(), request.out, request.err, theirs.get()};
   files.insert(files.end(), request.control_groups.begin(), request.control_groups.end());
   files.insert(files.end(), request.inherited.begin(), request.inherited.end());
+  if (request.sandbox >= 0) files.push_back(request.sandbox);
   if (files.size() > most_files)
     throw core::system_error("cannot start " + request.program.string(), EMFILE);
-  const Request message{Request::Kind::launch, 0, words.size(),
+  const Request message{Request::Kind::launch,
+                        0,
+                        words.size(),
                         static_cast<int>(request.control_groups.size()),
-                        static_cast<int>(request.inherited.size())};
+                        static_cast<int>(request.inherited.size()),
+                        request.sandbox >= 0};
   if (!socket_) start();
   if (!send(message, files)) {
     start();
@@ -412,7 +422,7 @@ core::Descriptor ProcessReaper::launch(const LaunchRequest& request) {
   return reply;
 }
 
-void ProcessReaper::finish(pid_t pid) { send({Request::Kind::finish, pid, 0, 0, 0}, {}); }
+void ProcessReaper::finish(pid_t pid) { send({Request::Kind::finish, pid, 0, 0, 0, false}, {}); }
 
 namespace {
 

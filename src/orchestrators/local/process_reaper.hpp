@@ -24,6 +24,7 @@ struct LaunchRequest {
   int out, err;
   const std::vector<int>& control_groups;
   const std::vector<int>& inherited;
+  int sandbox;  ///< Descriptor of Sandbox; -1: none.
 };
 
 struct LaunchStart {

@@ -9,9 +9,11 @@
 namespace pipeline::spec {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 /// A pipeline's folder with a file `lib/helpers.py`.
 struct Folder {
@@ -49,6 +51,32 @@ TEST(FailureAdvice, a_module_of_another_folder_is_code) {
   const Folder folder;
   EXPECT_THAT(folder.advice("ModuleNotFoundError: No module named 'helpers'\n"),
               HasSubstr("add `code: [train.py, lib/helpers.py]`"));
+}
+
+TEST(FailureAdvice, a_file_named_by_its_absolute_path_is_read_by_its_relative_one) {
+  const Folder folder;
+  core::write_file_atomically(folder.folder.path() / "data.csv", "");
+  const auto data = (folder.folder.path() / "data.csv").string();
+  for (const auto& line :
+       {"PermissionError: [Errno 13] Permission denied: '" + data + "'\n",
+        "FileNotFoundError: [Errno 2] No such file or directory: '" + data + "'\n"}) {
+    EXPECT_THAT(folder.advice(line), HasSubstr("read 'data.csv', relative"));
+    EXPECT_THAT(folder.advice(line), HasSubstr("add `code: [train.py, data.csv]`"));
+  }
+  const auto script = (folder.folder.path() / "train.py").string();
+  EXPECT_THAT(folder.advice("cat: " + script + ": Permission denied\n"),
+              AllOf(HasSubstr("read 'train.py', relative"), Not(HasSubstr("code:"))));
+}
+
+TEST(FailureAdvice, a_file_outside_of_the_folder_is_an_input) {
+  const Folder folder;
+  const core::TemporaryFolder other;
+  core::write_file_atomically(other.path() / "data.csv", "");
+  const auto data = (other.path() / "data.csv").string();
+  EXPECT_THAT(folder.advice("cat: " + data + ": Permission denied\n"),
+              HasSubstr("add `inputs: {NAME: " + data + "}`"));
+  EXPECT_EQ(folder.advice("cat: /etc/shadow: Permission denied\n"), "none");
+  EXPECT_EQ(folder.advice("cat: " + data + ".gone: Permission denied\n"), "none");
 }
 
 TEST(FailureAdvice, a_write_into_the_code_is_answered_with_where_to_write) {
