@@ -34,7 +34,7 @@ class Comparison {
   void add(const store::RunRecord& record) {
     RunValues values(runs_, record);
     for (const auto& [name, value] : values.parameters()) set("parameter", name, value);
-    add_metrics(record);
+    add_metrics(record.id, values);
     for (const char* name : {"pipeline", "status", "orchestrator", "commit", "seconds"})
       set("run", name, values.value(name));
     for (const auto& [name, value] : values.usage()) set("usage", name, value);
@@ -62,9 +62,8 @@ class Comparison {
   }
 
   /// Only `STEP.NAME`; a name alone is one of these.
-  void add_metrics(const store::RunRecord& record) {
-    RunValues values(runs_, record);
-    for (const auto& metric : runs_.metrics(record.id)) {
+  void add_metrics(const std::string& run, RunValues& values) {
+    for (const auto& metric : runs_.metrics(run)) {
       const auto name = metric.step + "." + metric.name;
       set("metric", name, values.value("metrics." + name));
     }

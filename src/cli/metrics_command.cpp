@@ -72,10 +72,11 @@ Table series_table(store::RunStore& runs, const std::vector<store::MetricRecord>
     const auto range = range_of(points);
     const bool is_series = points.size() > 1 && range.low <= range.high;
     table.add({metric.step, for_terminal(metric.name, false),
-               shown_value(number_json(metric.last.value)),
+               shown_value(store::number_json(metric.last.value)),
                metric.last.step ? std::to_string(*metric.last.step) : "",
-               std::to_string(points.size()), is_series ? shown_value(number_json(range.low)) : "",
-               is_series ? shown_value(number_json(range.high)) : "",
+               std::to_string(points.size()),
+               is_series ? shown_value(store::number_json(range.low)) : "",
+               is_series ? shown_value(store::number_json(range.high)) : "",
                draws ? sparkline(points, drawn) : ""});
   }
   return table;
@@ -100,7 +101,8 @@ Table instances_table(const std::vector<store::StepRecord>& steps,
     std::vector<Table::Cell> row{step.name};
     for (const auto& name : names) {
       const auto value = found->second.find(name);
-      row.emplace_back(value == found->second.end() ? "" : shown_value(number_json(value->second)));
+      row.emplace_back(
+          value == found->second.end() ? "" : shown_value(store::number_json(value->second)));
     }
     table.add(std::move(row));
   }
@@ -132,7 +134,7 @@ std::string csv_text(std::string_view text) {
 }
 
 std::string csv_number(double value) {
-  const auto written = number_json(value);
+  const auto written = store::number_json(value);
   return written.is_string() ? written.get<std::string>() : written.dump();
 }
 
@@ -153,7 +155,7 @@ void print_csv(Context& context, store::RunStore& runs,
 json points_json(const std::vector<store::MetricPoint>& points) {
   auto list = json::array();
   for (const auto& point : points)
-    list.push_back({{"value", number_json(point.value)},
+    list.push_back({{"value", store::number_json(point.value)},
                     {"training_step", point.step ? json(*point.step) : json()},
                     {"time", core::format_time(point.time)}});
   return list;

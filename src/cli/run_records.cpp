@@ -58,16 +58,11 @@ json phases_json(const core::Phases& phases) {
 json metric_json(const store::MetricRecord& metric) {
   json entry{{"step", metric.step},
              {"name", metric.name},
-             {"value", number_json(metric.last.value)},
+             {"value", store::number_json(metric.last.value)},
              {"points", metric.points},
              {"time", time_json(metric.last.time)}};
   if (metric.last.step) entry["training_step"] = *metric.last.step;
   return entry;
-}
-
-json number_json(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
 json run_json(const store::RunRecord& run) {

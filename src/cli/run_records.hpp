@@ -20,8 +20,6 @@ nlohmann::json usage_json(const core::Usage& usage);
 nlohmann::json phases_json(const core::Phases& phases);
 /// Returns the metric with its last value.
 nlohmann::json metric_json(const store::MetricRecord& metric);
-/// Returns a number; for those that JSON does not have "nan", "inf" and "-inf".
-nlohmann::json number_json(double value);
 
 /// Returns the step with its attempts and outputs.
 nlohmann::json step_json(Context& context, store::RunStore& runs,

@@ -41,7 +41,7 @@ const std::map<std::string, json>& RunValues::metrics() {
   if (std::exchange(has_metrics_, true)) return metrics_;
   std::map<std::string, WallTime> times;
   for (const auto& metric : runs_.metrics(run_.id)) {
-    const auto value = number_json(metric.last.value);
+    const auto value = store::number_json(metric.last.value);
     metrics_[metric.step + "." + metric.name] = value;
     const auto [at, is_new] = times.emplace(metric.name, metric.last.time);
     if (!is_new && at->second > metric.last.time) continue;

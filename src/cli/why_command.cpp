@@ -36,18 +36,6 @@ core::Digest digest_named(store::RunStore& runs, const std::string& words) {
       "name a file, or an artifact by its digest: `pipe artifacts --output json` lists them");
 }
 
-/// The first 64 hexadecimal digits in a row: an input's part of a key names its artifact so.
-std::optional<core::Digest> artifact_in(const std::string& text) {
-  constexpr std::size_t digits = 64;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_digit = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
-    count = is_digit ? count + 1 : 0;
-    if (count == digits) return core::Digest::from_hex(text.substr(i + 1 - digits, digits));
-  }
-  return std::nullopt;
-}
-
 /// Follows an artifact back to the steps that made it, and those that made their inputs.
 class Lineage {
  public:
@@ -55,11 +43,10 @@ class Lineage {
 
   /// Null if no step made it.
   json of(const core::Digest& artifact) {
-    const auto makers = runs_.makers(artifact);
-    if (makers.empty()) return nullptr;
-    const auto& step = makers.front();
-    json entry{{"digest", artifact.hex()}, {"run", step.run}, {"step", step.name}};
-    for (const auto& output : step.outputs)
+    const auto step = runs_.maker(artifact);
+    if (!step) return nullptr;
+    json entry{{"digest", artifact.hex()}, {"run", step->run}, {"step", step->name}};
+    for (const auto& output : step->outputs)
       if (output.digest == artifact) {
         entry["output"] = output.name;
         entry["bytes"] = output.bytes;
@@ -68,8 +55,8 @@ class Lineage {
       entry["shown_before"] = true;
       return entry;
     }
-    add_run(step, entry);
-    add_key(step, entry);
+    add_run(*step, entry);
+    add_key(*step, entry);
     return entry;
   }
 
@@ -94,7 +81,7 @@ class Lineage {
       if (part.name == "command") entry["command"] = part.value;
       if (part.name.starts_with("code ")) entry["code"][part.name.substr(5)] = part.value;
       if (!part.name.starts_with("input ")) continue;
-      const auto source = artifact_in(part.value);
+      const auto source = store::artifact_of(part);
       entry["inputs"][part.name.substr(6)] = source ? of(*source) : json();
     }
   }

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -19,24 +18,6 @@ namespace {
 using nlohmann::json;
 
 std::int64_t milliseconds_of(WallTime time) { return time.time_since_epoch().count(); }
-
-/// Numbers that JSON does not have are texts, as everywhere in pipe's JSON.
-json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-/// Returns the first 64 hexadecimal digits in a row; empty if there are none.
-std::string digest_in(std::string_view text) {
-  constexpr std::size_t digits = 64;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_digit = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
-    count = is_digit ? count + 1 : 0;
-    if (count == digits) return std::string(text.substr(i + 1 - digits, digits));
-  }
-  return {};
-}
 
 /// The end of a file; nothing if there is no such file.
 struct Tail {
@@ -92,6 +73,7 @@ class DataWriter {
     all["steps"] = std::move(entries);
     all["metrics"] = metrics();
     all["pictures"] = std::move(pictures_);
+    all["images"] = images();
     return all;
   }
 
@@ -148,7 +130,8 @@ class DataWriter {
     if (step.key.empty()) return;
     for (const auto& part : runs_.key_parts(step.key)) {
       if (!part.name.starts_with("input ")) continue;
-      const auto maker = makers_.find(digest_in(part.value));
+      const auto artifact = store::artifact_of(part);
+      const auto maker = artifact ? makers_.find(artifact->hex()) : makers_.end();
       if (maker != makers_.end()) entry["f"].push_back({part.name.substr(6), maker->second});
     }
   }
@@ -209,7 +192,7 @@ class DataWriter {
       if (list.size() == most) break;
       json entry{{"step", metric.step},
                  {"name", metric.name},
-                 {"last", number(metric.last.value)},
+                 {"last", store::number_json(metric.last.value)},
                  {"points", metric.points}};
       if (metric.points > 1 && curves++ < most_curves) entry["curve"] = curve_of(metric);
       list.push_back(std::move(entry));
@@ -222,8 +205,8 @@ class DataWriter {
     const auto points = runs_.points(metric);
     auto curve = json::array();
     const auto add = [&](std::size_t i) {
-      curve.push_back(
-          {points[i].step.value_or(static_cast<std::int64_t>(i)), number(points[i].value)});
+      curve.push_back({points[i].step.value_or(static_cast<std::int64_t>(i)),
+                       store::number_json(points[i].value)});
     };
     const auto parts = std::max<std::size_t>(1, limits_.points / 2);
     if (points.size() <= limits_.points) {
@@ -248,14 +231,12 @@ class DataWriter {
     return images_.try_emplace(image, images_.size()).first->second;
   }
 
- public:
   json images() const {
     std::vector<std::string> list(images_.size());
     for (const auto& [image, position] : images_) list[position] = image;
     return list;
   }
 
- private:
   store::RunStore& runs_;
   const store::ArtifactStore& artifacts_;
   const store::RunRecord& run_;
@@ -271,10 +252,7 @@ class DataWriter {
 
 json report_data(store::RunStore& runs, const store::ArtifactStore& artifacts,
                  const store::RunRecord& run, const ReportLimits& limits) {
-  DataWriter writer(runs, artifacts, run, limits);
-  auto data = writer.data();
-  data["images"] = writer.images();
-  return data;
+  return DataWriter(runs, artifacts, run, limits).data();
 }
 
 }  // namespace pipeline::report

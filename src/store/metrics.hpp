@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
 #include <pipeline/events.hpp>
 
 namespace pipeline::store {
@@ -28,6 +29,9 @@ struct MetricRecord {
   std::uint64_t points = 0;
   MetricPoint last;
 };
+
+/// Returns a value as JSON: a number; for those that JSON does not have "nan", "inf" and "-inf".
+nlohmann::json number_json(double value);
 
 /// Serialises points as 24 bytes each: step, time, value; little-endian.
 std::string write_points(std::span<const MetricPoint> points);

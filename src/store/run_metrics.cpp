@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -50,6 +52,11 @@ std::vector<MetricPoint> read_points(std::string_view bytes) {
   points.reserve(bytes.size() / point_size);
   for (; !bytes.empty(); bytes.remove_prefix(point_size)) points.push_back(point_at(bytes));
   return points;
+}
+
+nlohmann::json number_json(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
 void RunStore::add_points(const MetricRecord& metric, std::uint64_t first,
@@ -120,21 +127,21 @@ void RunStore::note_run(const std::string& run, const std::string& note) {
   self_->database.prepare("UPDATE runs SET note = ?2 WHERE id = ?1").bind(run, note).run();
 }
 
-std::vector<StepRecord> RunStore::makers(const core::Digest& artifact) {
-  std::vector<std::pair<std::string, std::string>> names;
+std::optional<StepRecord> RunStore::maker(const core::Digest& artifact) {
+  std::string run, name;
   {
     auto row = self_->database.prepare(
         "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY id "
-        "DESC");
+        "DESC LIMIT 1");
     const auto digest = artifact.hex();
     row.bind(static_cast<int>(StepStatus::succeeded), digest);
-    while (row.step()) names.emplace_back(row.text(0), row.text(1));
+    if (!row.step()) return std::nullopt;
+    run = row.text(0);
+    name = row.text(1);
   }
-  std::vector<StepRecord> found;
-  for (const auto& [run, name] : names)
-    for (auto& step : steps(run))
-      if (step.name == name) found.push_back(std::move(step));
-  return found;
+  auto all = steps(run);
+  const auto found = std::ranges::find(all, name, &StepRecord::name);
+  return found == all.end() ? std::nullopt : std::optional(std::move(*found));
 }
 
 }  // namespace pipeline::store

@@ -107,6 +107,10 @@ struct KeyPart {
   std::string name, value;
 };
 
+/// Returns the digest of the artifact that the part of an input, `input NAME`, names in its value;
+/// nothing if it names none.
+std::optional<core::Digest> artifact_of(const KeyPart& input);
+
 /// An earlier success that a step may reuse.
 struct CacheEntry {
   std::string key, run, step;
@@ -187,8 +191,8 @@ class RunStore {
   void tag_run(const std::string& run, const std::vector<std::string>& tags);
   /// Replaces the run's note.
   void note_run(const std::string& run, const std::string& note);
-  /// Returns the succeeded steps, newest first, that made an artifact with this digest.
-  std::vector<StepRecord> makers(const core::Digest& artifact);
+  /// Returns the newest succeeded step that made an artifact with this digest.
+  std::optional<StepRecord> maker(const core::Digest& artifact);
   /// Records a success under its key, with the key's parts and outputs.
   void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
                        const std::vector<KeyPart>& parts);
