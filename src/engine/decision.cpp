@@ -6,6 +6,7 @@
 #include "core/diagnostic.hpp"
 #include "core/graph.hpp"
 #include "core/instance.hpp"
+#include "core/step_needs.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -16,16 +17,6 @@ std::unordered_map<std::string_view, std::size_t> positions_by_name(const Pipeli
   for (std::size_t i = 0; i < pipeline.steps.size(); ++i)
     positions.emplace(pipeline.steps[i].name, i);
   return positions;
-}
-
-/// Calls `use` with the name of each step that this one depends on directly.
-template <class Use>
-void for_each_need(const StepSpec& step, Use use) {
-  for (const auto& input : step.inputs)
-    for (const auto& source : input.sources) use(source.step);
-  if (step.when)
-    for (const auto& [name, value] : step.when->outputs) use(value.source.step);
-  for (const auto& name : step.after) use(name);
 }
 
 /// Adds to the needs of a step what they need in turn.
@@ -112,8 +103,8 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
     open.pop_back();
     if (wanted[i]) continue;
     wanted[i] = true;
-    for_each_need(pipeline.steps[i],
-                  [&](const std::string& name) { open.push_back(positions.at(name)); });
+    core::for_each_need(pipeline.steps[i],
+                        [&](const std::string& name) { open.push_back(positions.at(name)); });
   }
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) selected.push_back(i);
@@ -148,8 +139,8 @@ std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,
     position.emplace(pipeline.steps[selected[i]].name, i);
   std::vector<std::vector<std::uint32_t>> needs(selected.size());
   for (std::size_t i = 0; i < selected.size(); ++i) {
-    for_each_need(pipeline.steps[selected[i]],
-                  [&](const std::string& name) { needs[i].push_back(position.at(name)); });
+    core::for_each_need(pipeline.steps[selected[i]],
+                        [&](const std::string& name) { needs[i].push_back(position.at(name)); });
   }
   for (std::uint32_t i = 0; i < selected.size(); ++i)
     if (pipeline.steps[selected[i]].run_on != RunOn::success) add_ancestors(i, needs);

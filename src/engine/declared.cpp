@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/instance.hpp"
+#include "core/step_needs.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::engine {
@@ -26,9 +27,7 @@ std::string declared(const std::vector<const StepSpec*>& steps) {
   for (const auto* step : steps) {
     const auto base = base_of(*step);
     auto& list = needs[base];
-    for (const auto& input : step->inputs)
-      for (const auto& source : input.sources) add(list, source.step);
-    for (const auto& name : step->after) add(list, name);
+    core::for_each_need(*step, [&](const std::string& name) { add(list, name); });
     auto& entry = entries[base];
     const auto& resources = step->settings->resources;
     if (resources.memory) entry["memory"] = *resources.memory;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/expression.hpp"
+#include "core/step_needs.hpp"
 #include "settings/decode.hpp"
 #include "spec/scalar_places.hpp"
 
@@ -117,17 +118,6 @@ class ConditionReader {
   settings::Diagnostics& diagnostics_;
 };
 
-/// Calls `use` with the name of each step that this one names as its source, condition or
-/// predecessor.
-template <class Use>
-void for_each_named(const StepSpec& step, Use use) {
-  for (const auto& input : step.inputs)
-    for (const auto& source : input.sources) use(source.step);
-  if (step.when)
-    for (const auto& [name, value] : step.when->outputs) use(value.source.step);
-  for (const auto& name : step.after) use(name);
-}
-
 }  // namespace
 
 RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics) {
@@ -151,7 +141,7 @@ void order_final_steps(std::vector<StepSpec>& steps) {
   if (finals.empty()) return;
   std::unordered_map<std::string_view, std::vector<std::size_t>> readers;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    for_each_named(steps[i], [&](const std::string& name) { readers[name].push_back(i); });
+    core::for_each_need(steps[i], [&](const std::string& name) { readers[name].push_back(i); });
   std::vector<bool> is_behind(steps.size());
   for (const auto i : finals) is_behind[i] = true;
   while (!open.empty()) {
