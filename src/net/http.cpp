@@ -151,8 +151,10 @@ void Exchange::begin(Multi& multi) {
     set(CURLOPT_OPENSOCKETFUNCTION, open);
     set(CURLOPT_OPENSOCKETDATA, self);
   }
-  const bool names_authorities = !request_.tls.ca_file.empty() || !request_.tls.ca.empty();
-  set_pem(CURLOPT_CAINFO, names_authorities ? request_.tls.ca_file : authorities_file(),
+  // A request to the engine's socket needs none, and does not look for them.
+  const bool needs_authorities = request_.url.starts_with("https://") &&
+                                 request_.tls.ca_file.empty() && request_.tls.ca.empty();
+  set_pem(CURLOPT_CAINFO, needs_authorities ? authorities_file() : request_.tls.ca_file,
           CURLOPT_CAINFO_BLOB, request_.tls.ca);
   set_pem(CURLOPT_SSLCERT, request_.tls.cert_file, CURLOPT_SSLCERT_BLOB, request_.tls.cert);
   set_pem(CURLOPT_SSLKEY, request_.tls.key_file, CURLOPT_SSLKEY_BLOB, request_.tls.key);
