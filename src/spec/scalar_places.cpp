@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/text.hpp"
+
 namespace pipeline::spec {
 
 core::Span ScalarPlaces::find(const core::Value& scalar, std::size_t offset, std::size_t length) {
-  if (lines_.empty()) split();
+  if (lines_.empty()) lines_ = core::split(source_, '\n');
   const std::string_view text = scalar.scalar;
   const auto wanted = text.substr(offset, length);
   const auto before = text.substr(0, offset);
@@ -33,14 +35,6 @@ core::Span ScalarPlaces::find(const core::Value& scalar, std::size_t offset, std
       if (auto span = at(line_number + 1, indent + in_line)) return *span;
   }
   return scalar.span;
-}
-
-void ScalarPlaces::split() {
-  for (std::size_t start = 0; start <= source_.size();) {
-    const auto end = std::min(source_.find('\n', start), source_.size());
-    lines_.push_back(source_.substr(start, end - start));
-    start = end + 1;
-  }
 }
 
 }  // namespace pipeline::spec

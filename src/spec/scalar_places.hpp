@@ -20,8 +20,6 @@ class ScalarPlaces {
   core::Span find(const core::Value& scalar, std::size_t offset, std::size_t length);
 
  private:
-  void split();
-
   std::string_view source_;
   std::vector<std::string_view> lines_;  ///< Filled only after the first problem.
 };
