@@ -34,7 +34,7 @@ std::optional<std::uint64_t> number_in(const fs::path& file) {
 }
 
 /// Adds up the numbers after each occurrence of `word`, such as ` Read ` or `rbytes=`.
-std::optional<std::uint64_t> sum_after(const std::string& text, std::string_view word) {
+std::uint64_t sum_after(const std::string& text, std::string_view word) {
   std::uint64_t sum = 0;
   for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
     std::uint64_t value = 0;
