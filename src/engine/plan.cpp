@@ -81,6 +81,7 @@ class Planner {
         plans_(selected_.size()),
         outputs_(selected_.size()),
         may_be_skipped_(selected_.size()) {
+    position_.reserve(selected_.size());
     for (core::StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(step_at(i).name, i);
   }
 

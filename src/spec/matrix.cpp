@@ -248,6 +248,7 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
                        step.key->span, {"those that are made of it have longer ones"});
   }
   if (!has_some) return;
+  by_name.reserve(steps.size());
   for (ReadStep& step : steps) by_name.emplace(step.spec.name, &step);
   std::vector<std::pair<ReadStep*, const ReadStep*>> followers;
   for (ReadStep& step : steps) {

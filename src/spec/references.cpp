@@ -231,6 +231,7 @@ void keep_named_parameters(std::vector<ReadStep>& steps) {
 
 void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   Index index;
+  index.reserve(steps.size());
   for (core::StepIndex i = 0; i < steps.size(); ++i) index.emplace(steps[i].spec.name, i);
   std::vector<std::vector<core::StepIndex>> needs;
   needs.reserve(steps.size());

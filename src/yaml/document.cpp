@@ -1,7 +1,7 @@
 #include "yaml/document.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <unordered_map>
@@ -132,8 +132,9 @@ class TreeBuilder : public YAML::EventHandler {
     core::Value value;
     YAML::anchor_t anchor = 0;
     std::optional<core::Value> key;  ///< In a map: a key whose value has not been read yet.
-    /// Line of each key; null for smaller maps, which are searched.
-    std::unique_ptr<std::unordered_map<std::string, unsigned>> lines;
+    /// Positions of the members by the hashes of their keys; empty for smaller maps, which are
+    /// searched.
+    std::unordered_multimap<std::size_t, std::size_t> positions;
     std::size_t size = 1, depth = 1;
   };
   struct Anchored {
@@ -235,34 +236,42 @@ class TreeBuilder : public YAML::EventHandler {
                               {}});
       return;
     }
-    if (const unsigned first = line_of(map, key)) {
+    auto& members = map.value.members;
+    members.push_back({std::move(key), std::move(value)});
+    if (const auto* first = earlier_key(map)) {
+      const auto& again = members.back().first;
       diagnostics_.push_back({"duplicate-key",
-                              "the key '" + key.scalar + "' is given twice",
-                              key.span,
-                              {"first given in line " + std::to_string(first)},
+                              "the key '" + again.scalar + "' is given twice",
+                              again.span,
+                              {"first given in line " + std::to_string(first->span.line)},
                               {}});
-      return;
+      members.pop_back();
     }
-    map.value.members.push_back({std::move(key), std::move(value)});
   }
 
-  /// Returns the line at which the map already has this key; 0 if it does not.
-  unsigned line_of(Open& map, const core::Value& key) {
+  /// Returns the key before the last one that equals it, or null.
+  static const core::Value* earlier_key(Open& map) {
     constexpr std::size_t small_size = 16;
     const auto& members = map.value.members;
-    if (members.size() < small_size) {
+    const auto last = members.size() - 1;
+    if (members.size() <= small_size) {
       const auto found = std::find_if(members.begin(), members.end(), [&](const auto& member) {
-        return member.first.scalar == key.scalar;
+        return member.first.scalar == members.back().first.scalar;
       });
-      return found == members.end() ? 0 : found->first.span.line;
+      return found == members.end() - 1 ? nullptr : &found->first;
     }
-    if (!map.lines) {
-      map.lines = std::make_unique<std::unordered_map<std::string, unsigned>>();
-      for (const auto& member : members)
-        map.lines->emplace(member.first.scalar, member.first.span.line);
-    }
-    const auto [position, is_new] = map.lines->emplace(key.scalar, key.span.line);
-    return is_new ? 0 : position->second;
+    const auto hash_of = [&members](std::size_t i) {
+      return std::hash<std::string>()(members[i].first.scalar);
+    };
+    if (map.positions.empty())
+      for (std::size_t i = 0; i < last; ++i) map.positions.emplace(hash_of(i), i);
+    const auto [begin, end] = map.positions.equal_range(hash_of(last));
+    const auto found = std::find_if(begin, end, [&](const auto& position) {
+      return members[position.second].first.scalar == members[last].first.scalar;
+    });
+    if (found != end) return &members[found->second].first;
+    map.positions.emplace(hash_of(last), last);
+    return nullptr;
   }
 
   SourceText source_;
