@@ -4,21 +4,19 @@
 #include <memory>
 #include <set>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 #include "async/gate.hpp"
 #include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/graph.hpp"
-#include "engine/condition.hpp"
 #include "engine/environments.hpp"
 #include "engine/gpu_pool.hpp"
 #include "engine/journal.hpp"
 #include "engine/refusal.hpp"
 #include "engine/results.hpp"
 #include "engine/run_fingerprint.hpp"
+#include "engine/run_steps.hpp"
 #include "engine/step_runner.hpp"
 #include "orchestrators/failure_of.hpp"
 
@@ -28,6 +26,14 @@ namespace {
 /// A cluster has a queue of its own, but each attempt there costs this driver a connection for its
 /// log.
 constexpr unsigned most_elsewhere = 100;
+
+/// Checks before anything is built that all secrets of the steps are available.
+void check_secrets(const std::vector<const StepSpec*>& steps) {
+  for (const auto* step : steps) {
+    if (!step->environment.empty()) resolve_environment(*step);
+    if (!step->secrets.empty()) resolve_secrets(*step);
+  }
+}
 
 /// Events are persisted before they are published.
 class Run {
@@ -40,10 +46,8 @@ class Run {
         events_(events),
         user_(user),
         options_(std::move(options)),
-        selected_(select_steps(pipeline_, options_.only_step)),
-        graph_(needs_of(pipeline_, selected_)),
-        scheduler_(graph_, final_steps()),
-        states_(selected_.size()),
+        steps_(pipeline_, options_.only_step),
+        scheduler_(steps_.graph(), steps_.final_steps()),
         executor_(executor),
         wake_(executor),
         slots_{.here = async::Semaphore(options_.jobs
@@ -52,8 +56,7 @@ class Run {
                .elsewhere = async::Semaphore(options_.jobs ? options_.jobs : most_elsewhere)},
         pool_(2),
         results_(services_, events, user, pool_, options_),
-        environments_(executor, services_, events, results_.has_store(), selected_.size(),
-                      spawner(),
+        environments_(executor, services_, events, results_.has_store(), steps_.size(), spawner(),
                       [this] {
                         if (pipeline_.execution_mode == ExecutionMode::fail_fast)
                           stop_.stop(core::StopLevel::graceful);
@@ -62,10 +65,8 @@ class Run {
         journal_(services_.runs, events, pipeline_, options_),
         runner_(services_, events, stop_, journal_, pool_, slots_, gpus_, results_),
         final_runner_(services_, events, user, journal_, pool_, slots_, gpus_, results_) {
-    for (core::StepIndex i = 0; i < selected_.size(); ++i) {
-      position_.emplace(spec(i).name, i);
+    for (core::StepIndex i = 0; i < steps_.size(); ++i)
       has_final_steps_ |= spec(i).run_on != RunOn::success;
-    }
     if (!options_.identity.empty() && options_.use_cache) fingerprint_.emplace(options_.identity);
   }
 
@@ -73,25 +74,12 @@ class Run {
   async::Task<> prepare_detached();
 
  private:
-  struct State {
-    StepStatus status = StepStatus::pending;
-    std::vector<store::OutputRecord> outputs;
-    std::optional<ResumePoint> resume_point;  ///< Set in a resumed run.
-  };
-
-  const StepSpec& spec(core::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
-  std::vector<const StepSpec*> specs(StepStatus status) const;
-  OutputsOf outputs_of() const;
-  const store::OutputRecord* find_output(const SourceSpec& source) const;
-  Outcome outcome_of(core::StepIndex i) const;
-  Predecessors before(core::StepIndex i) const;
-  std::vector<bool> final_steps() const;
+  const StepSpec& spec(core::StepIndex i) const { return steps_.spec(i); }
   std::string places(const std::vector<const StepSpec*>& steps) const;
   std::function<void(async::Task<>)> spawner() {
     return [this](async::Task<> task) { spawn(std::move(task)); };
   }
 
-  void check_secrets() const;
   void read_data();
   async::Task<> check(const std::vector<const StepSpec*>& steps);
   async::Task<bool> has_all_results();
@@ -115,7 +103,7 @@ class Run {
                const AttemptCounts& counts);
   async::Task<> flush_soon();
   bool may_be_elsewhere(core::StepIndex i) const {
-    return results_.may_be_elsewhere(spec(i), states_[i].resume_point.has_value());
+    return results_.may_be_elsewhere(spec(i), steps_[i].resume_point.has_value());
   }
 
   Reuse reuse(core::StepIndex i, store::CacheEntry entry);
@@ -132,11 +120,8 @@ class Run {
   EventSink& events_;
   core::CancelSource& user_;
   RunOptions options_;
-  std::vector<std::size_t> selected_;
-  core::Graph graph_;
+  RunSteps steps_;
   core::Scheduler scheduler_;
-  std::vector<State> states_;
-  std::unordered_map<std::string_view, core::StepIndex> position_;
   asio::any_io_executor executor_;
   async::Gate wake_;
   JobSlots slots_;
@@ -158,58 +143,6 @@ class Run {
   bool flushes_soon_ = false;
 };
 
-OutputsOf Run::outputs_of() const {
-  return [this](const SourceSpec& source) {
-    const auto i = position_.at(source.step);
-    return MadeOutput{&spec(i), &*std::ranges::find(states_[i].outputs, source.output,
-                                                    &store::OutputRecord::name)};
-  };
-}
-
-const store::OutputRecord* Run::find_output(const SourceSpec& source) const {
-  const auto& outputs = states_[position_.at(source.step)].outputs;
-  const auto found = std::ranges::find(outputs, source.output, &store::OutputRecord::name);
-  return found == outputs.end() ? nullptr : &*found;
-}
-
-Outcome Run::outcome_of(core::StepIndex i) const {
-  switch (states_[i].status) {
-    case StepStatus::succeeded:
-    case StepStatus::cached: return Outcome::made;
-    case StepStatus::failed:
-    case StepStatus::cancelled: return Outcome::failed;
-    case StepStatus::skipped: return Outcome::skipped;
-    default: return Outcome::unknown;
-  }
-}
-
-Predecessors Run::before(core::StepIndex i) const {
-  auto all = Outcome::made;
-  for (const auto need : graph_.needs(i)) {
-    const auto outcome = outcome_of(need);
-    if (outcome == Outcome::failed || (outcome == Outcome::unknown && all != Outcome::failed))
-      all = outcome;
-  }
-  return {[this](const std::string& step) { return outcome_of(position_.at(step)); }, all,
-          [this](const SourceSpec& source) { return find_output(source); }};
-}
-
-/// Returns for each selected step whether it waits for the end of the steps before it instead of
-/// for their success.
-std::vector<bool> Run::final_steps() const {
-  std::vector<bool> are_final(selected_.size());
-  for (core::StepIndex i = 0; i < selected_.size(); ++i)
-    are_final[i] = spec(i).run_on != RunOn::success;
-  return are_final;
-}
-
-std::vector<const StepSpec*> Run::specs(StepStatus status) const {
-  std::vector<const StepSpec*> found;
-  for (core::StepIndex i = 0; i < states_.size(); ++i)
-    if (states_[i].status == status) found.push_back(&spec(i));
-  return found;
-}
-
 /// Returns `docker`, or for a run with several orchestrators `local, kubernetes`.
 std::string Run::places(const std::vector<const StepSpec*>& steps) const {
   std::string names;
@@ -221,34 +154,25 @@ std::string Run::places(const std::vector<const StepSpec*>& steps) const {
   return names.empty() ? orchestrator_.capabilities().name : names;
 }
 
-/// Checks before anything is built that all secrets of the steps are available.
-void Run::check_secrets() const {
-  for (core::StepIndex i = 0; i < selected_.size(); ++i) {
-    if (is_ruled_out(spec(i), services_.artifacts)) continue;
-    if (!spec(i).environment.empty()) resolve_environment(spec(i));
-    if (!spec(i).secrets.empty()) resolve_secrets(spec(i));
-  }
-}
-
 /// Reads the data of all steps, which takes as long as it is large.
 void Run::read_data() {
-  for (core::StepIndex i = 0; i < selected_.size(); ++i)
+  for (core::StepIndex i = 0; i < steps_.size(); ++i)
     for (const auto& input : spec(i).inputs)
       if (input.data && input.data->url.empty()) results_.data().of(input.data->path);
 }
 
 async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
-  check_secrets();
-  co_await async::on_pool(pool_, [this] { read_data(); });
   auto steps = all;
   std::erase_if(steps,
                 [&](const StepSpec* step) { return is_ruled_out(*step, services_.artifacts); });
+  check_secrets(steps);
+  co_await async::on_pool(pool_, [this] { read_data(); });
   co_await gpus_.check(steps, pipeline_.file);
   auto obstacles = co_await orchestrator_.check(steps);
   refuse(std::move(obstacles), pipeline_.file);
   if (!results_.has_store() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
   const bool needs_nobody = co_await has_all_results();
-  for (auto& state : states_) state.status = StepStatus::pending;
+  steps_.forget_outcomes();
   if (!needs_nobody) co_await results_.check_store();
 }
 
@@ -256,27 +180,27 @@ async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
 /// outcomes in the states.
 async::Task<bool> Run::has_all_results() {
   if (!options_.use_cache) co_return false;
-  const auto order = graph_.topological_order();
+  const auto order = steps_.graph().topological_order();
   const auto is_skipped = [this](core::StepIndex i) {
-    return states_[i].status == StepStatus::skipped;
+    return steps_[i].status == StepStatus::skipped;
   };
   try {
     for (const auto i : *order) {
-      if (is_conditional(spec(i)) || std::ranges::any_of(graph_.needs(i), is_skipped)) {
-        const auto decision = decide(spec(i), before(i), services_.artifacts);
+      if (is_conditional(spec(i)) || std::ranges::any_of(steps_.graph().needs(i), is_skipped)) {
+        const auto decision = decide(spec(i), steps_.before(i), services_.artifacts);
         if (!decision.value) co_return false;
         if (!*decision.value) {
-          states_[i].status = StepStatus::skipped;
+          steps_[i].status = StepStatus::skipped;
           continue;
         }
       }
       const auto environment = co_await environments_.look_up(spec(i));
       if (environment.id.empty()) co_return false;
-      const auto key = results_.key(spec(i), environment.id, outputs_of());
+      const auto key = results_.key(spec(i), environment.id, steps_.outputs_of());
       auto entry = results_.here(spec(i), key.key);
       if (!entry) co_return false;
-      states_[i].outputs = std::move(entry->outputs);
-      states_[i].status = StepStatus::cached;
+      steps_[i].outputs = std::move(entry->outputs);
+      steps_[i].status = StepStatus::cached;
     }
   } catch (const core::EnvironmentError&) {  // Reported when the step is started.
     co_return false;
@@ -285,11 +209,11 @@ async::Task<bool> Run::has_all_results() {
 }
 
 async::Task<> Run::prepare_detached() {
-  const auto steps = specs(StepStatus::pending);
+  const auto steps = steps_.with(StepStatus::pending);
   co_await check(steps);
   const core::CancelSource::Listener builds(
       user_, [this](core::StopLevel level) { environments_.stop(level); });
-  for (core::StepIndex i = 0; i < selected_.size(); ++i) environments_.begin(i, spec(i));
+  for (core::StepIndex i = 0; i < steps_.size(); ++i) environments_.begin(i, spec(i));
   co_await coroutines_end();
   co_await orchestrator_.settle();
   if (fatal_) std::rethrow_exception(fatal_);
@@ -306,11 +230,11 @@ async::Task<> Run::coroutines_end() {
 }
 
 async::Task<RunSummary> Run::execute() {
-  const auto steps = specs(StepStatus::pending);
+  const auto steps = steps_.with(StepStatus::pending);
   co_await check(steps);
   if (options_.resume) {
     for (auto& [step, resume_point] : journal_.run_resumed(places(steps), steps))
-      states_[position_.at(step)].resume_point = std::move(resume_point);
+      steps_.state_of(step).resume_point = std::move(resume_point);
   } else {
     journal_.run_began(places(steps), steps);
   }
@@ -364,16 +288,16 @@ async::Task<> Run::run_steps() {
 void Run::remember() {
   std::set<std::string> rechecks;
   std::size_t skipped = 0;
-  for (core::StepIndex i = 0; i < states_.size(); ++i) {
-    if (states_[i].status == StepStatus::skipped) {
+  for (core::StepIndex i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].status == StepStatus::skipped) {
       ++skipped;  // By a condition over parameters and artifacts, which stay the same.
       continue;
     }
     if (const auto& recheck = environments_.of(i).recheck; rechecks.insert(recheck).second)
       fingerprint_->ran_in(recheck);
-    for (const auto& output : states_[i].outputs) fingerprint_->made(output.digest);
+    for (const auto& output : steps_[i].outputs) fingerprint_->made(output.digest);
   }
-  fingerprint_->save(services_.runs, journal_.run_id(), selected_.size(), skipped);
+  fingerprint_->save(services_.runs, journal_.run_id(), steps_.size(), skipped);
 }
 
 /// Takes every ready step: reuses it at once, or starts it.
@@ -390,7 +314,8 @@ async::Task<> Run::start_ready_steps() {
       }
       auto environment = co_await environments_.look_up(spec(*i));
       std::optional<StepKey> key;
-      if (!environment.id.empty()) key = results_.key(spec(*i), environment.id, outputs_of());
+      if (!environment.id.empty())
+        key = results_.key(spec(*i), environment.id, steps_.outputs_of());
       if (auto entry = key ? results_.here(spec(*i), key->key) : std::nullopt) {
         environments_.set(*i, std::move(environment));
         hits.push_back(reuse(*i, std::move(*entry)));
@@ -411,20 +336,20 @@ bool Run::leaves_out(core::StepIndex i) {
   const auto& step = spec(i);
   if (!stopped_by_.empty() && step.run_on == RunOn::success) {
     auto lost = lose_dependents(i);
-    states_[i].status = StepStatus::skipped;
+    steps_[i].status = StepStatus::skipped;
     lost.insert(lost.begin(), &step);
     journal_.left_out(lost, stop_reason(), StepStatus::skipped);
     return true;
   }
   if (!is_conditional(step)) return false;
-  auto decision = decide(step, before(i), services_.artifacts);
+  auto decision = decide(step, steps_.before(i), services_.artifacts);
   if (decision.value == true) return false;
   if (!decision.value) {
     fail(i, Failure{FailureKind::not_started, decision.error, {}, {}}, {}, {});
     return true;
   }
   const auto lost = lose_dependents(i);
-  states_[i].status = StepStatus::skipped;
+  steps_[i].status = StepStatus::skipped;
   journal_.skipped(step, decision.reason, lost);
   return true;
 }
@@ -433,7 +358,7 @@ bool Run::leaves_out(core::StepIndex i) {
 std::vector<const StepSpec*> Run::lose_dependents(core::StepIndex i) {
   std::vector<const StepSpec*> lost;
   for (const auto dependent : scheduler_.failed(i)) {
-    states_[dependent].status = StepStatus::skipped;
+    steps_[dependent].status = StepStatus::skipped;
     lost.push_back(&spec(dependent));
   }
   return lost;
@@ -442,8 +367,8 @@ std::vector<const StepSpec*> Run::lose_dependents(core::StepIndex i) {
 /// Prepares the environments of later steps while the first ones run.
 async::Task<> Run::prefetch() {
   if (active_ == 0 || std::exchange(has_prefetched_, true)) co_return;
-  for (core::StepIndex i = 0; i < selected_.size() && stop_.level() == core::StopLevel::none; ++i) {
-    if (states_[i].status != StepStatus::pending || environments_.is_begun(i) ||
+  for (core::StepIndex i = 0; i < steps_.size() && stop_.level() == core::StopLevel::none; ++i) {
+    if (steps_[i].status != StepStatus::pending || environments_.is_begun(i) ||
         is_conditional(spec(i)))
       continue;
     bool is_ready = true;
@@ -457,7 +382,7 @@ async::Task<> Run::prefetch() {
 
 void Run::start(core::StepIndex i, std::optional<StepKey> key,
                 orchestrators::Environment environment) {
-  states_[i].status = StepStatus::running;
+  steps_[i].status = StepStatus::running;
   if (environment.ready && key)
     environments_.set(i, std::move(environment));
   else if (!environments_.is_begun(i) && !(key && may_be_elsewhere(i)))
@@ -485,14 +410,14 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
     const bool has_result = co_await is_made(i, key);
     if (has_result) co_return;
     show_notices(i);
-    const auto& point = states_[i].resume_point;
+    const auto& point = steps_[i].resume_point;
     const ReadyStep step{.spec = spec(i),
                          .key = key->key,
                          .environment = environments_.of(i),
                          .since = ready,
                          .urgency = scheduler_.urgency(i),
                          .resume_point = point ? &*point : nullptr,
-                         .outputs_of = outputs_of()};
+                         .outputs_of = steps_.outputs_of()};
     auto& runner = spec(i).run_on == RunOn::success ? runner_ : final_runner_;
     auto outcome = co_await runner.run(step, counts);
     failure = outcome.result.failure;
@@ -520,7 +445,7 @@ async::Task<bool> Run::is_made(core::StepIndex i, std::optional<StepKey>& key) {
     co_return false;
   }
   co_await environments_.prepared(i);
-  key = results_.key(spec(i), environments_.of(i).id, outputs_of());
+  key = results_.key(spec(i), environments_.of(i).id, steps_.outputs_of());
   if (auto entry = results_.here(spec(i), key->key)) {
     const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
     journal_.reused(hit);
@@ -537,8 +462,8 @@ void Run::show_notices(core::StepIndex i) {
 
 void Run::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome outcome,
                   const AttemptCounts& counts) {
-  states_[i].outputs = outcome.outputs;
-  states_[i].status = StepStatus::succeeded;
+  steps_[i].outputs = outcome.outputs;
+  steps_[i].status = StepStatus::succeeded;
   journal_.succeeded(spec(i), key, outcome, counts);
   if (outcome.result.cleanup || results_.are_shared(spec(i))) {
     journal_.flush();
@@ -600,8 +525,8 @@ std::string Run::remove_work() {
 
 Reuse Run::reuse(core::StepIndex i, store::CacheEntry entry) {
   if (results_.may_be_unsent(spec(i), entry)) spawn(results_.send(entry));
-  states_[i].outputs = entry.outputs;
-  states_[i].status = StepStatus::cached;
+  steps_[i].outputs = entry.outputs;
+  steps_[i].status = StepStatus::cached;
   scheduler_.succeeded(i);
   return {&spec(i), std::move(entry)};
 }
@@ -610,7 +535,7 @@ void Run::fail(core::StepIndex i, Failure failure, const std::string& key,
                const AttemptCounts& counts) {
   const bool cancelled = failure.kind == FailureKind::cancelled;
   const auto status = cancelled ? StepStatus::cancelled : StepStatus::failed;
-  states_[i].status = status;
+  steps_[i].status = status;
   const auto lost = lose_dependents(i);
   journal_.failed(spec(i), std::move(failure), key, counts, lost);
   if (cancelled || pipeline_.execution_mode == ExecutionMode::continue_on_failure ||
@@ -623,7 +548,8 @@ void Run::fail(core::StepIndex i, Failure failure, const std::string& key,
 /// Records the steps that were not started because the run was stopped.
 void Run::finish_rest() {
   const bool by_user = user_.level() != core::StopLevel::none;
-  journal_.left_out(specs(StepStatus::pending), by_user ? "the run was interrupted" : stop_reason(),
+  journal_.left_out(steps_.with(StepStatus::pending),
+                    by_user ? "the run was interrupted" : stop_reason(),
                     by_user ? StepStatus::cancelled : StepStatus::skipped);
 }
 
