@@ -1,20 +1,15 @@
 #include "orchestrators/docker/container_run.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
-#include "async/joinable_task.hpp"
-#include "async/retry_policy.hpp"
+#include <nlohmann/json.hpp>
+
 #include "core/log.hpp"
 #include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/docker/container_session.hpp"
 #include "orchestrators/docker/file_copy.hpp"
-#include "orchestrators/group_usage.hpp"
-#include "orchestrators/memory_kills.hpp"
+#include "orchestrators/docker/own_container.hpp"
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
 
@@ -23,496 +18,6 @@ namespace {
 
 using docker::EngineApi;
 using docker::EngineError;
-using nlohmann::json;
-
-constexpr int grace_seconds = 10;
-constexpr std::size_t kept_errors = 512, kept_output = 8192;
-/// After the end no more output is written; output in transit arrives without long pauses.
-constexpr std::chrono::seconds longest_silence{10};
-/// Time within which an engine reports that the kernel killed a process for lack of memory.
-constexpr std::chrono::milliseconds latest_news{2000};
-/// The memory of a running container is looked at after each hundredth of its time.
-constexpr std::chrono::milliseconds shortest_sample_pause{100};
-constexpr int samples_share = 100;
-
-/// A container that exists, from its start to its end.
-class ContainerRun {
- public:
-  /// @param log  receives the container's output
-  /// @param gate the same sink if the container's command is behind the preflight's gate, else null
-  ContainerRun(EngineApi& engine, const Attempt& attempt, std::string id,
-               asio::any_io_executor executor, LogSink& log, PreflightLog* gate)
-      : engine_(engine),
-        attempt_(attempt),
-        id_(std::move(id)),
-        executor_(std::move(executor)),
-        log_(log),
-        gate_(gate),
-        changed_(executor_, asio::steady_timer::time_point::max()),
-        retry_policy_(executor_) {}
-
-  /// @param started the container has been started or has ended already: it is joined
-  async::Task<AttemptResult> run(bool started, const std::string& image);
-  /// The engine's message if it refused to start the container.
-  const std::optional<std::string>& refusal() const { return refusal_; }
-
- private:
-  async::Task<> read_output(bool started);
-  async::Task<> wait_for_end(bool started);
-  async::Task<> quietly(async::Task<> task);
-  async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
-  async::Task<> drain(async::JoinableTask& output);
-  async::Task<> measure();
-  async::Task<bool> killed_for_memory();
-  async::Task<std::optional<Failure>> judge(const std::string& image);
-  void be_patient();
-  /// Numbers of bytes of stdout and stderr.
-  using Position = std::array<std::uint64_t, 2>;
-  void take_output(bool is_stderr, std::string_view bytes, Position& position);
-  async::Task<> attach();
-  async::Task<bool> look_up(bool& next_exit);
-  async::Task<bool> ended_within(std::chrono::milliseconds time);
-  void missing_output(const std::string& why);
-  void heard(bool& flag) {
-    flag = true;
-    changed_.cancel();
-  }
-  async::Task<> change() {
-    boost::system::error_code cancelled;
-    co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-  }
-
-  EngineApi& engine_;
-  const Attempt& attempt_;
-  const std::string id_;
-  asio::any_io_executor executor_;
-  LogSink& log_;
-  PreflightLog* gate_;  ///< Set if the command is behind a gate; then the same object as log_.
-  asio::steady_timer changed_;  ///< Cancelled on every change of state; the waiting coroutine then
-                                ///< checks the state.
-  asio::steady_timer retry_policy_;  ///< Time limit of the preflight.
-  core::CancelSource connections_;
-  std::optional<std::string> refusal_;
-  bool attached_ = false, waiting_ = false;  ///< The engine's streams were opened before the start.
-  int exit_code_ = 0;
-  bool has_ended_ = false;
-  core::CancelSource ended_;  ///< Stopped when the container has ended.
-  bool was_cut_ = false;      ///< The engine was lost during the wait.
-  bool output_was_cut_ = false;
-  std::optional<Failure> lost_;  ///< After an interruption: why the exit code does not count.
-  Position seen_{};              ///< Bytes that were passed on.
-  std::string first_errors_, last_output_;
-  bool hangs_ = false;  ///< The preflight hangs.
-  std::size_t received_ = 0;
-  core::StopLevel stopping_ = core::StopLevel::none;
-  const MemoryKills kills_;
-  core::Usage usage_;
-  std::optional<std::chrono::steady_clock::time_point> began_, gone_;
-  // Shared with the timer's handler, which may run after this object is destroyed.
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
-};
-
-void ContainerRun::take_output(bool is_stderr, std::string_view bytes, Position& position) {
-  received_ += bytes.size();
-  auto& seen = seen_[is_stderr];
-  const auto known = std::min<std::uint64_t>(seen - position[is_stderr], bytes.size());
-  position[is_stderr] += bytes.size();
-  bytes.remove_prefix(known);
-  seen += bytes.size();
-  if (is_stderr && first_errors_.size() < kept_errors)
-    first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
-  last_output_ += bytes;
-  if (last_output_.size() > 2 * kept_output)
-    last_output_.erase(0, last_output_.size() - kept_output);
-  if (!bytes.empty()) log_.write(is_stderr ? Stream::err : Stream::out, bytes);
-}
-
-/// Attaches before the start. Returns once the stream has ended; the container may still be running
-/// then.
-async::Task<> ContainerRun::attach() {
-  Position position = seen_;
-  const std::function<void(bool, std::string_view)> on_bytes =
-      [&](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes, position); };
-  const std::function<void()> on_listening = [this] { heard(attached_); };
-  async::Backoff backoff(engine_.limits().retries);
-  while (!attached_) {
-    std::exception_ptr lost;
-    try {
-      co_await engine_.attach_container(id_, on_bytes, on_listening, &connections_);
-    } catch (const net::TransportError&) {
-      lost = std::current_exception();
-    } catch (const EngineError& error) {
-      if (!docker::is_retryable(error.status(), error.what())) throw;
-      lost = std::current_exception();
-    }
-    if (connections_.level() != core::StopLevel::none) co_return;
-    output_was_cut_ |= attached_ && lost;
-    if (!lost || attached_) continue;
-    if (backoff.exhausted()) std::rethrow_exception(lost);
-    co_await async::pause_for(backoff.next(), &connections_);
-  }
-}
-
-/// Passes on the container's output until it has ended. After an interruption the engine's log is
-/// read from its beginning, and the known part is skipped.
-async::Task<> ContainerRun::read_output(bool started) {
-  if (!started) {
-    co_await attach();
-    const bool ended = co_await ended_within(std::chrono::seconds(1));
-    if (ended && !was_cut_ && !output_was_cut_) co_return;
-  }
-  async::Backoff backoff(engine_.limits().retries);
-  while (connections_.level() == core::StopLevel::none) {
-    const bool all = has_ended_;  // No more output will be added.
-    const auto before = received_;
-    Position position{};
-    const std::function<void(bool, std::string_view)> on_bytes =
-        [&](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes, position); };
-    std::string lost;
-    try {
-      co_await engine_.follow_logs(id_, on_bytes, &connections_);
-    } catch (const net::TransportError& error) {
-      lost = error.what();
-    } catch (const EngineError& error) {
-      lost = error.what();
-      if (!docker::is_retryable(error.status(), lost)) co_return missing_output(lost);
-    }
-    if (connections_.level() != core::StopLevel::none) co_return;
-    if (lost.empty()) {
-      const bool ended = co_await ended_within(std::chrono::seconds(1));
-      if (all || (ended && !was_cut_)) co_return;
-      continue;
-    }
-    if (received_ > before) backoff.reset();
-    if (backoff.exhausted()) co_return missing_output(lost);
-    co_await async::pause_for(backoff.next(), &connections_);
-  }
-}
-
-void ContainerRun::missing_output(const std::string& why) {
-  core::log::warn("output of the container " + container_name(attempt_) +
-                  " may be missing: " + why);
-}
-
-async::Task<bool> ContainerRun::ended_within(std::chrono::milliseconds time) {
-  if (!has_ended_) co_await async::pause_for(time, &ended_);
-  co_return has_ended_;
-}
-
-/// Returns true if the container has ended; its exit code is then known. @param next_exit set if it
-/// has not been started yet
-async::Task<bool> ContainerRun::look_up(bool& next_exit) {
-  try {
-    const auto state = co_await engine_.inspect_container(id_, &connections_);
-    next_exit = !state.started;
-    if (next_exit || state.running) co_return false;
-    exit_code_ = state.exit_code;
-    if (stopping_ != core::StopLevel::none) co_return true;
-    const bool own_end = co_await engine_.saw_own_end(id_, state.finished_at, &connections_);
-    if (!own_end) lost_ = ended_with_engine(exit_code_);
-  } catch (const EngineError& error) {
-    if (error.status() != 404) throw;
-    lost_ = was_removed(container_name(attempt_));
-  }
-  co_return true;
-}
-
-/// Waits until the container has ended, also across interruptions. Its exit code counts only if the
-/// engine saw it end by itself: a restarting engine stops its containers and still reports exit
-/// codes, and a step that handles SIGTERM may exit with 0.
-async::Task<> ContainerRun::wait_for_end(bool started) {
-  const std::function<void()> on_listening = [this] { heard(waiting_); };
-  bool next_exit = !started;
-  async::Backoff backoff(engine_.limits().retries);
-  for (;;) {
-    const auto began = std::chrono::steady_clock::now();
-    std::exception_ptr lost;
-    try {
-      co_await engine_.wait_container(id_, next_exit ? "next-exit" : "not-running", on_listening,
-                                      &connections_);
-    } catch (const core::EnvironmentError& error) {
-      lost = std::current_exception();
-      core::log::info(std::string("engine: ") + error.what() + "; the container is looked up");
-    }
-    if (lost && connections_.level() != core::StopLevel::none) std::rethrow_exception(lost);
-    was_cut_ |= lost != nullptr;
-    const bool ended = co_await look_up(next_exit);
-    if (ended) break;
-    if (std::chrono::steady_clock::now() - began > engine_.limits().retries.longest_pause)
-      backoff.reset();
-    if (lost && backoff.exhausted()) std::rethrow_exception(lost);
-    co_await async::pause_for(backoff.next(), &connections_);
-  }
-  has_ended_ = true;
-  ended_.stop(core::StopLevel::immediate);
-}
-
-/// Runs a task that may fail because the container has just ended; ignores the error.
-async::Task<> ContainerRun::quietly(async::Task<> task) {
-  try {
-    co_await std::move(task);
-  } catch (const core::EnvironmentError& error) {
-    if (core::log::debug_enabled()) core::log::debug(error.what());
-  }
-}
-
-/// Waits until the container has ended; stops it on request.
-async::Task<> ContainerRun::watch(async::JoinableTask& output, async::JoinableTask& end) {
-  core::CancelSource::Listener listener(attempt_.cancel,
-                                        [this](core::StopLevel) { changed_.cancel(); });
-  std::optional<async::JoinableTask> stop;
-  while (!end.done()) {
-    const auto wanted =
-        output.error() || hangs_ ? core::StopLevel::immediate : attempt_.cancel.level();
-    if (wanted == core::StopLevel::immediate && stopping_ != core::StopLevel::immediate) {
-      stopping_ = wanted;
-      co_await quietly(engine_.kill_container(id_, "SIGKILL"));
-    } else if (wanted == core::StopLevel::graceful && stopping_ == core::StopLevel::none) {
-      stopping_ = wanted;
-      stop.emplace(executor_, quietly(engine_.stop_container(id_, grace_seconds)));
-    } else {
-      co_await change();
-    }
-  }
-  if (stop) co_await stop->join();
-}
-
-async::Task<> ContainerRun::drain(async::JoinableTask& output) {
-  while (!output.done()) {
-    const auto before = received_;
-    asio::steady_timer silence(executor_, longest_silence);
-    silence.async_wait([this](boost::system::error_code stopped) {
-      if (!stopped) changed_.cancel();
-    });
-    co_await change();
-    if (!output.done() && received_ == before) connections_.stop(core::StopLevel::immediate);
-  }
-}
-
-/// Returns true if the kernel killed a process of the container for lack of memory. On a busy
-/// machine the engine reports the kill up to a second after the end, or never. The kernel of this
-/// machine counts its kills; the count is used only for a step with a memory limit, because the
-/// kill may concern another process.
-async::Task<bool> ContainerRun::killed_for_memory() {
-  const bool killed = exit_code_ == 137 && stopping_ == core::StopLevel::none;
-  const bool limited = attempt_.step.settings->resources.memory.has_value();
-  const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
-  const auto until = std::chrono::steady_clock::now() + (limited ? latest_news : latest_news / 10);
-  while (true) {
-    docker::ContainerState state;
-    try {
-      state = co_await engine_.inspect_container(id_, &attempt_.cancel);
-    } catch (const EngineError& error) {
-      if (error.status() != 404) throw;
-      co_return false;  // Another program has removed it.
-    }
-    if (state.oom_killed && own_kernel) kills_.take();
-    if (state.oom_killed || !killed) co_return state.oom_killed;
-    if (limited && own_kernel && kills_.take()) co_return true;
-    if (std::chrono::steady_clock::now() >= until) co_return false;
-    asio::steady_timer pause(executor_, std::chrono::milliseconds(100));
-    co_await pause.async_wait(asio::use_awaitable);
-  }
-}
-
-/// Reads what the container has used when its first process has ended: the engine removes its
-/// control group some milliseconds later. Engines elsewhere are not asked.
-async::Task<> ContainerRun::measure() {
-  if (!engine_.endpoint().is_of_this_machine()) co_return;
-  GroupUsage group(find_container_group(id_));
-  const auto first = first_process(group.folders());
-  const int file = first > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, first, 0)) : -1;
-  if (file < 0) co_return;
-  asio::posix::stream_descriptor process(executor_, file);
-  asio::steady_timer pause(executor_);
-  const auto is_over = std::make_shared<bool>(false);
-  process.async_wait(asio::posix::stream_descriptor::wait_read,
-                     [is_over, &pause](boost::system::error_code) {
-                       *is_over = true;
-                       pause.cancel();
-                     });
-  const core::CancelSource::Listener listener(ended_, [&](core::StopLevel) { process.cancel(); });
-  const auto start = std::chrono::steady_clock::now();
-  while (!*is_over) {
-    group.sample();
-    pause.expires_after(std::max<std::chrono::steady_clock::duration>(
-        shortest_sample_pause, (std::chrono::steady_clock::now() - start) / samples_share));
-    boost::system::error_code cancelled;
-    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-  }
-  gone_ = std::chrono::steady_clock::now();
-  usage_ = group.read();
-}
-
-void ContainerRun::be_patient() {
-  retry_policy_.expires_after(longest_preflight);
-  retry_policy_.async_wait(
-      [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
-        if (stopped || alive.expired() || gate_->open()) return;
-        hangs_ = true;
-        changed_.cancel();
-      });
-}
-
-async::Task<std::optional<Failure>> ContainerRun::judge(const std::string& image) {
-  if (hangs_ && attempt_.cancel.level() == core::StopLevel::none)
-    co_return preflight_hangs(longest_preflight);
-  if (stopping_ != core::StopLevel::none)
-    co_return stopping_ == core::StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed()
-                                                                             : was_stopped();
-  if (gate_ && !gate_->open() && exit_code_ == gate_closed)
-    if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, GpuVisibility::its_own))
-      co_return failure;
-  if (lost_) co_return lost_;
-  if (exit_code_ == 0) co_return std::nullopt;
-  const bool for_memory = co_await killed_for_memory();
-  const ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
-  co_return failure_of(end, attempt_, image);
-}
-
-async::Task<AttemptResult> ContainerRun::run(bool started, const std::string& image) {
-  AttemptResult result;
-  const auto tell = [this] { changed_.cancel(); };
-  async::JoinableTask output(executor_, read_output(started), tell);
-  async::JoinableTask end(executor_, wait_for_end(started), tell);
-  std::optional<async::JoinableTask> measuring;
-  std::optional<EngineError> refused;
-  std::exception_ptr lost;
-  try {
-    if (!started) {
-      while (!(attached_ && waiting_) && !output.done() && !end.done()) co_await change();
-      for (const auto* listener : {&output, &end})
-        if (listener->error()) std::rethrow_exception(listener->error());
-      co_await engine_.start_container(id_, &attempt_.cancel);
-    }
-    began_ = std::chrono::steady_clock::now();
-    measuring.emplace(executor_, measure());
-    if (gate_) be_patient();
-  } catch (const EngineError& error) {
-    // Its response may have been lost, and the container removed since.
-    if (std::string_view(error.what()).find("No such container") == std::string_view::npos)
-      refused = error;
-    else
-      lost_ = was_removed(container_name(attempt_));
-  } catch (...) {
-    lost = std::current_exception();
-  }
-  if (refused || lost || lost_)
-    connections_.stop(core::StopLevel::immediate);
-  else
-    co_await watch(output, end);
-  co_await end.join();
-  if (measuring) {
-    ended_.stop(core::StopLevel::immediate);
-    co_await measuring->join();
-    result.usage = usage_;
-    result.began = began_;
-    result.ended = gone_.value_or(std::chrono::steady_clock::now());
-  }
-  if (end.error()) connections_.stop(core::StopLevel::immediate);
-  co_await drain(output);
-  if (gate_) gate_->finish();
-
-  if (refused) {
-    refusal_ = refused->what();
-    result.failure = start_failure(*refused, attempt_, image);
-    co_return result;
-  }
-  if (lost) std::rethrow_exception(lost);
-  if (end.error() && !lost_) std::rethrow_exception(end.error());
-  if (!lost_) result.exit_code = exit_code_;
-  if (output.error() && !lost_) std::rethrow_exception(output.error());
-  result.failure = co_await judge(image);
-  if (gate_ && !gate_->open()) result.exit_code.reset();  // The exit code is the gate's own.
-  co_return result;
-}
-
-/// The engine's container with the attempt's name, left by a dead driver of the same attempt.
-struct Found {
-  std::string id;
-  bool started = false;
-  bool gated = false;   ///< Its command is behind the gate.
-  bool usable = false;  ///< It writes to this attempt's folder, or to a volume that can be copied;
-                        ///< otherwise it must be removed.
-  bool copies = false;  ///< Its files are in a volume.
-};
-
-async::Task<Found> find_own(EngineApi& engine, const Attempt& attempt,
-                            const ContainerOptions& place) {
-  const auto name = container_name(attempt);
-  const auto container = co_await engine.call("GET", "/containers/" + name + "/json");
-  const auto labels = container.value(json::json_pointer("/Config/Labels"), json::object());
-  for (const auto& [label, value] : container_labels(attempt, place))
-    if (labels.value(label, std::string()) != value)
-      throw core::EnvironmentError("cannot create the container " + name +
-                                       ": there is one of that name, and it is not this step's",
-                                   {"`docker inspect " + name +
-                                    "` shows whose it is; `docker rm -f " + name + "` removes it"});
-  const auto status = container.value(json::json_pointer("/State/Status"), std::string());
-  const auto entry = container.value(json::json_pointer("/Config/Entrypoint/3"), json());
-  Found found{container.at("Id").get<std::string>(), status == "running" || status == "exited",
-              entry == gate_name, false, false};
-  const bool same_gpus = labels.value(gpus_label, std::string()) ==
-                         // The GPUs that are reserved for the attempt now.
-                         gpus_text(attempt.gpus);
-  for (const auto& mount : container.value("Mounts", json::array())) {
-    const auto target = mount.value("Destination", std::string());
-    if (target == container_folder) found.copies = true;
-    if (found.copies || (target == container_layout().outputs &&
-                         mount.value("Source", std::string()) == attempt.outputs))
-      found.usable = found.started && same_gpus;
-  }
-  co_return found;
-}
-
-/// Podman responds with 500.
-bool is_name_conflict(const EngineError& error) {
-  return error.status() == 409 ||
-         (error.status() == 500 &&
-          std::string_view(error.what()).find("already in use") != std::string_view::npos);
-}
-
-/// Creates the container, or returns the existing one.
-async::Task<Found> obtain(EngineApi& engine, const Attempt& attempt, ContainerOptions& place) {
-  const auto name = container_name(attempt);
-  const auto platform = attempt.step.settings->docker.platform.value_or("");
-  for (int attempts_left = 3;; --attempts_left) {
-    try {
-      const auto body = container_body(attempt, place);
-      Found made;
-      made.id = co_await engine.create_container(name, body, platform, &attempt.cancel);
-      const auto* info = co_await engine.info();
-      if (info->podman && !place.elsewhere) {
-        const bool sees_files = co_await has_files_of(engine, attempt, made.id);
-        if (!sees_files) {
-          core::log::info("engine: this Podman does not see the files of this machine: copied");
-          place.elsewhere = true;
-          co_await engine.remove_container(made.id);
-          continue;
-        }
-      }
-      made.gated = place.gate;
-      made.usable = true;
-      made.copies = place.elsewhere;
-      co_return made;
-    } catch (const EngineError& error) {
-      if (!place.elsewhere && is_elsewhere(error, attempt)) {
-        place.elsewhere = true;
-        continue;
-      }
-      if (!is_name_conflict(error) || attempts_left == 0) throw;
-    }
-    Found found;
-    try {
-      found = co_await find_own(engine, attempt, place);
-    } catch (const EngineError& error) {
-      if (error.status() != 404) throw;
-      continue;  // The container was being removed.
-    }
-    if (found.usable) co_return found;
-    co_await engine.remove_container(found.id);
-  }
-}
 
 /// Keeps a container's output.
 class Kept : public LogSink {
@@ -537,9 +42,9 @@ Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
 }
 
 /// Runs an existing container and begins its removal.
-async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, Found container,
-                                    const std::string& image, Removals& removals, LogSink& log,
-                                    PreflightLog* gate) {
+async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
+                                    OwnContainer container, const std::string& image,
+                                    Removals& removals, LogSink& log, PreflightLog* gate) {
   Outcome outcome;
   std::exception_ptr error;
   const auto executor = co_await asio::this_coro::executor;
@@ -552,9 +57,9 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt, F
       }
     }
     if (!outcome.result.failure) {
-      ContainerRun run(engine, attempt, container.id, executor, log, gate);
-      outcome.result = co_await run.run(container.started, image);
-      outcome.refusal = run.refusal();
+      ContainerSession session(engine, attempt, container.id, executor, log, gate);
+      outcome.result = co_await session.run(container.started, image);
+      outcome.refusal = session.refusal();
     }
     if (container.copies && !outcome.result.failure)
       co_await copy_out(engine, attempt, container.id);
@@ -583,7 +88,7 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
                                      Removals& removals) {
   Outcome outcome;
   std::optional<EngineError> refused;
-  Found look;
+  OwnContainer look;
   const auto name = container_name(attempt) + "-preflight";
   auto body = container_body(attempt, place);
   body["Entrypoint"] = {"nvidia-smi", "-L"};
@@ -613,10 +118,10 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
 async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
                                    ContainerOptions& place, const std::string& image,
                                    Removals& removals) {
-  Found container;
+  OwnContainer container;
   std::optional<EngineError> refused;
   try {
-    container = co_await obtain(engine, attempt, place);
+    container = co_await obtain_container(engine, attempt, place);
     if (container.gated && !container.started && !attempt.step.command.shell) {
       const bool has_shell = co_await engine.has_file(container.id, "/bin/sh");
       if (!has_shell) {
@@ -625,7 +130,7 @@ async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
         open.gate = false;
         auto look = co_await look_beforehand(engine, attempt, open, image, removals);
         if (look.refusal || look.result.failure) co_return look;
-        container = co_await obtain(engine, attempt, open);
+        container = co_await obtain_container(engine, attempt, open);
       }
     }
   } catch (const EngineError& error) {

@@ -120,7 +120,7 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
     is_missing = true;
   }
   if (is_missing) {
-    // An engine that is shutting down has unmounted the volume, and finds nothing that is in it.
+    // An engine that is shutting down finds nothing that is in the unmounted volume.
     const bool has_inputs = co_await engine.has_file(container, container_layout().inputs);
     const bool has_outputs = co_await engine.has_file(container, container_layout().outputs);
     if (!has_inputs || has_outputs)
@@ -133,12 +133,23 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
 
 }  // namespace
 
+/// An engine that is shutting down unmounts the volume, perhaps while it sends the files, and then
+/// sends a part of them without an error. Until it ends, the volume stays unmounted; the engine
+/// started next does not have the events of its predecessor.
 async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container) {
+  const auto state = co_await engine.inspect_container(container, &attempt.cancel);
   async::Backoff backoff(engine.limits().retries);
   for (;;) {
     try {
-      co_return co_await copy_out_once(engine, attempt, container);
+      const bool has_events =
+          co_await engine.saw_own_end(container, state.finished_at, &attempt.cancel);
+      co_await copy_out_once(engine, attempt, container);
+      const bool is_mounted = co_await engine.has_file(container, container_layout().inputs);
+      const bool is_same =
+          !has_events || co_await engine.saw_own_end(container, state.finished_at, &attempt.cancel);
+      if (is_mounted && is_same) co_return;
+      throw net::TransportError(CURLE_RECV_ERROR, "it stopped while it sent a container's files");
     } catch (const net::TransportError& error) {
       if (attempt.cancel.level() != core::StopLevel::none || backoff.exhausted()) throw;
       core::log::info(std::string("engine: ") + error.what() + "; retried");

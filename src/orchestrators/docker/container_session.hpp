@@ -1,0 +1,97 @@
+/// @file
+/// A container that exists, from its start to its end.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "async/joinable_task.hpp"
+#include "docker/engine_api.hpp"
+#include "orchestrators/memory_kills.hpp"
+#include "orchestrators/orchestrator.hpp"
+#include "orchestrators/preflight.hpp"
+
+namespace pipeline::orchestrators {
+
+/// Starts the container or joins it, passes on its output, stops it on request, and returns how it
+/// ended. The container is created and removed elsewhere.
+class ContainerSession {
+ public:
+  /// @param log  receives the container's output
+  /// @param gate the same sink if the container's command is behind the preflight's gate, else null
+  ContainerSession(docker::EngineApi& engine, const Attempt& attempt, std::string id,
+                   asio::any_io_executor executor, LogSink& log, PreflightLog* gate)
+      : engine_(engine),
+        attempt_(attempt),
+        id_(std::move(id)),
+        executor_(std::move(executor)),
+        log_(log),
+        gate_(gate),
+        changed_(executor_, asio::steady_timer::time_point::max()),
+        retry_policy_(executor_) {}
+
+  /// @param started the container has been started or has ended already: it is joined
+  async::Task<AttemptResult> run(bool started, const std::string& image);
+  /// The engine's message if it refused to start the container.
+  const std::optional<std::string>& refusal() const { return refusal_; }
+
+ private:
+  async::Task<> read_output(bool started);
+  async::Task<> wait_for_end(bool started);
+  async::Task<> quietly(async::Task<> task);
+  async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
+  async::Task<> drain(async::JoinableTask& output);
+  async::Task<> measure();
+  async::Task<bool> killed_for_memory();
+  async::Task<std::optional<Failure>> judge(const std::string& image);
+  void be_patient();
+  /// Numbers of bytes of stdout and stderr.
+  using Position = std::array<std::uint64_t, 2>;
+  void take_output(bool is_stderr, std::string_view bytes, Position& position);
+  async::Task<> attach();
+  async::Task<bool> look_up(bool& next_exit);
+  async::Task<bool> ended_within(std::chrono::milliseconds time);
+  void missing_output(const std::string& why);
+  void heard(bool& flag) {
+    flag = true;
+    changed_.cancel();
+  }
+  async::Task<> change() {
+    boost::system::error_code cancelled;
+    co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
+
+  docker::EngineApi& engine_;
+  const Attempt& attempt_;
+  const std::string id_;
+  asio::any_io_executor executor_;
+  LogSink& log_;
+  PreflightLog* gate_;  ///< Set if the command is behind a gate; then the same object as log_.
+  asio::steady_timer changed_;  ///< Cancelled on every change of state; the waiting coroutine then
+                                ///< checks the state.
+  asio::steady_timer retry_policy_;  ///< Time limit of the preflight.
+  core::CancelSource connections_;
+  std::optional<std::string> refusal_;
+  bool attached_ = false, waiting_ = false;  ///< The engine's streams were opened before the start.
+  int exit_code_ = 0;
+  bool has_ended_ = false;
+  core::CancelSource ended_;  ///< Stopped when the container has ended.
+  bool was_cut_ = false;      ///< The engine was lost during the wait.
+  bool output_was_cut_ = false;
+  std::optional<Failure> lost_;  ///< After an interruption: why the exit code does not count.
+  Position seen_{};              ///< Bytes that were passed on.
+  std::string first_errors_, last_output_;
+  bool hangs_ = false;  ///< The preflight hangs.
+  std::size_t received_ = 0;
+  core::StopLevel stopping_ = core::StopLevel::none;
+  const MemoryKills kills_;
+  core::Usage usage_;
+  std::optional<std::chrono::steady_clock::time_point> began_, gone_;
+  // Shared with the timer's handler, which may run after this object is destroyed.
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+};
+
+}  // namespace pipeline::orchestrators

@@ -1,0 +1,29 @@
+/// @file
+/// The container of an attempt: created, or found where a dead driver of the same attempt has left
+/// it.
+#pragma once
+
+#include <string>
+
+#include "docker/engine_api.hpp"
+#include "orchestrators/docker/container_spec.hpp"
+
+namespace pipeline::orchestrators {
+
+struct OwnContainer {
+  std::string id;
+  bool started = false;  ///< It runs or has ended already.
+  bool gated = false;    ///< Its command is behind the preflight's gate.
+  bool usable = false;   ///< It writes to this attempt's folder, or to a volume that can be copied;
+                         ///< otherwise it must be removed.
+  bool copies = false;   ///< Its files are in a volume.
+};
+
+/// Creates the attempt's container, or returns the existing one if it is usable; removes it if it
+/// is not. Throws EngineError if the engine refuses, and EnvironmentError if the name belongs to
+/// another container.
+/// @param place its `elsewhere` is set if the engine turns out not to see this machine's files
+async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Attempt& attempt,
+                                           ContainerOptions& place);
+
+}  // namespace pipeline::orchestrators
