@@ -204,6 +204,27 @@ TEST_P(MissingFiles, outputs_that_a_stopping_engine_does_not_find_are_asked_for_
 // The engine comes back after the first request, or the second.
 INSTANTIATE_TEST_SUITE_P(EngineFaults, MissingFiles, testing::Values(1, 2));
 
+TEST_F(EngineFaults, outputs_of_an_engine_that_unmounts_them_meanwhile_are_asked_for_again) {
+  auto& attempt = step("exit 0");
+  docker_cli("create -v /pipe --network none --name " + id() + " debian:bookworm-slim true");
+  run_task(loop_, orchestrators::copy_in(engine_, attempt.attempt(), id()));
+  docker_on("start -a");
+  const auto file = attempt.folder.path() / "f";
+  write(file, "made\n");
+  First looks{1};
+  EngineProxy proxy([&](const std::string& method, const std::string& target) {
+    // The volume is gone after its files were sent; what was not sent is there on the next request.
+    if (method != "HEAD" || target.find("/archive?") == target.npos || !looks()) return Fault::none;
+    docker_cli("cp " + file.string() + " " + id() + ":/pipe/outputs/f");
+    return Fault::missing;
+  });
+  setenv("DOCKER_HOST", proxy.url().c_str(), 1);
+  docker::EngineApi engine(loop_, docker::find_endpoint());
+  unsetenv("DOCKER_HOST");
+  run_task(loop_, orchestrators::copy_out(engine, attempt.attempt(), id()));
+  EXPECT_EQ(attempt.written("f"), "made\n");
+}
+
 TEST_F(EngineFaults, an_engine_that_hangs_ends_the_attempt_as_a_failure_of_the_infrastructure) {
   auto& attempt = step("echo ready; sleep 600");
   std::atomic<bool> hangs = false;
