@@ -1,0 +1,141 @@
+#include "cli/common_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/options.hpp"
+#include "core/error.hpp"
+#include "settings/settings.hpp"
+#include "spec/parameters_file.hpp"
+
+namespace pipeline::cli {
+
+void add_output(CLI::App& app, Options& options) {
+  app.add_option_function<std::string>(
+         "--output", [&options](const std::string& format) { options.json = format == "json"; },
+         "text, or json for programs")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT");
+}
+
+void add_state(CLI::App& app, Options& options) {
+  app.add_option("--state", options.state,
+                 "Where runs and artifacts are kept (default: $PIPE_HOME, or .pipe beside the "
+                 "pipeline file)")
+      ->type_name("DIR");
+  add_output(app, options);
+}
+
+void add_file(CLI::App& app, Options& options) {
+  if (!options.program)
+    app.add_option("FILE", options.file, "The pipeline file")->type_name("")->capture_default_str();
+  app.add_option_function<std::vector<std::string>>(
+         "-p,--param",
+         [&options](const std::vector<std::string>& given) {
+           for (const auto& parameter : given) {
+             const auto equals = parameter.find('=');
+             if (equals == parameter.npos || equals == 0)
+               throw core::InputError("--param " + parameter + ": expected NAME=VALUE",
+                                      "write --param NAME=VALUE");
+             options.parameters[parameter.substr(0, equals)] = parameter.substr(equals + 1);
+           }
+         },
+         "Set a parameter of the pipeline, or with STEP.NAME=VALUE of one step; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  app.add_option_function<std::string>(
+         "--params",
+         [&options](const std::string& file) {
+           // A value of --param takes precedence, wherever it stands.
+           options.parameters.merge(spec::load_parameters(file));
+         },
+         "Set parameters from a YAML or JSON file, a map of names to values; --param takes "
+         "precedence")
+      ->type_name("FILE");
+}
+
+void add_profile(CLI::App& app, Options& options) {
+  app.add_option("--profile", options.profile,
+                 "Where steps run and what goes with it, by a name from profiles.yaml (default: "
+                 "$PIPE_PROFILE)")
+      ->type_name("NAME");
+}
+
+void add_cluster(CLI::App& app, Options& options) {
+  app.add_option("--context", options.context,
+                 "The kubeconfig's context that names the cluster (default: its current one)")
+      ->type_name("NAME");
+  app.add_option("--namespace", options.name_space, "Where in the cluster (default: the context's)")
+      ->type_name("NAME");
+}
+
+void add_orchestrator(CLI::App& app, Options& options) {
+  app.add_option("-o,--orchestrator", options.orchestrator,
+                 "Where steps run: docker, in containers; local, as processes of this machine; "
+                 "kubernetes, as Jobs of a cluster")
+      ->check(CLI::IsMember(settings::orchestrator_names()))
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_cluster(app, options);
+  add_profile(app, options);
+}
+
+void add_step(CLI::App& app, Options& options, const char* help) {
+  app.add_option("-s,--step", options.step, help)->type_name("STEP");
+}
+
+void add_force(CLI::App& app, Options& options) {
+  app.add_option("--force", options.force, "Run this step, though it has a result; may be repeated")
+      ->type_name("STEP")
+      ->allow_extra_args(false);
+  app.add_option("--from", options.from,
+                 "Run this step and all that depend on it, though they have results; may be "
+                 "repeated")
+      ->type_name("STEP")
+      ->allow_extra_args(false);
+}
+
+void add_template_dir(CLI::App& app, Options& options) {
+  app.add_option("--template-dir", options.template_dir,
+                 "Folder with templates that override the built-in ones")
+      ->type_name("DIR")
+      ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
+}
+
+void add_run(CLI::App& app, Options& options, bool required) {
+  auto* option =
+      app.add_option("RUN", options.inspect.run,
+                     "A run: its identifier, a unique prefix of it, 'latest', 'latest-success' "
+                     "or 'PIPELINE@latest'")
+          ->type_name("");
+  required ? option->required() : option->capture_default_str();
+}
+
+void add_jobs(CLI::App& app, Options& o) {
+  app.add_option("-j,--jobs", o.jobs,
+                 "Steps at a time (default: the number of CPUs; on a cluster 100)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 100'000u).description(""));
+}
+
+void add_run_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_step(app, o, "Run only this step and what it needs");
+  add_jobs(app, o);
+  app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
+  add_force(app, o);
+  app.add_flag("--detach", o.detach,
+               "Hand the run to a driver in the cluster, once its images are there, and return");
+  app.add_option("--service-account", o.service_account, "As which that driver acts")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--execution-mode", o.execution_mode,
+                 "What happens to other steps when one has failed (default: the file's, or "
+                 "continue_on_failure)")
+      ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
+      ->type_name("MODE");
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+}  // namespace pipeline::cli

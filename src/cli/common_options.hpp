@@ -1,0 +1,28 @@
+/// @file
+/// Options that several commands share.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace pipeline::cli {
+
+struct Options;
+
+void add_output(CLI::App& app, Options& options);  ///< --output.
+void add_state(CLI::App& app, Options& options);   ///< --state and --output.
+/// The pipeline file, unless a C++ program is the pipeline; --param and --params.
+void add_file(CLI::App& app, Options& options);
+void add_profile(CLI::App& app, Options& options);                 ///< --profile.
+void add_cluster(CLI::App& app, Options& options);                 ///< --context and --namespace.
+void add_orchestrator(CLI::App& app, Options& options);            ///< --orchestrator.
+void add_step(CLI::App& app, Options& options, const char* help);  ///< --step.
+void add_force(CLI::App& app, Options& options);                   ///< --force and --from.
+void add_template_dir(CLI::App& app, Options& options);            ///< --template-dir.
+/// The argument that names a run.
+void add_run(CLI::App& app, Options& options, bool required = false);
+void add_jobs(CLI::App& app, Options& options);
+void add_run_options(CLI::App& app, Options& options);  ///< All options of `pipe run`.
+
+}  // namespace pipeline::cli
