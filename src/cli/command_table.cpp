@@ -205,6 +205,24 @@ constexpr Command why_row{
     "3c63aa8b1735",
     add_why_options, why_command};
 
+void add_sbom_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
+  app.add_option("--format", o.inspect.format,
+                 "cyclonedx (1.5), spdx (2.3), or provenance (in-toto, SLSA v1)")
+      ->type_name("FORMAT")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cyclonedx", "spdx", "provenance"}).description(""));
+  add_state(app, o);
+}
+
+constexpr Command sbom_row{
+    "sbom", "Print what the image of a step is made of: packages, base image, layers",
+    "Examples:\n  pipe sbom latest train > train.cdx.json\n  pipe sbom latest train --format spdx\n"
+    "  pipe sbom latest train --format provenance\n\n"
+    "The engine must still have the image. Equal images give equal documents.",
+    add_sbom_options, sbom_command};
+
 void add_logs_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
@@ -471,13 +489,13 @@ void add_drive_options(CLI::App& app, Options& o) {
 
 constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
 
-constexpr std::array commands{run_row,        validate_row, plan_row,   graph_row,   render_row,
-                              build_row,      runs_row,     show_row,   metrics_row, compare_row,
-                              tag_row,        note_row,     report_row, why_row,     logs_row,
-                              artifacts_row,  cancel_row,   resume_row, verify_row,  import_row,
-                              init_row,       doctor_row,   gpus_row,   clean_row,   instances_row,
-                              kubernetes_row, profiles_row, schema_row, export_row,  completion_row,
-                              complete_row,   drive_row};
+constexpr std::array commands{
+    run_row,        validate_row,  plan_row,       graph_row,    render_row,    build_row,
+    runs_row,       show_row,      metrics_row,    compare_row,  tag_row,       note_row,
+    report_row,     why_row,       sbom_row,       logs_row,     artifacts_row, cancel_row,
+    resume_row,     verify_row,    import_row,     init_row,     doctor_row,    gpus_row,
+    clean_row,      instances_row, kubernetes_row, profiles_row, schema_row,    export_row,
+    completion_row, complete_row,  drive_row};
 
 }  // namespace
 

@@ -23,6 +23,7 @@ core::ExitCode compare_command(Context& context);
 core::ExitCode tag_command(Context& context);
 core::ExitCode note_command(Context& context);
 core::ExitCode why_command(Context& context);
+core::ExitCode sbom_command(Context& context);
 core::ExitCode report_command(Context& context);
 core::ExitCode logs_command(Context& context);
 core::ExitCode artifacts_command(Context& context);

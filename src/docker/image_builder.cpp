@@ -391,6 +391,7 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   labels["pipe.image"] = plan.own ? "own" : "environment";
   labels["pipe.digest"] = status.digest;
   labels["pipe.parts"] = parts_to_label(plan.parts);
+  if (!plan.layers.empty()) labels["pipe.packages"] = nlohmann::json(plan.layers).dump();
   if (!options.run_id.empty()) labels["pipe.run"] = options.run_id;
   add("labels", labels.dump());
   add("dockerfile", plan.dockerfile_path);

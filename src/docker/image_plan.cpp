@@ -309,9 +309,12 @@ class ImagePlanner {
       lock::LockedEnvironment part;
       part.packages = layers[number];
       std::vector<std::string> names;
+      plan_.layers.emplace_back();
       for (const auto& package : part.packages) {
+        const auto pinned = package.name + "==" + package.version;
         names.push_back(package.name);
-        plan_.parts["packages"].push_back(package.name + "==" + package.version);
+        plan_.parts["packages"].push_back(pinned);
+        plan_.layers.back().push_back(pinned + " " + package.sha256);
         if (package.origin == lock::Origin::path) add_local_package(folder, package.url);
       }
       context_.add_lines(folder + "/requirements.txt", lock::install_lines(part));

@@ -59,10 +59,12 @@ struct ImagePlan {
   std::string tag;                  ///< A second tag, besides the digest; may be empty.
   std::string run_id;               ///< Set with prevent_build_reuse, else empty.
   PlanParts parts;
-  std::vector<std::string> notices;  ///< Notices for the user.
-  bool own = false;                  ///< The plan is for the user's own Dockerfile.
-  bool resolves = false;             ///< The build chooses versions of Python packages: see
-                                     ///< docker::resolves().
+  std::vector<std::vector<std::string>> layers;  ///< The locked packages of each layer, as
+                                                 ///< `six==1.16.0 8abb...`: for a label.
+  std::vector<std::string> notices;              ///< Notices for the user.
+  bool own = false;                              ///< The plan is for the user's own Dockerfile.
+  bool resolves = false;  ///< The build chooses versions of Python packages: see
+                          ///< docker::resolves().
 };
 
 /// Makes the plan for one step's settings, without an engine. Throws InputError, or

@@ -1,0 +1,147 @@
+#include <map>
+
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/origin.hpp"
+#include "cli/recorded_steps.hpp"
+#include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "docker/engine_api.hpp"
+#include "docker/image_identity.hpp"
+#include "lock/locked_environment.hpp"
+#include "orchestrators/docker/short_container.hpp"
+#include "sbom/image_record.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string hex_of(const std::string& id) { return id.substr(id.find(':') + 1); }
+
+/// Returns the step as the run recorded it that made its result.
+store::StepRecord made_step(store::RunStore& runs, const store::RunRecord& run,
+                            const std::string& name) {
+  auto step = recorded_step(runs, run, name);
+  if (step.status != StepStatus::cached) return step;
+  if (is_from_elsewhere(step.reused_from))
+    throw core::InputError("'" + step.name + "' was reused from " + step.reused_from +
+                           ": its image is on the machine that ran it");
+  const auto origin = runs.find_run(step.reused_from);
+  if (!origin)
+    throw core::InputError("'" + step.name + "' was reused from run " + step.reused_from +
+                           ", which has been removed");
+  return recorded_step(runs, *origin, step.name);
+}
+
+/// Reads what an engine knows of an image.
+class ImageReader {
+ public:
+  ImageReader(Context& context, store::StepRecord step)
+      : context_(context),
+        engine_(context.loop(), docker::find_endpoint()),
+        step_(std::move(step)) {
+    const auto found = context_.await(engine_.inspect_image(step_.image));
+    if (!found)
+      throw core::EnvironmentError(
+          "the engine does not have the image " + step_.image + " of '" + step_.name + "' any more",
+          {"run the step again: `pipe run --step " + step_.name +
+           " --no-cache`, and name that run"});
+    image_ = *found;
+    const auto given = image_.value(json::json_pointer("/Config/Labels"), json());
+    labels_ = given.is_object() ? given : json::object();
+    parts_ = core::parse_json(labels_.value("pipe.parts", "{}"));
+  }
+
+  sbom::ImageRecord record() {
+    sbom::ImageRecord record;
+    const auto tags = image_.value("RepoTags", json());
+    record.reference =
+        tags.is_array() && !tags.empty() ? tags.front().get<std::string>() : step_.image;
+    record.id = hex_of(image_.at("Id").get<std::string>());
+    record.created = image_.value("Created", "");
+    record.architecture = image_.value("Architecture", "");
+    record.layers = image_.value(json::json_pointer("/RootFS/Layers"), std::vector<std::string>());
+    record.run = step_.run;
+    record.step = step_.name;
+    record.version = PIPELINE_VERSION;
+    add_base(record);
+    sbom::add_contents(record, contents());
+    add_hashes(record);
+    return record;
+  }
+  /// Returns what determined the image; empty for one that pipe has not built.
+  const json& parts() const { return parts_; }
+
+ private:
+  static std::string first_of(const json& parts, const char* name) {
+    const auto values = parts.is_object() ? parts.value(name, json()) : json();
+    return values.is_array() && !values.empty() ? values.front().get<std::string>() : "";
+  }
+
+  /// The base image may have been replaced under its name since.
+  void add_base(sbom::ImageRecord& record) {
+    record.base = first_of(parts_, "parent_image");
+    if (record.base.empty()) return;
+    const auto base = context_.await(engine_.inspect_image(record.base));
+    const auto identity = first_of(parts_, "parent_id");
+    if (base && !identity.empty() && docker::image_identity(*base).starts_with(identity))
+      record.base_id = hex_of(base->at("Id").get<std::string>());
+  }
+
+  std::string contents() {
+    json body;
+    body["Image"] = image_.at("Id");
+    body["Entrypoint"] = {"/bin/sh", "-c", sbom::contents_script};
+    body["User"] = "0";
+    body["Labels"] = {{"pipe.run", step_.run}};
+    body["HostConfig"]["NetworkMode"] = "none";
+    const auto name = "pipe-" + step_.run + "-sbom-" + std::to_string(getpid());
+    const auto [lines, code] =
+        context_.await(orchestrators::run_to_end(engine_, name, std::move(body)));
+    if (code != 0)
+      throw core::EnvironmentError("the packages of " + step_.image +
+                                   " cannot be listed: " + lines.substr(0, 500));
+    return lines;
+  }
+
+  /// The label names each locked package as `six==1.16.0 8abb...`.
+  void add_hashes(sbom::ImageRecord& record) const {
+    std::map<std::string, std::string> hashes;
+    for (const auto& layer : core::parse_json(labels_.value("pipe.packages", "[]")))
+      for (const auto& line : layer) {
+        const auto text = line.get<std::string>();
+        const auto space = text.find(' ');
+        hashes[text.substr(0, space)] = text.substr(space + 1);
+      }
+    for (auto& package : record.packages)
+      if (package.type == "pypi")
+        package.sha256 = hashes[lock::normalised_name(package.name) + "==" + package.version];
+  }
+
+  Context& context_;
+  docker::EngineApi engine_;
+  store::StepRecord step_;
+  json image_, labels_, parts_;
+};
+
+}  // namespace
+
+core::ExitCode sbom_command(Context& context) {
+  const auto& options = context.options();
+  auto& runs = context.existing_runs();
+  auto step = made_step(runs, context.find_run(runs), options.step);
+  if (!step.image.starts_with("sha256:"))
+    throw core::InputError("'" + step.name + "' did not run in an image",
+                           "steps of the orchestrators docker and kubernetes have images");
+  ImageReader reader(context, step);
+  const auto record = reader.record();
+  const auto& format = options.inspect.format;
+  context.print_json(format == "spdx"         ? sbom::spdx(record)
+                     : format == "provenance" ? sbom::provenance(record, reader.parts())
+                                              : sbom::cyclonedx(record));
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli
