@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <map>
 #include <optional>
@@ -18,6 +16,8 @@
 #include "archive/tree.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "store/artifact_marks.hpp"
+#include "store/tree_entries.hpp"
 
 namespace pipeline::store {
 
@@ -27,123 +27,12 @@ using archive::copy_file, archive::copy_tree, archive::hash_tree, archive::scan_
 
 namespace {
 
-/// Modification time of all artifacts. Its nanoseconds hold the mark that looks_whole() checks:
-/// every change of a file changes its time.
-constexpr std::time_t artifact_time = 1'000'000'000;
-/// Modification time of files that are being hashed. Any change during hashing replaces it, however
-/// coarse the file system's clock is.
-constexpr std::time_t held_time = artifact_time - 1000;
-
-std::optional<struct stat> status_of(const char* path) {
-  struct stat status {};
-  if (::lstat(path, &status) == 0) return status;
-  if (errno != ENOENT && errno != ENOTDIR)
-    throw core::system_error(std::string("cannot look at ") + path, errno);
-  return std::nullopt;
-}
-std::optional<struct stat> status_of(const fs::path& path) { return status_of(path.c_str()); }
-
 /// Returns a text instead of a path: a run with nothing to do looks at thousands of locations, and
 /// std::filesystem parses each path.
 std::string location(const fs::path& folder, const core::Digest& digest) {
   auto text = folder.native() + '/' + digest.hex();
   text.insert(text.size() - 62, 1, '/');
   return text;
-}
-
-/// Returns the mark of one file, folder or link of an artifact: a hash of its digest, its path and
-/// its size.
-long mark(const core::Digest& digest, std::string_view place, std::uint64_t bytes) {
-  std::uint64_t sum;
-  std::memcpy(&sum, digest.bytes.data(), sizeof sum);
-  sum ^= bytes * 0x9e3779b97f4a7c15ULL;
-  for (const char c : place) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return static_cast<long>(sum % 1'000'000'000);
-}
-
-void set_time(const fs::path& path, std::time_t seconds, long nanoseconds) {
-  const struct timespec times[2] = {{0, UTIME_OMIT}, {seconds, nanoseconds}};
-  if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
-    throw core::system_error("cannot set the time of " + path.string(), errno);
-}
-
-void set_mark(const fs::path& path, long nanoseconds) {
-  set_time(path, artifact_time, nanoseconds);
-}
-
-bool has_mark(const struct stat& status, long nanoseconds) {
-  return status.st_mtim.tv_sec == artifact_time && status.st_mtim.tv_nsec == nanoseconds;
-}
-
-void set_mode(const fs::path& path, mode_t mode) {
-  if (::chmod(path.c_str(), mode) != 0)
-    throw core::system_error("cannot make " + path.string() + " read-only", errno);
-}
-
-std::uint64_t size_of(const TreeNode& node) {
-  return node.kind == TreeNode::Kind::file ? node.bytes : 0;
-}
-
-[[noreturn]] void changed(const fs::path& path) {
-  throw core::ContentError(
-      "cannot keep " + path.string() + ": it changed while it was read",
-      {"some process still writes to it: a step must wait for all processes that it starts"});
-}
-
-void check_still(const fs::path& path, std::optional<std::uint64_t> bytes) {
-  const auto status = status_of(path);
-  if (!status || status->st_mtim.tv_sec != held_time ||
-      (bytes && static_cast<std::uint64_t>(status->st_size) != *bytes))
-    changed(path);
-}
-
-void hold_still(const fs::path& path, mode_t mode) {
-  set_mode(path, mode);
-  set_time(path, held_time, 0);
-}
-
-/// Prepares a folder for hashing. The folder itself stays writable, because only a writable folder
-/// can be renamed.
-void hold_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
-  for (const auto& node : nodes) {
-    if (node.kind == TreeNode::Kind::file)
-      hold_still(root / node.path, node.executable ? 0555 : 0444);
-    if (node.kind == TreeNode::Kind::directory) hold_still(root / node.path, 0555);
-  }
-  hold_still(root, 0755);
-}
-
-/// Throws if the folder has changed since hold_still().
-void check_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
-  check_still(root, std::nullopt);
-  for (const auto& node : nodes) {
-    if (node.kind == TreeNode::Kind::file) check_still(root / node.path, node.bytes);
-    if (node.kind == TreeNode::Kind::directory) check_still(root / node.path, std::nullopt);
-  }
-  // Detects entries that were added or replaced before their folder was made read-only.
-  const auto now = scan_tree(root);
-  const auto same = [](const TreeNode& a, const TreeNode& b) {
-    return a.path == b.path && a.kind == b.kind && a.target == b.target;
-  };
-  if (!std::ranges::equal(now, nodes, same)) changed(root);
-}
-
-/// Makes the contents read-only and marks them, except the folder itself: only a writable folder
-/// can be renamed.
-void seal_contents(const fs::path& root, const std::vector<TreeNode>& nodes,
-                   const core::Digest& digest) {
-  // In reverse order, because changes in a folder would change its mark.
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    const auto path = root / node->path;
-    if (node->kind == TreeNode::Kind::file) set_mode(path, node->executable ? 0555 : 0444);
-    if (node->kind == TreeNode::Kind::directory) set_mode(path, 0555);
-    set_mark(path, mark(digest, node->path, size_of(*node)));
-  }
-}
-
-void seal_folder(const fs::path& root, const core::Digest& digest) {
-  set_mode(root, 0555);
-  set_mark(root, mark(digest, "", 0));
 }
 
 /// A folder inside the store in which an artifact is assembled; locked while its process lives.
@@ -197,58 +86,6 @@ void discard(const fs::path& path) {
     core::remove_tree(path);
   } catch (const core::EnvironmentError&) {
   }
-}
-
-void check_place(const std::string& path) {
-  const auto bad = [&] {
-    throw core::EnvironmentError(
-        "cannot put a file at '" + path +
-        "' of a folder: the path is absolute, leads out of it, or is not plain");
-  };
-  if (path.empty() || path.front() == '/' || path.back() == '/' ||
-      path.find('\0') != std::string::npos)
-    bad();
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const auto end = std::min(path.find('/', begin), path.size());
-    const auto component = std::string_view(path).substr(begin, end - begin);
-    if (component.empty() || component == "." || component == "..") bad();
-    begin = end + 1;
-  }
-}
-
-/// Returns the entries and their parent folders, sorted, with each file's digest and executable bit
-/// from its source.
-std::vector<TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& index) {
-  std::map<std::string, TreeNode> nodes;
-  const auto clash = [](const std::string& path) {
-    throw core::EnvironmentError("cannot put two files at '" + path + "' of one folder");
-  };
-  for (const auto& entry : entries) {
-    check_place(entry.relative_path);
-    struct stat status {};
-    if (::stat(entry.source.c_str(), &status) != 0)
-      throw core::system_error("cannot read " + entry.source.string(), errno);
-    if (!S_ISREG(status.st_mode))
-      throw core::EnvironmentError("cannot read " + entry.source.string() + ": it is no file");
-    TreeNode node{entry.relative_path,
-                  TreeNode::Kind::file,
-                  (status.st_mode & S_IXUSR) != 0,
-                  index.digest(entry.source),
-                  {},
-                  static_cast<std::uint64_t>(status.st_size)};
-    if (!nodes.emplace(entry.relative_path, std::move(node)).second) clash(entry.relative_path);
-    for (auto slash = entry.relative_path.find('/'); slash != std::string::npos;
-         slash = entry.relative_path.find('/', slash + 1)) {
-      const auto folder = entry.relative_path.substr(0, slash);
-      const auto [place, added] =
-          nodes.emplace(folder, TreeNode{folder, TreeNode::Kind::directory, false, {}, {}, 0});
-      if (!added && place->second.kind != TreeNode::Kind::directory) clash(folder);
-    }
-  }
-  std::vector<TreeNode> sorted;
-  sorted.reserve(nodes.size());
-  for (auto& [path, node] : nodes) sorted.push_back(std::move(node));
-  return sorted;
 }
 
 std::uint64_t total_bytes(const std::vector<TreeNode>& nodes) {

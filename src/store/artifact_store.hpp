@@ -29,10 +29,10 @@ struct TreeEntry {
   std::filesystem::path source;
 };
 
-/// Remembers digests of files by (path, size, mtime, ctime, inode), so that unchanged files are not
-/// read again.
 using WallClock = std::chrono::system_clock::time_point (*)();
 
+/// Remembers digests of files by (path, size, mtime, ctime, inode), so that unchanged files are not
+/// read again.
 class StatIndex {
  public:
   /// @param file the index between runs; loaded on first use, written by save()

@@ -1,0 +1,50 @@
+/// @file
+/// How files and folders of artifacts are made read-only and marked, so that a change is noticed.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "archive/tree.hpp"
+#include "core/digest.hpp"
+
+namespace pipeline::store {
+
+/// Returns the status of a file, not that of a link's target; nothing if it does not exist. Throws
+/// EnvironmentError.
+std::optional<struct stat> status_of(const char* path);
+std::optional<struct stat> status_of(const std::filesystem::path& path);
+
+/// Returns the mark of one file, folder or link of an artifact: a hash of its digest, its path and
+/// its size. It is kept as the nanoseconds of the modification time: every change of a file changes
+/// its time.
+long mark(const core::Digest& digest, std::string_view place, std::uint64_t bytes);
+void set_mark(const std::filesystem::path& path, long mark);
+bool has_mark(const struct stat& status, long mark);
+
+/// Sets the permissions. Throws EnvironmentError.
+void set_mode(const std::filesystem::path& path, mode_t mode);
+/// Returns a file's size, 0 for others: the size that mark() takes.
+std::uint64_t size_of(const archive::TreeNode& node);
+
+/// Makes a file read-only and gives it a time that any later change replaces, however coarse the
+/// file system's clock is.
+void hold_still(const std::filesystem::path& path, mode_t mode);
+/// The same for a folder. The folder itself stays writable, because only a writable folder can be
+/// renamed.
+void hold_still(const std::filesystem::path& root, const std::vector<archive::TreeNode>& nodes);
+/// Throws ContentError if the file has changed since hold_still(). @param bytes its size then
+void check_still(const std::filesystem::path& path, std::optional<std::uint64_t> bytes);
+void check_still(const std::filesystem::path& root, const std::vector<archive::TreeNode>& nodes);
+
+/// Makes the contents of a folder read-only and marks them, except the folder itself.
+void seal_contents(const std::filesystem::path& root, const std::vector<archive::TreeNode>& nodes,
+                   const core::Digest& digest);
+void seal_folder(const std::filesystem::path& root, const core::Digest& digest);
+
+}  // namespace pipeline::store
