@@ -192,6 +192,19 @@ constexpr Command report_row{
     "report", "Write a run as one HTML file that needs no server and makes no request",
     "Example:\n  pipe report latest -o report.html", add_report_options, report_command};
 
+void add_advise_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_state(app, o);
+  app.add_flag("--patch", o.patch_only, "Print only the patch of the file, for `git apply`");
+}
+
+constexpr Command advise_row{
+    "advise", "Say what memory and CPUs the steps should ask for, by what they have used",
+    "Examples:\n"
+    "  pipe advise pipeline.yaml                       what is asked, what was used, and a patch\n"
+    "  pipe advise pipeline.yaml --patch | git apply   takes the advice",
+    add_advise_options, advise_command};
+
 void add_why_options(CLI::App& app, Options& o) {
   app.add_option("WHAT", o.subject, "A file, or the digest of an artifact or its beginning")
       ->type_name("")
@@ -489,13 +502,13 @@ void add_drive_options(CLI::App& app, Options& o) {
 
 constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
 
-constexpr std::array commands{
-    run_row,        validate_row,  plan_row,       graph_row,    render_row,    build_row,
-    runs_row,       show_row,      metrics_row,    compare_row,  tag_row,       note_row,
-    report_row,     why_row,       sbom_row,       logs_row,     artifacts_row, cancel_row,
-    resume_row,     verify_row,    import_row,     init_row,     doctor_row,    gpus_row,
-    clean_row,      instances_row, kubernetes_row, profiles_row, schema_row,    export_row,
-    completion_row, complete_row,  drive_row};
+constexpr std::array commands{run_row,    validate_row,   plan_row,       graph_row,    render_row,
+                              build_row,  runs_row,       show_row,       metrics_row,  compare_row,
+                              tag_row,    note_row,       report_row,     advise_row,   why_row,
+                              sbom_row,   logs_row,       artifacts_row,  cancel_row,   resume_row,
+                              verify_row, import_row,     init_row,       doctor_row,   gpus_row,
+                              clean_row,  instances_row,  kubernetes_row, profiles_row, schema_row,
+                              export_row, completion_row, complete_row,   drive_row};
 
 }  // namespace
 

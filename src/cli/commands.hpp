@@ -22,6 +22,7 @@ core::ExitCode metrics_command(Context& context);
 core::ExitCode compare_command(Context& context);
 core::ExitCode tag_command(Context& context);
 core::ExitCode note_command(Context& context);
+core::ExitCode advise_command(Context& context);
 core::ExitCode why_command(Context& context);
 core::ExitCode sbom_command(Context& context);
 core::ExitCode report_command(Context& context);

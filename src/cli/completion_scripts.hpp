@@ -11,7 +11,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan graph render build runs show metrics compare tag note report why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan graph render build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -38,6 +38,7 @@ _pipe() {
     compare) words="--all --state --output" ;;
     tag) words="--remove --state --output" ;;
     report) words="--out --state --output" ;;
+    advise) words="--param --params --patch --state --output" ;;
     why) words="--state --output" ;;
     sbom) words="--format --state --output" ;;
     note) words="--state --output" ;;
@@ -55,7 +56,7 @@ _pipe() {
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan graph render build runs show metrics compare tag note report why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
+    help) words="run validate plan graph render build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
@@ -89,7 +90,7 @@ _pipe() {
     'graph:print the graph for Mermaid or Graphviz'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
     'metrics:show the metrics of a run' 'compare:compare runs' 'tag:add tags to a run' 'note:write a note to a run'
-    'report:write a run as one HTML file' 'why:say what made a file' 'sbom:print what an image is made of' 'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
+    'report:write a run as one HTML file' 'advise:say what the steps should ask for' 'why:say what made a file' 'sbom:print what an image is made of' 'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
     'resume:continue a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
@@ -120,6 +121,7 @@ _pipe() {
     compare) _arguments $state $output '--all[also what is equal]' '*:run:_pipe_runs' ;;
     tag) _arguments $state $output '*--remove[a tag]:tag: ' ':run:_pipe_runs' '*:tag: ' ;;
     note) _arguments $state $output ':run:_pipe_runs' ':text: ' ;;
+    advise) _arguments $file $state $output '--patch[only the patch of the file]' ;;
     why) _arguments $state $output ':file:_files' ;;
     sbom) _arguments $state $output '--format[of the document]:format:(cyclonedx spdx provenance)' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     report) _arguments $state $output '--out[write to]:file:_files' ':run:_pipe_runs' ;;
@@ -147,13 +149,13 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan graph render build runs show metrics compare tag note report why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
+set -l commands run validate plan graph render build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build" -F
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build" -s p -l param -x -d "set a parameter"
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build" -l params -r -F -d "set them from a file"
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build advise" -F
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build advise" -s p -l param -x -d "set a parameter"
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build advise" -l params -r -F -d "set them from a file"
 complete -c pipe -n "__fish_seen_subcommand_from graph" -l format -x -a "mermaid dot"
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l force -l from -x -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s o -l orchestrator -x -a "docker local kubernetes"
@@ -179,6 +181,7 @@ complete -c pipe -n "__fish_seen_subcommand_from runs" -l sort -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l columns -x
 complete -c pipe -n "__fish_seen_subcommand_from metrics" -l csv
 complete -c pipe -n "__fish_seen_subcommand_from compare" -l all
+complete -c pipe -n "__fish_seen_subcommand_from advise" -l patch
 complete -c pipe -n "__fish_seen_subcommand_from tag" -l remove -x
 complete -c pipe -n "__fish_seen_subcommand_from report" -l out -r
 complete -c pipe -n "__fish_seen_subcommand_from runs" -s n -l limit -x
@@ -195,8 +198,8 @@ complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_6
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
-complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show metrics compare tag note report why sbom logs artifacts cancel resume verify doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build runs show metrics compare tag note report why sbom logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

@@ -76,6 +76,7 @@ struct Options : detached::Invocation {
   std::string words;                   ///< Command __complete: the text to complete.
 
   std::string format = "mermaid";  ///< Command graph.
+  bool patch_only = false;         ///< Command advise.
 
   bool takes_profile = false;  ///< The command has --profile.
   std::set<std::string>

@@ -99,6 +99,22 @@ RunRecord read_run(const Statement& row) {
   return run;
 }
 
+/// @param row has ATTEMPT_COLUMNS
+AttemptRecord read_attempt(const Statement& row) {
+  AttemptRecord attempt{
+      .run = row.text(0), .step = row.text(1), .number = static_cast<unsigned>(row.integer(2))};
+  attempt.started = to_time(row.integer(3));
+  attempt.ended = to_time(row.integer(4));
+  attempt.took = std::chrono::milliseconds(row.integer(5));
+  if (!row.is_null(6)) attempt.exit_code = static_cast<int>(row.integer(6));
+  attempt.failure_kind = row.text(7);
+  attempt.message = row.text(8);
+  attempt.log = row.text(9);
+  attempt.gpus = read_gpus(row.text(10));
+  read_usage(row.text(11), attempt.usage, attempt.phases);
+  return attempt;
+}
+
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   if (::gethostname(name, sizeof name - 1) != 0) return {};
@@ -394,27 +410,21 @@ std::vector<StepRecord> RunStore::steps(const std::string& run) {
 }
 
 std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std::string& step) {
-  auto row = self_->database.prepare(
-      "SELECT number, started, ended, took, exit_code, failure_kind, message, log, gpus, usage "
-      "FROM "
-      "attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
+  auto row = self_->database.prepare("SELECT " ATTEMPT_COLUMNS
+                                     " FROM attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
   row.bind(run, step);
   std::vector<AttemptRecord> found;
-  while (row.step()) {
-    AttemptRecord attempt{
-        .run = run, .step = step, .number = static_cast<unsigned>(row.integer(0))};
-    attempt.started = to_time(row.integer(1));
-    attempt.ended = to_time(row.integer(2));
-    attempt.took = std::chrono::milliseconds(row.integer(3));
-    if (!row.is_null(4)) attempt.exit_code = static_cast<int>(row.integer(4));
-    attempt.failure_kind = row.text(5);
-    attempt.message = row.text(6);
-    attempt.log = row.text(7);
-    attempt.gpus = read_gpus(row.text(8));
-    read_usage(row.text(9), attempt.usage, attempt.phases);
-    found.push_back(std::move(attempt));
-  }
+  while (row.step()) found.push_back(read_attempt(row));
   return found;
+}
+
+void RunStore::for_each_attempt(const std::string& pipeline,
+                                const std::function<void(const AttemptRecord&)>& use) {
+  auto row = self_->database.prepare(
+      "SELECT " ATTEMPT_COLUMNS
+      " FROM attempts WHERE run IN (SELECT id FROM runs WHERE pipeline = ?1) ORDER BY started");
+  row.bind(pipeline);
+  while (row.step()) use(read_attempt(row));
 }
 
 std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {

@@ -219,6 +219,9 @@ class RunStore {
   std::vector<StepRecord> steps(
       const std::string& run);  ///< In the order of the file; follows same_as.
   std::vector<AttemptRecord> attempts(const std::string& run, const std::string& step);
+  /// Calls `use` with each attempt of the pipeline's runs, in the order in which they began.
+  void for_each_attempt(const std::string& pipeline,
+                        const std::function<void(const AttemptRecord&)>& use);
   /// Marks running runs with dead drivers as interrupted and returns them.
   /// @param gone a run whose driver is known to be dead, whatever liveness() returns
   std::vector<RunRecord> mark_dead_runs(const std::string& gone = {});

@@ -69,7 +69,7 @@ class Commands(PipeTest):
 
     def test_json_is_json_everywhere(self):
         self.run_pipe()
-        for words in (["validate", "pipeline.yaml"], ["plan", "pipeline.yaml"], ["render", "pipeline.yaml"], ["runs"], ["show", "latest"],
+        for words in (["validate", "pipeline.yaml"], ["plan", "pipeline.yaml"], ["render", "pipeline.yaml"], ["runs"], ["show", "latest"], ["advise", "pipeline.yaml"],
                       ["artifacts", "latest"], ["clean", "--dry-run", "--runs"], ["schema"], ["doctor"]):
             result = self.pipe(*words, "--output", "json")
             self.assertTrue([json.loads(line) for line in result.out.splitlines()] if words == ["doctor"] else json.loads(result.out), words)

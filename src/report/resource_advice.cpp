@@ -1,0 +1,104 @@
+#include "report/resource_advice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "core/instance.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::report {
+namespace {
+
+constexpr std::uint64_t mebibyte = 1u << 20, gibibyte = 1u << 30;
+/// What is recommended above the most that was used.
+constexpr double spare = 1.25;
+/// Less waste than this is not worth a change.
+constexpr double wasteful = 1.5;
+constexpr std::uint64_t least_waste = 128 * mebibyte;
+/// Use of this part of a limit is close to it.
+constexpr double close_to_limit = 0.9;
+constexpr std::chrono::seconds shortest_attempt{1};
+
+std::uint64_t rounded_up(double bytes) {
+  const auto unit = bytes < gibibyte       ? 64 * mebibyte
+                    : bytes < 8 * gibibyte ? 256 * mebibyte
+                                           : gibibyte;
+  return static_cast<std::uint64_t>(std::ceil(bytes / static_cast<double>(unit))) * unit;
+}
+
+std::string memory_text(std::uint64_t bytes) {
+  return bytes % gibibyte == 0 ? std::to_string(bytes / gibibyte) + "GiB"
+                               : std::to_string(bytes / mebibyte) + "MiB";
+}
+
+std::string number_text(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", number);
+  return text;
+}
+
+std::string in_runs(std::size_t runs) {
+  return " at most used in " + std::to_string(runs) + (runs == 1 ? " run" : " runs");
+}
+
+std::optional<ResourceAdvice> memory_advice(Bytes asked, const StepUse& used) {
+  const auto said = core::format_bytes(asked) + " asked, ";
+  if (used.is_killed)
+    return ResourceAdvice{"memory", memory_text(rounded_up(2.0 * static_cast<double>(asked))),
+                          said + "the last attempt was killed for lack of memory"};
+  if (!used.memory) return std::nullopt;
+  const auto enough = rounded_up(spare * static_cast<double>(*used.memory));
+  const bool is_wasteful = static_cast<double>(asked) >= wasteful * static_cast<double>(enough) &&
+                           asked - enough >= least_waste;
+  const bool is_tight =
+      static_cast<double>(*used.memory) > close_to_limit * static_cast<double>(asked);
+  if (!is_wasteful && !(is_tight && enough > asked)) return std::nullopt;
+  return ResourceAdvice{"memory", memory_text(enough),
+                        said + core::format_bytes(*used.memory) + in_runs(used.runs)};
+}
+
+std::optional<ResourceAdvice> cpu_advice(double asked, const StepUse& used) {
+  if (!used.cpus) return std::nullopt;
+  // Where other work had the CPUs, an attempt used fewer than it could have.
+  const auto enough = std::max(1.0, std::ceil(2 * spare * *used.cpus) / 2);
+  if (asked < wasteful * enough) return std::nullopt;
+  return ResourceAdvice{
+      "cpu_count", number_text(enough),
+      number_text(asked) + " asked, " + number_text(*used.cpus) + in_runs(used.runs)};
+}
+
+}  // namespace
+
+std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::string& pipeline) {
+  std::map<std::string, StepUse> uses;
+  std::set<std::pair<std::string, std::string>> seen;
+  runs.for_each_attempt(pipeline, [&](const store::AttemptRecord& attempt) {
+    const std::string step(core::base_name(attempt.step));
+    auto& use = uses[step];
+    use.is_killed = attempt.failure_kind == to_string(FailureKind::out_of_memory);
+    const auto& used = attempt.usage;
+    if (!used.peak_memory && !used.user) return;
+    if (seen.emplace(step, attempt.run).second) ++use.runs;
+    if (used.peak_memory) use.memory = std::max(use.memory.value_or(0), *used.peak_memory);
+    const auto running = attempt.phases.running.value_or(attempt.took);
+    if (!used.user || running < shortest_attempt) return;
+    const std::chrono::duration<double> cpu =
+        *used.user + used.system.value_or(std::chrono::microseconds());
+    use.cpus = std::max(use.cpus.value_or(0), cpu / std::chrono::duration<double>(running));
+  });
+  return uses;
+}
+
+std::vector<ResourceAdvice> advise(const ResourceSettings& asked, const StepUse& used) {
+  std::vector<ResourceAdvice> advice;
+  const auto add = [&](std::optional<ResourceAdvice> one) {
+    if (one) advice.push_back(std::move(*one));
+  };
+  if (asked.memory) add(memory_advice(*asked.memory, used));
+  if (asked.cpu_count) add(cpu_advice(*asked.cpu_count, used));
+  return advice;
+}
+
+}  // namespace pipeline::report

@@ -1,0 +1,40 @@
+/// @file
+/// What the steps of a pipeline should ask for, by what their attempts have used.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pipeline/settings.hpp>
+
+#include "store/run_store.hpp"
+
+namespace pipeline::report {
+
+/// What the attempts of a step, with a matrix those of all its instances, have used at most.
+struct StepUse {
+  std::size_t runs = 0;                 ///< Runs in which an attempt was measured.
+  std::optional<std::uint64_t> memory;  ///< Bytes.
+  std::optional<double> cpus;           ///< Mean over an attempt of a second or more.
+  bool is_killed = false;               ///< The last attempt was killed for lack of memory.
+};
+
+/// Returns the use of each step that was measured, by the step's name without its instance, over
+/// all runs of the pipeline that the store has.
+std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::string& pipeline);
+
+/// A better value for one of the step's `resources`.
+struct ResourceAdvice {
+  std::string setting;  ///< `memory` or `cpu_count`.
+  std::string value;    ///< As one writes it in a pipeline file.
+  std::string reason;   ///< Such as `8 GiB asked, 2.1 GiB at most used in 14 runs`.
+};
+
+/// Returns advice where the step asks for much more than it has used or for hardly as much, or was
+/// killed for lack of memory. A setting that is not given gets none.
+std::vector<ResourceAdvice> advise(const ResourceSettings& asked, const StepUse& used);
+
+}  // namespace pipeline::report

@@ -1,0 +1,24 @@
+/// @file
+/// Finds the values of a step's resources in the text of a pipeline file.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "core/value.hpp"
+
+namespace pipeline::spec {
+
+class ResourcePlaces {
+ public:
+  /// @param text a pipeline file that has been read without errors; the spans refer to it
+  explicit ResourcePlaces(std::string_view text);
+  /// Returns the position of the scalar `settings.resources.NAME` that the step itself gives;
+  /// nothing if it has the value from the pipeline's settings or a profile.
+  std::optional<core::Span> find(std::string_view step, std::string_view name) const;
+
+ private:
+  std::optional<core::Value> root_;
+};
+
+}  // namespace pipeline::spec

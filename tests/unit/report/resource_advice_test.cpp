@@ -1,0 +1,108 @@
+#include "report/resource_advice.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+
+namespace pipeline::report {
+namespace {
+
+constexpr std::uint64_t mebibyte = 1u << 20, gibibyte = 1u << 30;
+
+TEST(ResourceAdvice, step_that_asks_for_what_it_uses_gets_none) {
+  ResourceSettings asked;
+  EXPECT_TRUE(advise(asked, {.runs = 3, .memory = gibibyte, .cpus = 2.0}).empty());
+  asked.memory = 3 * gibibyte;
+  asked.cpu_count = 2;
+  EXPECT_TRUE(advise(asked, {.runs = 3, .memory = 2 * gibibyte, .cpus = 1.5}).empty());
+  EXPECT_TRUE(advise(asked, {.runs = 0}).empty());
+}
+
+TEST(ResourceAdvice, waste_is_named_with_what_was_asked_and_used) {
+  ResourceSettings asked;
+  asked.memory = 8 * gibibyte;
+  asked.cpu_count = 4;
+  const auto advice = advise(asked, {.runs = 14, .memory = 2150 * mebibyte, .cpus = 0.98});
+  ASSERT_EQ(advice.size(), 2U);
+  EXPECT_EQ(advice[0].setting, "memory");
+  EXPECT_EQ(advice[0].value, "2816MiB");
+  EXPECT_EQ(advice[0].reason, "8 GiB asked, 2.1 GiB at most used in 14 runs");
+  EXPECT_EQ(advice[1].setting, "cpu_count");
+  EXPECT_EQ(advice[1].value, "1.5");
+  EXPECT_EQ(advice[1].reason, "4 asked, 0.98 at most used in 14 runs");
+}
+
+TEST(ResourceAdvice, a_few_megabytes_too_many_are_no_waste) {
+  ResourceSettings asked;
+  asked.memory = 128 * mebibyte;
+  EXPECT_TRUE(advise(asked, {.runs = 1, .memory = 8 * mebibyte}).empty());
+}
+
+TEST(ResourceAdvice, step_near_its_limit_needs_more) {
+  ResourceSettings asked;
+  asked.memory = 512 * mebibyte;
+  const auto advice = advise(asked, {.runs = 2, .memory = 490 * mebibyte});
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].value, "640MiB");
+}
+
+TEST(ResourceAdvice, step_that_was_killed_for_its_memory_needs_twice_as_much) {
+  ResourceSettings asked;
+  asked.memory = gibibyte;
+  const auto advice = advise(asked, {.runs = 2, .memory = 900 * mebibyte, .is_killed = true});
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].value, "2GiB");
+  EXPECT_NE(advice[0].reason.find("killed for lack of memory"), std::string::npos);
+}
+
+class StepUses : public testing::Test {
+ protected:
+  StepUses() {
+    for (const char* id : {"r1", "r2"}) {
+      store::RunRecord run{.id = id, .pipeline = "p", .parameters = "{}"};
+      run.driver.process = store::ProcessId::self();
+      runs.add_run(run);
+    }
+  }
+  void add(const std::string& run, const std::string& step, int began, core::Usage usage,
+           std::chrono::milliseconds running, const std::string& failure = "") {
+    runs.put_attempt({.run = run,
+                      .step = step,
+                      .started = WallTime(std::chrono::milliseconds(began)),
+                      .failure_kind = failure,
+                      .usage = usage,
+                      .phases = {.running = running}});
+  }
+  core::TemporaryFolder folder;
+  store::RunStore runs{folder.path() / "state"};
+};
+
+TEST_F(StepUses, instances_and_runs_count_together_and_short_attempts_have_no_cpus) {
+  using std::chrono::seconds, std::chrono::milliseconds;
+  add("r1", "train.c-1", 1, {.user = seconds(3), .system = seconds(1), .peak_memory = 70},
+      seconds(4));
+  add("r1", "train.c-2", 2, {.user = seconds(8), .peak_memory = 50}, seconds(4));
+  add("r2", "train.c-1", 3, {.user = seconds(1), .peak_memory = 60}, milliseconds(10));
+  add("r2", "other", 4, {}, seconds(4));
+  const auto uses = step_uses(runs, "p");
+  const auto& train = uses.at("train");
+  EXPECT_EQ(train.runs, 2U);
+  EXPECT_EQ(train.memory, 70U);
+  EXPECT_DOUBLE_EQ(*train.cpus, 2.0);
+  EXPECT_FALSE(uses.at("other").memory);
+  EXPECT_TRUE(step_uses(runs, "q").empty());
+}
+
+TEST_F(StepUses, only_the_last_attempt_says_whether_the_memory_was_too_small) {
+  const auto killed = std::string(to_string(FailureKind::out_of_memory));
+  add("r1", "a", 2, {.peak_memory = 1}, {}, "");
+  add("r2", "a", 1, {.peak_memory = 1}, {}, killed);
+  add("r1", "b", 1, {.peak_memory = 1}, {}, "");
+  add("r2", "b", 2, {.peak_memory = 1}, {}, killed);
+  const auto uses = step_uses(runs, "p");
+  EXPECT_FALSE(uses.at("a").is_killed);
+  EXPECT_TRUE(uses.at("b").is_killed);
+}
+
+}  // namespace
+}  // namespace pipeline::report
