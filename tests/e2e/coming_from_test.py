@@ -35,12 +35,28 @@ class Examples(PipeTest):
         self.write("pipeline.yaml", block(page, "yaml").replace("  docker:\n", f"  docker:\n    target_repository: {self.repository}\n", 1))
 
     def test_every_example_is_valid(self):
+        (self.folder / "samples").mkdir()  # coming-from-snakemake.md
         pages = sorted(path.name for path in DOCS.glob("coming-from-*.md"))
-        self.assertEqual(pages, [f"coming-from-{system}.md" for system in ("ecs", "gitlab", "lightning", "zenml")])
+        self.assertEqual(pages, [f"coming-from-{system}.md" for system in ("ecs", "gitlab", "lightning", "nextflow", "snakemake", "zenml")])
         for page in pages:
             self.example(page)
             result = self.pipe("validate", "pipeline.yaml")
             self.assertEqual(result.code, 0, (page, result))
+
+    def test_snakemake(self):
+        (self.folder / "samples").mkdir()
+        for name, lines in (("a", 2), ("b", 3)):
+            self.write(f"samples/{name}.txt", "line\n" * lines)
+        self.example("coming-from-snakemake.md")
+        self.orchestrator = "local"
+        self.run_pipe()
+        self.assertEqual(self.artifact("total.total"), "5\n")
+
+    def test_nextflow(self):
+        self.example("coming-from-nextflow.md")
+        self.orchestrator = "local"
+        self.run_pipe()
+        self.assertEqual(self.artifact("all.all"), "A\nB\nC\n")
 
     def test_the_imported_task_definition_is_the_one_on_the_page(self):
         self.write("task-definition.json", block("coming-from-ecs.md", "json"))
