@@ -189,9 +189,13 @@ void select(const ResourceSettings& resources, GpuRequest& request, Problems& pr
 
 /// Checks the accelerator against the number of GPUs requested.
 /// @param key the key that gives the number; empty if there is none
-void check_accelerator(const ResourceSettings& resources, const GpuRequest& request,
+void check_accelerator(const ResourceSettings& resources, GpuRequest& request,
                        const std::string& key, Problems& problems) {
   if (!resources.accelerator || key.empty()) return;
+  // With the CPU, Lightning's `devices` is the number of its processes.
+  if (*resources.accelerator == Accelerator::cpu && key == "devices" &&
+      request.selection == Selection::first)
+    request = {};
   if (*resources.accelerator == Accelerator::cpu && request.wanted())
     problems.push_back({"contradiction",
                         key,

@@ -166,6 +166,17 @@ TEST(Accelerator, two_ways_at_once_are_an_error) {
   EXPECT_THROW(gpu_request(both), core::InputError);
 }
 
+TEST(Accelerator, number_of_devices_is_lightnings_number_of_processes_on_the_cpu) {
+  const auto on_cpu = [](const json& devices) {
+    return outcome(with_devices(devices, Accelerator::cpu));
+  };
+  EXPECT_EQ(on_cpu(1), "none");
+  EXPECT_EQ(on_cpu(8), "none");
+  EXPECT_EQ(on_cpu("4"), "none");
+  for (const json& gpus : {json(-1), json({0, 1}), json("1, 3"), json("-1")})
+    EXPECT_EQ(on_cpu(gpus), "error: 'devices' asks for GPUs, but 'accelerator' is cpu") << gpus;
+}
+
 TEST(GpuOption, every_form_of_dockers) {
   const std::vector<std::pair<std::string, std::string>> rows{
       {"all", "all"},
