@@ -1,6 +1,7 @@
 // Whatever an archive says, nothing outside of the target changes, and memory and descriptors stay
 // bounded. The seed is printed; PIPE_ARCHIVE_SEED=N repeats a run, PIPE_ARCHIVE_COUNT=N makes more
 // or fewer of them.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
