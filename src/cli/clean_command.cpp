@@ -9,8 +9,10 @@
 #include "detached/drivers.hpp"
 #include "docker/build_stages.hpp"
 #include "docker/engine_api.hpp"
+#include "docker/image_storage.hpp"
 #include "engine/attempt.hpp"
 #include "net/url.hpp"
+#include "orchestrators/docker/image_use.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -66,6 +68,8 @@ class Cleaner {
     const auto error = drivers_->not_known(run);
     return "since " + std::string(error.what()) + "; " + error.advice().back();
   }
+  bool remove_image(const std::string& id, const std::vector<std::string>& names);
+  void images_above_budget();
   bool remove_run(const store::RunRecord& run, bool keep_cache);
   void remove_left_work();
   /// True also if a run could start meanwhile, which must find its artifacts and images.
@@ -123,6 +127,7 @@ void Cleaner::images() {
   if (!dry_run_)
     context_.await(
         docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - longest_build));
+  if (!context_.options().clean.keep_storage.empty()) return images_above_budget();
   for (const auto& image : own_images()) {
     if (!image.contains("Labels") || !image["Labels"].is_object() ||
         !image["Labels"].contains(image_label))
@@ -133,15 +138,7 @@ void Cleaner::images() {
       for (const auto& tag : *tags)
         if (tag != "<none>:<none>") names.push_back(tag.get<std::string>());
     if (names.empty()) names.push_back(id);
-    bool is_gone = true;
-    for (const auto& name : names) {
-      try {
-        if (!dry_run_) context_.await(engine().remove_image(name));
-      } catch (const docker::EngineError& error) {
-        is_gone = false;
-        kept(name + ": " + error.what());
-      }
-    }
+    const bool is_gone = remove_image(id, names);
     const auto size = image.value("Size", std::int64_t{0}),
                shared = image.value("SharedSize", std::int64_t{0});
     if (is_gone)
@@ -149,6 +146,47 @@ void Cleaner::images() {
           "image", names.front(),
           static_cast<Bytes>(std::max(std::int64_t{0}, size - std::max(std::int64_t{0}, shared))));
   }
+}
+
+/// @return false if the engine keeps it, because a container uses it
+bool Cleaner::remove_image(const std::string& id, const std::vector<std::string>& names) {
+  bool is_gone = true;
+  for (const auto& name : names) {
+    try {
+      if (!dry_run_) context_.await(engine().remove_image(name));
+    } catch (const docker::EngineError& error) {
+      is_gone = false;
+      kept(name + ": " + error.what());
+    }
+  }
+  if (is_gone && !dry_run_) orchestrators::forget_use(id);
+  return is_gone;
+}
+
+/// Removes the images that were not used for longest, until the layers of the others fit.
+void Cleaner::images_above_budget() {
+  const auto text = context_.options().clean.keep_storage;
+  const auto budget = *core::parse_bytes(text);
+  auto images = context_.await(docker::stored_images(engine()));
+  const auto used = [](const docker::StoredImage& image) {
+    return std::max(image.created, orchestrators::last_use(image.id));
+  };
+  std::ranges::stable_sort(images, {}, used);
+  auto storage = docker::storage_of(images);
+  for (std::size_t i = 0; i < images.size() && storage.total() > budget;) {
+    if (!images[i].is_own || !remove_image(images[i].id, images[i].names)) {
+      ++i;
+      continue;
+    }
+    const auto name = images[i].names.front();
+    images.erase(images.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto rest = docker::storage_of(images);
+    removed("image", name, storage.total() - rest.total());
+    storage = rest;
+  }
+  if (storage.total() > budget)
+    kept(counted(storage.images, "image") + " of " + core::format_bytes(storage.total()) +
+         ", which containers use");
 }
 
 /// @return false if it has a driver by now
@@ -255,6 +293,13 @@ core::ExitCode clean_command(Context& context) {
     throw core::InputError(
         "nothing was named that is to be removed",
         "name --containers, --images, --runs or --all; with --dry-run nothing is removed yet");
+  if (const auto& budget = options.clean.keep_storage; !budget.empty()) {
+    if (!options.clean.images)
+      throw core::InputError("--keep-storage is a size of images", "add --images");
+    if (!core::parse_bytes(budget))
+      throw core::InputError("--keep-storage '" + budget + "' is not a size",
+                             "write a number and a unit: 20GB, 500MiB");
+  }
   if (!options.state.empty()) context.required_state();
   Cleaner cleaner(context);
   if (options.clean.containers || options.clean.all) cleaner.containers();

@@ -369,6 +369,9 @@ void add_clean_options(CLI::App& app, Options& o) {
   app.add_option("--keep", o.clean.keep, "With --runs: keep the newest N")
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--keep-storage", o.clean.keep_storage,
+                 "With --images: keep those used last, of this size together, such as 20GB")
+      ->type_name("SIZE");
   app.add_flag("--all", o.clean.all, "All of these");
   app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only say what would be");
   add_state(app, o);
@@ -380,7 +383,9 @@ constexpr Command clean_row{
     "  pipe clean --dry-run --all      say what would go\n"
     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
     "the others use\n"
-    "  pipe clean --images             images that pipe has built\n\n"
+    "  pipe clean --images             images that pipe has built\n"
+    "  pipe clean --images --keep-storage 20GB   those that were not used for longest, until the "
+    "rest fits\n\n"
     "A run in progress keeps everything that it uses.",
     add_clean_options, clean_command};
 

@@ -13,6 +13,7 @@
 #include "docker/credentials.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/gpu_access.hpp"
+#include "docker/image_storage.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/compatibility.hpp"
 #include "gpu/lock_folder.hpp"
@@ -90,6 +91,7 @@ class Doctor {
       const auto system = context_.await(engine.system_info());
       kind(info, system);
       engine_disk(system);
+      images(engine);
       limits(info, system);
       gpus(endpoint, info, system);
       runc(context_.await(engine.call("GET", "/version")));
@@ -120,6 +122,17 @@ class Doctor {
     if (!root.empty() && std::filesystem::exists(root, error))
       disk("engine's disk", root,
            "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
+  }
+
+  void images(docker::EngineApi& engine) {
+    const auto storage = docker::storage_of(context_.await(docker::stored_images(engine)));
+    if (storage.images == 0) return;
+    add("images", Level::ok,
+        counted(storage.images, "image") +
+            " that pipe has built: " + core::format_bytes(storage.shared) +
+            " shared by several of them, " + core::format_bytes(storage.own) +
+            " of single ones (`pipe clean --images "
+            "--keep-storage 20GB` removes those not used for longest)");
   }
 
   /// Reports how the engine runs, and which of pipe's features it lacks for that.

@@ -20,7 +20,8 @@ namespace pipeline::cli {
 /// Options of `clean`.
 struct CleanOptions {
   bool containers = false, images = false, runs = false, all = false, dry_run = false;
-  unsigned keep = 0;  ///< Number of newest runs that are kept.
+  unsigned keep = 0;         ///< Number of newest runs that are kept.
+  std::string keep_storage;  ///< Bytes of images that are kept; empty: none.
 };
 
 /// Options of `instances`; zero and empty members are no requirement.

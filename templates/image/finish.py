@@ -21,6 +21,21 @@ def files_of(names):
                 yield os.path.normpath(os.path.join(os.path.realpath(str(package.locate_file(""))), str(file)))
 
 
+def compile_missing(sources, folder):
+    """With a fixed seed, constants that are sets have one order. Sources for another Python are no error. compileall takes a list file by file."""
+    command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-i"]
+    processes = []
+    count = min(len(os.sched_getaffinity(0)), len(sources))
+    for number in range(count):
+        path = os.path.join(folder, "list.%d.%d" % (os.getpid(), number))
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write("\n".join(sources[number::count]) + "\n")
+        processes.append((path, subprocess.Popen(command + [path], stdout=subprocess.DEVNULL, cwd=folder, env=dict(os.environ, PYTHONHASHSEED="0"))))
+    for path, process in processes:
+        process.wait()
+        os.remove(path)
+
+
 def compile_all(sources, store):
     """Returns the paths of the byte code. What another build has compiled already is copied."""
     kept = {}
@@ -35,9 +50,7 @@ def compile_all(sources, store):
             shutil.copyfile(kept[source], target)
         except FileNotFoundError:
             missing.append(source)
-    if missing:  # With a fixed seed, constants that are sets have one order. Sources for another Python are no error.
-        command = [sys.executable, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", "-i", "-"]
-        subprocess.run(command, input="\n".join(missing).encode(), stdout=subprocess.DEVNULL, cwd=store, env=dict(os.environ, PYTHONHASHSEED="0"))
+    compile_missing(missing, store)
     for source in missing:
         if os.path.exists(compiled[source]):
             temporary = "%s.%d" % (kept[source], os.getpid())

@@ -18,4 +18,7 @@ else
   "$python" -m pip install --no-compile "$@" -r requirements.txt
   unset PYTHONPATH
 fi
-"$python" -B "$here/finish.py" names "$cache/byte-code"
+store=$cache/byte-code
+case " $* " in *" --no-cache"*) store=$(mktemp -d) ;; esac
+"$python" -B "$here/finish.py" names "$store"
+[ "$store" = "$cache/byte-code" ] || rm -rf "$store"

@@ -16,6 +16,14 @@ IMAGES = [
     {"Id": FOREIGN, "Labels": None, "RepoTags": ["theirs:1"], "Size": 7, "SharedSize": 0},
 ]
 
+# Layers from the base up, with their sizes; the images that pipe has built share `heavy`.
+BASE, HEAVY = {"CreatedBy": "ADD base", "Created": 1, "Size": 1000}, {"CreatedBy": "RUN heavy", "Created": 2, "Size": 500}
+LAYERS = {"base:1": [BASE], "pipe:oldest": [BASE, HEAVY, {"CreatedBy": "RUN light", "Created": 3, "Size": 10}],
+          "pipe:middle": [BASE, {"CreatedBy": "ENV A=1", "Created": 4, "Size": 0}, {"CreatedBy": "RUN other", "Created": 4, "Size": 300}],
+          "pipe:newest": [BASE, HEAVY, {"CreatedBy": "RUN light", "Created": 5, "Size": 20}]}
+STORED = [{"Id": "sha256:" + name.partition(":")[2], "RepoTags": [name], "Created": number, "Labels": {"pipe.digest": "1"} if number else None}
+          for number, name in enumerate(LAYERS)]
+
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
@@ -25,6 +33,7 @@ class EnginePlayed(PipeTest):
     orchestrator = "local"
     runc = "1.1.12"
     info: dict = {}
+    stored: list = []
 
     def setUp(self):
         super().setUp()
@@ -54,6 +63,11 @@ class EnginePlayed(PipeTest):
                                  "Components": [{"Name": "runc", "Version": test.runc}]})
                 elif "/info" in self.path:
                     self.answer({"MemoryLimit": False, "CpuCfsQuota": True, **test.info})
+                elif "/images/json" in self.path:
+                    self.answer(test.stored)
+                elif self.path.endswith("/history"):
+                    name = self.path.split("/")[-2].partition(":")[2]
+                    self.answer(next(layers[::-1] for image, layers in LAYERS.items() if image.endswith(name)))
                 else:
                     self.answer([])
 
@@ -83,6 +97,34 @@ class EnginePlayed(PipeTest):
         self.assertEqual((result.code, self.deleted), (0, []), result)
         self.assertIn("TO REMOVE", result.out)
         self.assertIn("would free", result.out)
+
+    def kept_storage(self, size: str, **env) -> tuple[list[str], dict]:
+        self.stored = STORED
+        result = self.pipe("clean", "--images", "--keep-storage", size, "--output", "json", **self.host, PIPE_CACHE_DIR=str(self.folder / "cache"), **env)
+        self.assertEqual(result.code, 0, result)
+        return self.deleted, json.loads(result.out)
+
+    def test_images_that_were_not_used_for_longest_go_until_the_rest_fits(self):
+        deleted, answer = self.kept_storage("520B")  # 500 that two share, 10, 300 and 20
+        self.assertEqual(deleted, ["pipe:oldest", "pipe:middle"])
+        self.assertEqual([item["bytes"] for item in answer["removed"]], [10, 300])
+
+    def test_an_image_in_use_lately_stays(self):
+        self.write("cache/images/oldest", "")  # what a run leaves; its time is now
+        deleted, answer = self.kept_storage("520B")
+        self.assertEqual(deleted, ["pipe:middle", "pipe:newest"])
+        self.assertEqual(answer["bytes"], 320)
+
+    def test_what_fits_stays(self):
+        self.assertEqual(self.kept_storage("1KB")[0], [])
+
+    def test_a_size_that_is_none_is_wrong_input(self):
+        for words in (["--images", "--keep-storage", "lots"], ["--runs", "--keep-storage", "1GB"]):
+            self.assertEqual(self.pipe("clean", *words, **self.host).code, 2)
+
+    def test_doctor_tells_what_images_cost(self):
+        self.stored = STORED
+        self.assertIn("3 images that pipe has built: 500 B shared by several of them, 330 B of single ones", self.doctor()["images"]["found"])
 
     def test_nothing_named_is_wrong_input(self):
         self.assertEqual(self.pipe("clean", **self.host).code, 2)

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "docker/reference.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/image_use.hpp"
 #include "orchestrators/docker/installed_packages.hpp"
 #include "orchestrators/owner.hpp"
 #include "settings/settings.hpp"
@@ -106,6 +107,7 @@ async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
   if (status.image_id.empty())
     throw core::EnvironmentError("cannot run the step '" + step.name + "': its image " +
                                  status.reference + " is not on the engine: " + status.reason);
+  note_use(status.image_id);
   StepImage image;
   image.id = status.image_id;
   image.reference = status.reference;

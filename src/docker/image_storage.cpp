@@ -1,0 +1,88 @@
+#include "docker/image_storage.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "core/digest.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+using nlohmann::json;
+
+/// Reads the response of GET /images/NAME/history, whose last entry is the lowest. Entries without
+/// a layer have no bytes.
+std::vector<StoredLayer> layers_of(const json& history) {
+  std::vector<StoredLayer> layers;
+  if (!history.is_array()) return layers;
+  std::string below;
+  for (auto entry = history.rbegin(); entry != history.rend(); ++entry) {
+    const auto size = entry->value("Size", std::int64_t{0});
+    below = core::Hasher()
+                .field(below)
+                .field(std::to_string(entry->value("Created", std::int64_t{0})))
+                .field(entry->value("CreatedBy", ""))
+                .field(std::to_string(size))
+                .finish()
+                .hex();
+    if (size > 0) layers.push_back({below, static_cast<Bytes>(size)});
+  }
+  return layers;
+}
+
+}  // namespace
+
+async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
+  const auto list = co_await engine.call("GET", "/images/json");
+  std::vector<StoredImage> images;
+  if (!list.is_array()) co_return images;
+  for (const auto& each : list) {
+    StoredImage image;
+    image.id = each.at("Id").get<std::string>();
+    image.created = each.value("Created", std::int64_t{0});
+    const auto labels = each.value("Labels", json());
+    image.is_own = labels.is_object() && labels.contains("pipe.digest");
+    const auto tags = each.value("RepoTags", json());
+    if (tags.is_array())
+      for (const auto& tag : tags)
+        if (tag != "<none>:<none>") image.names.push_back(tag.get<std::string>());
+    if (image.names.empty()) {
+      if (!image.is_own) continue;
+      image.names.push_back(image.id);
+    }
+    try {
+      image.layers = layers_of(co_await engine.call("GET", "/images/" + image.id + "/history"));
+    } catch (const EngineError& error) {
+      if (error.status() != 404) throw;
+      continue;  // It has been removed since.
+    }
+    images.push_back(std::move(image));
+  }
+  co_return images;
+}
+
+ImageStorage storage_of(std::span<const StoredImage> images) {
+  std::set<std::string> others;
+  for (const auto& image : images)
+    if (!image.is_own)
+      for (const auto& layer : image.layers) others.insert(layer.name);
+  ImageStorage storage;
+  std::map<std::string, std::pair<Bytes, unsigned>> uses;
+  for (const auto& image : images) {
+    if (!image.is_own) continue;
+    ++storage.images;
+    for (const auto& layer : image.layers) {
+      if (others.contains(layer.name)) continue;
+      auto& use = uses[layer.name];
+      use.first = layer.bytes;
+      ++use.second;
+    }
+  }
+  for (const auto& [name, use] : uses) (use.second > 1 ? storage.shared : storage.own) += use.first;
+  return storage;
+}
+
+}  // namespace pipeline::docker

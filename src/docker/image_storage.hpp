@@ -1,0 +1,42 @@
+/// @file
+/// What the images of an engine cost: the layers of each, with their sizes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pipeline/settings.hpp>
+
+#include "async/task.hpp"
+#include "docker/engine_api.hpp"
+
+namespace pipeline::docker {
+
+struct StoredLayer {
+  std::string name;  ///< Equal for equal layers on equal layers below.
+  Bytes bytes = 0;   ///< Uncompressed.
+};
+
+struct StoredImage {
+  std::string id;                  ///< `sha256:...`.
+  std::vector<std::string> names;  ///< References; for one without a name its id.
+  bool is_own = false;             ///< pipe has built it.
+  std::int64_t created = 0;        ///< Seconds since 1970.
+  std::vector<StoredLayer> layers;
+};
+
+/// Returns all images that have a name or a label of pipe's.
+async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);
+
+struct ImageStorage {
+  std::size_t images = 0;
+  Bytes shared = 0;  ///< Of layers that several of pipe's images have.
+  Bytes own = 0;     ///< Of layers that only one of them has.
+  Bytes total() const { return shared + own; }
+};
+
+/// Returns what pipe's images cost. Layers that other images have, such as parents, do not count.
+ImageStorage storage_of(std::span<const StoredImage> images);
+
+}  // namespace pipeline::docker

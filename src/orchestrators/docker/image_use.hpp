@@ -1,0 +1,20 @@
+/// @file
+/// When images were last used by steps of this user: engines do not record it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace pipeline::orchestrators {
+
+/// Records that a step uses the image now; a failure is no error.
+/// @param id `sha256:...`
+void note_use(const std::string& id);
+
+/// Returns the time of the last use in seconds since 1970; 0 if none is recorded.
+std::int64_t last_use(const std::string& id);
+
+/// Removes the record of an image that no longer exists.
+void forget_use(const std::string& id);
+
+}  // namespace pipeline::orchestrators
