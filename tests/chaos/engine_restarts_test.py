@@ -10,7 +10,7 @@ import threading
 import unittest
 
 from driver_kills import DriverKills
-from support_chaos import SCALE, Watched, docker, figure, rounds
+from support_chaos import Watched, docker, figure, rounds
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/testbed/second-engine"
 NAME = {"SECOND_ENGINE": "chaos 5"}
@@ -28,8 +28,6 @@ class EngineRestarts(DriverKills):
 
     @classmethod
     def setUpClass(cls):
-        if SCALE < 0.1:  # docs/reliability.md says what is open
-            raise unittest.SkipTest("only in `scripts/test chaos`: an engine that stops while it sends a step's outputs may leave some out")
         if second_engine("start", "debian:bookworm-slim") != 0:
             raise unittest.SkipTest("no second engine to be had")
         cls.addClassCleanup(second_engine, "stop")
