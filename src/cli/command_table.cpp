@@ -41,6 +41,7 @@ void add_plan_options(CLI::App& app, Options& o) {
   add_orchestrator(app, o);
   add_step(app, o, "Only this step and what it needs");
   app.add_flag("--no-cache", o.no_cache, "Plan for a run with --no-cache");
+  add_locked(app, o);
   add_force(app, o);
   app.add_flag("-v,--verbose", o.verbose,
                "List the code files with the reason of each, and the parts of the cache key");
@@ -91,6 +92,7 @@ void add_build_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
   add_step(app, o, "Only this step's");
+  add_locked(app, o);
   add_template_dir(app, o);
   add_state(app, o);
 }

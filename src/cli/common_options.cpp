@@ -117,6 +117,11 @@ void add_jobs(CLI::App& app, Options& o) {
       ->check(CLI::Range(1u, 100'000u).description(""));
 }
 
+void add_locked(CLI::App& app, Options& o) {
+  app.add_flag("--locked", o.lock.frozen,
+               "Fail if the lock file would change, as in CI: exit code 2 says how");
+}
+
 void add_run_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
@@ -129,6 +134,7 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_option("--service-account", o.service_account, "As which that driver acts")
       ->type_name("NAME")
       ->capture_default_str();
+  add_locked(app, o);
   app.add_option("--execution-mode", o.execution_mode,
                  "What happens to other steps when one has failed (default: the file's, or "
                  "continue_on_failure)")

@@ -19,6 +19,7 @@ void add_cluster(CLI::App& app, Options& options);                 ///< --contex
 void add_orchestrator(CLI::App& app, Options& options);            ///< --orchestrator.
 void add_step(CLI::App& app, Options& options, const char* help);  ///< --step.
 void add_force(CLI::App& app, Options& options);                   ///< --force and --from.
+void add_locked(CLI::App& app, Options& options);                  ///< --locked.
 void add_template_dir(CLI::App& app, Options& options);            ///< --template-dir.
 /// The argument that names a run.
 void add_run(CLI::App& app, Options& options, bool required = false);

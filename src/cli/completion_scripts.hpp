@@ -27,12 +27,12 @@ _pipe() {
     --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline | --tag | --where | --sort | --columns | --remove) return ;;
   esac
   case $command in
-    run) words="--param --params --orchestrator --context --namespace --profile --step --jobs --no-cache --force --from --detach --service-account --execution-mode --template-dir --state --output" ;;
+    run) words="--param --params --orchestrator --context --namespace --profile --step --jobs --no-cache --force --from --detach --service-account --execution-mode --locked --template-dir --state --output" ;;
     validate) words="--param --params --output" ;;
     graph) words="--param --params --format --output" ;;
-    plan) words="--param --params --orchestrator --context --namespace --profile --step --no-cache --force --from --verbose --template-dir --state --output" ;;
+    plan) words="--param --params --orchestrator --context --namespace --profile --step --no-cache --force --from --verbose --locked --template-dir --state --output" ;;
     render) words="--param --params --orchestrator --context --namespace --profile --step --template-dir --output" ;;
-    build) words="--param --params --orchestrator --context --namespace --profile --step --template-dir --state --output" ;;
+    build) words="--param --params --orchestrator --context --namespace --profile --step --locked --template-dir --state --output" ;;
     runs) words="--pipeline --tag --where --sort --columns --limit --state --output" ;;
     metrics) words="--csv --state --output" ;;
     compare) words="--all --state --output" ;;
@@ -107,14 +107,14 @@ _pipe() {
   local command=${words[2]}
   shift words; ((CURRENT--))
   case $command in
-    run) _arguments $file $orchestrator $step $force $template $state $output {-j,--jobs}'[steps at a time]:N: ' '--no-cache[run every step]' \
+    run) _arguments $file $orchestrator $step $force $template $state $output {-j,--jobs}'[steps at a time]:N: ' '--no-cache[run every step]' '--locked[fail if the lock file would change]' \
       '--detach[hand the run to a driver in the cluster]' '--service-account[as which it acts]:NAME: ' \
       '--execution-mode[when a step fails]:mode:(fail_fast stop_on_failure continue_on_failure)' ;;
     validate) _arguments $file $output ;;
     graph) _arguments $file $output '--format[language]:name:(mermaid dot)' ;;
-    plan) _arguments $file $orchestrator $step $force $template $state $output '--no-cache[plan for --no-cache]' {-v,--verbose}'[list code files and key parts]' ;;
+    plan) _arguments $file $orchestrator $step $force $template $state $output '--no-cache[plan for --no-cache]' '--locked[fail if the lock file would change]' {-v,--verbose}'[list code files and key parts]' ;;
     render) _arguments $file $orchestrator $step $template $output ;;
-    build) _arguments $file $orchestrator $step $template $state $output ;;
+    build) _arguments $file $orchestrator $step $template $state $output '--locked[fail if the lock file would change]' ;;
     runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' '--tag[only with this tag]:tag: ' '--where[only runs for which this holds]:expression: ' '--sort[by this value]:value: ' '--columns[show these values]:values: ' {-n,--limit}'[at most]:N: ' ;;
     show) _arguments $state $output ':run:_pipe_runs' ;;
     metrics) _arguments $state $output '--csv[every value]' ':run:_pipe_runs' ':step:_pipe_steps' ;;
@@ -165,6 +165,7 @@ complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -a rbac
 complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -l namespace -l subject -x
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s s -l step -x -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l template-dir -r
+complete -c pipe -n "__fish_seen_subcommand_from run plan build" -l locked -d "fail if the lock file would change"
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l no-cache -d "run every step"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l detach -d "hand the run to a driver in the cluster"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l service-account -x -d "as which it acts"

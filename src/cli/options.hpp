@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "detached/invocation.hpp"
+#include "lock/lock_file.hpp"
 
 namespace pipeline {
 class Pipeline;
@@ -68,6 +69,7 @@ struct Options : detached::Invocation {
 
   bool detach = false;                   ///< Command run.
   std::string service_account = "pipe";  ///< Service account of the driver of a run with `detach`.
+  lock::LockOptions lock;                ///< Commands run, plan, build and lock.
   InspectOptions inspect;
   CleanOptions clean;
   InstancesOptions instances;

@@ -131,6 +131,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
       require_engine(session);
       report_gpu_warnings(session, display.progress());
     }
+    options.final_sources = [&session] { return session.settle_lock(); };
     options.is_task = session.source.is_task();
     options.machine = session.machine_in_use();
     if (!detached) detached::keep_invocation(session.runs, session.run_id, context.options());

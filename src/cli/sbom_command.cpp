@@ -9,8 +9,8 @@
 #include "core/error.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_identity.hpp"
+#include "docker/short_container.hpp"
 #include "lock/locked_environment.hpp"
-#include "orchestrators/docker/short_container.hpp"
 #include "sbom/image_record.hpp"
 
 namespace pipeline::cli {
@@ -98,8 +98,7 @@ class ImageReader {
     body["Labels"] = {{"pipe.run", step_.run}};
     body["HostConfig"]["NetworkMode"] = "none";
     const auto name = "pipe-" + step_.run + "-sbom-" + std::to_string(getpid());
-    const auto [lines, code] =
-        context_.await(orchestrators::run_to_end(engine_, name, std::move(body)));
+    const auto [lines, code] = context_.await(docker::run_to_end(engine_, name, std::move(body)));
     if (code != 0)
       throw core::EnvironmentError("the packages of " + step_.image +
                                    " cannot be listed: " + lines.substr(0, 500));

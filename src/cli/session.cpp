@@ -53,6 +53,7 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
         c.note("waiting for `" + c.options().name + " clean`, which removes artifacts");
       })),
       code_(source.code(runs.folder() / "scripts")),
+      lock_(lock::lock_beside(source.file()), c.options().lock),
       bucket_(c.options().artifact_store.is_given()
                   ? std::make_unique<s3::Artifacts>(c.loop(), c.options().artifact_store)
                   : nullptr),
@@ -64,6 +65,7 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
                                       .state = runs.folder(),
                                       .template_dir = context.options().template_dir,
                                       .run_id = run_id,
+                                      .lock = &lock_,
                                       .context = context.options().context,
                                       .name_space = context.options().name_space,
                                       .claim = context.options().claim,
@@ -76,6 +78,12 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
 gpu::Machine& Session::machine() {
   if (!machine_) machine_ = std::make_unique<gpu::Machine>();
   return *machine_;
+}
+
+std::optional<std::vector<std::filesystem::path>> Session::settle_lock() {
+  if (context.options().step.empty()) lock_.remove_unused();
+  if (!lock_.is_current()) return std::nullopt;
+  return std::vector{lock_.path()};
 }
 
 engine::RunOptions Session::run_options() const {

@@ -13,6 +13,7 @@
 #include "engine/remote_cache.hpp"
 #include "engine/run.hpp"
 #include "kubernetes/kubeconfig.hpp"
+#include "lock/lock_file.hpp"
 #include "orchestrators/factory.hpp"
 #include "s3/artifacts.hpp"
 
@@ -37,6 +38,10 @@ class Session {
 
   const PipelineSpec& pipeline() { return source.pipeline(); }
   orchestrators::Orchestrator& orchestrator() { return *orchestrator_; }
+  lock::LockFile& lock() { return lock_; }
+  /// Removes from the lock file what no step uses any more, if all steps were looked up, and
+  /// returns the file; nothing if another program has changed it.
+  std::optional<std::vector<std::filesystem::path>> settle_lock();
   /// Returns the bucket that a profile names for artifacts; null: none.
   s3::Artifacts* bucket() { return bucket_.get(); }
   /// Returns NVML, which is loaded by the first call.
@@ -55,6 +60,7 @@ class Session {
   /// Held from before the first check of what can be reused.
   const store::StateLock artifacts_stay_;
   const engine::CodeProvider code_;
+  lock::LockFile lock_;
   const std::unique_ptr<s3::Artifacts> bucket_;
   const std::unique_ptr<engine::RemoteCache> remote_cache_;
   const std::unique_ptr<orchestrators::Orchestrator> orchestrator_;

@@ -19,6 +19,7 @@
 #include "docker/engine_connection.hpp"
 #include "docker/host_config.hpp"
 #include "docker/image_identity.hpp"
+#include "docker/package_lock.hpp"
 #include "docker/reference.hpp"
 #include "net/url.hpp"
 #include "settings/settings.hpp"
@@ -98,15 +99,18 @@ struct ImageBuilder::Implementation {
         lookups(loop),
         made(loop),
         builds(loop),
-        pulls(loop) {}
+        pulls(loop),
+        packages(loop, engine, options) {}
 
   /// A plan and the engine's current state of its image.
   struct InspectedImage {
     std::shared_ptr<ImagePlan> plan;  // Shared by the coroutines that use it; immutable.
     ImageStatus status;
+    bool resolves = false;  // Its requirements are resolved before anything else is known.
   };
 
   async::Task<InspectedImage> look(const StepSpec& step);
+  async::Task<InspectedImage> plan_of(const StepSpec& step);
   async::Task<ImageStatus> look_at(ImagePlan& plan);
   async::Task<ImageStatus> make(const StepSpec& step, EventSink& events,
                                 core::CancelSource& cancel);
@@ -135,6 +139,7 @@ struct ImageBuilder::Implementation {
   async::SingleFlight<ImageStatus> builds;      // Keyed by reference.
   async::SingleFlight<bool> pulls;              // Keyed by reference and platform.
   std::set<std::string> reported;               // Notices, each shown once.
+  PackageLock packages;
 };
 
 ImageBuilder::ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOptions options)
@@ -229,25 +234,47 @@ async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) 
   co_return status;
 }
 
-async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::look(
+/// Returns the plan with the packages that are locked for it; if there are none, also the status,
+/// which says so.
+async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::plan_of(
     const StepSpec& step) {
   InspectedImage looked;
   looked.plan = std::make_shared<ImagePlan>(plan_image(step, options));
-  if (auto& plan = *looked.plan; plan.build && !plan.own) {
-    std::string user;
-    Locked locked;
+  const auto& plan = *looked.plan;
+  Locked locked;
+  if (packages.covers(plan)) {
+    const auto system = co_await look(without_packages(step));
+    if (!system.status.digest.empty()) locked = packages.find(plan, system.status.digest);
+    if (!locked) {
+      looked.resolves = true;
+      looked.status.reason = system.status.digest.empty()
+                                 ? system.status.reason
+                                 : "its requirements are not in " +
+                                       options.lock->path().filename().string() +
+                                       ": they are resolved first";
+      co_return looked;
+    }
+  }
+  // Installs need root, so the parent's user is restored afterwards.
+  std::string user;
+  if (plan.build && !plan.own) {
     if (plan.parent) {
       user = last_user(plan.parent->dockerfile);
     } else if (auto image = co_await engine.inspect_image(plan.parent_image, plan.platform)) {
       user = user_of(*image);
       if (options.locked) locked = co_await options.locked(step, image_identity(*image));
     }
-    // Installs need root, so the parent's user is restored afterwards.
     if (user == "root" || user == "0") user.clear();
-    if (!user.empty() || locked)
-      looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));
   }
-  looked.status = co_await look_at(*looked.plan);
+  if (!user.empty() || locked)
+    looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));
+  co_return looked;
+}
+
+async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::look(
+    const StepSpec& step) {
+  auto looked = co_await plan_of(step);
+  if (!looked.resolves) looked.status = co_await look_at(*looked.plan);
   co_return looked;
 }
 
@@ -323,6 +350,12 @@ async::Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step
         co_await pull(used, plan.platform, plan.parent->options.pull.value_or(false), step.name,
                       events, cancel);
     if (looked.status.digest.empty() || newer) looked = co_await look(step);
+    if (looked.resolves) {
+      const auto system = without_packages(step);
+      const auto parent = co_await make(system, events, cancel);
+      co_await packages.resolve(*looked.plan, parent, step.name, events, cancel);
+      looked = co_await look(step);
+    }
     if (looked.status.digest.empty()) throw not_to_be_seen(*looked.plan);
   }
   auto& plan = *looked.plan;

@@ -16,6 +16,7 @@
 #include "docker/package_layers.hpp"
 #include "docker/requirements.hpp"
 #include "docker/templates.hpp"
+#include "lock/lock_file.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::docker {
@@ -183,8 +184,8 @@ class ImagePlanner {
   ImagePlanner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user,
                const lock::LockedEnvironment* locked)
       : step_(step),
-        locked_(locked),
         options_(options),
+        locked_(locked),
         settings_(step.settings->docker),
         context_(options.template_dir) {
     values_.environment = settings_.environment;
@@ -272,35 +273,50 @@ class ImagePlanner {
   }
 
   void add_python_packages() {
-    const auto requirements = requirement_lines(settings_, options_.root, plan_.notices);
-    if (locked_ && has_layers(options_.template_dir)) return add_locked_packages(requirements);
-    const bool reads_pyproject =
-        settings_.pyproject_path && !settings_.pyproject_export_command.has_value();
-    plan_.resolves = resolves(requirements) || reads_pyproject;
-    if (requirements.empty() && !reads_pyproject) return;
+    auto& python = plan_.python;
+    python.requirements = requirement_lines(settings_, options_.root, plan_.notices);
+    if (settings_.pyproject_path && !settings_.pyproject_export_command.has_value())
+      python.pyproject = core::read_file(options_.root / *settings_.pyproject_path);
+    python.arguments = installer_arguments(settings_.python_package_installer_args);
+    python.installer = values_.installer == PackageInstaller::uv ? "uv" : "pip";
+    python.environment = settings_.environment;
+    if (locked_ && has_layers(options_.template_dir)) return add_locked_packages();
+    if (python.empty()) return;
     values_.python = true;
-    const auto arguments = installer_arguments(settings_.python_package_installer_args);
     context_.add_script("python/install.sh", "image/python.sh");
-    if (!requirements.empty()) context_.add_lines("python/requirements.txt", requirements);
-    std::ranges::transform(requirements, std::back_inserter(plan_.parts["requirements"]),
+    if (locked_) return add_locked_requirements();
+    plan_.resolves = resolves(python.requirements) || !python.pyproject.empty();
+    if (!python.requirements.empty())
+      context_.add_lines("python/requirements.txt", python.requirements);
+    std::ranges::transform(python.requirements, std::back_inserter(plan_.parts["requirements"]),
                            without_secrets);
-    if (reads_pyproject) {
-      auto text = core::read_file(options_.root / *settings_.pyproject_path);
-      plan_.parts["pyproject"] = {short_digest(text)};
-      context_.add("python/pyproject.toml", std::move(text));
+    if (!python.pyproject.empty()) {
+      plan_.parts["pyproject"] = {short_digest(python.pyproject)};
+      context_.add("python/pyproject.toml", python.pyproject);
     }
-    add_installer(arguments);
+    add_installer(python.arguments);
   }
 
   void add_installer(const std::vector<std::string>& arguments) {
     context_.add_lines("python/arguments", arguments);
     auto& installer = plan_.parts["python_package_installer"];
-    installer = {values_.installer == PackageInstaller::uv ? "uv" : "pip"};
+    installer = {plan_.python.installer};
     std::ranges::transform(arguments, std::back_inserter(installer), without_secrets);
   }
 
+  /// For templates of the user's that know no layers.
+  void add_locked_requirements() {
+    std::vector<std::string> lines;
+    std::ranges::copy_if(plan_.python.requirements, std::back_inserter(lines), is_index_option);
+    for (auto& line : lock::install_lines(*locked_)) lines.push_back(std::move(line));
+    context_.add_lines("python/requirements.txt", lines);
+    auto arguments = plan_.python.arguments;
+    arguments.emplace_back("--no-deps");
+    add_installer(arguments);
+  }
+
   /// Each layer has a folder of its own, so that the builder finds those that have not changed.
-  void add_locked_packages(const std::vector<std::string>& requirements) {
+  void add_locked_packages() {
     const auto layers = package_layers(*locked_);
     if (layers.empty()) return;
     values_.layers = layers.size();
@@ -321,11 +337,12 @@ class ImagePlanner {
       context_.add_lines(folder + "/names", names);
     }
     std::ranges::sort(plan_.parts["packages"]);
-    std::ranges::copy_if(requirements, std::back_inserter(index_options_), is_index_option);
+    std::ranges::copy_if(plan_.python.requirements, std::back_inserter(index_options_),
+                         is_index_option);
     context_.add_script("python/layer.sh", "image/layer.sh");
     context_.add("python/finish.py", template_text("image/finish.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
-    add_installer(installer_arguments(settings_.python_package_installer_args));
+    add_installer(plan_.python.arguments);
   }
 
   void add_local_package(const std::string& folder, const std::string& path) {
@@ -349,6 +366,9 @@ class ImagePlanner {
       if (core::has_control_characters(command))
         throw core::InputError("local_project_install_command holds a control character");
       auto files = project_files(options_.root, step_.code.items());
+      if (options_.lock)  // It says what is installed beside the project.
+        std::erase_if(files,
+                      [&](const auto& file) { return file.source == options_.lock->path(); });
       if (files.empty())
         throw core::InputError(
             "local_project_install_command has no files to work on: the step's code is empty",
@@ -424,8 +444,8 @@ class ImagePlanner {
   }
 
   const StepSpec& step_;
-  const lock::LockedEnvironment* locked_;
   const BuilderOptions& options_;
+  const lock::LockedEnvironment* locked_;
   const DockerSettings& settings_;
   ImagePlan plan_;
   DockerfileValues values_;

@@ -18,6 +18,10 @@
 #include "async/task.hpp"
 #include "lock/locked_environment.hpp"
 
+namespace pipeline::lock {
+class LockFile;
+}
+
 namespace pipeline::docker {
 
 using archive::ContextFile;
@@ -25,13 +29,27 @@ using archive::ContextFile;
 /// The locked packages of a step's environment; null where the build resolves its requirements.
 using Locked = std::shared_ptr<const lock::LockedEnvironment>;
 
+/// What a step asks to be installed by a Python installer.
+struct PythonRequirements {
+  std::vector<std::string> requirements;  ///< Lines of a requirements file; may hold credentials.
+  std::vector<std::string> arguments;     ///< The installer's options.
+  std::string pyproject;  ///< Text of a pyproject.toml whose dependencies are asked for, too.
+  std::string installer;  ///< `uv` or `pip`.
+  StringMap environment;  ///< Variables of the image, which the installer sees.
+  std::vector<ContextFile> files;  ///< Of the pipeline's folder that requirements name.
+  bool empty() const { return requirements.empty() && pyproject.empty(); }
+};
+
 struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
   std::string run_id;  ///< Label of built images; with prevent_build_reuse also part of the digest.
-  /// Looks up or makes the lock of a step whose parent image the engine has; may be empty.
+  /// Replaces `lock`: looks up the packages of a step whose parent image the engine has; may be
+  /// empty.
   /// @param parent_digest image_identity() of the parent
   std::function<async::Task<Locked>(const StepSpec& step, std::string parent_digest)> locked;
+  lock::LockFile* lock = nullptr;  ///< Outlives the builder. Null: a build resolves requirements.
+  std::string owner;               ///< Label of containers that resolve: see owner_of().
 };
 
 /// The named parts of an environment as texts, used to explain why two images differ. Lists are
@@ -63,15 +81,17 @@ struct ImagePlan {
                                                  ///< `six==1.16.0 8abb...`: for a label.
   std::vector<std::string> notices;              ///< Notices for the user.
   bool own = false;                              ///< The plan is for the user's own Dockerfile.
-  bool resolves = false;  ///< The build chooses versions of Python packages: see
-                          ///< docker::resolves().
+  PythonRequirements python;
+  bool resolves = false;  ///< The build chooses versions of Python packages: they are not locked,
+                          ///< or a command of the user's installs some.
 };
 
 /// Makes the plan for one step's settings, without an engine. Throws InputError, or
 /// EnvironmentError for a missing file.
 /// @param parent_user USER of the parent image, if known: restored after the installs, which need
 /// root
-/// @param locked      the packages to install instead of the requirements; null for none
+/// @param locked the packages that the step's requirements were resolved to, if that is known: then
+/// exactly these are installed
 ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
                      const std::string& parent_user = {},
                      const lock::LockedEnvironment* locked = nullptr);

@@ -297,6 +297,12 @@ void Run::remember() {
       fingerprint_->ran_in(recheck);
     for (const auto& output : steps_[i].outputs) fingerprint_->made(output.digest);
   }
+  if (options_.final_sources) {
+    const auto sources = options_.final_sources();
+    if (!sources) fingerprint_->invalidate();
+    for (const auto& path : sources.value_or(std::vector<std::filesystem::path>()))
+      fingerprint_->looked_at(path);
+  }
   fingerprint_->save(services_.runs, journal_.run_id(), steps_.size(), skipped);
 }
 

@@ -30,7 +30,10 @@ struct RunOptions {
   std::string identity;  ///< The run's request for the fingerprint (run_fingerprint.hpp): file and
                          ///< relevant options; empty: no fingerprint is stored.
   std::vector<std::filesystem::path>
-      sources;           ///< Files that the spec was made from, besides the steps' code.
+      sources;  ///< Files that the spec was made from, besides the steps' code.
+  /// Called when all steps have succeeded; returns further files that determine the run, such as
+  /// those that it has written itself. Nothing if one of them has changed meanwhile.
+  std::function<std::optional<std::vector<std::filesystem::path>>()> final_sources = {};
   bool is_task = false;  ///< An ECS task: containers that run at the same time need their GPUs
                          ///< together and do not wait for one another's.
   gpu::Machine* machine = nullptr;  ///< NVML if it is in use already; must outlive the run.

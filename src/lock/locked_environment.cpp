@@ -3,12 +3,13 @@
 #include <cctype>
 
 #include "core/digest.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::lock {
 
 std::string digest(const LockedEnvironment& environment) {
   core::Hasher hasher;
-  hasher.field("locked environment 1").field(environment.tag).field(environment.platform);
+  hasher.field("locked environment 1").field(environment.tag);
   for (const auto& package : environment.packages)
     hasher.field(package.name)
         .field(package.version)
@@ -26,6 +27,23 @@ std::vector<std::string> install_lines(const LockedEnvironment& environment) {
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+bool is_package_name(std::string_view text) {
+  return !text.empty() && core::is_alnum(text.front()) && core::all(text, [](char c) {
+    return core::is_alnum(c) || std::string_view("-_.").find(c) != std::string_view::npos;
+  });
+}
+
+bool is_version(std::string_view text) {
+  return !text.empty() && core::is_alnum(text.front()) && core::all(text, [](char c) {
+    return core::is_alnum(c) || std::string_view("-_.+!").find(c) != std::string_view::npos;
+  });
+}
+
+bool is_address(std::string_view text) {
+  return !text.empty() && text.front() != '-' &&
+         core::all(text, [](char c) { return static_cast<unsigned char>(c) > ' ' && c != 0x7f; });
 }
 
 std::string normalised_name(std::string_view name) {

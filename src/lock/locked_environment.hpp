@@ -27,6 +27,7 @@ struct LockedPackage {
   std::string sha256;  ///< Of the file, hex; empty for what has none.
   std::string url;     ///< Of the file, without credentials; `git+URL@COMMIT` for a repository;
                        ///< for a local file or folder its path, relative to the pipeline's folder.
+  bool editable = false;                 ///< A folder that is installed as a link to itself.
   std::vector<std::string> required_by;  ///< Names of packages, sorted; empty for what the step's
                                          ///< requirements ask for themselves alone.
 };
@@ -40,17 +41,24 @@ struct LockedEnvironment {
   std::string platform;   ///< Of wheels, the newest that Python accepts: `manylinux_2_36_x86_64`.
   std::string installer;  ///< `uv` or `pip`.
   std::vector<std::string> requirements;  ///< As users wrote them, options first; no credentials.
+  std::vector<std::string> apt_packages;  ///< `name=version`, as installed; sorted.
   std::vector<LockedPackage> packages;    ///< Those that are installed: what the parent brings is
                                           ///< not among them. Sorted by name.
 };
 
 /// Returns a digest, hex, over what is installed and for which Python: equal digests, equal files.
-/// What was asked for is not part of it.
+/// What was asked for is not part of it, nor for which platform: an image's parent says that.
 std::string digest(const LockedEnvironment& environment);
 
 /// Returns lines of a requirements file, one a package, with hashes where they are known. Installed
 /// with `--no-deps`, they give exactly the locked packages.
 std::vector<std::string> install_lines(const LockedEnvironment& environment);
+
+/// True for what an installer takes for a name (PEP 508), a version (PEP 440, loosely) or an
+/// address, and never for an option: lock files are edited by hand and merged by machines.
+bool is_package_name(std::string_view text);
+bool is_version(std::string_view text);
+bool is_address(std::string_view text);
 
 /// Returns a name normalised as in PEP 503.
 std::string normalised_name(std::string_view name);

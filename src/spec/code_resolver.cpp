@@ -33,7 +33,11 @@ std::string advice(const StepSpec& step, const CodeSet& code, const std::string&
 
 struct CodeResolver::Implementation {
   explicit Implementation(const PipelineSpec& pipeline)
-      : root(pipeline.root), tree(pipeline.root), discovery(tree) {}
+      : root(pipeline.root),
+        tree(pipeline.root),
+        discovery(tree),
+        lock_file(pipeline.file.empty() ? pipeline.name + ".lock"
+                                        : pipeline.file.stem().string() + ".lock") {}
 
   const CodeSet& code_of(const StepSpec& step) {
     return step.code ? listed(step.code.items()) : found(step.command);
@@ -64,6 +68,7 @@ struct CodeResolver::Implementation {
     std::map<std::string, std::string> files;
     std::set<std::string> looked_at;
     find(files, looked_at);
+    files.erase(lock_file);
     auto set = std::make_unique<CodeSet>();
     for (auto& [path, reason] : files)
       set->files.push_back({path, tree.path_of(path), std::move(reason)});
@@ -127,6 +132,8 @@ struct CodeResolver::Implementation {
   const std::filesystem::path root;
   CodeTree tree;
   CodeDiscovery discovery;
+  const std::string
+      lock_file;  ///< Beside the pipeline file: `pipe` writes it, and no step reads it.
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
 };
 

@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "orchestrators/docker/short_container.hpp"
+#include "docker/short_container.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -58,7 +58,7 @@ async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
   std::string trouble;
   try {
     const auto name = container_name(attempt) + "-owner";
-    const auto [printed, code] = co_await run_to_end(engine, name, std::move(body));
+    const auto [printed, code] = co_await docker::run_to_end(engine, name, std::move(body));
     if (code != 0) trouble = "exit code " + std::to_string(code) + ": " + printed;
   } catch (const core::EnvironmentError& error) {
     trouble = error.what();

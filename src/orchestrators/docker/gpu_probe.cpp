@@ -2,8 +2,8 @@
 
 #include "core/log.hpp"
 #include "docker/gpu_errors.hpp"
+#include "docker/short_container.hpp"
 #include "gpu/smi.hpp"
-#include "orchestrators/docker/short_container.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -39,7 +39,7 @@ async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& acc
     access.give(body, {}, {});
     std::optional<std::string> refused;
     try {
-      const auto [text, code] = co_await run_to_end(engine, name, std::move(body));
+      const auto [text, code] = co_await docker::run_to_end(engine, name, std::move(body));
       inventory = gpu::read_smi(text);
       if (code != 0 || inventory.devices.empty())
         inventory.unavailable = unavailable(

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/log.hpp"
-#include "orchestrators/docker/short_container.hpp"
+#include "docker/short_container.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -32,7 +32,7 @@ async::Task<std::string> installed_packages(docker::EngineApi& engine, std::stri
   body["HostConfig"]["NetworkMode"] = "none";
   std::string why;
   try {
-    auto [text, code] = co_await run_to_end(engine, name, std::move(body));
+    auto [text, code] = co_await docker::run_to_end(engine, name, std::move(body));
     if (code == 0) co_return text;
     why = text;
   } catch (const docker::EngineError& error) {

@@ -42,9 +42,12 @@ void add_program(Environment& environment, const docker::ImageStatus& image) {
 StepImages::StepImages(asio::io_context& loop, docker::EngineApi& engine,
                        const OrchestratorOptions& options, docker::PublishedImages* published)
     : engine_(engine),
-      builder_(
-          loop, engine,
-          {.root = options.root, .template_dir = options.template_dir, .run_id = options.run_id}),
+      builder_(loop, engine,
+               {.root = options.root,
+                .template_dir = options.template_dir,
+                .run_id = options.run_id,
+                .lock = options.lock,
+                .owner = options.state.empty() ? std::string() : owner_of(options.state)}),
       programs_(loop, engine, options.run_id),
       published_(published),
       run_(options.run_id),

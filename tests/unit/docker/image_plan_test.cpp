@@ -152,7 +152,7 @@ TEST_F(Plans, locked_packages_are_layers_and_requirements_are_not_read_again) {
       << "equal packages are an equal image, whatever asked for them";
 }
 
-TEST_F(Plans, a_template_without_layers_has_its_requirements_resolved_by_the_build) {
+TEST_F(Plans, a_template_without_layers_installs_the_locked_packages_in_one) {
   put("templates/Dockerfile.mustache", "FROM {{{parent_image}}}\n{{#python}}RUN mine\n{{/python}}");
   options.template_dir = folder.path() / "templates";
   lock::LockedEnvironment environment;
@@ -160,7 +160,10 @@ TEST_F(Plans, a_template_without_layers_has_its_requirements_resolved_by_the_bui
   const auto made = plan_image(step({.parent_image = "debian:12", .requirements = {"six"}}),
                                options, "", &environment);
   EXPECT_EQ(made.dockerfile, "FROM debian:12\nRUN mine\n");
-  EXPECT_TRUE(made.resolves);
+  EXPECT_FALSE(made.resolves);
+  const auto file = std::ranges::find(made.context, "python/requirements.txt", &ContextFile::path);
+  ASSERT_NE(file, made.context.end());
+  EXPECT_EQ(*file->content, lock::install_lines(environment)[0] + "\n");
 }
 
 TEST_F(Plans, a_local_package_outside_of_the_folder_is_refused) {

@@ -1,0 +1,140 @@
+#include "docker/package_lock.hpp"
+
+#include <chrono>
+
+#include "core/digest.hpp"
+#include "docker/build_log.hpp"
+#include "docker/package_resolver.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Files of a project that say what it requires.
+constexpr const char* project_files_with_requirements[] = {"pyproject.toml", "setup.cfg",
+                                                           "setup.py"};
+
+std::string short_digest(core::Hasher& hasher) { return hasher.finish().hex().substr(0, 12); }
+
+/// Returns ` #` and a digest for a requirement that is a file or folder; else an empty text.
+std::string content_mark(const std::string& line, const fs::path& root) {
+  auto path = line;
+  for (const auto* option : {"-e ", "--editable ", "--editable="})
+    if (path.starts_with(option)) path.erase(0, std::string_view(option).size());
+  path = path.substr(0, path.find_first_of(";["));
+  while (path.ends_with(' ')) path.pop_back();
+  if (const auto at = path.find("@ "); at != path.npos) path.erase(0, at + 2);
+  if (path.starts_with("file://")) path.erase(0, 7);
+  std::error_code error;
+  const auto file = root / path;
+  core::Hasher hasher;
+  if (path.empty()) return {};
+  if (fs::is_regular_file(file, error)) {
+    hasher.field(core::sha256_file(file).hex());
+  } else if (fs::is_directory(file, error)) {
+    for (const auto* name : project_files_with_requirements)
+      if (fs::is_regular_file(file / name, error))
+        hasher.field(name).field(core::sha256_file(file / name).hex());
+  } else {
+    return {};
+  }
+  return " #" + short_digest(hasher);
+}
+
+}  // namespace
+
+bool has_requirements(const DockerSettings& settings) {
+  return !settings.skip_build.value_or(false) &&
+         (!settings.requirements.items().empty() || settings.pyproject_path ||
+          settings.replicate_local_python_environment.value_or(false));
+}
+
+StepSpec without_packages(const StepSpec& step) {
+  StepSpec system;
+  system.name = step.name;
+  system.line = step.line;
+  system.settings = step.settings;
+  auto& docker = system.settings->docker;
+  docker.requirements = {};
+  docker.replicate_local_python_environment.reset();
+  docker.pyproject_path.reset();
+  docker.pyproject_export_command = {};
+  docker.local_project_install_command.reset();
+  docker.environment.clear();
+  docker.user.reset();
+  docker.image_tag.reset();
+  return system;
+}
+
+std::vector<std::string> locked_lines(const PythonRequirements& python, const fs::path& root) {
+  std::vector<std::string> lines;
+  for (const auto& argument : python.arguments)
+    lines.push_back(lock::without_credentials(argument));
+  for (const auto& line : python.requirements)
+    lines.push_back(lock::without_credentials(line) + content_mark(line, root));
+  if (!python.pyproject.empty()) {
+    core::Hasher hasher;
+    lines.push_back("pyproject.toml #" + short_digest(hasher.field(python.pyproject)));
+  }
+  return lines;
+}
+
+lock::Request PackageLock::request_of(const ImagePlan& plan,
+                                      const std::string& parent_digest) const {
+  lock::Request request;
+  request.parent = plan.parent ? std::string("dockerfile") : plan.parent_image;
+  request.parent_digest = parent_digest;
+  request.installer = plan.python.installer;
+  request.requirements = locked_lines(plan.python, options_.root);
+  return request;
+}
+
+Locked PackageLock::find(const ImagePlan& plan, const std::string& parent_digest) const {
+  auto found = options_.lock->find(request_of(plan, parent_digest));
+  return found ? std::make_shared<const lock::LockedEnvironment>(std::move(*found)) : nullptr;
+}
+
+async::Task<> PackageLock::resolve(const ImagePlan& plan, ImageStatus parent,
+                                   const std::string& step, EventSink& events,
+                                   core::CancelSource& cancel) {
+  auto request = request_of(plan, parent.digest);
+  std::string key = parent.digest + request.installer;
+  for (const auto& line : request.requirements) key += '\n' + line;
+  const std::function<async::Task<bool>()> make = [&]() {
+    return resolve_once(plan, request, parent.image_id, step, events, cancel);
+  };
+  co_await resolutions_.get(key, make, &cancel);
+}
+
+async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::Request request,
+                                            std::string image_id, std::string step,
+                                            EventSink& events, core::CancelSource& cancel) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto took = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  };
+  const auto name = "packages for " + request.parent;
+  events.emit(event::BuildStarted{name, {step}, "the requirements are resolved"});
+  Resolution resolution{plan, std::move(image_id), options_.lock->preferred(request), {}, {}};
+  resolution.labels["pipe.run"] = options_.run_id;
+  resolution.labels["pipe.state"] = options_.owner;
+  resolution.template_dir = options_.template_dir;
+  const std::function<void(const std::string&)> on_line = [&](const std::string& line) {
+    events.emit(event::BuildProgress{name, line});
+  };
+  try {
+    auto environment = co_await resolve_packages(engine_, std::move(resolution), on_line, cancel);
+    const auto notice = options_.lock->put(request, std::move(environment));
+    if (!notice.empty()) events.emit(event::Notice{step, notice});
+    for (const auto& line : describe(options_.lock->changes().back())) on_line(line);
+  } catch (const core::EnvironmentError& failed) {
+    events.emit(event::BuildFinished{name, "", took(), failure_of(failed, cancel)});
+    throw;
+  }
+  events.emit(event::BuildFinished{name, options_.lock->path().filename().string(), took(), {}});
+  co_return true;
+}
+
+}  // namespace pipeline::docker

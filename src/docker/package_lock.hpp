@@ -1,0 +1,56 @@
+/// @file
+/// What of a step's settings the lock file is about.
+#pragma once
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "async/single_flight.hpp"
+#include "docker/image_builder.hpp"
+#include "docker/image_plan.hpp"
+#include "lock/lock_file.hpp"
+
+namespace pipeline::docker {
+
+/// Returns true if an installer of Python packages has to choose versions for the step.
+bool has_requirements(const DockerSettings& settings);
+
+/// Returns the step as far as its image is what Python packages are resolved against and installed
+/// on: the parent with its Debian packages.
+StepSpec without_packages(const StepSpec& step);
+
+/// Returns what the lock file has for these requirements; without credentials.
+/// @param root relative paths in requirements are taken from it. Their content is part of the
+/// request, so that a wheel that was built again is locked again
+std::vector<std::string> locked_lines(const PythonRequirements& python,
+                                      const std::filesystem::path& root);
+
+/// The lock file, as images are planned with it.
+class PackageLock {
+ public:
+  PackageLock(asio::io_context& loop, EngineApi& engine, const BuilderOptions& options)
+      : engine_(engine), options_(options), resolutions_(loop) {}
+
+  /// Returns true if the plan's requirements are locked before its image is built.
+  bool covers(const ImagePlan& plan) const {
+    return options_.lock && plan.build && !plan.python.empty();
+  }
+  /// Returns the packages of the plan's requirements, or null if they have to be resolved. Throws
+  /// InputError: see LockFile::find().
+  Locked find(const ImagePlan& plan, const std::string& parent_digest) const;
+  /// Resolves the plan's requirements and writes the lock file. Equal ones are resolved once.
+  /// @param parent what the packages are installed on, on the engine
+  async::Task<> resolve(const ImagePlan& plan, ImageStatus parent, const std::string& step,
+                        EventSink& events, core::CancelSource& cancel);
+
+ private:
+  lock::Request request_of(const ImagePlan& plan, const std::string& parent_digest) const;
+  async::Task<bool> resolve_once(const ImagePlan& plan, lock::Request request, std::string image_id,
+                                 std::string step, EventSink& events, core::CancelSource& cancel);
+
+  EngineApi& engine_;
+  const BuilderOptions& options_;
+  async::SingleFlight<bool> resolutions_;
+};
+
+}  // namespace pipeline::docker

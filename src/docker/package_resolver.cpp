@@ -1,0 +1,182 @@
+#include "docker/package_resolver.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/identifier.hpp"
+#include "core/text.hpp"
+#include "docker/build_log.hpp"
+#include "docker/context.hpp"
+#include "docker/host_config.hpp"
+#include "docker/short_container.hpp"
+#include "docker/templates.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view marker = "pipe-lock: ";
+constexpr std::size_t kept_lines = 20;
+/// In the container; its folders are those of a build's scripts: see templates/image/common.sh.
+constexpr auto base = "pipe-lock";
+constexpr auto volume = "pipe-lock-cache";
+
+ContextFile text_file(const std::string& path, std::string content) {
+  const auto bytes = content.size();
+  return {.path = std::string(base) + "/" + path, .content = std::move(content), .bytes = bytes};
+}
+
+std::vector<ContextFile> files_of(const Resolution& resolution) {
+  const auto& plan = resolution.plan;
+  const auto script = [&](const char* name) {
+    return template_text("image/common.sh", resolution.template_dir) +
+           template_text(name, resolution.template_dir);
+  };
+  std::vector<ContextFile> files;
+  files.push_back(text_file("lock/resolve.sh", script("lock/resolve.sh")));
+  files.push_back(
+      text_file("lock/resolve.py", template_text("lock/resolve.py", resolution.template_dir)));
+  files.push_back(text_file("fetch/fetch.sh", script("image/tools.sh")));
+  files.push_back(text_file(
+      "lock/request.json", resolution_request(plan.python.arguments, resolution.preferred, false)));
+  std::string requirements;
+  for (const auto& line : plan.python.requirements) requirements += line + "\n";
+  if (!requirements.empty()) files.push_back(text_file("lock/requirements.txt", requirements));
+  if (!plan.python.pyproject.empty())
+    files.push_back(text_file("lock/pyproject.toml", plan.python.pyproject));
+  for (auto& file : host_files(read_host_config(this_machine()))) {
+    file.path = std::string(base) + "/" + file.path;
+    files.push_back(std::move(file));
+  }
+  for (auto file : plan.python.files) {
+    file.path = std::string(base) + "/lock/files/" + file.path;
+    files.push_back(std::move(file));
+  }
+  ContextFile folder{.path = std::string(base) + "/lock/files", .mode = 0755};
+  folder.kind = ContextFile::Kind::directory;
+  files.push_back(std::move(folder));
+  return files;
+}
+
+json body_of(const Resolution& resolution) {
+  const auto& plan = resolution.plan;
+  json body;
+  body["Image"] = resolution.image_id;
+  body["Entrypoint"] = {"/bin/sh", std::string("/") + base + "/lock/resolve.sh",
+                        plan.python.installer};
+  body["Cmd"] = json::array();
+  body["User"] = "0:0";
+  body["WorkingDir"] = "/";
+  body["Labels"] = resolution.labels;
+  for (const auto& [name, value] : plan.python.environment)
+    body["Env"].push_back(name + "=" + value);
+  auto& host = body["HostConfig"];
+  host["Mounts"] = json::array({{{"Type", "volume"},
+                                 {"Source", volume},
+                                 {"Target", std::string("/") + base + "/cache"},
+                                 {"VolumeOptions", {{"Labels", {{"pipe.cache", "lock"}}}}}}});
+  if (plan.options.network) host["NetworkMode"] = *plan.options.network;
+  if (plan.options.extra_hosts.has_value()) host["ExtraHosts"] = plan.options.extra_hosts.items();
+  return body;
+}
+
+std::vector<std::string> last_lines(const std::string& printed) {
+  std::vector<std::string> lines;
+  for (const auto line : core::split(printed, '\n'))
+    if (const auto text = core::trimmed(line, "\r\n"); !text.empty())
+      lines.push_back(core::printable(text));
+  if (lines.size() > kept_lines)
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kept_lines));
+  return lines;
+}
+
+/// The scripts' own errors begin with `pipe: error: `, as in a build.
+core::BuildError failed_resolution(const ImagePlan& plan, const std::string& printed) {
+  std::string reason = "no versions suit them";
+  std::vector<std::string> details, advice;
+  for (const auto& line : last_lines(printed))
+    if (line.starts_with("pipe: error: "))
+      reason = line.substr(13);
+    else if (line.starts_with("pipe: hint: "))
+      advice.push_back(line.substr(12));
+    else
+      details.push_back(line);
+  for (auto& more : build_advice(details, {})) advice.push_back(std::move(more));
+  return core::BuildError(
+      "cannot resolve the requirements for " + plan.parent_image + ": " + reason,
+      std::move(details), std::move(advice));
+}
+
+lock::LockedPackage read_package(const json& from) {
+  lock::LockedPackage package;
+  package.name = lock::normalised_name(from.at("name").get<std::string>());
+  package.version = from.at("version").get<std::string>();
+  package.file = from.value("file", std::string());
+  package.size = from.value("size", std::uint64_t{0});
+  package.sha256 = from.value("sha256", std::string());
+  package.url = from.value("url", std::string());
+  package.required_by = from.value("required_by", std::vector<std::string>());
+  package.editable = from.value("editable", false);
+  const auto origin = from.value("origin", std::string("index"));
+  package.origin = origin == "url"          ? lock::Origin::url
+                   : origin == "repository" ? lock::Origin::repository
+                   : origin == "path"       ? lock::Origin::path
+                                            : lock::Origin::index;
+  return package;
+}
+
+}  // namespace
+
+std::string resolution_request(const std::vector<std::string>& arguments,
+                               const lock::LockedEnvironment& preferred, bool is_empty) {
+  json request{{"arguments", arguments}, {"is_empty", is_empty}, {"preferred", json::object()}};
+  for (const auto& package : preferred.packages)
+    if (package.origin == lock::Origin::index) request["preferred"][package.name] = package.version;
+  return request.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed) {
+  auto at = printed.rfind(marker);
+  if (at == printed.npos) return std::nullopt;
+  at += marker.size();
+  const auto found = core::parse_json(printed.substr(at, printed.find('\n', at) - at));
+  lock::LockedEnvironment environment;
+  try {
+    environment.python = found.at("python").get<std::string>();
+    environment.tag = found.at("tag").get<std::string>();
+    environment.platform = found.at("platform").get<std::string>();
+    for (const auto& package : found.at("packages"))
+      environment.packages.push_back(read_package(package));
+  } catch (const json::exception& error) {
+    throw core::EnvironmentError(std::string("the resolution's answer cannot be read: ") +
+                                 error.what());
+  }
+  std::ranges::sort(environment.packages, {}, &lock::LockedPackage::name);
+  return environment;
+}
+
+async::Task<lock::LockedEnvironment> resolve_packages(
+    EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
+    core::CancelSource& cancel) {
+  const auto name =
+      "pipe-" + resolution.labels["pipe.run"] + "-lock-" +
+      core::sha256(resolution.image_id + resolution_request(resolution.plan.python.requirements,
+                                                            resolution.preferred, false))
+          .hex()
+          .substr(0, 12);
+  on_line("resolving " + std::to_string(resolution.plan.python.requirements.size()) +
+          " requirements with " + resolution.plan.python.installer);
+  auto output = co_await run_to_end(engine, name, body_of(resolution), files_of(resolution),
+                                    resolution.plan.platform, &cancel);
+  auto environment = output.code == 0 ? read_resolution(output.text) : std::nullopt;
+  if (!environment) throw failed_resolution(resolution.plan, output.text);
+  co_return std::move(*environment);
+}
+
+}  // namespace pipeline::docker

@@ -1,0 +1,41 @@
+/// @file
+/// Resolves Python requirements against an image, in a short-lived container of it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/cancel.hpp"
+#include "docker/engine_api.hpp"
+#include "docker/image_plan.hpp"
+#include "lock/locked_environment.hpp"
+
+namespace pipeline::docker {
+
+/// What is resolved, and where.
+struct Resolution {
+  const ImagePlan& plan;              ///< Its requirements.
+  std::string image_id;               ///< `sha256:...`: what the packages are installed on.
+  lock::LockedEnvironment preferred;  ///< Versions that stay as far as the requirements allow it.
+  StringMap labels;  ///< Of the container, so that it is found if this driver dies.
+  std::filesystem::path template_dir;
+};
+
+/// Returns the packages that an installation would add to the image, and its Python. Throws
+/// BuildError with what the installer printed. The installer and what it has read from the index
+/// are kept in a volume of the engine.
+async::Task<lock::LockedEnvironment> resolve_packages(
+    EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
+    core::CancelSource& cancel);
+
+/// Returns the request of a resolution as JSON, for resolve.py of templates/lock, which takes the
+/// path of uv from PIPE_UV and resolves with pip if there is none.
+/// @param is_empty the packages are installed where there are none, whatever this Python has
+std::string resolution_request(const std::vector<std::string>& arguments,
+                               const lock::LockedEnvironment& preferred, bool is_empty);
+
+/// Reads what resolve.py has printed; nothing if it has failed. Throws EnvironmentError if it
+/// printed what is no lock.
+std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed);
+
+}  // namespace pipeline::docker

@@ -1,0 +1,29 @@
+/// @file
+/// Runs a short-lived container and returns its output.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "archive/tar_stream.hpp"
+#include "docker/engine_api.hpp"
+
+namespace pipeline::docker {
+
+struct ContainerOutput {
+  std::string text;  ///< Both streams, the first 4 MiB.
+  int code = 0;
+};
+
+/// Runs the container to its end and removes it in any case. Throws EngineError.
+/// @param files    copied into its root folder before the start
+/// @param platform `os/arch[/variant]`, or empty
+/// @param cancel   a stop ends the container; may be null
+async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlohmann::json body,
+                                        std::vector<archive::ContextFile> files = {},
+                                        std::string platform = {},
+                                        core::CancelSource* cancel = nullptr);
+
+}  // namespace pipeline::docker

@@ -1,0 +1,299 @@
+#include "lock/lock_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <map>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/text.hpp"
+#include "lock/text.hpp"
+
+namespace pipeline::lock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view local_parent = "local";
+
+/// `manylinux_2_36_x86_64` is a family, a version of the C library, and a machine.
+struct Platform {
+  std::string family, machine;
+  unsigned major = 0, minor = 0;
+};
+
+Platform platform_of(std::string_view text) {
+  Platform platform;
+  const auto parts = core::split(text, '_');
+  platform.family = parts[0];
+  std::size_t next = 1;
+  const auto number = [&](unsigned& value) {
+    if (next < parts.size() && core::all(parts[next], core::is_digit)) {
+      std::from_chars(parts[next].data(), parts[next].data() + parts[next].size(), value);
+      ++next;
+    }
+  };
+  number(platform.major);
+  number(platform.minor);
+  for (; next < parts.size(); ++next) (platform.machine += '_') += parts[next];
+  return platform;
+}
+
+/// Files for one C library run with each later one.
+bool runs_on(std::string_view files, std::string_view machine) {
+  const auto has = platform_of(files), wants = platform_of(machine);
+  return has.family == wants.family && has.machine == wants.machine &&
+         std::pair(has.major, has.minor) <= std::pair(wants.major, wants.minor);
+}
+
+/// True if both mean the same packages on the same kind of machine, so that one replaces the other.
+bool is_for(const LockedEnvironment& environment, const Request& request) {
+  if (environment.parent != request.parent || environment.installer != request.installer ||
+      environment.requirements != request.requirements)
+    return false;
+  if (environment.parent != local_parent) return true;
+  return environment.tag == request.tag &&
+         platform_of(environment.platform).family == platform_of(request.platform).family &&
+         platform_of(environment.platform).machine == platform_of(request.platform).machine;
+}
+
+bool fits(const LockedEnvironment& environment, const Request& request) {
+  if (!is_for(environment, request)) return false;
+  return environment.parent == local_parent ? runs_on(environment.platform, request.platform)
+                                            : environment.parent_digest == request.parent_digest;
+}
+
+std::size_t shared(const std::vector<std::string>& one, const std::vector<std::string>& other) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      one, [&](const auto& line) { return std::ranges::find(other, line) != other.end(); }));
+}
+
+std::vector<std::string> difference(const std::vector<std::string>& before,
+                                    const std::vector<std::string>& after) {
+  std::vector<std::string> lines;
+  for (const auto& line : after)
+    if (std::ranges::find(before, line) == before.end()) lines.push_back("+ " + line);
+  for (const auto& line : before)
+    if (std::ranges::find(after, line) == after.end()) lines.push_back("- " + line);
+  return lines;
+}
+
+/// Empty for a file that does not exist.
+std::string text_of(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error) ? core::read_file(path) : std::string();
+}
+
+std::string shown(const LockedPackage& package) {
+  return package.name + " " + package.version +
+         (package.origin == Origin::index ? "" : " (" + package.url + ")");
+}
+
+}  // namespace
+
+LockFile::LockFile(fs::path path, LockOptions options)
+    : path_(std::move(path)), options_(std::move(options)) {}
+
+void LockFile::read() {
+  if (std::exchange(is_read_, true)) return;
+  try {
+    text_ = text_of(path_);
+    if (!text_.empty()) environments_ = parse(text_, path_.string());
+  } catch (...) {
+    is_read_ = false;
+    throw;
+  }
+}
+
+const LockedEnvironment* LockFile::exact(const Request& request) const {
+  const auto found = std::ranges::find_if(
+      environments_, [&](const auto& environment) { return fits(environment, request); });
+  return found == environments_.end() ? nullptr : &*found;
+}
+
+const LockedEnvironment* LockFile::nearest(const Request& request) const {
+  const LockedEnvironment* best = nullptr;
+  std::size_t most = 0;
+  for (const auto& environment : environments_) {
+    const bool is_same_place = environment.parent == request.parent &&
+                               (request.tag.empty() || environment.tag == request.tag);
+    const auto score =
+        2 * shared(environment.requirements, request.requirements) + (is_same_place ? 1 : 0);
+    if (score > most) most = score, best = &environment;
+  }
+  return best;
+}
+
+std::optional<LockedEnvironment> LockFile::find(const Request& request) {
+  read();
+  const auto is_known = [&](const auto& list) {
+    return std::ranges::find(list, request) != list.end();
+  };
+  if (!is_known(asked_)) asked_.push_back(request);
+  const bool upgrades = options_.upgrade_all || !options_.upgrade.empty();
+  if (const auto* found = exact(request); found && (!upgrades || is_known(resolved_)))
+    return *found;
+  if (options_.frozen) refuse(request);
+  return std::nullopt;
+}
+
+LockedEnvironment LockFile::preferred(const Request& request) {
+  read();
+  const auto* found = nearest(request);
+  if (!found || options_.upgrade_all) return {};
+  auto environment = *found;
+  std::erase_if(environment.packages,
+                [&](const auto& package) { return options_.upgrade.contains(package.name); });
+  return environment;
+}
+
+void LockFile::refuse(const Request& request) const {
+  const auto file = path_.filename().string();
+  std::vector<std::string> notes;
+  std::string message = "the environment is not in " + file + ", and --locked adds nothing to it";
+  if (const auto* found = nearest(request)) {
+    notes = difference(found->requirements, request.requirements);
+    if (found->parent != request.parent)
+      notes.push_back("the parent is " + request.parent + ", and was " + found->parent);
+    else if (found->parent_digest != request.parent_digest)
+      notes.push_back("the engine's " + request.parent +
+                      " is another image than the one that was locked");
+    if (found->installer != request.installer)
+      notes.push_back("the installer is " + request.installer + ", and was " + found->installer);
+    if (notes.empty() && found->tag != request.tag)
+      notes.push_back("this Python is " + request.tag + ", and the locked one " + found->tag);
+    if (notes.empty())
+      notes.push_back("this machine is " + request.platform + ", and the locked one " +
+                      found->platform);
+    message = "the environment differs from the one in " + file;
+  } else if (std::error_code error; !fs::exists(path_, error)) {
+    message = "there is no " + file + ", and --locked writes none";
+  }
+  core::Diagnostic diagnostic;
+  diagnostic.code = "lock-differs";
+  diagnostic.message = std::move(message);
+  diagnostic.notes = std::move(notes);
+  diagnostic.suggestion = "run `pipe lock`, look at `git diff`, and commit " + file;
+  throw core::InputError({std::move(diagnostic)}, {}, {});
+}
+
+void LockFile::replace(const Request& request, LockedEnvironment environment) {
+  std::erase_if(environments_, [&](const auto& each) { return is_for(each, request); });
+  environments_.push_back(std::move(environment));
+}
+
+std::string LockFile::put(const Request& request, LockedEnvironment environment) {
+  read();
+  LockChange change;
+  if (const auto* before = nearest(request)) change.before = *before;
+  environment.parent = request.parent;
+  environment.parent_digest = request.parent_digest;
+  if (!request.platform.empty()) environment.platform = request.platform;
+  if (!request.tag.empty()) environment.tag = request.tag;
+  environment.installer = request.installer;
+  environment.requirements = request.requirements;
+  std::ranges::sort(environment.packages, {}, &LockedPackage::name);
+  change.after = environment;
+  changes_.push_back(std::move(change));
+  resolved_.push_back(request);
+  replace(request, environment);
+  if (options_.dry_run || path_.empty()) return {};
+  return text_ == to_text(environments_) ? std::string() : write();
+}
+
+/// Adds what this object has resolved to what the file has now: another `pipe` may have written it.
+std::string LockFile::write() {
+  const auto folder = path_.parent_path();
+  const core::Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock) throw core::system_error("cannot open " + folder.string(), errno);
+  while (flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  std::vector<std::pair<Request, LockedEnvironment>> own;
+  for (const auto& request : resolved_)
+    if (const auto* environment = exact(request)) own.emplace_back(request, *environment);
+  is_read_ = false;
+  environments_.clear();
+  read();
+  for (auto& [request, environment] : own) replace(request, std::move(environment));
+  try {
+    text_ = to_text(environments_);
+    core::write_file_atomically(path_, text_);
+  } catch (const core::EnvironmentError& failed) {
+    return std::string(failed.what()) +
+           ": the versions that were chosen hold for this run only, and the next one may choose "
+           "others";
+  }
+  return {};
+}
+
+void LockFile::remove_unused() {
+  if (options_.dry_run || options_.frozen || path_.empty()) return;
+  read();
+  const auto is_used = [&](const LockedEnvironment& environment) {
+    bool has_images = false, is_asked = false, has_parent = false;
+    for (const auto& request : asked_) {
+      has_images |= request.parent != local_parent;
+      is_asked |= request.requirements == environment.requirements;
+      has_parent |= request.parent == environment.parent;
+    }
+    return is_asked && (environment.parent == local_parent || !has_images || has_parent);
+  };
+  if (std::ranges::all_of(environments_, is_used)) return;
+  std::erase_if(environments_, [&](const auto& each) { return !is_used(each); });
+  try {
+    text_ = environments_.empty() ? std::string() : to_text(environments_);
+    if (text_.empty())
+      fs::remove(path_);
+    else
+      core::write_file_atomically(path_, text_);
+  } catch (const std::exception&) {  // They do no harm; put() has reported a read-only folder.
+  }
+}
+
+bool LockFile::is_current() {
+  read();
+  return text_ == text_of(path_);
+}
+
+fs::path lock_beside(const fs::path& pipeline_file) {
+  auto path = pipeline_file;
+  return path.replace_extension(".lock");
+}
+
+std::string without_credentials(std::string line) {
+  for (auto at = line.find("://"); at != line.npos; at = line.find("://", at)) {
+    at += 3;
+    const auto end = std::min(line.find_first_of("/?# \t\"'", at), line.size());
+    if (const auto sign = line.substr(at, end - at).rfind('@'); sign != line.npos)
+      line.erase(at, sign + 1);
+  }
+  return line;
+}
+
+std::vector<std::string> describe(const LockChange& change) {
+  std::map<std::string, std::pair<const LockedPackage*, const LockedPackage*>> packages;
+  for (const auto& package : change.before.packages) packages[package.name].first = &package;
+  for (const auto& package : change.after.packages) packages[package.name].second = &package;
+  std::vector<std::string> lines;
+  for (const auto& [name, pair] : packages) {
+    const auto& [before, after] = pair;
+    if (!before)
+      lines.push_back("+ " + shown(*after));
+    else if (!after)
+      lines.push_back("- " + shown(*before));
+    else if (shown(*before) != shown(*after))
+      lines.push_back("~ " + shown(*before) + " -> " +
+                      (after->origin == Origin::index ? after->version : shown(*after)));
+    else if (before->sha256 != after->sha256)
+      lines.push_back("~ " + shown(*before) + ": another file, " + after->file);
+  }
+  return lines;
+}
+
+}  // namespace pipeline::lock

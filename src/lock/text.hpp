@@ -1,0 +1,21 @@
+/// @file
+/// The text of pipeline.lock: YAML, one line a package, so that git merges it line by line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lock/locked_environment.hpp"
+
+namespace pipeline::lock {
+
+/// Returns the environments of a lock file's text. Throws InputError with everything that is wrong
+/// in it, for text with conflict markers of git with that alone.
+/// @param file for messages
+std::vector<LockedEnvironment> parse(std::string_view text, const std::string& file);
+
+/// Returns the text of a lock file, sorted: equal environments give equal texts.
+std::string to_text(std::vector<LockedEnvironment> environments);
+
+}  // namespace pipeline::lock

@@ -1,0 +1,302 @@
+"""Resolves requirements for the Python that runs this, with uv or pip, and prints the packages that an installer would add, as one line of JSON.
+
+Usage: resolve.py FOLDER. It has request.json, requirements.txt and perhaps pyproject.toml; relative paths in requirements are taken from the working folder.
+"""
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import sysconfig
+
+try:
+    from importlib import metadata
+except ImportError:
+    sys.exit("pipe: error: requirements are locked with Python 3.8 or newer, and this is " + platform.python_version())
+try:
+    import tomllib
+except ImportError:
+    try:
+        import tomli as tomllib
+    except ImportError:
+        try:
+            from pip._vendor import tomli as tomllib
+        except ImportError:
+            tomllib = None
+
+# Options of an installation that change nothing in what is chosen.
+INSTALL_ONLY = {"--compile-bytecode", "--no-compile-bytecode", "--no-compile", "--reinstall", "--reinstall-package", "--force-reinstall", "--break-system-packages",
+                "--require-hashes", "--verify-hashes", "--no-verify-hashes", "--strict", "--exact", "--user", "--target", "--prefix", "--root", "--root-user-action",
+                "--no-warn-script-location", "--ignore-installed", "--compile", "--upgrade", "--concurrent-installs"}
+
+
+class Failed(Exception):
+    pass
+
+
+def normalised(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def without_credentials(url):
+    """A user's name of ssh is no secret, and there is no access without it."""
+    def strip(match):
+        scheme, login = match.group(1), match.group(2)
+        return scheme + (login.split(":")[0] + "@" if scheme.endswith("ssh://") else "")
+    return re.sub(r"([a-zA-Z+]+://)([^/?#@\s]*)@", strip, url)
+
+
+def run(command, check=True):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, universal_newlines=True)
+    if check and done.returncode:
+        raise Failed(without_credentials(done.stderr or done.stdout))
+    return done
+
+
+def installed_packages():
+    found = {}
+    for each in metadata.distributions():
+        name = each.metadata["Name"]
+        if name:
+            found.setdefault(normalised(name), each.version)
+    return found
+
+
+def sys_tags():
+    try:
+        from packaging import tags
+    except ImportError:
+        try:
+            from pip._vendor.packaging import tags
+        except ImportError:
+            return []
+    return [str(tag) for tag in tags.sys_tags()]
+
+
+def platform_of(tags):
+    for tag in tags:
+        if "linux" in tag:
+            return tag.split("-")[2]
+    machine = sysconfig.get_platform().split("-")[-1].replace(".", "_")
+    try:
+        library = os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")
+        return "manylinux_%s_%s_%s" % (library[0], library[1], machine)
+    except (ValueError, OSError, AttributeError, IndexError):
+        return "linux_" + machine
+
+
+def best_wheel(wheels, tags):
+    rank = {tag: i for i, tag in enumerate(tags)}
+
+    def place(wheel):
+        python, abi, system = file_of(wheel)[:-len(".whl")].split("-")[-3:]
+        return min((rank.get("%s-%s-%s" % (p, a, s), len(rank)) for p in python.split(".") for a in abi.split(".") for s in system.split(".")), default=len(rank))
+    return min(wheels, key=place)
+
+
+def file_of(entry):
+    from urllib.parse import unquote, urlsplit
+    return entry.get("name") or unquote(urlsplit(entry.get("url") or entry.get("path", "")).path).rsplit("/", 1)[-1]
+
+
+class Uv:
+    def __init__(self, request, folder):
+        self.request, self.folder = request, folder
+        self.tags = sys_tags()
+        self.arguments = [each for each in request["arguments"] if each.split("=")[0] not in INSTALL_ONLY]
+
+    def inputs(self):
+        return [os.path.join(self.folder, name) for name in ("requirements.txt", "pyproject.toml") if os.path.exists(os.path.join(self.folder, name))]
+
+    def compile(self, name, *more, check=True):
+        output = os.path.join(self.folder, name)
+        return output, run([self.request["uv"], "pip", "compile", "--quiet", "--python", sys.executable, "-o", output] + self.arguments + list(more), check)
+
+    def resolve(self):
+        """Versions that are preferred stay as far as the requirements allow it: uv takes them from the output file, as it would from an earlier lock."""
+        preferred = dict(self.request["installed"])
+        preferred.update(self.request["preferred"])
+        with open(os.path.join(self.folder, "pylock.toml"), "w") as stream:
+            stream.write('lock-version = "1.0"\ncreated-by = "pipe"\n')
+            for name, version in sorted(preferred.items()):
+                stream.write("\n[[packages]]\nname = %s\nversion = %s\n" % (json.dumps(name), json.dumps(version)))
+        packages = self.read(self.compile("pylock.toml", "--format", "pylock.toml", *self.inputs())[0])
+        known = {each["name"] for each in packages}
+        if known & set(self.request["installed"]):
+            packages = self.beside_installed(packages)
+        self.add_reasons(packages)
+        return packages
+
+    def beside_installed(self, packages):
+        """What is installed and suits the requirements is not installed again; what else is chosen then, an installation says that changes nothing."""
+        constraints = os.path.join(self.folder, "constraints.txt")
+        with open(constraints, "w") as stream:
+            stream.writelines("%s==%s\n" % (each["name"], each["version"]) for each in packages
+                              if each["name"] not in self.request["installed"] and each["origin"] == "index")
+        command = [self.request["uv"], "pip", "install", "--dry-run", "--python", sys.executable, "--break-system-packages"] + self.arguments
+        for each in self.inputs():
+            command += ["-r", each]
+        done = run(command + ["-c", constraints], check=False)
+        if done.returncode:
+            done = run(command)
+        chosen = dict(re.findall(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)", done.stderr, re.MULTILINE))
+        chosen = {normalised(name): version for name, version in chosen.items()}
+        kept = [each for each in packages if each["name"] in chosen and (each["origin"] != "index" or each["version"] == chosen[each["name"]])]
+        others = set(chosen) - {each["name"] for each in kept}
+        if others:
+            pins = os.path.join(self.folder, "pins.txt")
+            options = [line for line in open(os.path.join(self.folder, "requirements.txt")) if line.startswith("-")] if os.path.exists(os.path.join(self.folder, "requirements.txt")) else []
+            with open(pins, "w") as stream:
+                stream.writelines(options + ["%s==%s\n" % (name, chosen[name]) for name in sorted(others)])
+            kept += self.read(self.compile("pylock.others.toml", "--format", "pylock.toml", "--no-deps", pins)[0])
+        return kept
+
+    def add_reasons(self, packages):
+        """Which package asks for which; says nothing if it is not known without the network."""
+        pinned = os.path.join(self.folder, "pinned.txt")
+        with open(pinned, "w") as stream:
+            stream.writelines("%s==%s\n" % (each["name"], each["version"]) for each in packages if each["origin"] == "index")
+        options = ["--no-header", "--annotation-style", "line", "-c", pinned] + self.inputs()
+        output, done = self.compile("reasons.txt", "--offline", *options, check=False)
+        if done.returncode:  # What has an address of its own is not in the cache.
+            output, done = self.compile("reasons.txt", *options, check=False)
+        if done.returncode:
+            return
+        reasons = {}
+        for line in open(output):
+            match = re.match(r"(?:-e )?([A-Za-z0-9._-]+).*# via (.*)", line)
+            if match:
+                asking = [each.strip() for each in match.group(2).split(",")]
+                reasons[normalised(match.group(1))] = [] if any(each.startswith("-r ") or "(pyproject.toml)" in each for each in asking) else sorted(
+                    normalised(each.split("[")[0]) for each in asking if re.match(r"[A-Za-z0-9]", each))
+        for each in packages:
+            each["required_by"] = reasons.get(each["name"], [])
+
+    def read(self, file):
+        if tomllib is None:
+            raise Failed("uv's lock cannot be read with this Python: it has no tomllib, tomli or pip")
+        with open(file, "rb") as stream:
+            return [self.package(each) for each in tomllib.load(stream).get("packages", [])]
+
+    def package(self, entry):
+        package = {"name": normalised(entry["name"]), "version": entry.get("version", ""), "origin": "index"}
+        if "vcs" in entry:
+            vcs = entry["vcs"]
+            package["origin"] = "repository"
+            package["url"] = "%s+%s@%s" % (vcs["type"], without_credentials(vcs.get("url") or vcs["path"]), vcs["commit-id"])
+            if vcs.get("subdirectory"):
+                package["url"] += "#subdirectory=" + vcs["subdirectory"]
+            return package
+        if "directory" in entry:
+            package.update(origin="path", url=entry["directory"]["path"])
+            if entry["directory"].get("editable"):
+                package["editable"] = True
+            return package
+        file = entry.get("archive")
+        if file:
+            package["origin"] = "path" if "path" in file else "url"
+        elif entry.get("wheels"):
+            file = best_wheel(entry["wheels"], self.tags)
+        else:
+            file = entry.get("sdist")
+        if not file:
+            raise Failed("uv names no file for %s %s" % (package["name"], package["version"]))
+        package.update(file=file_of(file), size=file.get("size", 0), sha256=file.get("hashes", {}).get("sha256", ""),
+                       url=without_credentials(file.get("url") or file.get("path", "")))
+        return package
+
+
+class Pip:
+    def __init__(self, request, folder):
+        self.request, self.folder = request, folder
+        self.arguments = [each for each in request["arguments"] if each.split("=")[0] not in INSTALL_ONLY]
+
+    def resolve(self):
+        report, constraints = os.path.join(self.folder, "report.json"), os.path.join(self.folder, "constraints.txt")
+        with open(constraints, "w") as stream:
+            stream.writelines("%s==%s\n" % each for each in sorted(self.request["preferred"].items()))
+        command = [sys.executable, "-m", "pip"] + self.request.get("pip", []) + ["install", "--dry-run", "--quiet", "--report", report] + self.arguments
+        if self.request["externally_managed"]:
+            command.append("--break-system-packages")
+        requirements = os.path.join(self.folder, "requirements.txt")
+        if os.path.exists(os.path.join(self.folder, "pyproject.toml")):
+            self.add_project(requirements)
+        command += ["-r", requirements]
+        done = run(command + ["-c", constraints], check=False)
+        if done.returncode:
+            done = run(command, check=False)
+            if done.returncode:
+                if "no such option" in done.stderr:
+                    raise Failed("pip %s cannot say what it would install: 22.2 and newer can, and so can `python_package_installer: uv`" % metadata.version("pip"))
+                raise Failed(without_credentials(done.stderr))
+        with open(report) as stream:
+            items = json.load(stream).get("install", [])
+        packages = [self.package(each) for each in items]
+        names = {each["name"] for each in packages}
+        for item, package in zip(items, packages):
+            for line in item["metadata"].get("requires_dist", []):
+                name = normalised(re.match(r"[A-Za-z0-9._-]+", line).group())
+                if name in names and "extra ==" not in line:
+                    for other in packages:
+                        if other["name"] == name:
+                            other.setdefault("required_by", []).append(package["name"])
+        for item, package in zip(items, packages):
+            package["required_by"] = [] if item.get("requested") else sorted(set(package.get("required_by", [])))
+        return packages
+
+    def add_project(self, requirements):
+        if tomllib is None:
+            raise Failed("pyproject.toml cannot be read with this Python: set pyproject_export_command, or python_package_installer: uv")
+        with open(os.path.join(self.folder, "pyproject.toml"), "rb") as stream:
+            project = tomllib.load(stream).get("project", {})
+        if "dependencies" in project.get("dynamic", []):
+            raise Failed("the dependencies in pyproject.toml are dynamic: set pyproject_export_command, or python_package_installer: uv")
+        with open(requirements, "a") as stream:
+            stream.writelines(line + "\n" for line in project.get("dependencies", []))
+
+    def package(self, item):
+        info, about = item["download_info"], item["metadata"]
+        package = {"name": normalised(about["name"]), "version": about["version"], "origin": "url" if item.get("is_direct") else "index"}
+        url = without_credentials(info["url"])
+        if "vcs_info" in info:
+            package.update(origin="repository", url="%s+%s@%s" % (info["vcs_info"]["vcs"], url, info["vcs_info"]["commit_id"]))
+            if info.get("subdirectory"):
+                package["url"] += "#subdirectory=" + info["subdirectory"]
+        elif "dir_info" in info:
+            package.update(origin="path", url=url, editable=bool(info["dir_info"].get("editable")))
+        else:
+            hashes = info.get("archive_info", {})
+            sha256 = hashes.get("hashes", {}).get("sha256") or hashes.get("hash", "").partition("sha256=")[2]
+            package.update(file=file_of(info), url=url, sha256=sha256, size=0)
+            if url.startswith("file:"):
+                package["origin"] = "path"
+        return package
+
+
+def is_externally_managed():
+    return sys.prefix == sys.base_prefix and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
+
+
+def main(folder):
+    with open(os.path.join(folder, "request.json")) as stream:
+        request = json.load(stream)
+    request["uv"] = os.environ.get("PIPE_UV", "")
+    request["externally_managed"] = is_externally_managed()
+    # A virtual environment is made empty, whatever this Python has.
+    request["installed"] = {} if request["is_empty"] else installed_packages()
+    try:
+        packages = (Uv if request["uv"] else Pip)(request, folder).resolve()
+    except Failed as failed:
+        sys.exit(str(failed).strip())
+    except FileNotFoundError as missing:
+        sys.exit("pipe: error: cannot resolve the requirements: " + str(missing))
+    tags = sys_tags()
+    print("pipe-lock: " + json.dumps({
+        "python": platform.python_version(),
+        "tag": {"cpython": "cp", "pypy": "pp"}.get(sys.implementation.name, sys.implementation.name) + "%d%d" % sys.version_info[:2],
+        "platform": platform_of(tags),
+        "packages": packages}))
+
+
+main(sys.argv[1])

@@ -1,0 +1,127 @@
+"""The life of pipeline.lock: written, kept, edited, refused, merged, damaged."""
+
+import json
+import re
+import unittest
+
+from support import PARENT, PipeTest
+from support_index import Index, make_wheel
+
+
+class LockTest(PipeTest):
+    """An index with a few packages: `top` needs `base`, and both have newer versions in store."""
+
+    installer = "uv"
+
+    def setUp(self):
+        super().setUp()
+        self.index = Index(self.folder / "index")
+        self.addCleanup(self.index.close)
+        self.index.add("base", "1.0")
+        self.index.add("top", "1.0", requires=("base",))
+        self.index.add("other", "1.0")
+        self.write("show.py", "import importlib.metadata as m\nprint(sorted((d.name, d.version) for d in m.distributions() if d.name in ('base', 'top', 'other')))\n")
+
+    def declare(self, *requirements, index: Index | None = None, **settings):
+        index = index or self.index
+        self.pipeline({"one": {"command": ["python3", "show.py"]}},
+                      {"requirements": list(requirements), "python_package_installer": self.installer, "environment": {"E2E": self.mark},
+                       "python_package_installer_args": {"index-url": index.url}, "build_config": {"build_options": {"network": "host"}}, **settings})
+
+    def newer_versions(self):
+        self.index.add("base", "1.1")
+        self.index.add("top", "1.1", requires=("base",))
+        self.index.add("other", "1.1")
+
+    def lock(self) -> str:
+        return (self.folder / "pipeline.lock").read_text()
+
+    def locked(self) -> dict[str, str]:
+        return dict(re.findall(r'- \{name: "([^"]+)", version: "([^"]+)"', self.lock()))
+
+    def resolutions(self, result) -> int:
+        return len([event for event in result.events("build_started") if event["image"].startswith("packages for ")])
+
+
+class History(LockTest):
+    def test_first_run_writes_it_and_the_next_ones_ask_no_index(self):
+        self.declare("top")
+        first = self.run_pipe()
+        self.assertEqual(self.resolutions(first), 1, first)
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
+        self.assertIn('required_by: ["top"]', self.lock())
+        lock, asked = self.lock(), len(self.index.requests)
+        self.newer_versions()
+        for words in ([], ["--no-cache"], ["--locked"]):
+            again = self.run_pipe(*words)
+            self.assertEqual(again.events("build_started"), [], again)
+        self.assertEqual((self.lock(), len(self.index.requests)), (lock, asked))
+
+        # Another machine: it has the file, and no image. It gets the same versions.
+        for image in self.images():
+            self.remove_image(image)
+        built = self.run_pipe("--no-cache")
+        self.assertEqual(self.resolutions(built), 0, built)
+        self.assertIn("[('base', '1.0'), ('top', '1.0')]", built.text)
+        self.assertEqual(self.lock(), lock)
+
+        # An edit resolves what it must: what is locked stays.
+        self.declare("top", "other")
+        edited = self.run_pipe()
+        self.assertEqual(self.resolutions(edited), 1)
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0", "other": "1.1"})
+        self.assertEqual(self.lock().count("- parent:"), 1, "what no step asks for any more is removed")
+
+        # Back: the same packages are the same environment, so the first run's result is reused.
+        self.declare("top")
+        back = self.run_pipe()
+        self.assertEqual(back.steps(), {"one": "cached"}, back)
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
+
+    def remove_image(self, image: str):
+        from support import docker
+        docker("image", "rm", "-f", image)
+
+    def test_locked_refuses_what_would_change_it_and_says_what(self):
+        self.declare("top")
+        nothing = self.pipe("run", "pipeline.yaml", "--locked")
+        self.assertEqual(nothing.code, 2, nothing)
+        self.assertIn("there is no pipeline.lock", nothing.err)
+        self.run_pipe()
+        lock = self.lock()
+        self.declare("top", "other")
+        for words in (["run"], ["plan"], ["build"]):
+            refused = self.pipe(*words, "pipeline.yaml", "--locked")
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn("+ other", refused.text)
+            self.assertIn("pipe lock", refused.text)
+        self.assertEqual(self.lock(), lock)
+
+
+class Files(LockTest):
+    """Files that were damaged or merged are refused before anything is asked of an engine."""
+
+    orchestrator = "local"
+
+    def test_a_merge_conflict_is_reported_as_one(self):
+        self.declare("top")
+        self.write("pipeline.lock", "version: 1\nenvironments:\n<<<<<<< HEAD\n  - parent: a\n=======\n  - parent: b\n>>>>>>> theirs\n")
+        refused = self.pipe("run", "pipeline.yaml")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertRegex(refused.err, r"pipeline\.lock:3:1: error: git could not merge")
+        self.assertIn("pipe lock", refused.err)
+
+    def test_a_damaged_file_is_reported_with_all_places(self):
+        self.declare("top")
+        self.write("pipeline.lock", 'version: 1\nenvironments:\n  - parent: "a"\n    installer: "uv"\n    packages:\n      - {name: "--index-url", version: "1"}\n'
+                   '      - {nme: "six", version: "1", sha256: "12"}\n')
+        refused = self.pipe("run", "pipeline.yaml")
+        self.assertEqual(refused.code, 2, refused)
+        for said in ("pipeline.lock:6:16", "'--index-url' is not a package's name", "did you mean 'name'?", "SHA-256 has 64 digits", "git checkout"):
+            self.assertIn(said, refused.err)
+        self.write("pipeline.lock", "version: 2\n")
+        self.assertIn("update `pipe`", self.pipe("run", "pipeline.yaml").err)
+
+
+if __name__ == "__main__":
+    unittest.main()

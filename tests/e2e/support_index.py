@@ -1,0 +1,75 @@
+"""A package index of a test's own: wheels made on the spot, served to this machine and to builds with the host's network."""
+
+import base64
+import hashlib
+import http.server
+import pathlib
+import threading
+import zipfile
+
+
+def record(path: str, data: bytes) -> str:
+    return f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
+
+
+def make_wheel(folder: pathlib.Path, name: str, version: str, requires: tuple = (), says: str = "", extras: dict | None = None, tag: str = "py3-none-any") -> pathlib.Path:
+    """A wheel with one module, whose `version` is a text; `says` is another one."""
+    info = f"{name}-{version}.dist-info"
+    about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {each}\n" for each in requires)
+    for extra, needs in (extras or {}).items():
+        about += f"Provides-Extra: {extra}\n" + "".join(f'Requires-Dist: {each}; extra == "{extra}"\n' for each in needs)
+    files = {f"{name}.py": f"version = {version!r}\nsays = {says!r}\n", f"{info}/METADATA": about,
+             f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n"}
+    wheel = folder / f"{name}-{version}-{tag}.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(zipfile.ZipInfo(path), text)
+        archive.writestr(zipfile.ZipInfo(f"{info}/RECORD"), "".join(record(path, text.encode()) for path, text in files.items()) + f"{info}/RECORD,,\n")
+    return wheel
+
+
+class Index:
+    """Serves FOLDER/simple (PEP 503). `requests` has the paths that were asked for."""
+
+    def __init__(self, folder: pathlib.Path, login: str = ""):
+        self.folder, self.requests = folder, []
+        (folder / "simple").mkdir(parents=True)
+        index = self
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *words):
+                super().__init__(*words, directory=str(folder))
+
+            def do_GET(self):
+                index.requests.append(self.path)
+                if login and self.headers.get("Authorization") != "Basic " + base64.b64encode(login.encode()).decode():
+                    self.send_response(401)
+                    self.send_header("WWW-Authenticate", "Basic")
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                else:
+                    super().do_GET()
+
+            def log_message(self, *words):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.host = f"127.0.0.1:{self.server.server_address[1]}"
+        self.url = f"http://{self.host}/simple"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def add(self, name: str, version: str, **about) -> pathlib.Path:
+        project = self.folder / "simple" / name
+        project.mkdir(exist_ok=True)
+        wheel = make_wheel(project, name, version, **about)
+        self.list(name)
+        return wheel
+
+    def list(self, name: str):
+        project = self.folder / "simple" / name
+        links = "".join(f'<a href="{wheel.name}#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}">{wheel.name}</a><br>\n' for wheel in sorted(project.glob("*-*")))
+        (project / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")

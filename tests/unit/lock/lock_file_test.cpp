@@ -1,0 +1,244 @@
+#include "lock/lock_file.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "lock/text.hpp"
+
+namespace {
+
+using namespace pipeline;
+using lock::LockedEnvironment;
+using lock::LockedPackage;
+using lock::LockFile;
+using lock::Request;
+
+LockedPackage package(const std::string& name, const std::string& version) {
+  LockedPackage made;
+  made.name = name;
+  made.version = version;
+  made.file = name + "-" + version + "-py3-none-any.whl";
+  made.sha256 = std::string(64, version.back());
+  return made;
+}
+
+LockedEnvironment environment_of(std::vector<LockedPackage> packages) {
+  LockedEnvironment environment;
+  environment.python = "3.11.2";
+  environment.tag = "cp311";
+  environment.platform = "manylinux_2_36_x86_64";
+  environment.packages = std::move(packages);
+  return environment;
+}
+
+Request of_image(std::vector<std::string> requirements, const std::string& digest = "aa") {
+  return {"python:3.11", digest, "", "", "uv", std::move(requirements)};
+}
+
+Request of_machine(std::vector<std::string> requirements, const std::string& platform) {
+  return {"local", "", "cp311", platform, "uv", std::move(requirements)};
+}
+
+class Locks : public testing::Test {
+ protected:
+  std::string text() const { return core::read_file(file); }
+  core::TemporaryFolder folder;
+  std::filesystem::path file = folder.path() / "pipeline.lock";
+};
+
+TEST_F(Locks, what_was_put_is_found_by_another_process) {
+  EXPECT_FALSE(LockFile(file).find(of_image({"six"})));
+  EXPECT_EQ(LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")})), "");
+  LockFile again(file);
+  ASSERT_TRUE(again.find(of_image({"six"})));
+  EXPECT_EQ(again.find(of_image({"six"}))->packages[0].version, "1");
+  EXPECT_FALSE(again.find(of_image({"six", "idna"})));
+  EXPECT_FALSE(again.find(of_image({"six"}, "another parent")));
+}
+
+TEST_F(Locks, text_is_the_same_in_whatever_order_it_was_made) {
+  const auto one = environment_of({package("six", "1"), package("idna", "2")});
+  const auto other = environment_of({package("attrs", "3")});
+  LockFile first(file);
+  first.put(of_image({"six"}), one);
+  first.put(of_image({"attrs"}), other);
+  const auto before = text();
+  std::filesystem::remove(file);
+  LockFile second(file);
+  second.put(of_image({"attrs"}), other);
+  second.put(of_image({"six"}), one);
+  EXPECT_EQ(text(), before);
+  EXPECT_EQ(lock::to_text(lock::parse(before, "f")), before);
+}
+
+TEST_F(Locks, every_member_survives_the_file) {
+  auto environment = environment_of({package("six", "1")});
+  auto& made = environment.packages[0];
+  made.size = 12;
+  made.url = "git+https://host/a\"b@0123";
+  made.origin = lock::Origin::repository;
+  made.editable = true;
+  made.required_by = {"a", "b"};
+  environment.apt_packages = {"curl=1"};
+  LockFile(file).put(of_image({"six ; python_version < '4'"}), environment);
+  const auto read = *LockFile(file).find(of_image({"six ; python_version < '4'"}));
+  const auto& same = read.packages.at(0);
+  EXPECT_EQ(same.size, 12u);
+  EXPECT_EQ(same.url, made.url);
+  EXPECT_EQ(same.origin, made.origin);
+  EXPECT_TRUE(same.editable);
+  EXPECT_EQ(same.required_by, made.required_by);
+  EXPECT_EQ(same.sha256, made.sha256);
+  EXPECT_EQ(read.apt_packages, environment.apt_packages);
+  EXPECT_EQ(read.python, environment.python);
+  EXPECT_EQ(digest(read), digest(environment));
+}
+
+TEST_F(Locks, what_another_process_has_written_meanwhile_is_kept) {
+  LockFile mine(file);
+  mine.find(of_image({"six"}));
+  LockFile(file).put(of_image({"idna"}), environment_of({package("idna", "2")}));
+  mine.put(of_image({"six"}), environment_of({package("six", "1")}));
+  LockFile both(file);
+  EXPECT_TRUE(both.find(of_image({"six"})));
+  EXPECT_TRUE(both.find(of_image({"idna"})));
+}
+
+TEST_F(Locks, an_edit_prefers_the_versions_of_the_nearest_environment) {
+  LockFile first(file);
+  first.put(of_image({"six", "idna"}), environment_of({package("six", "1"), package("idna", "2")}));
+  first.put(of_image({"attrs"}), environment_of({package("attrs", "3")}));
+  EXPECT_EQ(LockFile(file).preferred(of_image({"six", "idna", "rich"})).packages.size(), 2u);
+  EXPECT_EQ(LockFile(file).preferred(of_image({"attrs"}, "newer parent")).packages[0].name,
+            "attrs");
+  const auto upgraded =
+      LockFile(file, {.upgrade = {"six"}}).preferred(of_image({"six", "idna", "rich"}));
+  ASSERT_EQ(upgraded.packages.size(), 1u);
+  EXPECT_EQ(upgraded.packages[0].name, "idna");
+  EXPECT_TRUE(LockFile(file, {.upgrade_all = true}).preferred(of_image({"six"})).packages.empty());
+}
+
+TEST_F(Locks, an_upgrade_resolves_each_environment_once) {
+  LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
+  LockFile upgrade(file, {.upgrade_all = true});
+  EXPECT_FALSE(upgrade.find(of_image({"six"})));
+  upgrade.put(of_image({"six"}), environment_of({package("six", "2")}));
+  EXPECT_EQ(upgrade.find(of_image({"six"}))->packages[0].version, "2");
+  ASSERT_EQ(upgrade.changes().size(), 1u);
+  EXPECT_EQ(describe(upgrade.changes()[0]), std::vector<std::string>{"~ six 1 -> 2"});
+}
+
+TEST_F(Locks, a_machine_with_a_newer_c_library_uses_the_same_files) {
+  LockFile(file).put(of_machine({"six"}, "manylinux_2_31_x86_64"), [] {
+    auto environment = environment_of({package("six", "1")});
+    environment.platform = "manylinux_2_31_x86_64";
+    return environment;
+  }());
+  LockFile lock(file);
+  EXPECT_TRUE(lock.find(of_machine({"six"}, "manylinux_2_31_x86_64")));
+  EXPECT_TRUE(lock.find(of_machine({"six"}, "manylinux_2_40_x86_64")));
+  EXPECT_FALSE(lock.find(of_machine({"six"}, "manylinux_2_17_x86_64")));
+  EXPECT_FALSE(lock.find(of_machine({"six"}, "manylinux_2_31_aarch64")));
+  EXPECT_FALSE(lock.find(of_machine({"six"}, "musllinux_1_2_x86_64")));
+}
+
+TEST_F(Locks, unused_environments_go_and_those_of_other_machines_stay) {
+  LockFile first(file);
+  first.put(of_image({"six"}), environment_of({package("six", "1")}));
+  first.put(of_image({"idna"}), environment_of({package("idna", "2")}));
+  first.put(of_machine({"six"}, "manylinux_2_31_x86_64"), environment_of({package("six", "1")}));
+  LockFile second(file);
+  second.find(of_image({"six"}));
+  second.remove_unused();
+  LockFile third(file);
+  EXPECT_TRUE(third.find(of_image({"six"})));
+  EXPECT_FALSE(third.find(of_image({"idna"})));
+  EXPECT_TRUE(third.find(of_machine({"six"}, "manylinux_2_36_x86_64")));
+}
+
+TEST_F(Locks, no_file_is_left_without_environments) {
+  LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
+  LockFile(file).remove_unused();
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(Locks, frozen_says_what_differs) {
+  LockFile(file).put(of_image({"six", "idna==1"}), environment_of({package("six", "1")}));
+  LockFile frozen(file, {.frozen = true});
+  EXPECT_TRUE(frozen.find(of_image({"six", "idna==1"})));
+  try {
+    frozen.find(of_image({"six", "idna==2"}));
+    FAIL();
+  } catch (const core::InputError& error) {
+    EXPECT_EQ(error.diagnostics()[0].notes, (std::vector<std::string>{"+ idna==2", "- idna==1"}));
+  }
+  try {
+    frozen.find(of_image({"six", "idna==1"}, "bb"));
+    FAIL();
+  } catch (const core::InputError& error) {
+    EXPECT_NE(error.diagnostics()[0].notes[0].find("another image"), std::string::npos);
+  }
+}
+
+TEST_F(Locks, a_dry_run_writes_nothing) {
+  LockFile dry(file, {.dry_run = true});
+  dry.put(of_image({"six"}), environment_of({package("six", "1")}));
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_TRUE(dry.find(of_image({"six"})));
+}
+
+TEST_F(Locks, a_folder_that_cannot_be_written_is_a_notice_and_the_run_goes_on) {
+  if (geteuid() == 0) GTEST_SKIP() << "root writes everywhere";
+  chmod(folder.path().c_str(), 0500);
+  LockFile lock(file);
+  const auto notice = lock.put(of_image({"six"}), environment_of({package("six", "1")}));
+  chmod(folder.path().c_str(), 0700);
+  EXPECT_NE(notice.find("this run only"), std::string::npos) << notice;
+  EXPECT_TRUE(lock.find(of_image({"six"})));
+}
+
+TEST_F(Locks, a_change_by_another_program_is_noticed) {
+  LockFile lock(file);
+  lock.put(of_image({"six"}), environment_of({package("six", "1")}));
+  EXPECT_TRUE(lock.is_current());
+  core::write_file_atomically(file, text() + "# by hand\n");
+  EXPECT_FALSE(lock.is_current());
+}
+
+TEST(LockText, wrong_files_are_refused_with_every_place) {
+  const auto codes = [](const std::string& text) {
+    std::vector<std::string> found;
+    try {
+      lock::parse(text, "pipeline.lock");
+    } catch (const core::InputError& error) {
+      for (const auto& each : error.diagnostics())
+        found.push_back(each.code + " " + std::to_string(each.span.line));
+    }
+    return found;
+  };
+  using Codes = std::vector<std::string>;
+  EXPECT_EQ(codes("version: 1\n<<<<<<< HEAD\n=======\n>>>>>>> b\n"), Codes{"lock-conflict 2"});
+  EXPECT_EQ(codes("version: 2\n"), Codes{"lock-version 1"});
+  EXPECT_EQ(codes("environments: []\n"), Codes{"missing-key 1"});
+  EXPECT_EQ(codes("version: 1\nenvironments:\n  - {parent: a, installer: uv, packages: [\n"
+                  "    {name: -r, version: 1},\n    {name: a, version: 1, url: \"a b\"}]}\n"),
+            (Codes{"bad-lock 4", "bad-lock 5"}));
+  EXPECT_EQ(codes("version: 1\nenvironments:\n  - {parent: a, installer: uv, packages: [\n"
+                  "    {name: a, version: 1},\n    {name: a, version: 2}]}\n"),
+            Codes{"bad-lock 3"});
+  EXPECT_EQ(codes("version: 1\n"), Codes{});
+}
+
+TEST(Credentials, are_in_no_lock) {
+  EXPECT_EQ(lock::without_credentials("--index-url=https://user:secret@host/simple"),
+            "--index-url=https://host/simple");
+  EXPECT_EQ(lock::without_credentials("a @ git+https://token@host/a.git@main"),
+            "a @ git+https://host/a.git@main");
+  EXPECT_EQ(lock::without_credentials("six==1.16.0"), "six==1.16.0");
+}
+
+}  // namespace
