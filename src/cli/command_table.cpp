@@ -97,6 +97,41 @@ void add_build_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
+void add_lock_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  app.add_option_function<std::vector<std::string>>(
+         "--upgrade",
+         [&o](const std::vector<std::string>& names) {
+           for (const auto& name : names)
+             if (name.empty())
+               o.lock.upgrade_all = true;
+             else
+               o.lock.upgrade.insert(lock::normalised_name(name));
+         },
+         "Take the newest versions of this package, or of all; may be repeated")
+      ->type_name("[PACKAGE]")
+      ->expected(0, 1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  auto* check = app.add_flag("--check", o.lock.frozen,
+                             "Change nothing, and fail with exit code 2 if the file would change");
+  app.add_flag("--diff", o.lock.dry_run, "Change nothing, and say which packages would change")
+      ->excludes(check);
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+constexpr Command lock_row{
+    "lock", "Resolve the Python requirements of all steps, and write them into the lock file",
+    "Examples:\n"
+    "  pipe lock                           what the file lacks; all else stays as it is\n"
+    "  pipe lock --upgrade                 the newest versions that suit the requirements\n"
+    "  pipe lock --upgrade numpy           of one package\n"
+    "  pipe lock --upgrade numpy --diff    what that would change\n"
+    "  pipe lock --check                   for CI: is the file complete?\n\n"
+    "The file lies beside the pipeline file: pipeline.lock. Commit it.",
+    add_lock_options, lock_command};
+
 constexpr Command build_row{
     "build",
     "Make the environments of all steps (images, or virtual environments), and run nothing",
@@ -509,13 +544,13 @@ void add_drive_options(CLI::App& app, Options& o) {
 
 constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
 
-constexpr std::array commands{run_row,    validate_row,   plan_row,       graph_row,    render_row,
-                              build_row,  runs_row,       show_row,       metrics_row,  compare_row,
-                              tag_row,    note_row,       report_row,     advise_row,   why_row,
-                              sbom_row,   logs_row,       artifacts_row,  cancel_row,   resume_row,
-                              verify_row, import_row,     init_row,       doctor_row,   gpus_row,
-                              clean_row,  instances_row,  kubernetes_row, profiles_row, schema_row,
-                              export_row, completion_row, complete_row,   drive_row};
+constexpr std::array commands{
+    run_row,       validate_row, plan_row,       graph_row,     render_row,     build_row,
+    lock_row,      runs_row,     show_row,       metrics_row,   compare_row,    tag_row,
+    note_row,      report_row,   advise_row,     why_row,       sbom_row,       logs_row,
+    artifacts_row, cancel_row,   resume_row,     verify_row,    import_row,     init_row,
+    doctor_row,    gpus_row,     clean_row,      instances_row, kubernetes_row, profiles_row,
+    schema_row,    export_row,   completion_row, complete_row,  drive_row};
 
 }  // namespace
 

@@ -16,6 +16,7 @@ core::ExitCode plan_command(Context& context);
 core::ExitCode graph_command(Context& context);
 core::ExitCode render_command(Context& context);
 core::ExitCode build_command(Context& context);
+core::ExitCode lock_command(Context& context);
 core::ExitCode runs_command(Context& context);
 core::ExitCode show_command(Context& context);
 core::ExitCode metrics_command(Context& context);

@@ -11,7 +11,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan graph render build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan graph render build lock runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -32,6 +32,7 @@ _pipe() {
     graph) words="--param --params --format --output" ;;
     plan) words="--param --params --orchestrator --context --namespace --profile --step --no-cache --force --from --verbose --locked --template-dir --state --output" ;;
     render) words="--param --params --orchestrator --context --namespace --profile --step --template-dir --output" ;;
+    lock) words="--param --params --orchestrator --context --namespace --profile --upgrade --check --diff --template-dir --state --output" ;;
     build) words="--param --params --orchestrator --context --namespace --profile --step --locked --template-dir --state --output" ;;
     runs) words="--pipeline --tag --where --sort --columns --limit --state --output" ;;
     metrics) words="--csv --state --output" ;;
@@ -56,11 +57,11 @@ _pipe() {
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan graph render build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
+    help) words="run validate plan graph render build lock runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
-      run | validate | plan | graph | render | build | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
+      run | validate | plan | graph | render | build | lock | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
       import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
       show | metrics | compare | tag | note | report | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
@@ -88,7 +89,7 @@ _pipe() {
   commands=(
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
     'graph:print the graph for Mermaid or Graphviz'
-    'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'runs:list runs' 'show:show a run'
+    'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'lock:write the lock file' 'runs:list runs' 'show:show a run'
     'metrics:show the metrics of a run' 'compare:compare runs' 'tag:add tags to a run' 'note:write a note to a run'
     'report:write a run as one HTML file' 'advise:say what the steps should ask for' 'why:say what made a file' 'sbom:print what an image is made of' 'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
     'resume:continue a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
@@ -114,6 +115,7 @@ _pipe() {
     graph) _arguments $file $output '--format[language]:name:(mermaid dot)' ;;
     plan) _arguments $file $orchestrator $step $force $template $state $output '--no-cache[plan for --no-cache]' '--locked[fail if the lock file would change]' {-v,--verbose}'[list code files and key parts]' ;;
     render) _arguments $file $orchestrator $step $template $output ;;
+    lock) _arguments $file $orchestrator $template $state $output '--upgrade[take newer versions]:PACKAGE: ' '--check[fail if the file would change]' '--diff[say what would change]' ;;
     build) _arguments $file $orchestrator $step $template $state $output '--locked[fail if the lock file would change]' ;;
     runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' '--tag[only with this tag]:tag: ' '--where[only runs for which this holds]:expression: ' '--sort[by this value]:value: ' '--columns[show these values]:values: ' {-n,--limit}'[at most]:N: ' ;;
     show) _arguments $state $output ':run:_pipe_runs' ;;
@@ -149,23 +151,26 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan graph render build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
+set -l commands run validate plan graph render build lock runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build advise" -F
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build advise" -s p -l param -x -d "set a parameter"
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build advise" -l params -r -F -d "set them from a file"
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -F
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -s p -l param -x -d "set a parameter"
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -l params -r -F -d "set them from a file"
 complete -c pipe -n "__fish_seen_subcommand_from graph" -l format -x -a "mermaid dot"
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l force -l from -x -a "(pipe __complete steps 2>/dev/null)"
-complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s o -l orchestrator -x -a "docker local kubernetes"
-complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l context -l namespace -x
-complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l profile -x -a "(pipe __complete profiles 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -s o -l orchestrator -x -a "docker local kubernetes"
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -l context -l namespace -x
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -l profile -x -a "(pipe __complete profiles 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -a rbac
 complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -l namespace -l subject -x
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s s -l step -x -a "(pipe __complete steps 2>/dev/null)"
-complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -l template-dir -r
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -l template-dir -r
 complete -c pipe -n "__fish_seen_subcommand_from run plan build" -l locked -d "fail if the lock file would change"
+complete -c pipe -n "__fish_seen_subcommand_from lock" -l upgrade -x -d "take newer versions"
+complete -c pipe -n "__fish_seen_subcommand_from lock" -l check -d "fail if the file would change"
+complete -c pipe -n "__fish_seen_subcommand_from lock" -l diff -d "say what would change"
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l no-cache -d "run every step"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l detach -d "hand the run to a driver in the cluster"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l service-account -x -d "as which it acts"
@@ -199,8 +204,8 @@ complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_6
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l keep-storage -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
-complete -c pipe -n "__fish_seen_subcommand_from run plan build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build lock runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock runs show metrics compare tag note report advise why sbom logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

@@ -111,6 +111,8 @@ struct ImageBuilder::Implementation {
 
   async::Task<InspectedImage> look(const StepSpec& step);
   async::Task<InspectedImage> plan_of(const StepSpec& step);
+  async::Task<> resolve(const StepSpec& step, const ImagePlan& plan, EventSink& events,
+                        core::CancelSource& cancel);
   async::Task<ImageStatus> look_at(ImagePlan& plan);
   async::Task<ImageStatus> make(const StepSpec& step, EventSink& events,
                                 core::CancelSource& cancel);
@@ -163,6 +165,12 @@ async::Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& e
   };
   auto status = co_await self_->made.get(key, make, &cancel);
   co_return status;
+}
+
+async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
+                                 core::CancelSource& cancel) {
+  const auto looked = co_await self_->look(step);
+  if (looked.resolves) co_await self_->resolve(step, *looked.plan, events, cancel);
 }
 
 /// Sets digest, reference and image_id as far as they are known; for a plan that does not build,
@@ -278,6 +286,15 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   co_return looked;
 }
 
+/// Another step may have the same requirements, or the parent was missing and they are locked.
+async::Task<> ImageBuilder::Implementation::resolve(const StepSpec& step, const ImagePlan& plan,
+                                                    EventSink& events, core::CancelSource& cancel) {
+  const auto system = without_packages(step);
+  const auto parent = co_await make(system, events, cancel);
+  if (!packages.find(plan, parent.digest))
+    co_await packages.resolve(plan, parent, step.name, events, cancel);
+}
+
 async::Task<> ImageBuilder::Implementation::pull(const std::string& reference,
                                                  const std::string& platform, bool newer,
                                                  const std::string& step, EventSink& events,
@@ -351,9 +368,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step
                       events, cancel);
     if (looked.status.digest.empty() || newer) looked = co_await look(step);
     if (looked.resolves) {
-      const auto system = without_packages(step);
-      const auto parent = co_await make(system, events, cancel);
-      co_await packages.resolve(*looked.plan, parent, step.name, events, cancel);
+      co_await resolve(step, *looked.plan, events, cancel);
       looked = co_await look(step);
     }
     if (looked.status.digest.empty()) throw not_to_be_seen(*looked.plan);

@@ -35,6 +35,10 @@ class ImageBuilder {
   async::Task<ImageStatus> ensure(const StepSpec& step, EventSink& events,
                                   core::CancelSource& cancel);
 
+  /// Resolves the step's requirements if the lock file does not have them. Pulls and builds only
+  /// what they are resolved against. Throws as ensure() does.
+  async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel);
+
  private:
   struct Implementation;
   std::unique_ptr<Implementation> self_;

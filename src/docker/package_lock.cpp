@@ -117,7 +117,9 @@ async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::Request
   };
   const auto name = "packages for " + request.parent;
   events.emit(event::BuildStarted{name, {step}, "the requirements are resolved"});
-  Resolution resolution{plan, std::move(image_id), options_.lock->preferred(request), {}, {}};
+  Resolution resolution{plan, std::move(image_id), options_.lock->preferred(request)};
+  resolution.refresh =
+      options_.lock->options().upgrade_all || !options_.lock->options().upgrade.empty();
   resolution.labels["pipe.run"] = options_.run_id;
   resolution.labels["pipe.state"] = options_.owner;
   resolution.template_dir = options_.template_dir;

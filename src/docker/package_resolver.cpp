@@ -44,7 +44,8 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
       text_file("lock/resolve.py", template_text("lock/resolve.py", resolution.template_dir)));
   files.push_back(text_file("fetch/fetch.sh", script("image/tools.sh")));
   files.push_back(text_file(
-      "lock/request.json", resolution_request(plan.python.arguments, resolution.preferred, false)));
+      "lock/request.json",
+      resolution_request(plan.python.arguments, resolution.preferred, resolution.refresh, false)));
   std::string requirements;
   for (const auto& line : plan.python.requirements) requirements += line + "\n";
   if (!requirements.empty()) files.push_back(text_file("lock/requirements.txt", requirements));
@@ -134,8 +135,12 @@ lock::LockedPackage read_package(const json& from) {
 }  // namespace
 
 std::string resolution_request(const std::vector<std::string>& arguments,
-                               const lock::LockedEnvironment& preferred, bool is_empty) {
-  json request{{"arguments", arguments}, {"is_empty", is_empty}, {"preferred", json::object()}};
+                               const lock::LockedEnvironment& preferred, bool refresh,
+                               bool is_empty) {
+  json request{{"arguments", arguments},
+               {"refresh", refresh},
+               {"is_empty", is_empty},
+               {"preferred", json::object()}};
   for (const auto& package : preferred.packages)
     if (package.origin == lock::Origin::index) request["preferred"][package.name] = package.version;
   return request.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -167,7 +172,8 @@ async::Task<lock::LockedEnvironment> resolve_packages(
   const auto name =
       "pipe-" + resolution.labels["pipe.run"] + "-lock-" +
       core::sha256(resolution.image_id + resolution_request(resolution.plan.python.requirements,
-                                                            resolution.preferred, false))
+                                                            resolution.preferred,
+                                                            resolution.refresh, false))
           .hex()
           .substr(0, 12);
   on_line("resolving " + std::to_string(resolution.plan.python.requirements.size()) +

@@ -17,6 +17,7 @@ struct Resolution {
   const ImagePlan& plan;              ///< Its requirements.
   std::string image_id;               ///< `sha256:...`: what the packages are installed on.
   lock::LockedEnvironment preferred;  ///< Versions that stay as far as the requirements allow it.
+  bool refresh = false;               ///< What was read from the index before is read again.
   StringMap labels;  ///< Of the container, so that it is found if this driver dies.
   std::filesystem::path template_dir;
 };
@@ -30,9 +31,11 @@ async::Task<lock::LockedEnvironment> resolve_packages(
 
 /// Returns the request of a resolution as JSON, for resolve.py of templates/lock, which takes the
 /// path of uv from PIPE_UV and resolves with pip if there is none.
+/// @param refresh  what was read from the index before is read again
 /// @param is_empty the packages are installed where there are none, whatever this Python has
 std::string resolution_request(const std::vector<std::string>& arguments,
-                               const lock::LockedEnvironment& preferred, bool is_empty);
+                               const lock::LockedEnvironment& preferred, bool refresh,
+                               bool is_empty);
 
 /// Reads what resolve.py has printed; nothing if it has failed. Throws EnvironmentError if it
 /// printed what is no lock.

@@ -192,6 +192,13 @@ class Orchestrator {
   virtual async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                            core::CancelSource& cancel) = 0;
 
+  /// Resolves the step's Python requirements, if the lock file does not have them yet, and makes
+  /// nothing else but what that needs. Throws as prepare() does.
+  virtual async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) {
+    (void)step, (void)events, (void)cancel;
+    co_return;
+  }
+
   /// Runs one attempt in a prepared environment to its end. When cancelled, stops the step
   /// gracefully (immediate: at once) and returns FailureKind::cancelled. When this returns or
   /// throws, no process of the attempt is running; once settle() has returned, only its files in

@@ -43,6 +43,10 @@ class RoutingOrchestrator : public Orchestrator {
     return place(name_of(step)).packages(step);
   }
 
+  async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override {
+    return place(name_of(step)).lock(step, events, cancel);
+  }
+
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     auto environment = co_await place(name_of(step)).prepare(step, events, cancel);

@@ -105,6 +105,8 @@ class Uv:
         self.request, self.folder = request, folder
         self.tags = sys_tags()
         self.arguments = [each for each in request["arguments"] if each.split("=")[0] not in INSTALL_ONLY]
+        if request["refresh"]:  # Who asks for newer versions does not mean those of ten minutes ago.
+            self.arguments.append("--refresh")
 
     def inputs(self):
         return [os.path.join(self.folder, name) for name in ("requirements.txt", "pyproject.toml") if os.path.exists(os.path.join(self.folder, name))]

@@ -4,7 +4,7 @@ import json
 import re
 import unittest
 
-from support import PARENT, PipeTest
+from support import PipeTest, docker
 from support_index import Index, make_wheel
 
 
@@ -59,7 +59,7 @@ class History(LockTest):
 
         # Another machine: it has the file, and no image. It gets the same versions.
         for image in self.images():
-            self.remove_image(image)
+            docker("image", "rm", "-f", image)
         built = self.run_pipe("--no-cache")
         self.assertEqual(self.resolutions(built), 0, built)
         self.assertIn("[('base', '1.0'), ('top', '1.0')]", built.text)
@@ -78,9 +78,38 @@ class History(LockTest):
         self.assertEqual(back.steps(), {"one": "cached"}, back)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
-    def remove_image(self, image: str):
-        from support import docker
-        docker("image", "rm", "-f", image)
+    def test_upgrade_check_and_diff(self):
+        self.declare("top", "other")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check").code, 2)
+        written = self.pipe("lock", "pipeline.yaml")
+        self.assertEqual(written.code, 0, written)
+        self.assertIn("  + base 1.0\n", written.out)
+        self.assertEqual(self.images(), [], "no image is built")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check").code, 0)
+        self.newer_versions()
+        self.assertIn("has all that the steps ask for", self.pipe("lock", "pipeline.yaml").out)
+        before = self.lock()
+        diff = self.pipe("lock", "pipeline.yaml", "--upgrade", "--diff")
+        self.assertEqual(re.findall(r"  ~ (.*)", diff.out), ["base 1.0 -> 1.1", "other 1.0 -> 1.1", "top 1.0 -> 1.1"])
+        self.assertEqual(self.lock(), before)
+        self.pipe("lock", "pipeline.yaml", "--upgrade", "base")
+        self.assertEqual(self.locked(), {"base": "1.1", "top": "1.0", "other": "1.0"})
+        document = json.loads(self.pipe("lock", "pipeline.yaml", "--upgrade", "--output", "json").out.splitlines()[-1])
+        self.assertEqual(document["changes"][0]["lines"], ["~ other 1.0 -> 1.1", "~ top 1.0 -> 1.1"])
+        self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check", "--diff").code, 2, "they exclude each other")
+
+    def test_a_wheel_that_was_swapped_at_the_index_is_refused_by_its_hash(self):
+        self.declare("top")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        make_wheel(self.index.folder / "simple" / "base", "base", "1.0", says="something else")
+        self.index.list("base")
+        refused = self.run_pipe(code=4)
+        self.assertRegex(refused.failure("one")["message"] + "\n".join(refused.failure("one")["details"]), "(?i)hash")
+
+    def test_no_requirements_no_file(self):
+        self.pipeline({"one": {"command": ["true"]}})
+        self.run_pipe()
+        self.assertFalse((self.folder / "pipeline.lock").exists())
 
     def test_locked_refuses_what_would_change_it_and_says_what(self):
         self.declare("top")

@@ -61,6 +61,10 @@ class DockerOrchestrator : public Orchestrator {
     return images_.packages(step);
   }
 
+  async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override {
+    return images_.builder().lock(step, events, cancel);
+  }
+
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     auto environment = co_await images_.prepare(step, events, cancel);

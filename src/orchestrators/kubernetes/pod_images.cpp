@@ -51,6 +51,10 @@ class BuiltImages : public PodImages {
     co_return environment;
   }
 
+  async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override {
+    return images_.builder().lock(step, events, cancel);
+  }
+
   async::Task<std::string> packages(const StepSpec& step) override {
     return images_.packages(step);
   }
@@ -96,6 +100,7 @@ class LockedImages : public PodImages {
     environment.resolves = !locked.packages.empty();
     co_return environment;
   }
+  async::Task<> lock(const StepSpec&, EventSink&, core::CancelSource&) override { co_return; }
   async::Task<std::string> packages(const StepSpec& step) override { co_return of(step).packages; }
   async::Task<bool> unchanged(std::string) override { co_return false; }
   async::Task<Environment> prepare(const StepSpec& step, EventSink&, core::CancelSource&) override {

@@ -17,6 +17,9 @@ class PodImages {
   virtual async::Task<bool> unchanged(std::string recheck) = 0;
   virtual async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                            core::CancelSource& cancel) = 0;
+  /// See Orchestrator::lock().
+  virtual async::Task<> lock(const StepSpec& step, EventSink& events,
+                             core::CancelSource& cancel) = 0;
   /// See Orchestrator::packages().
   virtual async::Task<std::string> packages(const StepSpec& step) = 0;
   /// Returns the image of a prepared step.

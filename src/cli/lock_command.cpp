@@ -1,0 +1,69 @@
+#include "cli/commands.hpp"
+#include "cli/display.hpp"
+#include "cli/report_error.hpp"
+#include "cli/session.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string environment_of(const lock::LockedEnvironment& environment) {
+  return environment.parent == "local" ? "Python " + environment.python + " of this machine"
+                                       : environment.parent;
+}
+
+/// One after the other: environments that share requirements then share versions, too.
+async::Task<> lock_all(Session& session, Display& display) {
+  for (const auto* step : session.source.selected_steps()) {
+    if (display.cancel().level() != core::StopLevel::none) break;
+    co_await session.orchestrator().lock(*step, display.progress(), display.cancel());
+  }
+}
+
+json to_json(const Session& session, const std::vector<lock::LockChange>& changes,
+             const std::string& file) {
+  json document{{"event", "lock"}, {"file", file}, {"changes", json::array()}};
+  document["written"] = !session.context.options().lock.dry_run && !changes.empty();
+  for (const auto& change : changes)
+    document["changes"].push_back({{"environment", environment_of(change.after)},
+                                   {"requirements", change.after.requirements},
+                                   {"packages", change.after.packages.size()},
+                                   {"lines", describe(change)}});
+  return document;
+}
+
+std::string to_text(const std::vector<lock::LockChange>& changes, const std::string& file,
+                    bool is_dry) {
+  std::string text;
+  for (const auto& change : changes) {
+    const auto lines = describe(change);
+    text += environment_of(change.after) + ": " + counted(change.after.packages.size(), "package") +
+            (lines.empty() ? ", none changes" : "") + "\n";
+    for (const auto& line : lines) text += "  " + for_terminal(line, false) + "\n";
+  }
+  if (changes.empty()) return file + " has all that the steps ask for\n";
+  return text + (is_dry ? file + " was not written (--diff)\n" : file + " is written\n");
+}
+
+}  // namespace
+
+core::ExitCode lock_command(Context& context) {
+  Session session(context);
+  session.pipeline();
+  require_engine(session);
+  Display display(context);
+  context.await(lock_all(session, display));
+  display.close();
+  if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
+  session.settle_lock();
+  const auto& changes = session.lock().changes();
+  const auto file = shown_path(session.lock().path());
+  if (context.options().json)
+    context.print(to_json(session, changes, file).dump() + "\n");
+  else
+    context.print(to_text(changes, file, context.options().lock.dry_run));
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli
