@@ -4,7 +4,7 @@ import json
 import re
 import unittest
 
-from support import PipeTest, docker
+from support import PARENT, PipeTest, docker
 from support_index import Index, make_wheel
 
 
@@ -105,6 +105,19 @@ class History(LockTest):
         self.index.list("base")
         refused = self.run_pipe(code=4)
         self.assertRegex(refused.failure("one")["message"] + "\n".join(refused.failure("one")["details"]), "(?i)hash")
+
+    def test_what_the_parent_brings_is_not_installed_again(self):
+        (self.folder / "parent").mkdir()
+        wheel = make_wheel(self.folder / "parent", "base", "0.9")
+        self.write("parent/Dockerfile", f"FROM {PARENT}\nCOPY {wheel.name} /\nRUN pip install --break-system-packages --no-index /{wheel.name}\n")
+        parent = f"{self.repository}:parent"
+        docker("build", "-q", "-t", parent, str(self.folder / "parent"))
+        self.declare("top", parent_image=parent)
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.assertEqual(self.locked(), {"top": "1.0"})
+        self.declare("top", "base>=1", parent_image=parent)
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
     def test_no_requirements_no_file(self):
         self.pipeline({"one": {"command": ["true"]}})
