@@ -233,7 +233,8 @@ std::string LockFile::write() {
 }
 
 void LockFile::remove_unused() {
-  if (options_.dry_run || options_.frozen || path_.empty()) return;
+  // Steps that run where nothing is locked ask for nothing: the file is for other runs.
+  if (options_.dry_run || options_.frozen || path_.empty() || asked_.empty()) return;
   read();
   const auto is_used = [&](const LockedEnvironment& environment) {
     bool has_images = false, is_asked = false, has_parent = false;
