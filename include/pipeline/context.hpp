@@ -65,6 +65,11 @@ class StepContext {
   /// Absolute path of a folder that belongs to this attempt and is removed with it.
   const std::string& scratch() const { return scratch_; }
 
+  /// Absolute path of the folder of a step with StepOptions::checkpoint; empty for others. It holds
+  /// what earlier attempts and runs with the same key wrote, until the step succeeds. An attempt
+  /// may be killed while it writes: write to another name, then rename.
+  const std::string& checkpoint() const { return checkpoint_; }
+
   StepContext(const StepContext&) = delete;
   StepContext& operator=(const StepContext&) = delete;
 
@@ -72,7 +77,7 @@ class StepContext {
   StepContext() = default;
   std::string pipeline_, step_, run_id_;
   unsigned attempt_ = 1;
-  std::string code_, scratch_;
+  std::string code_, scratch_, checkpoint_;
   std::stop_token stop_;
 };
 

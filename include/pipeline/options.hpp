@@ -69,6 +69,11 @@ struct StepOptions {
   /// With `failure` or `always`, the step runs although steps before it have failed: a
   /// notification, a clean-up. Without `after` it comes after all other steps.
   std::optional<RunOn> run_on = {};
+  /// Whether the step has a folder, StepContext::checkpoint(), that survives attempts, retries and
+  /// runs until the step succeeds.
+  bool checkpoint = false;
+  /// Names under which results are published once the step succeeds, keyed by result.
+  StringMap publish = {};
   /// Files, folders and globs that the step sees. Default: those that a command names; none for a
   /// function.
   StringList code = {};

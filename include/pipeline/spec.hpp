@@ -21,10 +21,10 @@ namespace pipeline {
 /// A text with placeholders, such as `--data ${inputs.data}`. Parsed once, filled in for each
 /// attempt.
 struct Template {
-  enum class Placeholder { input, output, parameter, run_id, step_name, environment };
+  enum class Placeholder { input, output, parameter, run_id, step_name, environment, checkpoint };
   struct Reference {
     Placeholder placeholder;
-    std::string name;  ///< Empty for run_id and step_name.
+    std::string name;  ///< Empty for run_id, step_name and checkpoint.
     bool operator==(const Reference&) const = default;
   };
   std::vector<std::variant<std::string, Reference>> parts = {};
@@ -49,11 +49,14 @@ struct SourceSpec {
   bool operator==(const SourceSpec&) const = default;
 };
 
-/// Data from outside of the pipeline, as the source of an input. Either `path` or `url` is set.
+/// Data from outside of the pipeline, as the source of an input. Exactly one of `path`, `url` and
+/// `artifact` is set.
 struct DataSpec {
   std::filesystem::path path = {};  ///< A file or folder on this machine; absolute.
   std::string url = {};             ///< `https://...`, `http://...`.
   std::string sha256 = {};          ///< Of what the URL gives, in hex.
+  std::string artifact = {};  ///< Name under which an artifact was published, `NAME` or `NAME@3`.
+  bool optional = false;      ///< For an artifact: an empty file while nothing has its name.
   bool operator==(const DataSpec&) const = default;
 };
 
@@ -158,6 +161,10 @@ struct StepSpec {
   /// Limit for one attempt.
   std::optional<Duration> timeout = {};
   bool cache = true;
+  /// Whether it has a folder that survives its attempts until one succeeds.
+  bool checkpoint = false;
+  /// Names under which outputs are published on success, keyed by output.
+  StringMap publish = {};
   /// Line of the source file, counted from 1; 0: unknown.
   unsigned line = 0;
   /// The user's own version of what the step reads in other ways than its inputs, such as volumes;

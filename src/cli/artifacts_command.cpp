@@ -5,11 +5,14 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/failed_outputs.hpp"
+#include "cli/published_artifacts.hpp"
 #include "cli/recorded_steps.hpp"
 #include "cli/run_records.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 
@@ -116,12 +119,48 @@ void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std
   if (context.options().json) context.print_json({{"run", run}, {"copied", copied}});
 }
 
+/// Handles `--copy` for a step that has failed.
+void copy_failed(Context& context, const std::string& run,
+                 const std::vector<FailedOutput>& failed) {
+  const auto& given = context.options().inspect.copy_to;
+  if (given == "-") {
+    std::error_code error;
+    if (failed.size() > 1 || !std::filesystem::is_regular_file(failed.front().path, error))
+      throw core::InputError("`--copy -` writes the content of one file to standard output",
+                             "name a file: STEP.FILE");
+    return print_content(context, failed.front().path);
+  }
+  const auto target = std::filesystem::absolute(given);
+  std::error_code error;
+  const bool into_folder = failed.size() > 1 || given.string().ends_with('/') ||
+                           std::filesystem::is_directory(target, error);
+  if (into_folder) core::make_folders(target);
+  json copied = json::array();
+  for (const auto& output : failed) {
+    const auto name = failed.size() > 1 ? output.name() : output.path.filename().string();
+    const auto destination = into_folder ? target / name : target;
+    copy_failed_output(output, destination);
+    copied.push_back({{"output", output.name()},
+                      {"copied_to", destination.string()},
+                      {"failed_attempt", output.attempt}});
+    if (!context.options().json)
+      context.print(output.name() + " of failed attempt " + std::to_string(output.attempt) +
+                    ", which may be incomplete -> " + shown_path(destination) + "\n");
+  }
+  if (context.options().json) context.print_json({{"run", run}, {"copied", copied}});
+}
+
 void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, const std::string& run,
-                  const std::vector<NamedOutput>& found) {
+                  const std::vector<NamedOutput>& found, const std::vector<FailedOutput>& failed) {
   if (context.options().json) {
     json list = json::array();
     for (const auto& [name, step, output] : found)
       list.push_back(output_json(context, outputs, step.name, output));
+    for (const auto& output : failed)
+      list.push_back({{"output", output.name()},
+                      {"file_name", output.path.filename().string()},
+                      {"failed_attempt", output.attempt},
+                      {"path", output.path.string()}});
     context.print_json({{"run", run}, {"artifacts", list}});
     return;
   }
@@ -133,6 +172,9 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
                core::format_bytes(output.bytes),
                outputs.is_here(output) ? shown_path(location) : location});
   }
+  for (const auto& output : failed)
+    table.add({output.name(), output.path.filename().string(),
+               "attempt " + std::to_string(output.attempt) + " failed", shown_path(output.path)});
   context.print(table.render(context.paint()));
 }
 
@@ -140,18 +182,30 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
 
 core::ExitCode artifacts_command(Context& context) {
   auto& runs = context.existing_runs();
+  if (!context.options().inspect.name.empty()) return published_command(context, runs);
   detached::Drivers drivers(context.driver_context(), runs);
   const auto run = find_run(context, drivers, runs);
   const auto& wanted = context.options().step;
   const auto& copy_to = context.options().inspect.copy_to;
   const auto steps = runs.steps(run.id);
-  const auto found = outputs_named(runs, run, steps, wanted);
+  const auto failed = failed_outputs(runs, run.id, steps, wanted);
+  const auto found = wanted.empty() || failed.empty() ? outputs_named(runs, run, steps, wanted)
+                                                      : std::vector<NamedOutput>();
   auto outputs = outputs_of(context, runs, run);
+  if (!copy_to.empty() && found.empty() && !failed.empty()) {
+    copy_failed(context, run.id, failed);
+    return core::ExitCode::ok;
+  }
   if (!copy_to.empty() && found.empty())
     throw core::InputError(wanted.empty() ? "run " + run.id + " has no artifacts"
                                           : "'" + wanted + "' has no artifacts in run " + run.id);
-  if (copy_to.empty())
-    list_outputs(context, outputs, run.id, found);
+  if (const auto& name = context.options().inspect.publish_as; !name.empty()) {
+    if (found.size() != 1)
+      throw core::InputError("`--publish` takes one output: name it as STEP.OUTPUT");
+    outputs.fetch(found[0].step, found[0].output);
+    publish_output(context, runs, name, found[0].step, found[0].output);
+  } else if (copy_to.empty())
+    list_outputs(context, outputs, run.id, found, failed);
   else if (copy_to == "-")
     print_output(context, outputs, found);
   else

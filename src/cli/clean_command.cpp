@@ -72,6 +72,7 @@ class Cleaner {
   void images_above_budget();
   bool remove_run(const store::RunRecord& run, bool keep_cache);
   void remove_left_work();
+  void remove_checkpoints(const std::set<std::string>& keys);
   /// True also if a run could start meanwhile, which must find its artifacts and images.
   bool some_run_goes_on() {
     if (!runs_) return false;
@@ -223,6 +224,25 @@ void Cleaner::remove_left_work() {
   }
 }
 
+/// Removes the checkpoints of steps that no run that stays has begun. @param keys of steps that
+/// stay
+void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
+  std::vector<fs::path> left;
+  std::error_code error;
+  for (const auto& entry :
+       fs::directory_iterator(runs_->folder() / engine::checkpoints_folder, error))
+    if (!keys.contains(entry.path().filename().string())) left.push_back(entry.path());
+  for (const auto& folder : left) {
+    const auto bytes = size_of(folder);
+    try {
+      if (!dry_run_) core::remove_tree(folder);
+      removed("checkpoint", folder.filename().string(), bytes);
+    } catch (const core::EnvironmentError& failed) {
+      kept(failed.what());
+    }
+  }
+}
+
 void Cleaner::runs() {
   if (!runs_) return;
   if (!dry_run_) recover_dead_runs(context_, *runs_);
@@ -230,7 +250,7 @@ void Cleaner::runs() {
   const std::size_t keep = std::min<std::size_t>(context_.options().clean.keep, all.size());
   // Runs whose results are reused by runs that stay. They are removed, but their results stay
   // reusable.
-  std::set<std::string> needed;
+  std::set<std::string> needed, keys;
   std::set<core::Digest> used;
   std::vector<const store::RunRecord*> old;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -241,6 +261,7 @@ void Cleaner::runs() {
     if (i >= keep) kept("run " + all[i].id + ", " + why_it_stays(all[i]));
     for (const auto& step : runs_->steps(all[i].id)) {
       needed.insert(step.reused_from);
+      keys.insert(step.key);
       for (const auto& output : step.outputs) used.insert(output.digest);
     }
   }
@@ -266,6 +287,7 @@ void Cleaner::runs() {
     artifact_bytes = context_.artifacts().collect(
         [&](const core::Digest& digest) { return in_use.contains(digest); });
   }
+  remove_checkpoints(keys);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 

@@ -296,6 +296,20 @@ void add_artifacts_options(CLI::App& app, Options& o) {
                  "Copy to this file or folder; what exists is not overwritten; `-`: one file "
                  "to standard output")
       ->type_name("DEST");
+  auto* name = app.add_option("--name", o.inspect.name,
+                              "Versions of what is published under this name; with --copy the "
+                              "current one")
+                   ->type_name("NAME");
+  auto* promote = app.add_option("--promote", o.inspect.promote, "Make this version current")
+                      ->type_name("VERSION")
+                      ->check(CLI::Range(1u, 999'999'999u).description(""))
+                      ->needs(name);
+  app.add_flag("--demote", o.inspect.demote, "Make the version current that was so before")
+      ->needs(name)
+      ->excludes(promote);
+  app.add_option("--publish", o.inspect.publish_as, "Publish this one output under a name")
+      ->type_name("NAME")
+      ->excludes(name);
   add_state(app, o);
 }
 
@@ -304,7 +318,9 @@ constexpr Command artifacts_row{
     "Examples:\n"
     "  pipe artifacts                                     all of the latest run\n"
     "  pipe artifacts latest train.model --copy model.pkl\n"
-    "  pipe artifacts latest report --copy results/",
+    "  pipe artifacts latest report --copy results/\n"
+    "  pipe artifacts latest train.model --publish production\n"
+    "  pipe artifacts --name production --demote",
     add_artifacts_options, artifacts_command};
 
 void add_cancel_options(CLI::App& app, Options& o) {

@@ -45,7 +45,7 @@ _pipe() {
     note) words="--state --output" ;;
     show) words="--state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
-    artifacts) words="--copy --state --output" ;;
+    artifacts) words="--copy --name --promote --demote --publish --state --output" ;;
     cancel) words="--now --force --state --output" ;;
     resume) words="--jobs --state --output" ;;
     verify) words="--state --output" ;;
@@ -128,7 +128,7 @@ _pipe() {
     sbom) _arguments $state $output '--format[of the document]:format:(cyclonedx spdx provenance)' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     report) _arguments $state $output '--out[write to]:file:_files' ':run:_pipe_runs' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
-    artifacts) _arguments $state $output '--copy[copy out]:destination:_files' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
+    artifacts) _arguments $state $output '--copy[copy out]:destination:_files' '--name[of what is published]:name: ' '--promote[make current]:version: ' '--demote[make the one before current]' '--publish[under a name]:name: ' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
     cancel) _arguments $state $output '--now[kill at once]' '--force[its driver is gone]' ':run:_pipe_runs' ;;
     verify) _arguments $state $output ':run:_pipe_runs' ;;
     resume) _arguments $state $output {-j,--jobs}'[steps at a time]:N: ' ':run:_pipe_runs' ;;
@@ -195,6 +195,10 @@ complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
 complete -c pipe -n "__fish_seen_subcommand_from sbom" -l format -x -a "cyclonedx spdx provenance"
 complete -c pipe -n "__fish_seen_subcommand_from logs" -l attempt -x
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l copy -r -F
+complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l name -x
+complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l promote -x
+complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l demote
+complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l publish -x
 complete -c pipe -n "__fish_seen_subcommand_from cancel" -l now
 complete -c pipe -n "__fish_seen_subcommand_from cancel" -l force
 complete -c pipe -n "__fish_seen_subcommand_from init import" -F

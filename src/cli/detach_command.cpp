@@ -19,6 +19,7 @@
 #include "detached/run_replica.hpp"
 #include "detached/snapshot.hpp"
 #include "engine/cache_key.hpp"
+#include "engine/data_input.hpp"
 #include "engine/refusal.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
@@ -56,7 +57,7 @@ void refuse_other_places(Session& session) {
       if (input.data && input.data->url.empty())
         add(*step,
             "the input '" + input.name + "' of step '" + step->name + "' is " +
-                input.data->path.string() +
+                engine::name_of(*input.data) +
                 " of this machine, which a driver in the cluster does not see",
             "run without --detach, or give it a `url`");
   }

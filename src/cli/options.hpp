@@ -41,6 +41,10 @@ struct InspectOptions {
   bool follow = false;
   unsigned attempt = 0;  ///< 0: the last one.
   std::filesystem::path copy_to;
+  std::string name;        ///< artifacts: the published name.
+  std::string publish_as;  ///< artifacts: publish the output under this name.
+  unsigned promote = 0;    ///< artifacts: version of `name` to make current; 0: none.
+  bool demote = false;     ///< artifacts: make the version current that was before.
   bool now = false;
   bool force = false;                ///< cancel: the user asserts that the driver is gone.
   std::string where;                 ///< runs: an expression; empty: all.

@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/failed_outputs.hpp"
 #include "cli/origin.hpp"
 #include "cli/progress.hpp"
 #include "cli/run_model.hpp"
@@ -168,6 +169,8 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
   auto text = heading(drivers, run, paint) + steps_table(steps, groups, usage_of).render(paint) +
               attempts_text(runs, steps, !groups.empty(), paint);
   if (groups.empty()) text += gpus_text(runs, steps, paint);
+  if (!failed_outputs(runs, run.id, steps).empty())
+    text += "\nwhat failed attempts have written is kept: pipe artifacts " + run.id + "\n";
   return text;
 }
 

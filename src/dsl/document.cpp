@@ -132,6 +132,8 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
   add_some(map, "outputs", outputs);
   add_some(map, "after", json(options.after));
   if (!options.when.expression.empty()) add(map, "when", json(options.when.expression));
+  if (options.checkpoint) add(map, "checkpoint", json(true));
+  add_some(map, "publish", json(options.publish));
   if (options.run_on)
     add(map, "run_on",
         json(*options.run_on == RunOn::failure  ? "failure"

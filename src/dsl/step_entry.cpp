@@ -47,6 +47,7 @@ class Run final : public detail::StepRun {
         static_cast<unsigned>(std::max(1, std::atoi(core::variable("PIPE_ATTEMPT").c_str())));
     code_ = fs::current_path();
     scratch_ = fs::path(core::variable("PIPE_FAILURE_FILE")).parent_path();
+    checkpoint_ = core::variable("PIPE_CHECKPOINT");
     stop_ = std::move(stop);
   }
 

@@ -223,6 +223,7 @@ class AttemptRun {
                                          .outputs = *folder_ / "outputs",
                                          .output_names = output_names(),
                                          .scratch = *folder_ / "scratch",
+                                         .checkpoint = checkpoint(),
                                          .environment = resolve_environment(step_),
                                          .secrets = secrets_,
                                          .gpus = held.gpus,
@@ -241,6 +242,10 @@ class AttemptRun {
     judge(deadline.expired());
     if (!outcome_.result.failure) outcome_.result.failure = co_await changed_data();
     if (!outcome_.result.failure) co_await store_outputs();
+    if (outcome_.result.failure)
+      keep_outputs();
+    else if (which_.number > 1)
+      core::remove_tree(failed_folder(which_.number - 1));
     metrics_.flush();
     note_phases(start, handed_over, came_back);
     co_return std::move(outcome_);
@@ -270,6 +275,38 @@ class AttemptRun {
     std::vector<orchestrators::AttemptOutput> names;
     for (const auto& output : step_.outputs) names.push_back({output.name, output.file_name});
     return names;
+  }
+
+  fs::path failed_folder(unsigned number) const {
+    return services_.runs.failed_folder(context_.run_id) /
+           (step_.name + "." + std::to_string(number));
+  }
+
+  /// Keeps what the failed attempt has written, in place of what the attempt before has.
+  void keep_outputs() {
+    const auto outputs = *folder_ / "outputs";
+    std::error_code error;
+    if (fs::is_empty(outputs, error) || error) return;
+    const auto kept = failed_folder(which_.number);
+    try {
+      core::make_folders(kept.parent_path());
+      core::remove_tree(kept);
+      if (which_.number > 1) core::remove_tree(failed_folder(which_.number - 1));
+      fs::rename(outputs, kept);
+    } catch (const std::exception& failed) {
+      core::log::info(std::string("what a failed attempt has written is not kept: ") +
+                      failed.what());
+    }
+  }
+
+  /// Returns the folder for checkpoints. While another run of the same step has its folder, it is
+  /// a private one, which ends with the attempt.
+  fs::path checkpoint() const {
+    if (!step_.checkpoint) return {};
+    if (which_.checkpoint) return which_.checkpoint->folder();
+    auto own = *folder_ / "checkpoint";
+    core::make_folders(own);
+    return own;
   }
 
   fs::path path_of(const OutputSpec& output) const {
@@ -320,6 +357,10 @@ class AttemptRun {
   /// what has a URL.
   async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input) {
     const auto& data = *input.data;
+    if (!data.artifact.empty()) {
+      auto made = co_await make_published(input);
+      co_return made;
+    }
     const auto file_name = file_name_of(data);
     if (!data.url.empty()) {
       const auto digest = co_await context_.downloads.fetch(data);
@@ -338,6 +379,28 @@ class AttemptRun {
     }
     co_return orchestrators::AttemptInput{input.name, file_name, services_.artifacts.path(digest),
                                           digest.hex()};
+  }
+
+  /// Returns the published artifact; an empty file if there is none.
+  async::Task<orchestrators::AttemptInput> make_published(const InputSpec& input) {
+    if (const auto* version = context_.data.artifact(*input.data)) {
+      const auto& output = version->output;
+      if (!services_.artifacts.looks_whole(output.digest))
+        throw core::EnvironmentError("the content of " + name_of(*input.data) + ", version " +
+                                         std::to_string(version->version) +
+                                         ", is missing or damaged here",
+                                     {"`pipe verify` looks for more that is damaged"});
+      co_return orchestrators::AttemptInput{input.name, output.file_name,
+                                            services_.artifacts.path(output.digest),
+                                            output.digest.hex()};
+    }
+    const auto empty = *folder_ / "none";
+    const auto stored = co_await async::on_pool(context_.pool, [&] {
+      core::write_file_atomically(empty, "");
+      return services_.artifacts.take(empty);
+    });
+    co_return orchestrators::AttemptInput{
+        input.name, input.name, services_.artifacts.path(stored.digest), stored.digest.hex()};
   }
 
   /// Returns a failure if the user's data is not what the step's key says.
@@ -412,6 +475,7 @@ class AttemptRun {
     }
     folder_->succeeded = true;
     outcome_.folder = folder_;
+    outcome_.checkpoint = which_.checkpoint;
   }
 
   void take_metrics(const OutputSpec& output) {

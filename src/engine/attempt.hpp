@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint.hpp"
 #include "engine/data_input.hpp"
 #include "engine/download.hpp"
 #include "engine/gather.hpp"
@@ -25,8 +26,9 @@ struct AttemptOutcome {
   core::Phases phases = {};
   store::AttemptRecord record;  ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
-  std::shared_ptr<const void> folder;  ///< For a success: owns the attempt's folders, which are
-                                       ///< removed with it once the success is recorded.
+  std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
+                                           ///< removed with it once the success is recorded.
+  std::shared_ptr<Checkpoint> checkpoint;  ///< For a success: to be removed once it is recorded.
 };
 
 struct AttemptContext {
@@ -45,6 +47,8 @@ struct AttemptContext {
 struct AttemptOptions {
   unsigned number;  ///< From 1.
   bool joins;       ///< See Attempt::joins.
+  /// Folder with the step's progress; null: the step has none, or a private one for this attempt.
+  std::shared_ptr<Checkpoint> checkpoint = {};
 };
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError for failures

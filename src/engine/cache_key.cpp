@@ -30,6 +30,7 @@ std::string_view placeholder_name(Template::Placeholder placeholder) {
     case Template::Placeholder::run_id: return "run.id";
     case Template::Placeholder::step_name: return "step.name";
     case Template::Placeholder::environment: return "env.";
+    case Template::Placeholder::checkpoint: return "checkpoint";
   }
   return "";
 }

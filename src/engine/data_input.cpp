@@ -1,5 +1,8 @@
 #include "engine/data_input.hpp"
 
+#include <cstdlib>
+
+#include "core/error.hpp"
 #include "core/identifier.hpp"
 
 namespace pipeline::engine {
@@ -10,8 +13,38 @@ const store::UserData& DataInputs::of(const std::filesystem::path& path) {
   return read_.emplace(path, store::read_user_data(path, stats_)).first->second;
 }
 
+const store::PublishedVersion* DataInputs::artifact(const DataSpec& data) {
+  const auto at = data.artifact.find('@');
+  const auto name = data.artifact.substr(0, at);
+  const unsigned version =
+      at == std::string::npos
+          ? 0
+          : static_cast<unsigned>(std::strtoul(data.artifact.c_str() + at + 1, nullptr, 10));
+  auto known = names_.find(name);
+  if (known == names_.end()) known = names_.emplace(name, published_.of(name)).first;
+  const auto* found = known->second.find(version);
+  if (found || data.optional) return found;
+  if (!known->second.versions.empty())
+    throw core::EnvironmentError(
+        "the artifact '" + name + "' has no version " + std::to_string(version),
+        {"`pipe artifacts --name " + name + "` lists its versions"});
+  throw core::EnvironmentError(
+      "nothing is published as '" + name + "' in this state folder",
+      {"`publish: {OUTPUT: " + name +
+           "}` of a step publishes it, or `pipe artifacts RUN "
+           "STEP.OUTPUT --publish " +
+           name + "`",
+       "`{artifact: " + name + ", optional: true}` is an empty file until then"});
+}
+
 std::vector<store::KeyPart> DataInputs::parts(const InputSpec& input) {
   const auto name = "data " + input.name;
+  if (!input.data->artifact.empty()) {
+    const auto* version = artifact(*input.data);
+    return {{name, version ? version->output.digest.hex() + " " + version->output.file_name +
+                                 " version " + std::to_string(version->version)
+                           : "none"}};
+  }
   if (!input.data->url.empty())
     return {{name, input.data->sha256 + " " + file_name_of(*input.data)}};
   const auto& content = of(input.data->path);
@@ -34,6 +67,7 @@ std::string file_name_of(const DataSpec& data) {
 }
 
 std::string name_of(const DataSpec& data) {
+  if (!data.artifact.empty()) return "artifact:" + data.artifact;
   return data.url.empty() ? data.path.string() : data.url.substr(0, data.url.find_first_of("?#"));
 }
 

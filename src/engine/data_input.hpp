@@ -8,6 +8,7 @@
 
 #include <pipeline/spec.hpp>
 
+#include "store/published.hpp"
 #include "store/run_store.hpp"
 #include "store/user_data.hpp"
 
@@ -17,16 +18,21 @@ namespace pipeline::engine {
 /// to see the same content.
 class DataInputs {
  public:
-  explicit DataInputs(store::StatIndex& stats) : stats_(stats) {}
+  DataInputs(store::StatIndex& stats, store::RunStore& runs) : stats_(stats), published_(runs) {}
 
   /// Throws EnvironmentError for data that cannot be read.
   const store::UserData& of(const std::filesystem::path& path);
+  /// Returns the version of a published artifact; null if it is optional and there is none. Throws
+  /// EnvironmentError if there is none.
+  const store::PublishedVersion* artifact(const DataSpec& data);
   /// Returns the parts of a step's key for this input, which has data.
   std::vector<store::KeyPart> parts(const InputSpec& input);
 
  private:
   store::StatIndex& stats_;
+  store::Published published_;
   std::map<std::filesystem::path, store::UserData> read_;
+  std::map<std::string, store::PublishedName> names_;
 };
 
 /// Returns the file name that a step sees: that of the path or URL, if it is a safe one.

@@ -7,6 +7,7 @@
 
 #include "core/diagnostic.hpp"
 #include "engine/declared.hpp"
+#include "store/published.hpp"
 
 namespace pipeline::engine {
 
@@ -43,17 +44,26 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 
 void Journal::commit(const std::function<void()>& write) {
   runs_.transaction([&] {
-    for (const auto& [step, attempt, parts] : unstored_) {
+    for (const auto& [step, attempt, parts, spec] : unstored_) {
       runs_.put_attempt(attempt);
       runs_.put_step(step);
       runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline,
                             parts);
+      publish(*spec, record_.id, step.outputs);
     }
     write();
   });
-  for (const auto& [step, attempt, parts] : std::exchange(unstored_, {}))
+  for (const auto& [step, attempt, parts, spec] : std::exchange(unstored_, {}))
     events_.emit(
         event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
+}
+
+void Journal::publish(const StepSpec& step, const std::string& run,
+                      const std::vector<store::OutputRecord>& outputs) {
+  for (const auto& [name, as] : step.publish)
+    for (const auto& output : outputs)
+      if (output.name == name)
+        store::Published(runs_).publish(as, run, step.name, output, wall_now());
 }
 
 void Journal::flush() {
@@ -181,6 +191,7 @@ void Journal::reused(const std::vector<Reuse>& steps) {
       record.reused_from = entry.run;
       record.outputs = entry.outputs;
       runs_.put_step(record);
+      publish(*step, entry.run, entry.outputs);
     }
   });
   for (const auto& [step, entry] : steps) {
@@ -195,7 +206,7 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  unstored_.push_back({std::move(record), outcome.record, key.parts});
+  unstored_.push_back({std::move(record), outcome.record, key.parts, &step});
   ++summary_.succeeded;
 }
 

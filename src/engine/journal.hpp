@@ -79,11 +79,15 @@ class Journal {
     store::StepRecord step;
     store::AttemptRecord attempt;
     std::vector<store::KeyPart> parts;
+    const StepSpec* spec;
   };
   /// Commits the writes of `write` together with the pending successes.
   void commit(const std::function<void()>& write);
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                     StepStatus status, bool is_failure);
+  /// Publishes outputs under the names that the step gives them.
+  void publish(const StepSpec& step, const std::string& run,
+               const std::vector<store::OutputRecord>& outputs);
   void announce_start(const std::vector<const StepSpec*>& steps);
   store::StepRecord record_of(const StepSpec& step, StepStatus status,
                               const std::string& key = {}) const;

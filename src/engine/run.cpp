@@ -158,7 +158,7 @@ std::string Run::places(const std::vector<const StepSpec*>& steps) const {
 void Run::read_data() {
   for (core::StepIndex i = 0; i < steps_.size(); ++i)
     for (const auto& input : spec(i).inputs)
-      if (input.data && input.data->url.empty()) results_.data().of(input.data->path);
+      if (input.data && !input.data->path.empty()) results_.data().of(input.data->path);
 }
 
 async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
@@ -166,6 +166,9 @@ async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
   std::erase_if(steps,
                 [&](const StepSpec* step) { return is_ruled_out(*step, services_.artifacts); });
   check_secrets(steps);
+  for (const auto* step : steps)
+    for (const auto& input : step->inputs)
+      if (input.data && !input.data->artifact.empty()) results_.data().artifact(*input.data);
   co_await async::on_pool(pool_, [this] { read_data(); });
   co_await gpus_.check(steps, pipeline_.file);
   auto obstacles = co_await orchestrator_.check(steps);
@@ -471,8 +474,9 @@ void Run::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome outcome,
   steps_[i].outputs = outcome.outputs;
   steps_[i].status = StepStatus::succeeded;
   journal_.succeeded(spec(i), key, outcome, counts);
-  if (outcome.result.cleanup || results_.are_shared(spec(i))) {
+  if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(spec(i))) {
     journal_.flush();
+    if (outcome.checkpoint) outcome.checkpoint->remove();
     store::CacheEntry entry{key.key, journal_.run_id(), spec(i).name, outcome.outputs};
     spawn(results_.hand_on(spec(i), std::move(entry), std::move(outcome.result.cleanup)));
   } else if (!std::exchange(flushes_soon_, true)) {

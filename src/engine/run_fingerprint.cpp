@@ -118,7 +118,9 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
     for (const auto& [name, value] : step->environment)
       if (!value) fingerprint.took_variable(name);
     for (const auto& input : step->inputs)
-      if (input.data && input.data->url.empty() && paths.insert(input.data->path).second)
+      if (input.data && !input.data->artifact.empty())
+        fingerprint.invalidate();  // Another version may be current by the next run.
+      else if (input.data && input.data->url.empty() && paths.insert(input.data->path).second)
         look_at_data(fingerprint, input.data->path);
     if (const auto& function = step->program;
         function && seen.insert(function->program.get()).second) {

@@ -37,6 +37,8 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     if (joins_next) --counts.attempts;
   }
   auto since = step.since;
+  std::shared_ptr<Checkpoint> checkpoint;
+  if (step.spec.checkpoint) checkpoint = Checkpoint::open(services_.runs.folder(), step.key);
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
   for (;;) {
     auto reservation = co_await reserve(step);
@@ -48,10 +50,10 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     if (counts.attempts == 0) counts = {};
     ++counts.attempts;
     AttemptOutcome outcome;
+    AttemptOptions which{counts.attempts, std::exchange(joins_next, false), checkpoint};
     {
       const async::Permit permit(slots_.of(capabilities));
-      outcome = co_await try_once(step, {counts.attempts, std::exchange(joins_next, false)}, since,
-                                  std::move(*reservation));
+      outcome = co_await try_once(step, std::move(which), since, std::move(*reservation));
     }
     since = Clock::now();
     auto& failure = outcome.result.failure;

@@ -38,6 +38,7 @@ std::string value_of(const Template::Reference& reference, const Attempt& attemp
                                    reference.name + "', which its command names");
     case Template::Placeholder::run_id: return attempt.run_id;
     case Template::Placeholder::step_name: return attempt.step.name;
+    case Template::Placeholder::checkpoint: return layout.checkpoint;
     case Template::Placeholder::environment:
       if (auto found = attempt.environment.find(reference.name); found != attempt.environment.end())
         return found->second;
@@ -130,6 +131,7 @@ StringMap variables_of(const Attempt& attempt, const Layout& layout) {
     variables["PIPE_SCRATCH"] = layout.scratch;
     variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);
   }
+  if (!attempt.checkpoint.empty()) variables["PIPE_CHECKPOINT"] = layout.checkpoint;
   for (auto& input : attempt.inputs)
     variables[core::variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
   for (auto& output : attempt.output_names)

@@ -125,9 +125,12 @@ struct Attempt {
   std::vector<AttemptOutput> output_names;
   std::filesystem::path scratch;  ///< Folder of this attempt, emptied by the engine afterwards:
                                   ///< empty except for Capabilities::scratch_folders.
-  StringMap environment;          ///< The step's declared environment, with values of the user's
-                                  ///< environment filled in.
-  StringMap secrets;              ///< Must never be stored or shown.
+  /// Folder that keeps the step's progress until it succeeds; empty: the step has none. It may
+  /// contain files of earlier attempts.
+  std::filesystem::path checkpoint = {};
+  StringMap environment;  ///< The step's declared environment, with values of the user's
+                          ///< environment filled in.
+  StringMap secrets;      ///< Must never be stored or shown.
   std::vector<AssignedGpu>
       gpus;  ///< Reserved for this attempt alone, from before its start until after its end.
   /// A driver that has died may have begun this attempt, under the same run, step and number. If
@@ -243,12 +246,17 @@ class Orchestrator {
 /// "message": ..., "where": ..., "causes": [...]}`); the step finds its path in PIPE_FAILURE_FILE.
 inline constexpr std::string_view failure_file_name = "failure.json";
 
+/// Line of the log of a step whose folder for checkpoints ends with the attempt.
+inline constexpr std::string_view checkpoint_is_not_kept =
+    "pipe: ${checkpoint} is lost with this attempt, since step and driver share no files\n";
+
 /// The paths at which a step sees its files.
 struct Layout {
   std::string code, inputs, outputs;  ///< Folders.
   std::string scratch;  ///< A folder that the step may write to; removed with the attempt.
   std::vector<std::string>
       program;  ///< For a step with StepSpec::program: the command that starts the program.
+  std::string checkpoint = {};  ///< The folder of Attempt::checkpoint.
 };
 
 /// Returns `.csv` for `data.csv`, `.tar.gz` for `data.tar.gz`, and an empty text for `data`.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/user_files.hpp"
 
@@ -13,7 +14,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> data_keys{"path", "url", "sha256"};
+const std::vector<std::string> data_keys{"path", "url", "sha256", "artifact", "optional"};
+constexpr std::string_view artifact_prefix = "artifact:";
+
+constexpr settings::Format artifact_name{
+    "a name with letters, digits, `.`, `_` and `-` that begins with a letter or digit",
+    [](std::string_view text) { return core::is_name(text); }};
+/// Accepts `NAME` and `NAME@3`.
+constexpr settings::Format artifact_version{
+    "an artifact's name, such as `production`, or one version of it, such as `production@3`",
+    [](std::string_view text) {
+      const auto at = text.find('@');
+      if (!core::is_name(text.substr(0, at))) return false;
+      if (at == text.npos) return true;
+      const auto version = text.substr(at + 1);
+      return !version.empty() && version.size() < 10 && version.front() != '0' &&
+             version.find_first_not_of("0123456789") == version.npos;
+    }};
 
 bool is_url(std::string_view text) { return text.find("://") != std::string_view::npos; }
 
@@ -68,6 +85,18 @@ std::optional<DataSpec> read_data_url(const std::string& input, const core::Valu
   return data;
 }
 
+std::optional<DataSpec> read_data_artifact(const core::Value& map,
+                                           settings::Diagnostics& diagnostics) {
+  DataSpec data;
+  const auto name =
+      settings::read_text("artifact", *map.find("artifact"), artifact_version, diagnostics);
+  if (const auto* optional = map.find("optional"))
+    data.optional = settings::read_bool("optional", *optional, diagnostics).value_or(false);
+  if (!name) return std::nullopt;
+  data.artifact = *name;
+  return data;
+}
+
 }  // namespace
 
 bool is_data(const core::Value& value) {
@@ -75,11 +104,20 @@ bool is_data(const core::Value& value) {
   if (value.kind != core::Value::Kind::scalar) return false;
   const std::string_view text = value.scalar;
   return text.starts_with("./") || text.starts_with("../") || text.starts_with("~/") ||
-         text.starts_with("/") || text == "." || text == ".." || is_url(text);
+         text.starts_with("/") || text == "." || text == ".." ||
+         text.starts_with(artifact_prefix) || is_url(text);
 }
 
 std::optional<DataSpec> read_data(const std::string& input, const core::Value& value,
                                   const fs::path& root, settings::Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar && value.scalar.starts_with(artifact_prefix)) {
+    DataSpec data;
+    data.artifact = value.scalar.substr(artifact_prefix.size());
+    if (artifact_version.accepts(data.artifact)) return data;
+    settings::report_type(diagnostics, "inputs." + input,
+                          std::string("`artifact:` and ") + artifact_version.expected, value);
+    return std::nullopt;
+  }
   if (value.kind == core::Value::Kind::scalar) {
     if (!is_url(value.scalar)) return read_data_path(input, value, root, diagnostics);
     settings::report(
@@ -91,10 +129,17 @@ std::optional<DataSpec> read_data(const std::string& input, const core::Value& v
   const auto before = diagnostics.size();
   settings::report_unknown_keys(value, data_keys, "an input", diagnostics);
   if (diagnostics.size() > before) return std::nullopt;
-  const auto *path = value.find("path"), *url = value.find("url");
-  if (path && url)
+  const auto *path = value.find("path"), *url = value.find("url"),
+             *artifact = value.find("artifact"), *optional = value.find("optional");
+  if ((path != nullptr) + (url != nullptr) + (artifact != nullptr) > 1)
     settings::report(diagnostics, "contradiction",
-                     "the input '" + input + "' has both 'path' and 'url'", value.span);
+                     "the input '" + input + "' has more than one of 'path', 'url' and 'artifact'",
+                     value.span);
+  else if (optional && !artifact)
+    settings::report(diagnostics, "contradiction",
+                     "'optional' is for an input that has an 'artifact'", optional->span);
+  else if (artifact)
+    return read_data_artifact(value, diagnostics);
   else if (path && value.find("sha256"))
     settings::report(diagnostics, "contradiction",
                      "the input '" + input +
@@ -107,8 +152,29 @@ std::optional<DataSpec> read_data(const std::string& input, const core::Value& v
     return read_data_path(input, *path, root, diagnostics);
   else
     settings::report(diagnostics, "missing-key",
-                     "the input '" + input + "' has neither 'path' nor 'url'", value.span);
+                     "the input '" + input + "' has none of 'path', 'url' and 'artifact'",
+                     value.span);
   return std::nullopt;
+}
+
+StringMap read_publish(const core::Value& value, const StepSpec& step,
+                       settings::Diagnostics& diagnostics) {
+  StringMap names;
+  if (!settings::expect_map("publish", value, diagnostics)) return names;
+  std::vector<std::string> outputs;
+  for (const auto& output : step.outputs) outputs.push_back(output.name);
+  for (const auto& [output, name] : value.members) {
+    const auto text =
+        settings::read_text("publish." + output.scalar, name, artifact_name, diagnostics);
+    if (std::ranges::find(outputs, output.scalar) == outputs.end())
+      settings::report(diagnostics, "unknown-reference",
+                       "step '" + step.name + "' has no output '" +
+                           core::printable(output.scalar.substr(0, 60)) + "' to publish",
+                       output.span, {}, core::did_you_mean(output.scalar, outputs));
+    else if (text)
+      names.emplace(output.scalar, *text);
+  }
+  return names;
 }
 
 }  // namespace pipeline::spec

@@ -14,14 +14,18 @@
 namespace pipeline::spec {
 
 /// Returns true for what is no `STEP.OUTPUT`: a path that begins with `./`, `../`, `~/` or `/`, a
-/// URL, or a map.
+/// URL, `artifact:NAME`, or a map.
 bool is_data(const core::Value& value);
 
-/// Reads `./corpus`, `{path: corpus}` or `{url: https://..., sha256: ...}`; reports anything else,
-/// and files that do not exist.
+/// Reads `./corpus`, `{path: corpus}`, `{url: https://..., sha256: ...}`, `artifact:NAME@VERSION`
+/// or `{artifact: NAME, optional: true}`; reports anything else, and files that do not exist.
 /// @param root the folder that relative paths are resolved against
 std::optional<DataSpec> read_data(const std::string& input, const core::Value& value,
                                   const std::filesystem::path& root,
                                   settings::Diagnostics& diagnostics);
+
+/// Reads the names under which a step publishes outputs, `{model: production}`.
+StringMap read_publish(const core::Value& value, const StepSpec& step,
+                       settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

@@ -123,6 +123,17 @@ void report_cycle(const std::vector<core::StepIndex>& cycle, const std::vector<R
                    std::move(notes));
 }
 
+bool names_checkpoint(const Command& command) {
+  for (const auto& argument : command.arguments)
+    for (const auto& part : argument.parts) {
+      const auto* reference = std::get_if<Template::Reference>(&part);
+      if (reference ? reference->placeholder == Template::Placeholder::checkpoint
+                    : std::get<std::string>(part).find("PIPE_CHECKPOINT") != std::string::npos)
+        return true;
+    }
+  return false;
+}
+
 void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics) {
   const core::Value& value = *step.command;
   StepSpec& spec = step.spec;
@@ -180,6 +191,7 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
   } else {
     settings::report_type(diagnostics, "command", "a list of texts, or a text for a shell", value);
   }
+  spec.checkpoint |= names_checkpoint(spec.command);
 }
 
 /// Adds each name after `PIPE_PARAM_` in the text to `variables`.

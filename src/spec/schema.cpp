@@ -73,6 +73,10 @@ json common_properties() {
   };
 }
 
+json artifact_name() {
+  return {{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}};
+}
+
 json input_schema() {
   const json output{{"type", "string"}, {"pattern", "^[^.\\[\\]]+(\\[.+\\])?\\.[^.\\[\\]]+$"}};
   const json path{{"type", "string"}, {"pattern", "^(\\.|\\.\\.|~)?/"}};
@@ -83,7 +87,17 @@ json input_schema() {
   json by_url = object_of({{"url", described(url, "Where it is fetched from.")},
                            {"sha256", described(digest, "Of its content.")}});
   by_url["required"] = {"url", "sha256"};
-  return any_of({output, path, std::move(by_path), std::move(by_url)});
+  const json published{{"type", "string"},
+                       {"pattern", "^artifact:[A-Za-z0-9][A-Za-z0-9._-]*(@[0-9]+)?$"}};
+  json by_name = object_of(
+      {{"artifact",
+        described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*(@[0-9]+)?$"}},
+                  "Name of a published artifact: its current version, or NAME@3.")},
+       {"optional", described({{"type", "boolean"}},
+                              "Whether the input is an empty file while nothing is published.")}});
+  by_name["required"] = {"artifact"};
+  return any_of(
+      {output, path, published, std::move(by_path), std::move(by_url), std::move(by_name)});
 }
 
 json step_schema() {
@@ -154,6 +168,15 @@ json step_schema() {
       "Which end of the steps before it the step runs after: all have succeeded (the default), one "
       "of them has failed, or however they ended. With `failure` and `always`, a step without "
       "`after` comes after all others, and is not reused unless it says `cache: true`.");
+  properties["checkpoint"] = described(
+      {{"type", "boolean"}},
+      "Whether the step has a folder, `${checkpoint}` and $PIPE_CHECKPOINT, that survives "
+      "its attempts, retries and runs with the same key until it succeeds. Default: "
+      "whether its command names it.");
+  properties["publish"] = described(
+      map_of(artifact_name()),
+      "Names under which outputs are published once the step succeeds, by output: `{model: "
+      "production}`. Other pipelines take them as `artifact:production`.");
   properties["orchestrator"] =
       described({{"enum", settings::orchestrator_names()}},
                 "Where this step runs, if elsewhere than the run (`--orchestrator`).");

@@ -59,7 +59,7 @@ constexpr settings::Format step_reference{
 bool is_reserved(std::string_view name) {
   return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") ||
          name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" ||
-         name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH";
+         name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH" || name == "PIPE_CHECKPOINT";
 }
 
 }  // namespace
@@ -67,10 +67,10 @@ bool is_reserved(std::string_view name) {
 const Strings pipeline_keys{"name",    "description", "tags",           "parameters", "environment",
                             "secrets", "code",        "settings",       "retry",      "timeout",
                             "cache",   "shell",       "execution_mode", "steps"};
-const Strings step_keys{"description", "matrix",       "command",  "parameters", "inputs",
-                        "outputs",     "after",        "when",     "run_on",     "code",
-                        "environment", "secrets",      "settings", "retry",      "timeout",
-                        "cache",       "orchestrator", "shell",    "version"};
+const Strings step_keys{
+    "description", "matrix", "command",      "parameters",  "inputs",  "outputs",    "after",
+    "when",        "run_on", "code",         "environment", "secrets", "settings",   "retry",
+    "timeout",     "cache",  "orchestrator", "shell",       "version", "checkpoint", "publish"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {
@@ -200,6 +200,11 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
                      key.span, {"a list is executed as it stands, a text by `sh -e`"});
 
   add_defaults(step, std::move(own), pipeline);
+  if (step.publish) spec.publish = read_publish(*step.publish, spec, diagnostics_);
+  if (step.publish && body.find("matrix"))
+    settings::report(diagnostics_, "contradiction",
+                     "step '" + spec.name + "' has a matrix, so many outputs would get one name",
+                     step.publish->span, {}, "publish from a step that takes the best of them");
   gpu::check_instance_type(std::as_const(spec.settings)->resources, body, key.span, diagnostics_);
   check_variables(step);
   return step;
@@ -232,6 +237,10 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
     } else if (name.scalar == "version") {
       spec.version =
           settings::read_text("version", value, settings::formats::text, diagnostics_).value_or("");
+    } else if (name.scalar == "checkpoint") {
+      spec.checkpoint = settings::read_bool("checkpoint", value, diagnostics_).value_or(false);
+    } else if (name.scalar == "publish") {
+      step.publish = &value;
     } else if (name.scalar == "orchestrator") {
       spec.orchestrator =
           read_word("orchestrator", value, settings::orchestrator_names(), diagnostics_)

@@ -47,7 +47,7 @@ struct ReadStep {
   /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
   /// are expanded.
   std::vector<core::Selector> input_selectors, after_selectors;
-  const core::Value* when = nullptr;
+  const core::Value *when = nullptr, *publish = nullptr;
   /// An output that the condition depends on.
   struct ConditionValue {
     std::string name;  ///< In StepSpec::when's `outputs`.

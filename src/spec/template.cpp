@@ -25,11 +25,12 @@ constexpr std::array group_names{
           "declared variable"},
 };
 constexpr const char* allowed_text =
-    "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}";
+    "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}, "
+    "${checkpoint}";
 
 /// Returns every reference that the step may use, for suggestions.
 std::vector<std::string> all_names(const TemplateNames& names) {
-  std::vector<std::string> all{"run.id", "step.name"};
+  std::vector<std::string> all{"run.id", "step.name", "checkpoint"};
   for (const Group& group : group_names)
     for (const auto& name : names.*group.names)
       all.push_back(std::string(group.prefix) + "." + name);
@@ -46,6 +47,7 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
                                            TemplateProblem& problem) {
   if (expression == "run.id") return Template::Reference{Template::Placeholder::run_id, ""};
   if (expression == "step.name") return Template::Reference{Template::Placeholder::step_name, ""};
+  if (expression == "checkpoint") return Template::Reference{Template::Placeholder::checkpoint, ""};
   const auto dot = expression.find('.');
   const auto prefix = expression.substr(0, dot);
   const auto name = dot == std::string_view::npos ? std::string_view{} : expression.substr(dot + 1);

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "store/published.hpp"
 #include "store/record_texts.hpp"
 #include "store/run_store_implementation.hpp"
 
@@ -168,6 +169,9 @@ void RunStore::share() {
 const std::filesystem::path& RunStore::folder() const { return self_->folder; }
 std::filesystem::path RunStore::log_file(const std::string& name) const {
   return self_->folder / "logs" / below(name);
+}
+std::filesystem::path RunStore::failed_folder(const std::string& run) const {
+  return self_->folder / "failed" / below(run);
 }
 std::filesystem::path RunStore::kept_folder(const std::string& run) const {
   return self_->folder / "detached" / below(run);
@@ -494,6 +498,7 @@ bool RunStore::remove_run(const std::string& run, bool keep_cache) {
   if (is_driven) return false;
   core::remove_tree(log_file(run));
   core::remove_tree(kept_folder(run));
+  core::remove_tree(failed_folder(run));
   core::remove_tree(self_->heartbeat(run));
   return true;
 }
@@ -551,6 +556,9 @@ std::vector<core::Digest> RunStore::referenced_artifacts() {
       "outputs <> '[]'");
   while (row.step())
     for (const auto& output : read_outputs(row.text(0))) digests.insert(output.digest);
+  Published published(*this);
+  for (const auto& name : published.names())
+    for (const auto& version : published.of(name).versions) digests.insert(version.output.digest);
   return {digests.begin(), digests.end()};
 }
 
@@ -568,6 +576,14 @@ std::optional<std::string> RunStore::get_blob(const std::string& kind, const std
 
 void RunStore::remove_blob(const std::string& kind, const std::string& key) {
   self_->database.prepare("DELETE FROM blobs WHERE kind = ?1 AND key = ?2").bind(kind, key).run();
+}
+
+std::vector<std::string> RunStore::blob_keys(const std::string& kind) {
+  std::vector<std::string> keys;
+  auto row = self_->database.prepare("SELECT key FROM blobs WHERE kind = ?1 ORDER BY key");
+  row.bind(kind);
+  while (row.step()) keys.push_back(row.text(0));
+  return keys;
 }
 
 }  // namespace pipeline::store

@@ -149,6 +149,8 @@ class RunStore {
   std::filesystem::path work_folder(const std::string& run) const {
     return folder() / "work" / run;
   }
+  /// Returns folder/failed/run: what failed attempts wrote to their outputs, below STEP.ATTEMPT.
+  std::filesystem::path failed_folder(const std::string& run) const;
   /// Returns folder/detached/run, the files of a detached run.
   std::filesystem::path kept_folder(const std::string& run) const;
 
@@ -235,7 +237,7 @@ class RunStore {
   /// run is unknown here. Its results do not become cache entries of this machine; they are fetched
   /// when needed.
   void take_run(const RunStore& from, const std::string& run);
-  /// Returns every artifact digest that a run or a cache entry names.
+  /// Returns every artifact digest that a run, a cache entry or a published name names.
   std::vector<core::Digest> referenced_artifacts();
 
   /// A small table for data of other rooms, such as digests of files by stat (see StatIndex) or
@@ -243,6 +245,7 @@ class RunStore {
   void put_blob(const std::string& kind, const std::string& key, std::string_view value);
   std::optional<std::string> get_blob(const std::string& kind, const std::string& key);
   void remove_blob(const std::string& kind, const std::string& key);
+  std::vector<std::string> blob_keys(const std::string& kind);  ///< In alphabetical order.
 
  private:
   struct Implementation;

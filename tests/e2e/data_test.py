@@ -122,8 +122,8 @@ class Paths(PipeTest):
         link = self.folder / "leads_out"
         link.mkdir()
         (link / "passwd").symlink_to("/etc/passwd")
-        for where, code, said in (("./nowhere", 2, "the data './nowhere' does not exist"), ({"path": "x", "url": "https://a/b"}, 2, "both 'path' and 'url'"),
-                                  ({"pth": "x"}, 2, "did you mean 'path'?"), ({}, 2, "neither 'path' nor 'url'"),
+        for where, code, said in (("./nowhere", 2, "the data './nowhere' does not exist"), ({"path": "x", "url": "https://a/b"}, 2, "more than one of 'path', 'url' and 'artifact'"),
+                                  ({"pth": "x"}, 2, "did you mean 'path'?"), ({}, 2, "none of 'path', 'url' and 'artifact'"),
                                   ("https://a/b.csv", 2, "write `corpus: {url: https://a/b.csv, sha256: ...}`"),
                                   ({"url": "https://a/b"}, 2, "no 'sha256'"), ({"url": "ftp://a/b", "sha256": "0" * 64}, 2, "must be a URL that begins with https"),
                                   ({"url": "https://me:secret@a/b", "sha256": "0" * 64}, 2, "without a login"),

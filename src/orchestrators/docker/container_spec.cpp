@@ -123,6 +123,8 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
       all.push_back(mount("bind", input.path, path_of(input, layout), true));
     all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
     all.push_back(mount("bind", attempt.scratch, container_scratch, false));
+    if (!attempt.checkpoint.empty())
+      all.push_back(mount("bind", attempt.checkpoint, layout.checkpoint, false));
   }
   for (const auto& text : attempt.step.settings->docker.volumes.items())
     all.push_back(volume(text, place));
@@ -176,7 +178,8 @@ const Layout& container_layout() {
                              .inputs = "/pipe/inputs",
                              .outputs = "/pipe/outputs",
                              .scratch = container_scratch,
-                             .program = {}};
+                             .program = {},
+                             .checkpoint = "/pipe/checkpoint"};
   return layout;
 }
 

@@ -248,8 +248,8 @@ class DockerOrchestrator : public Orchestrator {
 
   /// Makes the attempt's folders writable for users that exist only in the image.
   static void open_to_all(const Attempt& attempt) {
-    for (const auto* folder : {&attempt.outputs, &attempt.scratch})
-      if (chmod(folder->c_str(), 0777) != 0)
+    for (const auto* folder : {&attempt.outputs, &attempt.scratch, &attempt.checkpoint})
+      if (!folder->empty() && chmod(folder->c_str(), 0777) != 0)
         throw core::system_error("cannot open " + folder->string() + " to the step's user", errno);
   }
 

@@ -100,6 +100,10 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
   // No other container uses this volume, so every user may write.
   add_folder(name_in(container_folder, layout.outputs), for_all, files);
   add_folder(name_in(container_folder, container_scratch), for_all, files);
+  if (!attempt.checkpoint.empty()) {
+    add_folder(name_in(container_folder, layout.checkpoint), for_all, files);
+    attempt.log.write(Stream::err, checkpoint_is_not_kept);
+  }
   const std::function<net::BodySource()> tar = [&files] { return archive::tar_stream(files); };
   co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
 }

@@ -41,9 +41,10 @@ json bind(const fs::path& source, const std::string& target) {
 async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
                               const ContainerOptions& place) {
   if (::geteuid() == 0 ||
-      (!has_files_of_another(attempt.outputs) && !has_files_of_another(attempt.scratch)))
+      (!has_files_of_another(attempt.outputs) && !has_files_of_another(attempt.scratch) &&
+       (attempt.checkpoint.empty() || !has_files_of_another(attempt.checkpoint))))
     co_return;
-  const auto& outputs = container_layout().outputs;
+  const auto &outputs = container_layout().outputs, &checkpoint = container_layout().checkpoint;
   json body;
   body["Image"] = place.image;
   body["User"] = "0:0";
@@ -55,6 +56,10 @@ async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
   host["CapAdd"] = {"CHOWN", "DAC_OVERRIDE", "FOWNER"};
   host["Mounts"].push_back(bind(attempt.outputs, outputs));
   host["Mounts"].push_back(bind(attempt.scratch, container_scratch));
+  if (!attempt.checkpoint.empty()) {
+    body["Entrypoint"].push_back(checkpoint);
+    host["Mounts"].push_back(bind(attempt.checkpoint, checkpoint));
+  }
   std::string trouble;
   try {
     const auto name = container_name(attempt) + "-owner";

@@ -41,6 +41,7 @@ class ExecutorOrchestrator final : public Orchestrator {
     layout.inputs = fs::absolute(attempt.scratch / "inputs").string();
     layout.outputs = fs::absolute(attempt.outputs).string();
     layout.scratch = fs::absolute(attempt.scratch).string();
+    if (!attempt.checkpoint.empty()) layout.checkpoint = fs::absolute(attempt.checkpoint).string();
     if (const auto& program = attempt.step.program)
       layout.program = {program->program->executable.string()};
     core::make_folders(layout.inputs);

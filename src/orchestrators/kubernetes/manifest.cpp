@@ -139,12 +139,14 @@ constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
 
 /// Mounts the downloaded files read-only for the step, without the URLs; its outputs are uploaded
 /// once it has ended.
-void add_carried(PodFiles& files, const std::string& secret, const Layout& layout) {
+void add_carried(PodFiles& files, const std::string& secret, const Layout& layout,
+                 bool has_checkpoint) {
   files.add_empty("programs", programs_folder, true);
   files.add_empty("code", layout.code, true);
   files.add_empty("inputs", layout.inputs, true);
   files.add_empty("outputs", layout.outputs, false);
   files.add_empty("scratch", layout.scratch, false);
+  if (has_checkpoint) files.add_empty("checkpoint", layout.checkpoint, false);
   files.add_secret("collect", secret, collect_key, collect_folder);
 }
 
@@ -157,6 +159,7 @@ void add_shared(PodFiles& files, const Attempt& attempt, const JobOptions& place
     files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
   files.add(attempt.outputs, true, layout.outputs, false);
   files.add(attempt.scratch, true, layout.scratch, false);
+  if (!attempt.checkpoint.empty()) files.add(attempt.checkpoint, true, layout.checkpoint, false);
   if (place.agent_image.empty())
     files.add(place.agent, false, agent_path, true);
   else
@@ -256,7 +259,7 @@ PodFiles pod_files(const Attempt& attempt, const JobOptions& place, const Layout
   const auto& step = attempt.step;
   PodFiles files(place.claim);
   if (place.carries)
-    add_carried(files, job_name(attempt), layout);
+    add_carried(files, job_name(attempt), layout, !attempt.checkpoint.empty());
   else
     add_shared(files, attempt, place, layout);
   // A node's default is 64 MiB, with which a data loader with workers ends with SIGBUS.

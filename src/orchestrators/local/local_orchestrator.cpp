@@ -344,7 +344,8 @@ Sandbox* LocalOrchestrator::sandbox(const Attempt& attempt, const Workspace& wor
     readable.insert(readable.end(), step->program->libraries.begin(),
                     step->program->libraries.end());
   }
-  std::vector<fs::path> own{attempt.scratch, attempt.outputs, workspace.temporary()};
+  std::vector<fs::path> own{attempt.scratch, attempt.outputs, attempt.checkpoint,
+                            workspace.temporary()};
   for (const auto& input : attempt.inputs) own.push_back(input.path);
   for (auto& path : own)
     if (options_.state.empty() || !path.native().starts_with(options_.state.native() + '/'))
@@ -488,10 +489,6 @@ async::Task<> LocalOrchestrator::remove_orphans(
       co_await pause.async_wait(asio::use_awaitable);
     }
 }
-
-}  // namespace pipeline::orchestrators
-
-namespace pipeline::orchestrators {
 
 std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop,
                                                       OrchestratorOptions options) {

@@ -133,6 +133,7 @@ Workspace::Workspace(const Attempt& attempt, ShortFolders& short_folders)
   layout_.inputs = (scratch_ / "inputs").string();
   layout_.outputs = full_path(attempt.outputs).string();
   layout_.scratch = scratch_.string();
+  if (!attempt.checkpoint.empty()) layout_.checkpoint = full_path(attempt.checkpoint).string();
   if (const auto& program = attempt.step.program)
     layout_.program = {program->program->executable.string()};
   if (attempt.code.empty())

@@ -1,0 +1,20 @@
+/// @file
+/// The commands for artifacts by name: `pipe artifacts --name` and `--publish`.
+#pragma once
+
+#include <string>
+
+#include "cli/context.hpp"
+#include "core/error.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::cli {
+
+/// Lists, copies, promotes or demotes versions of the name that the options give.
+core::ExitCode published_command(Context& context, store::RunStore& runs);
+
+/// Publishes an output of a run, which must be in the artifact store, and makes it current.
+void publish_output(Context& context, store::RunStore& runs, const std::string& name,
+                    const store::StepRecord& step, const store::OutputRecord& output);
+
+}  // namespace pipeline::cli

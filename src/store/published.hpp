@@ -1,0 +1,56 @@
+/// @file
+/// Artifacts by name: an artifact that was published under a name is a version of it, and one
+/// version is the current one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "store/run_store.hpp"
+
+namespace pipeline::store {
+
+struct PublishedVersion {
+  unsigned version = 1;
+  std::string run, step;  ///< What made it.
+  OutputRecord output;
+  WallTime time{};
+};
+
+struct PublishedName {
+  std::string name;
+  std::vector<PublishedVersion> versions;  ///< In the order of their numbers; none: unknown name.
+  /// Versions that were made current, each after the one before; the last one is current.
+  std::vector<unsigned> promoted;
+
+  /// Returns the version with this number, or the current one for 0; null if there is none.
+  const PublishedVersion* find(unsigned version = 0) const;
+};
+
+/// Names and versions are kept in the run store; their artifacts stay while a name has them.
+class Published {
+ public:
+  explicit Published(RunStore& runs) : runs_(runs) {}
+
+  /// Throws EnvironmentError if the record is damaged.
+  PublishedName of(const std::string& name);
+  std::vector<std::string> names();
+  /// Makes the output the newest version, and the current one. Does nothing if the name has a
+  /// version with this content, so that a repeated run changes nothing.
+  /// @return the version's number
+  unsigned publish(const std::string& name, const std::string& run, const std::string& step,
+                   const OutputRecord& output, WallTime time);
+  /// Makes a version the current one. Throws InputError if there is none.
+  void promote(const std::string& name, unsigned version);
+  /// Makes the version current again that was before the current one. Throws InputError if there
+  /// was none. @return its number
+  unsigned demote(const std::string& name);
+
+ private:
+  PublishedName required(const std::string& name);
+  void put(const PublishedName& name);
+
+  RunStore& runs_;
+};
+
+}  // namespace pipeline::store
