@@ -7,7 +7,7 @@ from pathlib import Path
 from model import Command, Peer
 from peers.venv import first_line
 
-REPOSITORY, VOLUME, PARENT = "pipe-bench-bare", "pipe-bench-bare", "python:3.11-slim-bookworm"
+REPOSITORY, VOLUME, PARENT, LABEL = "pipe-bench-bare", "pipe-bench-bare", "python:3.11-slim-bookworm", "pipe.bench.bare"
 
 
 class BareUv(Peer):
@@ -27,14 +27,14 @@ class BareUv(Peer):
         (folder / "build.sh").write_text(f"""set -e
 container=$(docker create -i -v {VOLUME}:/c -v /etc/ssl/certs/ca-certificates.crt:/ca.crt:ro -e PIP_CERT=/ca.crt -e SSL_CERT_FILE=/ca.crt {PARENT} sh -c {shlex.quote(install)})
 docker start -ai "$container" <requirements.txt
-docker commit "$container" {REPOSITORY}:latest
+docker commit --change "LABEL {LABEL}=1" "$container" {REPOSITORY}:latest
 docker rm "$container"
 docker run --rm --network none {REPOSITORY}:latest true
 """)
         return Command(["bash", "build.sh"], folder)
 
     def clean_up(self) -> None:
-        images = subprocess.run(["docker", "images", "-q", REPOSITORY], capture_output=True, text=True).stdout.split()
+        images = subprocess.run(["docker", "images", "-aq", "--filter", f"label={LABEL}"], capture_output=True, text=True).stdout.split()
         if images:
             subprocess.run(["docker", "rmi", "-f", *images], capture_output=True)
         subprocess.run(["docker", "volume", "rm", "-f", VOLUME], capture_output=True)

@@ -248,7 +248,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
     const StepSpec& step) {
   InspectedImage looked;
   looked.plan = std::make_shared<ImagePlan>(plan_image(step, options));
-  const auto& plan = *looked.plan;
+  auto& plan = *looked.plan;
   Locked locked;
   if (packages.covers(plan)) {
     const auto system = co_await look(without_packages(step));
@@ -274,8 +274,10 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
     }
     if (user == "root" || user == "0") user.clear();
   }
-  if (!user.empty() || locked)
+  if (!user.empty() || locked) {
     looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));
+    if (!locked) packages.covers(*looked.plan);  // Says why it is not.
+  }
   co_return looked;
 }
 
@@ -370,6 +372,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step
     if (looked.resolves) {
       co_await resolve(step, *looked.plan, events, cancel);
       looked = co_await look(step);
+      tell(*looked.plan);
     }
     if (looked.status.digest.empty()) throw not_to_be_seen(*looked.plan);
   }

@@ -42,6 +42,17 @@ std::string content_mark(const std::string& line, const fs::path& root) {
   return " #" + short_digest(hasher);
 }
 
+/// Returns why the requirements cannot be locked, whatever they are installed on; else an empty
+/// text. A lock file holds no credentials, and without them the file of such an address is not to
+/// be had.
+std::string unlockable(const PythonRequirements& python) {
+  for (const auto& line : python.requirements)
+    if (!line.starts_with('-') && lock::without_credentials(line) != line)
+      return "the address of '" + line.substr(0, line.find_first_of(" @[;")) +
+             "' has a login in it";
+  return {};
+}
+
 }  // namespace
 
 bool has_requirements(const DockerSettings& settings) {
@@ -90,6 +101,25 @@ lock::Request PackageLock::request_of(const ImagePlan& plan,
   return request;
 }
 
+std::string PackageLock::key_of(const ImagePlan& plan) const {
+  auto key = (plan.parent ? plan.parent->dockerfile : plan.parent_image) + '\n' + plan.platform +
+             '\n' + plan.python.installer;
+  for (const auto& line : locked_lines(plan.python, options_.root)) key += '\n' + line;
+  return key;
+}
+
+bool PackageLock::covers(ImagePlan& plan) const {
+  if (!options_.lock || !plan.build || plan.python.empty()) return false;
+  auto reason = unlockable(plan.python);
+  if (const auto found = unable_.find(key_of(plan)); found != unable_.end()) reason = found->second;
+  if (reason.empty()) return true;
+  plan.notices.push_back(
+      "the build chooses the versions of the Python packages, as they cannot be "
+      "locked: " +
+      reason);
+  return false;
+}
+
 Locked PackageLock::find(const ImagePlan& plan, const std::string& parent_digest) const {
   auto found = options_.lock->find(request_of(plan, parent_digest));
   return found ? std::make_shared<const lock::LockedEnvironment>(std::move(*found)) : nullptr;
@@ -131,6 +161,9 @@ async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::Request
     const auto notice = options_.lock->put(request, std::move(environment));
     if (!notice.empty()) events.emit(event::Notice{step, notice});
     for (const auto& line : describe(options_.lock->changes().back())) on_line(line);
+  } catch (const CannotResolve& reason) {
+    unable_[key_of(plan)] = reason.what();
+    on_line(reason.what());
   } catch (const core::EnvironmentError& failed) {
     events.emit(event::BuildFinished{name, "", took(), failure_of(failed, cancel)});
     throw;

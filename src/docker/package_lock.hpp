@@ -2,6 +2,10 @@
 /// What of a step's settings the lock file is about.
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include <pipeline/events.hpp>
 #include <pipeline/spec.hpp>
 
@@ -31,19 +35,20 @@ class PackageLock {
   PackageLock(asio::io_context& loop, EngineApi& engine, const BuilderOptions& options)
       : engine_(engine), options_(options), resolutions_(loop) {}
 
-  /// Returns true if the plan's requirements are locked before its image is built.
-  bool covers(const ImagePlan& plan) const {
-    return options_.lock && plan.build && !plan.python.empty();
-  }
+  /// Returns true if the plan's requirements are locked before its image is built. If they are
+  /// resolved by the build instead because they cannot be locked, adds a notice to the plan.
+  bool covers(ImagePlan& plan) const;
   /// Returns the packages of the plan's requirements, or null if they have to be resolved. Throws
   /// InputError: see LockFile::find().
   Locked find(const ImagePlan& plan, const std::string& parent_digest) const;
-  /// Resolves the plan's requirements and writes the lock file. Equal ones are resolved once.
+  /// Resolves the plan's requirements and writes the lock file. Equal ones are resolved once. Where
+  /// the image's Python cannot resolve, covers() is false from now on.
   /// @param parent what the packages are installed on, on the engine
   async::Task<> resolve(const ImagePlan& plan, ImageStatus parent, const std::string& step,
                         EventSink& events, core::CancelSource& cancel);
 
  private:
+  std::string key_of(const ImagePlan& plan) const;
   lock::Request request_of(const ImagePlan& plan, const std::string& parent_digest) const;
   async::Task<bool> resolve_once(const ImagePlan& plan, lock::Request request, std::string image_id,
                                  std::string step, EventSink& events, core::CancelSource& cancel);
@@ -51,6 +56,7 @@ class PackageLock {
   EngineApi& engine_;
   const BuilderOptions& options_;
   async::SingleFlight<bool> resolutions_;
+  std::map<std::string, std::string> unable_;  ///< By key_of(): why nothing can resolve them.
 };
 
 }  // namespace pipeline::docker

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view marker = "pipe-lock: ";
+constexpr std::string_view marker = "pipe-lock: ", unlocked_marker = "pipe-unlocked: ";
 constexpr std::size_t kept_lines = 20;
 /// In the container; its folders are those of a build's scripts: see templates/image/common.sh.
 constexpr auto base = "pipe-lock";
@@ -180,6 +180,11 @@ async::Task<lock::LockedEnvironment> resolve_packages(
           " requirements with " + resolution.plan.python.installer);
   auto output = co_await run_to_end(engine, name, body_of(resolution), files_of(resolution),
                                     resolution.plan.platform, &cancel);
+  if (const auto at = output.text.find(unlocked_marker);
+      output.code == 0 && at != std::string::npos)
+    throw CannotResolve(std::string(core::trimmed(
+        core::split(std::string_view(output.text).substr(at + unlocked_marker.size()), '\n')[0],
+        "\r")));
   auto environment = output.code == 0 ? read_resolution(output.text) : std::nullopt;
   if (!environment) throw failed_resolution(resolution.plan, output.text);
   co_return std::move(*environment);

@@ -6,11 +6,18 @@
 #include <string>
 
 #include "core/cancel.hpp"
+#include "core/error.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_plan.hpp"
 #include "lock/locked_environment.hpp"
 
 namespace pipeline::docker {
+
+/// The image has a Python or an installer that installs the requirements, but cannot resolve them
+/// beforehand.
+struct CannotResolve : core::EnvironmentError {
+  using EnvironmentError::EnvironmentError;
+};
 
 /// What is resolved, and where.
 struct Resolution {
@@ -23,8 +30,8 @@ struct Resolution {
 };
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
-/// BuildError with what the installer printed. The installer and what it has read from the index
-/// are kept in a volume of the engine.
+/// BuildError with what the installer printed, and CannotResolve. The installer and what it has
+/// read from the index are kept in a volume of the engine.
 async::Task<lock::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel);

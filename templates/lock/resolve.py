@@ -13,7 +13,8 @@ import sysconfig
 try:
     from importlib import metadata
 except ImportError:
-    sys.exit("pipe: error: requirements are locked with Python 3.8 or newer, and this is " + platform.python_version())
+    print("pipe-unlocked: the parent image has Python %s, and requirements are locked with 3.8 or newer" % platform.python_version())
+    sys.exit(0)
 try:
     import tomllib
 except ImportError:
@@ -33,6 +34,10 @@ INSTALL_ONLY = {"--compile-bytecode", "--no-compile-bytecode", "--no-compile", "
 
 class Failed(Exception):
     pass
+
+
+class Unable(Exception):
+    """This Python, or its installer, can install the requirements, but not say what it would install."""
 
 
 def normalised(name):
@@ -177,7 +182,7 @@ class Uv:
 
     def read(self, file):
         if tomllib is None:
-            raise Failed("uv's lock cannot be read with this Python: it has no tomllib, tomli or pip")
+            raise Unable("uv's lock cannot be read with Python %s, which has no tomllib, tomli or pip" % platform.python_version())
         with open(file, "rb") as stream:
             return [self.package(each) for each in tomllib.load(stream).get("packages", [])]
 
@@ -230,7 +235,7 @@ class Pip:
             done = run(command, check=False)
             if done.returncode:
                 if "no such option" in done.stderr:
-                    raise Failed("pip %s cannot say what it would install: 22.2 and newer can, and so can `python_package_installer: uv`" % metadata.version("pip"))
+                    raise Unable("pip %s cannot say what it would install: 22.2 and newer can, and so can `python_package_installer: uv`" % metadata.version("pip"))
                 raise Failed(without_credentials(done.stderr))
         with open(report) as stream:
             items = json.load(stream).get("install", [])
@@ -291,6 +296,9 @@ def main(folder):
         packages = (Uv if request["uv"] else Pip)(request, folder).resolve()
     except Failed as failed:
         sys.exit(str(failed).strip())
+    except Unable as reason:
+        print("pipe-unlocked: " + str(reason))
+        return
     except FileNotFoundError as missing:
         sys.exit("pipe: error: cannot resolve the requirements: " + str(missing))
     tags = sys_tags()

@@ -20,7 +20,7 @@ class LockTest(PipeTest):
         self.index.add("base", "1.0")
         self.index.add("top", "1.0", requires=("base",))
         self.index.add("other", "1.0")
-        self.write("show.py", "import importlib.metadata as m\nprint(sorted((d.name, d.version) for d in m.distributions() if d.name in ('base', 'top', 'other')))\n")
+        self.write("show.py", "import importlib.metadata as m\nprint(sorted((d.metadata['Name'], d.version) for d in m.distributions() if d.metadata['Name'] in ('base', 'top', 'other')))\n")
 
     def declare(self, *requirements, index: Index | None = None, **settings):
         index = index or self.index
@@ -118,6 +118,31 @@ class History(LockTest):
         self.declare("top", "base>=1", parent_image=parent)
         self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
+
+    def test_an_address_with_a_login_is_installed_and_not_locked(self):
+        index = Index(self.folder / "private", login="user:geheim")
+        self.addCleanup(index.close)
+        index.add("other", "2.0")
+        self.declare(f"other @ http://user:geheim@{index.host}/simple/other/other-2.0-py3-none-any.whl", "base")
+        made, again = self.run_pipe(), self.run_pipe("--locked", "--no-cache")
+        self.assertIn("the address of 'other' has a login in it", made.text)
+        self.assertEqual(again.events("build_started"), [])
+        for result in (made, again):
+            self.assertIn("('base', '1.0'), ('other', '2.0')", result.text)
+            self.assertNotIn("geheim", result.text)
+        self.assertFalse((self.folder / "pipeline.lock").exists())
+
+    def test_a_pip_that_cannot_resolve_beforehand_installs_without_a_lock(self):
+        if not docker("images", "-q", "debian:bullseye-slim").strip():
+            self.skipTest("no debian:bullseye-slim")
+        self.installer = "pip"  # 20.3
+        self.declare("top", parent_image="debian:bullseye-slim", apt_packages=["python3-pip"])
+        made, again = self.run_pipe(), self.run_pipe("--no-cache")
+        self.assertRegex(made.text, "cannot be locked: pip 20[^ ]* cannot say what it would install")
+        self.assertEqual([event for event in again.events("build_started") if ":env-" in event["image"]], [])
+        for result in (made, again):
+            self.assertIn("('top', '1.0')", result.text)
+        self.assertFalse((self.folder / "pipeline.lock").exists())
 
     def test_no_requirements_no_file(self):
         self.pipeline({"one": {"command": ["true"]}})
