@@ -1,12 +1,12 @@
 #include "docker/package_resolver.hpp"
 
 #include <algorithm>
+#include <random>
 
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
-#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 #include "core/text.hpp"
@@ -169,13 +169,9 @@ std::optional<lock::LockedEnvironment> read_resolution(const std::string& printe
 async::Task<lock::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel) {
+  // The builders of two orchestrators may resolve the same requirements at once.
   const auto name =
-      "pipe-" + resolution.labels["pipe.run"] + "-lock-" +
-      core::sha256(resolution.image_id + resolution_request(resolution.plan.python.requirements,
-                                                            resolution.preferred,
-                                                            resolution.refresh, false))
-          .hex()
-          .substr(0, 12);
+      "pipe-" + resolution.labels["pipe.run"] + "-lock-" + std::to_string(std::random_device()());
   on_line("resolving " + std::to_string(resolution.plan.python.requirements.size()) +
           " requirements with " + resolution.plan.python.installer);
   auto output = co_await run_to_end(engine, name, body_of(resolution), files_of(resolution),

@@ -161,8 +161,8 @@ class GoesOnTest(DetachedTest):
         self.detached()
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
         # The kubelet tells of it after it has begun.
-        container = wait_until(lambda: [status.get("containerID") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])][0],
-                               "the container's name").removeprefix("docker://")
+        containers = lambda: [status.get("containerID", "") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])]
+        container = wait_until(lambda: "".join(containers()[:1]), "the container's name").removeprefix("docker://")
         subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
         self.wait_for("succeeded", 150)
         self.assert_each_step_had_one_pod(steps)
