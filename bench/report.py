@@ -23,7 +23,7 @@ def read(text: str) -> list[Section]:
 
 
 def markdown(about: dict[str, str], versions: dict[str, str], absent: dict[str, str], sections: list[Section]) -> str:
-    lines = ["# Benchmark", "", "Made by `scripts/bench`; what the columns mean: README.md.", "", "| machine | |", "|---|---|"]
+    lines = ["# Benchmark", "", "Made by `scripts/bench`; what the columns mean: README.md.", "", "| machine of the newest sections | |", "|---|---|"]
     lines += [f"| {key} | {value} |" for key, value in about.items()]
     lines += ["", "| contestant | version |", "|---|---|"]
     lines += [f"| {name} | {version} |" for name, version in versions.items()]

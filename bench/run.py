@@ -72,7 +72,7 @@ class Runner:
         """Its sections take the place of the ones of that name in the report."""
         print(f"bench: {name}", file=sys.stderr)
         moment = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        self.measuring, self.taken = name, f"{moment}, load before {Path('/proc/loadavg').read_text().split()[0]}" + (", --quick" if self.options.quick else "")
+        self.measuring, self.taken = name, f"{moment} on {machine.describe()['CPU']}, load before {Path('/proc/loadavg').read_text().split()[0]}" + (", --quick" if self.options.quick else "")
         self.sections = [section for section in self.sections if section.name != name]
         work()
         self.sections.sort(key=lambda section: SECTIONS.index(section.name))
