@@ -33,6 +33,6 @@ void file_is_parsed(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
 }
-BENCHMARK(file_is_parsed)->Arg(1'000)->Arg(10'000)->Unit(benchmark::millisecond);
+BENCHMARK(file_is_parsed)->Arg(1'000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -66,7 +66,7 @@ void success_is_committed(benchmark::State& state) {
     });
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(success_is_committed)->Arg(1)->Arg(100)->Unit(benchmark::microsecond);
+BENCHMARK(success_is_committed)->Arg(1)->Arg(100)->Unit(benchmark::kMicrosecond);
 
 void success_is_found(benchmark::State& state) {
   const Folder folder;
@@ -88,6 +88,6 @@ void store_is_opened(benchmark::State& state) {
   store_with_run(folder);
   for (auto _ : state) RunStore store(folder.path);
 }
-BENCHMARK(store_is_opened)->Unit(benchmark::microsecond);
+BENCHMARK(store_is_opened)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

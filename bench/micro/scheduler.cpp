@@ -26,7 +26,7 @@ void graph_is_made(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * 100'000);
 }
-BENCHMARK(graph_is_made)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::millisecond);
+BENCHMARK(graph_is_made)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 void all_steps_succeed(benchmark::State& state) {
   const core::Graph graph(columns(100'000, static_cast<std::size_t>(state.range(0))));
@@ -37,6 +37,6 @@ void all_steps_succeed(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * 100'000);
 }
-BENCHMARK(all_steps_succeed)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::millisecond);
+BENCHMARK(all_steps_succeed)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
