@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "core/address.hpp"
 #include "core/digest.hpp"
 #include "docker/build_log.hpp"
 #include "docker/package_resolver.hpp"
@@ -47,7 +48,7 @@ std::string content_mark(const std::string& line, const fs::path& root) {
 /// be had.
 std::string unlockable(const PythonRequirements& python) {
   for (const auto& line : python.requirements)
-    if (!line.starts_with('-') && lock::without_credentials(line) != line)
+    if (!line.starts_with('-') && core::without_credentials(line) != line)
       return "the address of '" + line.substr(0, line.find_first_of(" @[;")) +
              "' has a login in it";
   return {};
@@ -81,9 +82,9 @@ StepSpec without_packages(const StepSpec& step) {
 std::vector<std::string> locked_lines(const PythonRequirements& python, const fs::path& root) {
   std::vector<std::string> lines;
   for (const auto& argument : python.arguments)
-    lines.push_back(lock::without_credentials(argument));
+    lines.push_back(core::without_credentials(argument));
   for (const auto& line : python.requirements)
-    lines.push_back(lock::without_credentials(line) + content_mark(line, root));
+    lines.push_back(core::without_credentials(line) + content_mark(line, root));
   if (!python.pyproject.empty()) {
     core::Hasher hasher;
     lines.push_back("pyproject.toml #" + short_digest(hasher.field(python.pyproject)));

@@ -267,16 +267,6 @@ fs::path lock_beside(const fs::path& pipeline_file) {
   return path.replace_extension(".lock");
 }
 
-std::string without_credentials(std::string line) {
-  for (auto at = line.find("://"); at != line.npos; at = line.find("://", at)) {
-    at += 3;
-    const auto end = std::min(line.find_first_of("/?# \t\"'", at), line.size());
-    if (const auto sign = line.substr(at, end - at).rfind('@'); sign != line.npos)
-      line.erase(at, sign + 1);
-  }
-  return line;
-}
-
 std::vector<std::string> describe(const LockChange& change) {
   std::map<std::string, std::pair<const LockedPackage*, const LockedPackage*>> packages;
   for (const auto& package : change.before.packages) packages[package.name].first = &package;

@@ -18,7 +18,7 @@ struct Request {
   std::string parent, parent_digest;  ///< See LockedEnvironment.
   std::string tag, platform;  ///< Of this machine's Python, for virtual environments; else empty.
   std::string installer;
-  std::vector<std::string> requirements;  ///< Without credentials: see without_credentials().
+  std::vector<std::string> requirements;  ///< Without credentials: see core::without_credentials().
   bool operator==(const Request&) const = default;
 };
 
@@ -85,9 +85,6 @@ class LockFile {
 
 /// Returns the file beside a pipeline file: `pipeline.lock` for `pipeline.yaml`.
 std::filesystem::path lock_beside(const std::filesystem::path& pipeline_file);
-
-/// Returns a requirement, an option or an address without user names and passwords.
-std::string without_credentials(std::string line);
 
 /// Returns lines that say what a change does to the packages: `+ idna 3.7`, `- six 1.16.0`,
 /// `~ numpy 1.26.4 -> 2.0.0`.

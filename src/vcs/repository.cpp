@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/address.hpp"
 #include "core/error.hpp"
 #include "core/lazy_library.hpp"
 
@@ -52,23 +53,12 @@ bool is_dirty(git_repository* repository, const std::string& below) {
   return git::status_list_entrycount(list) > 0;
 }
 
-/// Returns `https://host/x` for `https://user:token@host/x`.
-std::string without_credentials(std::string url) {
-  const auto scheme = url.find("://");
-  if (scheme == std::string::npos) return url;
-  const auto host = scheme + 3;
-  const auto at =
-      url.rfind('@', url.find('/', host));  // The last `@`: a password may contain another.
-  if (at != std::string::npos && at >= host) url.erase(host, at + 1 - host);
-  return url;
-}
-
 std::string origin_of(git_repository* repository) {
   git_remote* remote = nullptr;
   if (git::remote_lookup(&remote, repository, "origin") != 0) return {};
   const Remote owned(remote);
   const char* url = git::remote_url(remote);
-  return url ? without_credentials(url) : "";
+  return url ? core::without_credentials(url) : "";
 }
 
 }  // namespace

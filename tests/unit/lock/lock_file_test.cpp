@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/address.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "lock/text.hpp"
@@ -234,11 +235,11 @@ TEST(LockText, wrong_files_are_refused_with_every_place) {
 }
 
 TEST(Credentials, are_in_no_lock) {
-  EXPECT_EQ(lock::without_credentials("--index-url=https://user:secret@host/simple"),
+  EXPECT_EQ(core::without_credentials("--index-url=https://user:secret@host/simple"),
             "--index-url=https://host/simple");
-  EXPECT_EQ(lock::without_credentials("a @ git+https://token@host/a.git@main"),
+  EXPECT_EQ(core::without_credentials("a @ git+https://token@host/a.git@main"),
             "a @ git+https://host/a.git@main");
-  EXPECT_EQ(lock::without_credentials("six==1.16.0"), "six==1.16.0");
+  EXPECT_EQ(core::without_credentials("six==1.16.0"), "six==1.16.0");
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+/// @file
+/// Addresses (URLs) in texts of users.
+#pragma once
+
+#include <string>
+
+namespace pipeline::core {
+
+/// Returns the text without the user names and passwords of its addresses: `https://host/x` for
+/// `https://user:token@host/x`. A password may contain another `@`. The user's name of ssh stays:
+/// it is no secret, and there is no access without it.
+std::string without_credentials(std::string text);
+
+}  // namespace pipeline::core

@@ -1,0 +1,24 @@
+#include "core/address.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pipeline::core {
+namespace {
+
+TEST(Address, credentials_are_left_out) {
+  EXPECT_EQ(without_credentials("https://user:token@host/x"), "https://host/x");
+  EXPECT_EQ(without_credentials("https://user:p@ss#w?d@host/x@1"), "https://host/x@1");
+  EXPECT_EQ(without_credentials("https://token@host"), "https://host");
+  EXPECT_EQ(without_credentials("a @ https://u@h/a b @ https://v:w@h/b"),
+            "a @ https://h/a b @ https://h/b");
+  for (const auto* text : {"six==1.16.0", "https://host/x@1", "https://host", "a @ b", "://"})
+    EXPECT_EQ(without_credentials(text), text);
+}
+
+TEST(Address, user_name_of_ssh_is_no_secret) {
+  EXPECT_EQ(without_credentials("a @ git+ssh://git@host/a.git"), "a @ git+ssh://git@host/a.git");
+  EXPECT_EQ(without_credentials("ssh://git:secret@host/a.git"), "ssh://git@host/a.git");
+}
+
+}  // namespace
+}  // namespace pipeline::core
