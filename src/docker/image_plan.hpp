@@ -36,7 +36,6 @@ struct PythonRequirements {
   std::string pyproject;  ///< Text of a pyproject.toml whose dependencies are asked for, too.
   std::string installer;  ///< `uv` or `pip`.
   StringMap environment;  ///< Variables of the image, which the installer sees.
-  std::vector<ContextFile> files;  ///< Of the pipeline's folder that requirements name.
   bool empty() const { return requirements.empty() && pyproject.empty(); }
 };
 

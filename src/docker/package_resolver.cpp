@@ -55,10 +55,6 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
     file.path = std::string(base) + "/" + file.path;
     files.push_back(std::move(file));
   }
-  for (auto file : plan.python.files) {
-    file.path = std::string(base) + "/lock/files/" + file.path;
-    files.push_back(std::move(file));
-  }
   ContextFile folder{.path = std::string(base) + "/lock/files", .mode = 0755};
   folder.kind = ContextFile::Kind::directory;
   files.push_back(std::move(folder));

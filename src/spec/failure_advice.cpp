@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/system_folders.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -67,15 +68,6 @@ std::string_view unwritable(std::string_view line) {
   return {};
 }
 
-template <class Use>
-void for_each_line(std::string_view text, Use use) {
-  for (std::size_t start = 0; start < text.size();) {
-    const auto end = std::min(text.find('\n', start), text.size());
-    use(text.substr(start, end - start));
-    start = end + 1;
-  }
-}
-
 }  // namespace
 
 std::string package_of(std::string_view module) {
@@ -86,23 +78,19 @@ std::string package_of(std::string_view module) {
 }
 
 std::optional<std::string> write_advice(std::string_view output) {
-  std::optional<std::string> advice;
-  for_each_line(output, [&](std::string_view line) {
-    const auto name = unwritable(line);
-    if (!name.empty() && !advice)
-      advice = "'" + std::string(name.substr(0, 200)) +
-               "' cannot be written, as the step's code and inputs are read-only: write results "
-               "to ${outputs.NAME}, and to $PIPE_SCRATCH what only this attempt needs";
-  });
-  return advice;
+  for (const auto line : core::split(output, '\n'))
+    if (const auto name = unwritable(line); !name.empty())
+      return "'" + std::string(name.substr(0, 200)) +
+             "' cannot be written, as the step's code and inputs are read-only: write results to "
+             "${outputs.NAME}, and to $PIPE_SCRATCH what only this attempt needs";
+  return std::nullopt;
 }
 
 std::vector<std::string> refused_files(std::string_view output) {
   std::vector<std::string> files;
-  for_each_line(output, [&](std::string_view line) {
-    const auto name = complained_of(line, "Permission denied");
-    if (name.starts_with('/')) files.emplace_back(name.substr(0, PATH_MAX));
-  });
+  for (const auto line : core::split(output, '\n'))
+    if (const auto name = complained_of(line, "Permission denied"); name.starts_with('/'))
+      files.emplace_back(name.substr(0, PATH_MAX));
   return files;
 }
 
