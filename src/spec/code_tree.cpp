@@ -42,6 +42,11 @@ CodeTree::CodeTree(fs::path root) : root_(std::move(root)) {
   if (error) canonical_root_ = root_;
 }
 
+GitRules& CodeTree::git_rules() {
+  if (!git_rules_) git_rules_.emplace(canonical_root_);
+  return *git_rules_;
+}
+
 CodeTree::Kind CodeTree::kind(const std::string& relative) {
   const auto [known, is_new] = kinds_.emplace(relative, Kind::none);
   if (!is_new) return known->second;
@@ -69,14 +74,17 @@ void CodeTree::read_ignore_files(const std::string& folder, std::set<std::string
                       looked_at);
   }
   looked_at.insert(join_path(folder, ".gitignore"));
-  if (folder.empty()) looked_at.insert(".dockerignore");
+  if (folder.empty()) {
+    looked_at.insert(".dockerignore");
+    for (const auto& source : git_rules().sources()) looked_at.insert(source.string());
+  }
   if (!ignore_files_read_.insert(folder).second) return;
   if (folder.empty()) docker_ignore_ = core::DockerIgnore(read_if_file(root_ / ".dockerignore"));
-  git_ignore_.add(folder, read_if_file(path_of(join_path(folder, ".gitignore"))));
+  git_rules().add(folder, read_if_file(path_of(join_path(folder, ".gitignore"))));
 }
 
-bool CodeTree::ignores(const std::string& relative, bool is_folder) const {
-  return docker_ignore_.ignores(relative) || git_ignore_.ignores(relative, is_folder);
+bool CodeTree::ignores(const std::string& relative, bool is_folder) {
+  return docker_ignore_.ignores(relative) || git_rules().match(relative, is_folder);
 }
 
 std::vector<std::string> CodeTree::files_below(const std::string& folder,
@@ -107,7 +115,7 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
     if (is_never_code(name)) continue;
     const bool is_folder = entry.is_directory(error);
     if (ignoring) {
-      if (git_ignore_.ignores(relative, is_folder && !entry.is_symlink(error))) continue;
+      if (git_rules().exclude(relative, is_folder && !entry.is_symlink(error), looked_at)) continue;
       if (docker_ignore_.ignores(relative) && !(is_folder && docker_ignore_.has_exceptions()))
         continue;
     }

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "core/ignore.hpp"
+#include "spec/git_rules.hpp"
 
 namespace pipeline::spec {
 
@@ -29,8 +31,8 @@ class CodeTree {
   Kind kind(const std::string& relative);
 
   /// Returns the files below the folder that .dockerignore and .gitignore do not exclude, sorted
-  /// and without .git, .pipe and __pycache__. If the folder itself is ignored, returns all its
-  /// files, because the user named it explicitly.
+  /// and without .git, .pipe and __pycache__; .gitignore excludes no file that git tracks. If the
+  /// folder itself is ignored, returns all its files, because the user named it explicitly.
   /// @param looked_at receives the folders and ignore files that the result depends on
   std::vector<std::string> files_below(const std::string& folder, std::set<std::string>& looked_at);
 
@@ -46,12 +48,13 @@ class CodeTree {
   void walk(const std::string& folder, bool ignoring, std::vector<std::filesystem::path>& above,
             std::vector<std::string>& files, std::set<std::string>& looked_at);
   void read_ignore_files(const std::string& folder, std::set<std::string>& looked_at);
-  bool ignores(const std::string& relative, bool is_folder) const;
+  bool ignores(const std::string& relative, bool is_folder);
+  GitRules& git_rules();
 
   std::filesystem::path root_, canonical_root_;
   std::unordered_map<std::string, Kind> kinds_;
   core::DockerIgnore docker_ignore_;
-  core::GitIgnore git_ignore_;
+  std::optional<GitRules> git_rules_;  ///< Read on first use.
   std::set<std::string> ignore_files_read_;  ///< Folders whose ignore files have been read.
 };
 

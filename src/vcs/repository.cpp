@@ -2,6 +2,7 @@
 
 #include <git2.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -28,6 +29,10 @@ GIT_FUNCTION(status_list_free);
 GIT_FUNCTION(remote_lookup);
 GIT_FUNCTION(remote_url);
 GIT_FUNCTION(remote_free);
+GIT_FUNCTION(repository_index);
+GIT_FUNCTION(index_entrycount);
+GIT_FUNCTION(index_get_byindex);
+GIT_FUNCTION(index_free);
 }  // namespace git
 #undef GIT_FUNCTION
 
@@ -37,6 +42,7 @@ struct Freed {
 };
 using Repository = std::unique_ptr<git_repository, Freed<git_repository, git::repository_free>>;
 using StatusList = std::unique_ptr<git_status_list, Freed<git_status_list, git::status_list_free>>;
+using Index = std::unique_ptr<git_index, Freed<git_index, git::index_free>>;
 using Remote = std::unique_ptr<git_remote, Freed<git_remote, git::remote_free>>;
 
 bool is_dirty(git_repository* repository, const std::string& below) {
@@ -61,9 +67,6 @@ std::string origin_of(git_repository* repository) {
   return url ? core::without_credentials(url) : "";
 }
 
-}  // namespace
-
-namespace {
 /// Returns false if no folder above has a repository. Loading libgit2 takes some ten milliseconds;
 /// this check avoids it.
 bool may_be_in_repository(std::filesystem::path folder) {
@@ -74,34 +77,62 @@ bool may_be_in_repository(std::filesystem::path folder) {
     if (folder == folder.parent_path()) return false;
   }
 }
+
+/// Returns null if there is no repository.
+Repository open_repository(const std::filesystem::path& folder) {
+  if (!may_be_in_repository(folder)) return nullptr;
+  static const int initialised = git::libgit2_init();
+  if (initialised < 0) return nullptr;
+  git_repository* repository = nullptr;
+  if (git::repository_open_ext(&repository, folder.c_str(), 0, nullptr) != 0) return nullptr;
+  return Repository(repository);
+}
+
+/// Returns the folder's path below the repository's top, empty for the top itself.
+std::string path_in(git_repository* repository, const std::filesystem::path& folder) {
+  const char* top = git::repository_workdir(repository);
+  if (!top) return {};
+  std::error_code error;
+  const auto relative = std::filesystem::relative(folder, top, error);
+  return error || relative == "." ? std::string() : relative.generic_string();
+}
+
 }  // namespace
 
 std::optional<SourceState> source_state(const std::filesystem::path& folder) try {
-  if (!may_be_in_repository(folder)) return std::nullopt;
-  static const int initialised = git::libgit2_init();
-  if (initialised < 0) return std::nullopt;
-  git_repository* repository = nullptr;
-  if (git::repository_open_ext(&repository, folder.c_str(), 0, nullptr) != 0) return std::nullopt;
-  const Repository owned(repository);
-
+  const Repository repository = open_repository(folder);
+  if (!repository) return std::nullopt;
   SourceState state;
   git_oid head;
-  if (git::reference_name_to_id(&head, repository, "HEAD") == 0) {
+  if (git::reference_name_to_id(&head, repository.get(), "HEAD") == 0) {
     char text[GIT_OID_HEXSZ + 1];
     state.commit = git::oid_tostr(text, sizeof text, &head);
   }
-  std::string below;
-  if (const char* root = git::repository_workdir(repository)) {
-    std::error_code error;
-    const auto relative = std::filesystem::relative(folder, root, error);
-    if (!error && relative != ".") below = relative.string();
-  }
-  state.dirty = is_dirty(repository, below);
-  state.remote_url = origin_of(repository);
+  state.dirty = is_dirty(repository.get(), path_in(repository.get(), folder));
+  state.remote_url = origin_of(repository.get());
   return state;
 } catch (const core::EnvironmentError&) {  // libgit2 is not installed; the run is recorded without
                                            // a commit.
   return std::nullopt;
+}
+
+std::vector<std::string> tracked_files(const std::filesystem::path& folder) try {
+  const Repository repository = open_repository(folder);
+  if (!repository) return {};
+  git_index* opened = nullptr;
+  if (git::repository_index(&opened, repository.get()) != 0) return {};
+  const Index index(opened);
+  std::string prefix = path_in(repository.get(), folder);
+  if (!prefix.empty()) prefix += '/';
+  std::vector<std::string> files;
+  for (std::size_t i = 0, count = git::index_entrycount(opened); i < count; ++i) {
+    const std::string_view path = git::index_get_byindex(opened, i)->path;
+    if (path.starts_with(prefix)) files.emplace_back(path.substr(prefix.size()));
+  }
+  std::ranges::sort(files);
+  return files;
+} catch (const core::EnvironmentError&) {
+  return {};
 }
 
 }  // namespace pipeline::vcs

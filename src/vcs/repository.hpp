@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeline::vcs {
 
@@ -17,5 +18,9 @@ struct SourceState {
 
 /// Returns nothing if `folder` is in no repository or libgit2 is missing.
 std::optional<SourceState> source_state(const std::filesystem::path& folder);
+
+/// Returns the files below `folder` that git tracks (that its index has), relative to `folder` and
+/// sorted. Returns none if the folder is in no repository or libgit2 is missing.
+std::vector<std::string> tracked_files(const std::filesystem::path& folder);
 
 }  // namespace pipeline::vcs

@@ -145,6 +145,54 @@ TEST_F(CodeResolving, folders_of_the_command_are_taken_whole_less_what_is_ignore
   EXPECT_THAT(of("[python, main.py, data]"), ElementsAre("data/a.csv"));  // named on purpose
 }
 
+TEST_F(CodeResolving, git_leaves_out_what_rules_above_the_folder_and_info_exclude_say) {
+  const auto git = [&](const std::string& arguments) {
+    const auto command =
+        "cd '" + folder_.path().string() + "' && git " + arguments + " >/dev/null 2>&1";
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  };
+  git("init");
+  write(".gitignore", "*.log\n/ml/only_here.txt\n/only_there.txt\n!keep.log\n");
+  write(".git/info/exclude", "*.tmp\n");
+  write("ml/.gitignore", "!wanted.log\ndata/\n");
+  for (const char* path : {"a.py", "a.log", "keep.log", "wanted.log", "only_here.txt",
+                           "only_there.txt", "b.tmp", "sub/c.log", "tracked.log", "data/x.csv",
+                           "data/tracked.csv", "data/deep/tracked.csv"})
+    write(std::string("ml/") + path);
+  git("add -f ml/tracked.log ml/data/tracked.csv ml/data/deep/tracked.csv");
+  const auto files = [&](const std::string& code) {
+    pipeline_ = parse("name: x\nsteps:\n  s: {command: [a], code: " + code + "}\n",
+                      folder_.path() / "ml/pipeline.yaml");
+    std::vector<std::string> found;
+    CodeResolver resolver(pipeline_);
+    for (const auto& file : resolver.code_of(pipeline_.steps[0]).files)
+      found.push_back(file.relative_path);
+    return found;
+  };
+  EXPECT_THAT(files("."),
+              ElementsAre(".gitignore", "a.py", "data/deep/tracked.csv", "data/tracked.csv",
+                          "keep.log", "only_there.txt", "tracked.log", "wanted.log"));
+  EXPECT_THAT(files("data"),
+              ElementsAre("data/deep/tracked.csv", "data/tracked.csv", "data/x.csv"));
+
+  // A pipeline below a folder that git leaves out has all its files.
+  write(".gitignore", "ml/\n*.py\n");
+  EXPECT_THAT(files("'*.py'"), ElementsAre("a.py"));
+}
+
+TEST_F(CodeResolving, what_git_s_rules_depend_on_is_looked_at) {
+  ASSERT_EQ(std::system(("git -C '" + folder_.path().string() + "' init -q").c_str()), 0);
+  write("ml/.gitignore", "*.log\n");
+  write("ml/a.log");
+  pipeline_ = parse("name: x\nsteps:\n  s: {command: [a], code: .}\n",
+                    folder_.path() / "ml/pipeline.yaml");
+  CodeResolver resolver(pipeline_);
+  const auto& looked_at = resolver.code_of(pipeline_.steps[0]).looked_at;
+  const auto top = fs::canonical(folder_.path());
+  for (const char* path : {".gitignore", ".git/info/exclude", ".git/index"})
+    EXPECT_THAT(looked_at, testing::Contains(top / path)) << path;
+}
+
 TEST_F(CodeResolving, listed_code_is_exact) {
   for (const char* path : {"train.py", "src/a.py", "src/deep/b.py", "src/c.txt", "data/x.csv",
                            ".git/config", ".pipe/db", "secret.env", "out.log"})

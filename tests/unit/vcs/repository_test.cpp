@@ -38,6 +38,18 @@ TEST_F(RepositoryTest, repository_without_commits_has_an_empty_commit) {
   EXPECT_EQ(state->commit, "");
 }
 
+TEST_F(RepositoryTest, tracked_files_are_those_of_the_index_below_the_folder) {
+  EXPECT_TRUE(tracked_files(root.path()).empty());
+  git("init");
+  EXPECT_TRUE(tracked_files(root.path()).empty());
+  for (const char* path : {"pipeline/b.py", "pipeline/a/c.py", "pipeline/untracked", "other.py"})
+    write(path, "1");
+  git("add pipeline/b.py pipeline/a other.py");
+  EXPECT_EQ(tracked_files(root.path() / "pipeline"), (std::vector<std::string>{"a/c.py", "b.py"}));
+  EXPECT_EQ(tracked_files(root.path()),
+            (std::vector<std::string>{"other.py", "pipeline/a/c.py", "pipeline/b.py"}));
+}
+
 TEST_F(RepositoryTest, commit_and_dirtiness_are_git_s) {
   git("init");
   write("pipeline/a.py", "1");
