@@ -22,6 +22,15 @@ foreach(pair bash=bash-completion/completions/pipe zsh=zsh/vendor-completions/_p
   " COMPONENT pipe)
 endforeach()
 
+# The manual page, likewise.
+install(CODE "
+  set(page \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/pipe.1\")
+  message(STATUS \"Installing: \${page}\")
+  cmake_path(GET page PARENT_PATH folder)
+  file(MAKE_DIRECTORY \"\${folder}\")
+  execute_process(COMMAND \"$<TARGET_FILE:pipe>\" help --man OUTPUT_FILE \"\${page}\" COMMAND_ERROR_IS_FATAL ANY)
+" COMPONENT pipe)
+
 # The libraries.
 add_library(pipeline_headers INTERFACE)
 target_include_directories(pipeline_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

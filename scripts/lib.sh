@@ -12,7 +12,7 @@ BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificat
   'libboost-dev (>= 1.81) | libboost1.81-dev' 'libboost-process-dev | libboost-dev (<< 1.86) | libboost1.81-dev'
   nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
-TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev file openssl openssh-client openssh-server iproute2)
+TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev file groff-base openssl openssh-client openssh-server iproute2)
 LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck) # clang 14 lacks what C++20 coroutines and ranges need
 
 say() { printf '%s: %s\n' "$PROGRAM" "$*" >&2; }

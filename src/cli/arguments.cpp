@@ -4,13 +4,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/built_from.hpp"
 #include "cli/command_table.hpp"
+#include "cli/manual.hpp"
 #include "core/diagnostic.hpp"
 
 namespace pipeline::cli {
 namespace {
-
-constexpr const char* program_version = PIPELINE_VERSION;
 
 /// Returns true if the command exists in `pipe` itself, or in a C++ program with its own pipeline.
 bool is_for(const Command& command, const Options& start) {
@@ -56,7 +56,8 @@ std::string overview(const Options& start) {
   if (!start.program) text += "\nBegin here:\n  pipe init hello && pipe run hello/pipeline.yaml\n";
   return text + "\n`" + start.name + " COMMAND --help` tells all options and shows examples; `" +
          start.name +
-         " --version` the version.\n"
+         " --version` the version"
+         +(start.program ? ".\n" : ", `pipe help --man` the manual page.\n") +
          "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
 }
 
@@ -103,9 +104,14 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   if (arguments.empty() || arguments[0] == "-h" || arguments[0] == "--help")
     return {.options = {}, .text = overview(start)};
   if (arguments[0] == "--version" || arguments[0] == "-V")
-    return {.options = {}, .text = std::string("pipe ") + program_version + "\n"};
+    return {.options = {}, .text = std::string(built_from)};
   const bool wants_help = arguments[0] == "help";
   if (wants_help && arguments.size() == 1) return {.options = {}, .text = overview(start)};
+  if (wants_help && arguments[1] == "--man" && !start.program)
+    return {.options = {}, .text = manual_page([](const Command& command) {
+              Options options;
+              return make_app(command, options)->help();
+            })};
   const std::string& name = arguments[wants_help ? 1 : 0];
   const auto* command = find_command(name, start);
   if (!command) unknown_command(name, start);

@@ -72,7 +72,11 @@ class Package(unittest.TestCase):
             self.assertIn(library, depends)
         root = self.folder / "root"
         run("dpkg-deb", "-x", packages["pipe"], root)
-        self.assertIn("0.1.0", run(root / "usr/bin/pipe", "--version"))
+        version = re.search(r"^project\(pipeline VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+        self.assertRegex(run(root / "usr/bin/pipe", "--version"), rf"^pipe {re.escape(version)}( \([0-9a-f]{{12}}(, changed)?\))?\n$")
+        page = root / "usr/share/man/man1/pipe.1"
+        self.assertEqual(run("groff", "-man", "-ww", "-Tutf8", "-z", page), "", "groff warns of nothing")
+        self.assertIn("pipe validate", run("groff", "-man", "-Tutf8", page))
         self.assertTrue((root / "usr/share/pipeline/templates").is_dir())
         needed = run("objdump", "-p", root / "usr/bin/pipe")
         for lazy in ("libcurl", "libgit2", "libarchive", "libstdc++"):

@@ -1,7 +1,9 @@
 """The archive and the wheel bring all that `pipe` needs: systems with an older C library, or another one, run it."""
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+VERSION = re.search(r"^project\(pipeline VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
 PIPELINE = """name: sums
 steps:
   a: {command: [sh, -c, "echo 7 > ${outputs.x}"], outputs: [x]}
@@ -36,9 +39,10 @@ class Portable(unittest.TestCase):
         cls.addClassCleanup(cls.temporary.cleanup)
         cls.folder = pathlib.Path(cls.temporary.name)
         packages = cls.folder / "packages"
-        run(ROOT / "scripts/package", "tar", "wheel", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(packages)})
+        run(ROOT / "scripts/package", "tar", "wheel", "sbom", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(packages)})
         cls.sums = (packages / "SHA256SUMS").read_text()
         (cls.archive,) = packages.glob("*.tar.gz")
+        (cls.bill,) = packages.glob("*.cdx.json")
         (cls.wheel,) = packages.glob("*.whl")
         with tarfile.open(cls.archive) as archive:
             archive.extractall(cls.folder)
@@ -57,6 +61,32 @@ class Portable(unittest.TestCase):
     def test_licences_of_what_is_carried_are_there(self):
         licences = {path.name for path in (self.unpacked / "share/doc/pipe/licences").iterdir()}
         self.assertTrue(licences.issuperset({"libc6", "zlib1g"}), licences)
+
+    def test_bill_of_materials_names_what_is_carried_with_its_version(self):
+        components = {each["name"]: each for each in json.loads(self.bill.read_text())["components"]}
+        carried = {name for name, each in components.items() if each["properties"][0]["value"] == "carried"}
+        self.assertEqual(carried, {path.name for path in (self.unpacked / "share/doc/pipe/licences").iterdir()})
+        for name in ("libc6", "libyaml-cpp-dev", "nlohmann-json3-dev"):
+            self.assertEqual(components[name]["version"], run("dpkg-query", "--show", "--showformat=${Version}", name))
+
+    def test_container_image_runs_a_pipeline_with_the_engine_of_its_host(self):
+        socket = pathlib.Path("/var/run/docker.sock")
+        if not socket.is_socket() or not has_image("debian:bookworm-slim"):
+            self.skipTest("there is no engine at that socket, or no image debian:bookworm-slim")
+        tag = f"pipe:{VERSION}"
+        had = has_image(tag)
+        run(ROOT / "scripts/package", "image", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(self.folder / "image")})
+        try:
+            work = self.folder / "in-image"
+            work.mkdir()
+            (work / "pipeline.yaml").write_text(PIPELINE + "settings: {docker: {parent_image: debian:bookworm-slim}}\n")
+            # The engine knows the folder by another name than the command in the container.
+            command = ["docker", "run", "--rm", "-v", f"{socket}:{socket}", "-v", f"{work}:/work", tag, "run"]
+            self.assertIn("sums succeeded", run(*command))
+            self.assertIn("2 reused", run(*command))
+        finally:
+            if not had:
+                run("docker", "rmi", tag)
 
     def check_image(self, image):
         if not has_image(image):
@@ -86,7 +116,7 @@ class Portable(unittest.TestCase):
         run(environment / "bin/pip", "install", "--no-index", "--no-deps", self.wheel)
         link = self.folder / "linked"  # as uv and pipx do it
         link.symlink_to(environment / "bin/pipe")
-        self.assertIn("0.1.0", run(link, "--version"))
+        self.assertIn(VERSION, run(link, "--version"))
         work = self.folder / "with-wheel"
         work.mkdir()
         (work / "pipeline.yaml").write_text(PIPELINE)
@@ -96,7 +126,7 @@ class Portable(unittest.TestCase):
 
     def test_two_calls_make_the_same_bytes(self):
         again = self.folder / "again"
-        run(ROOT / "scripts/package", "tar", "wheel", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(again)})
+        run(ROOT / "scripts/package", "tar", "wheel", "sbom", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(again)})
         self.assertEqual((again / "SHA256SUMS").read_text(), self.sums)
 
 

@@ -25,6 +25,22 @@ std::string error_of(const Words& words) {
   return "none";
 }
 
+TEST(Arguments, version_names_the_program_first) {
+  EXPECT_TRUE(parse_arguments({"--version"}).text.starts_with("pipe " PIPELINE_VERSION));
+  EXPECT_EQ(parse_arguments({"-V"}).text, parse_arguments({"--version"}).text);
+}
+
+TEST(Arguments, manual_page_has_each_command_and_leaves_no_text_to_roff) {
+  const auto page = parse_arguments({"help", "--man"}).text;
+  for (const char* command : {"run", "validate", "clean", "completion"})
+    EXPECT_NE(page.find(std::string(".SS pipe ") + command + "\n"), std::string::npos) << command;
+  EXPECT_EQ(page.find("__"), std::string::npos) << "a hidden command is in the page";
+  EXPECT_NE(page.find("\\-\\-no\\-cache"), std::string::npos);
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_FALSE(line.starts_with("'")) << line << " would be a request";
+}
+
 TEST(Arguments, run_takes_all_its_options) {
   const auto invocation =
       parse_arguments({"run", "digits.yaml", "--orchestrator", "local", "--param", "c=1.5", "-p",

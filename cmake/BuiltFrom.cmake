@@ -1,0 +1,30 @@
+# What `pipe --version` says that it was built from: version and commit, in a source of its own, which is written again only when it changes.
+# Included, this adds it to pipeline_cli; as a script (cmake -P), it writes the source.
+if(CMAKE_SCRIPT_MODE_FILE)
+  cmake_policy(VERSION 3.25)
+  set(commit "${COMMIT}")
+  if(NOT commit)
+    # A copy of the sources below somebody else's repository is not built from that one's commit.
+    execute_process(COMMAND git -C ${SOURCE} rev-parse --show-prefix HEAD OUTPUT_VARIABLE found ERROR_QUIET RESULT_VARIABLE result)
+    if(result EQUAL 0 AND found MATCHES "^\n([0-9a-f]+)\n$")
+      string(SUBSTRING "${CMAKE_MATCH_1}" 0 12 commit)
+      execute_process(COMMAND git -C ${SOURCE} status --porcelain --untracked-files=no OUTPUT_VARIABLE changes ERROR_QUIET)
+      if(changes)
+        string(APPEND commit ", changed")
+      endif()
+    endif()
+  endif()
+  if(commit)
+    set(commit " (${commit})")
+  endif()
+  file(CONFIGURE OUTPUT ${RESULT} CONTENT "#include \"cli/built_from.hpp\"\n\nnamespace pipeline::cli {\nconst std::string_view built_from = \"pipe @VERSION@@commit@\\n\";\n}\n" @ONLY)
+  return()
+endif()
+
+set(PIPELINE_COMMIT "" CACHE STRING "The commit that `pipe --version` names; empty: that of the git repository whose top these sources are")
+set(built_from ${CMAKE_CURRENT_BINARY_DIR}/built_from.cpp)
+add_custom_target(pipeline_built_from BYPRODUCTS ${built_from} COMMENT ""
+  COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D COMMIT=${PIPELINE_COMMIT} -D VERSION=${PROJECT_VERSION} -D RESULT=${built_from} -P ${CMAKE_CURRENT_LIST_FILE})
+set_source_files_properties(${built_from} PROPERTIES GENERATED ON SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+target_sources(pipeline_cli PRIVATE ${built_from})
+add_dependencies(pipeline_cli pipeline_built_from)

@@ -1,0 +1,13 @@
+/// @file
+/// What this program was built from, as `--version` prints it.
+#pragma once
+
+#include <string_view>
+
+namespace pipeline::cli {
+
+/// `pipe`, the version and, where it is known, the commit in parentheses (cmake/BuiltFrom.cmake),
+/// with a line's end.
+extern const std::string_view built_from;
+
+}  // namespace pipeline::cli

@@ -1,0 +1,16 @@
+/// @file
+/// The manual page, pipe(1), in the macros of man(7): what each command's help says.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace pipeline::cli {
+
+struct Command;
+
+/// Returns the page's source, the same bytes for the same version.
+/// @param help returns the help text of a command
+std::string manual_page(const std::function<std::string(const Command&)>& help);
+
+}  // namespace pipeline::cli
