@@ -55,9 +55,8 @@ std::string overview(const Options& start) {
   }
   if (!start.program) text += "\nBegin here:\n  pipe init hello && pipe run hello/pipeline.yaml\n";
   return text + "\n`" + start.name + " COMMAND --help` tells all options and shows examples; `" +
-         start.name +
-         " --version` the version"
-         +(start.program ? ".\n" : ", `pipe help --man` the manual page.\n") +
+         start.name + " --version` the version" +
+         (start.program ? ".\n" : ", `pipe help --man` the manual page.\n") +
          "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
 }
 
@@ -109,9 +108,9 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   if (wants_help && arguments.size() == 1) return {.options = {}, .text = overview(start)};
   if (wants_help && arguments[1] == "--man" && !start.program)
     return {.options = {}, .text = manual_page([](const Command& command) {
-              Options options;
-              return make_app(command, options)->help();
-            })};
+                             Options options;
+                             return make_app(command, options)->help();
+                           })};
   const std::string& name = arguments[wants_help ? 1 : 0];
   const auto* command = find_command(name, start);
   if (!command) unknown_command(name, start);

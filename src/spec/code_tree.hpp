@@ -54,7 +54,7 @@ class CodeTree {
   std::filesystem::path root_, canonical_root_;
   std::unordered_map<std::string, Kind> kinds_;
   core::DockerIgnore docker_ignore_;
-  std::optional<GitRules> git_rules_;  ///< Read on first use.
+  std::optional<GitRules> git_rules_;        ///< Read on first use.
   std::set<std::string> ignore_files_read_;  ///< Folders whose ignore files have been read.
 };
 

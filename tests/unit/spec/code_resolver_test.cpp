@@ -155,9 +155,9 @@ TEST_F(CodeResolving, git_leaves_out_what_rules_above_the_folder_and_info_exclud
   write(".gitignore", "*.log\n/ml/only_here.txt\n/only_there.txt\n!keep.log\n");
   write(".git/info/exclude", "*.tmp\n");
   write("ml/.gitignore", "!wanted.log\ndata/\n");
-  for (const char* path : {"a.py", "a.log", "keep.log", "wanted.log", "only_here.txt",
-                           "only_there.txt", "b.tmp", "sub/c.log", "tracked.log", "data/x.csv",
-                           "data/tracked.csv", "data/deep/tracked.csv"})
+  for (const char* path :
+       {"a.py", "a.log", "keep.log", "wanted.log", "only_here.txt", "only_there.txt", "b.tmp",
+        "sub/c.log", "tracked.log", "data/x.csv", "data/tracked.csv", "data/deep/tracked.csv"})
     write(std::string("ml/") + path);
   git("add -f ml/tracked.log ml/data/tracked.csv ml/data/deep/tracked.csv");
   const auto files = [&](const std::string& code) {
@@ -184,8 +184,8 @@ TEST_F(CodeResolving, what_git_s_rules_depend_on_is_looked_at) {
   ASSERT_EQ(std::system(("git -C '" + folder_.path().string() + "' init -q").c_str()), 0);
   write("ml/.gitignore", "*.log\n");
   write("ml/a.log");
-  pipeline_ = parse("name: x\nsteps:\n  s: {command: [a], code: .}\n",
-                    folder_.path() / "ml/pipeline.yaml");
+  pipeline_ =
+      parse("name: x\nsteps:\n  s: {command: [a], code: .}\n", folder_.path() / "ml/pipeline.yaml");
   CodeResolver resolver(pipeline_);
   const auto& looked_at = resolver.code_of(pipeline_.steps[0]).looked_at;
   const auto top = fs::canonical(folder_.path());
