@@ -202,7 +202,7 @@ std::string last_line(const std::string& text) {
 }  // namespace
 
 core::EnvironmentError unreachable(const Endpoint& endpoint, const std::string& why) {
-  const auto is = [&](std::string_view scheme) { return endpoint.url.starts_with(scheme); };
+  const auto is = [&](std::string_view prefix) { return endpoint.url.starts_with(prefix); };
   std::vector<std::string> advice;
   std::string reason = why;
   if (is("ssh://")) {

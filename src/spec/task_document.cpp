@@ -7,23 +7,21 @@
 
 namespace pipeline::spec {
 
-using Kind = core::Value::Kind;
-
 bool is_blank(const core::Value& value) {
   switch (value.kind) {
-    case Kind::null: return true;
-    case Kind::scalar:
+    case core::Value::Kind::null: return true;
+    case core::Value::Kind::scalar:
       return value.scalar.empty() ||
              (!value.quoted && (value.scalar == "0" || value.scalar == "false"));
-    case Kind::list: return value.items.empty();
-    case Kind::map: return value.members.empty();
+    case core::Value::Kind::list: return value.items.empty();
+    case core::Value::Kind::map: return value.members.empty();
   }
   return true;
 }
 
 const core::Value* given(const core::Value& map, std::string_view key) {
   const core::Value* value = map.find(key);
-  return value && value->kind != Kind::null ? value : nullptr;
+  return value && value->kind != core::Value::Kind::null ? value : nullptr;
 }
 
 void TaskDocument::wrong(std::string message, core::Span span, std::vector<std::string> notes) {
@@ -59,7 +57,7 @@ std::optional<std::int64_t> TaskDocument::whole(const std::string& key, const co
                                                 std::int64_t least, std::int64_t most) {
   std::int64_t number = 0;
   const auto& digits = value.scalar;
-  if (value.kind == Kind::scalar) {
+  if (value.kind == core::Value::Kind::scalar) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (error == std::errc() && end == digits.data() + digits.size() && number >= least &&
         number <= most)
@@ -74,9 +72,10 @@ std::vector<const core::Value*> TaskDocument::maps(const std::string& key, const
   std::vector<const core::Value*> found;
   const core::Value* list = given(map, key);
   if (!list) return found;
-  if (list->kind != Kind::list) settings::report_type(diagnostics_, key, "a list", *list);
+  if (list->kind != core::Value::Kind::list)
+    settings::report_type(diagnostics_, key, "a list", *list);
   for (const core::Value& item : list->items) {
-    if (item.kind == Kind::map)
+    if (item.kind == core::Value::Kind::map)
       found.push_back(&item);
     else
       settings::report_type(diagnostics_, key, "a list of maps", item);

@@ -22,7 +22,7 @@ namespace pipeline::store {
 namespace {
 
 constexpr int application_id = 0x70697065;  // The text "pipe".
-constexpr int version = 4;
+constexpr int schema_version = 4;
 #define METRICS_TABLE                                                                           \
   "CREATE TABLE metrics (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT "   \
   "NULL, attempt INTEGER NOT NULL, name TEXT NOT NULL, first INTEGER NOT NULL, count INTEGER "  \
@@ -146,9 +146,9 @@ Driver RunStore::Implementation::drive(const RunRecord& run) {
 
 RunStore::RunStore(const std::filesystem::path& folder)
     : self_((core::make_folders(folder),
-             new Implementation{
-                 folder, is_local_file_system(folder),
-                 Database(folder / "pipe.db", application_id, version, schema, migrations)})) {}
+             new Implementation{folder, is_local_file_system(folder),
+                                Database(folder / "pipe.db", application_id, schema_version, schema,
+                                         migrations)})) {}
 RunStore::~RunStore() = default;
 RunStore::RunStore(RunStore&&) noexcept = default;
 
