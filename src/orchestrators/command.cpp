@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/identifier.hpp"
+#include "core/inline_script.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/shell_line.hpp"
 
@@ -75,6 +76,26 @@ std::string shell_line(const Template& text, const Attempt& attempt, const Layou
   return line.finish();
 }
 
+/// Returns the text, empty if it has a placeholder.
+std::string_view literal_of(const Template& text) {
+  if (text.parts.size() != 1) return {};
+  const auto* literal = std::get_if<std::string>(&text.parts[0]);
+  return literal ? std::string_view(*literal) : std::string_view();
+}
+
+/// Returns the indices of the arguments that a shell reads as its script, as in `[sh, -c, TEXT]`
+/// and `[timeout, "9", bash, -c, TEXT]`. Values in them are quoted as in a command that is a text.
+std::vector<bool> scripts_among(const std::vector<Template>& arguments) {
+  std::vector<bool> are_scripts(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!core::is_shell(literal_of(arguments[i]))) continue;
+    if (const auto script = core::inline_script(
+            i, arguments.size(), [&](std::size_t at) { return literal_of(arguments[at]); }))
+      are_scripts[*script] = true;
+  }
+  return are_scripts;
+}
+
 }  // namespace
 
 std::string extension_of(const std::string& file_name) {
@@ -106,7 +127,10 @@ std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout
   }
   std::vector<std::string> arguments;
   if (attempt.step.program) arguments = layout.program;
-  for (auto& argument : command.arguments) arguments.push_back(filled(argument, attempt, layout));
+  const auto are_scripts = scripts_among(command.arguments);
+  for (std::size_t i = 0; i < command.arguments.size(); ++i)
+    arguments.push_back(
+        (are_scripts[i] ? shell_line : filled)(command.arguments[i], attempt, layout));
   return arguments;
 }
 

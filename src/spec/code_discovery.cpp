@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/file.hpp"
+#include "core/inline_script.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -20,11 +21,6 @@ bool is_python(std::string_view program) {
   return base_name(program).starts_with("python") || base_name(program).starts_with("pypy");
 }
 
-bool is_shell(std::string_view program) {
-  const auto name = base_name(program);
-  return name == "sh" || name == "bash" || name == "dash" || name == "zsh" || name == "ksh";
-}
-
 bool is_module_name(std::string_view text) {
   return !text.empty() && text.front() != '.' && text.front() != '-' && text.back() != '.' &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -35,9 +31,9 @@ bool is_module_name(std::string_view text) {
 
 /// Returns the argument of `-c` among the first options after a program, or null.
 const ShellWord* inline_script(const std::vector<ShellWord>& words, std::size_t program) {
-  for (std::size_t i = program + 1; i + 1 < words.size() && words[i].text.starts_with('-'); ++i)
-    if (!words[i].text.starts_with("--") && words[i].text.ends_with('c')) return &words[i + 1];
-  return nullptr;
+  const auto found = core::inline_script(
+      program, words.size(), [&](std::size_t i) -> std::string_view { return words[i].text; });
+  return found ? &words[*found] : nullptr;
 }
 
 /// Returns the template's text with unknown_value for its placeholders.
@@ -72,7 +68,7 @@ std::vector<std::string> CodeDiscovery::scripts_of(const Command& command) {
     const std::string& script = words[i + 1].text;
     const bool is_script = is_python(words[i].text)
                                ? script.ends_with(".py")
-                               : is_shell(words[i].text) && script.ends_with(".sh");
+                               : core::is_shell(words[i].text) && script.ends_with(".sh");
     if (is_script && !script.starts_with('-') && !script.starts_with('/') &&
         script.find(unknown_value) == script.npos)
       scripts.push_back(script);
@@ -114,7 +110,7 @@ void CodeDiscovery::read_words(const std::vector<ShellWord>& words, bool is_comm
           is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line));
     if (is_python(word.text)) {
       if (const ShellWord* code = inline_script(words, i)) seeds.scripts.insert(code->text);
-    } else if (is_shell(word.text)) {
+    } else if (core::is_shell(word.text)) {
       if (const ShellWord* code = inline_script(words, i))
         read_words(shell_words(code->text), is_command, script,
                    seeds);  // The scripts get shorter at each level, so the recursion ends.

@@ -25,6 +25,19 @@ std::string read_if_file(const fs::path& path) {
   return fs::is_regular_file(path, error) ? core::read_file(path) : std::string();
 }
 
+/// @param link a link that leaves the pipeline's folder
+std::string advice_for_link(const fs::path& link) {
+  std::error_code error;
+  if (fs::exists(link.parent_path().parent_path() / "pyvenv.cfg", error))
+    return "it belongs to a virtual environment of this machine: write `" +
+           link.filename().string() +
+           "` alone and either list the packages under `settings: {docker: {requirements: "
+           "[...]}}`, "
+           "or activate the environment before `pipe run --orchestrator local`";
+  return "copy it into the folder, or mount it with `settings: {docker: {volumes: [...]}}` and use "
+         "the path that it has there";
+}
+
 }  // namespace
 
 std::optional<std::string> normal_relative_path(const std::string& path) {
@@ -60,8 +73,7 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
     kinds_.erase(known);
     throw core::InputError("'" + relative + "' is a link that leaves the pipeline's folder, to '" +
                                target.string() + "'",
-                           "copy it into the folder, or mount it with `settings: {docker: "
-                           "{volumes: [...]}}` and use the path that it has there");
+                           advice_for_link(path));
   }
   return known->second = type == fs::file_type::regular ? Kind::file : Kind::folder;
 }

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import unittest
 
 from support import NOWHERE, PIPE, PipeTest, wait_until
@@ -145,6 +146,21 @@ class Commands(PipeTest):
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
         self.run_pipe()
         self.assertIn(commit[:7], self.pipe("show", "latest").out)
+
+    def test_an_empty_environment_is_enough(self):
+        self.pipeline({"a": {"command": [sys.executable, "-c", "print('ran')"]}})
+        for words in (["run", "-o", "local"], ["run", "-o", "local"], ["show"], ["doctor"]):
+            done = subprocess.run([self.command, *words], cwd=self.folder, env={}, capture_output=True, text=True)
+            self.assertIn(done.returncode, (0, 3) if words == ["doctor"] else (0,), (words, done.stdout, done.stderr))
+
+    def test_paths_with_special_characters_are_words_in_the_scripts_of_lists_too(self):
+        self.folder = self.folder / "it's $(a) place"
+        self.folder.mkdir()
+        self.state = self.folder / ".pipe"
+        self.pipeline({"a": {"command": ["sh", "-c", "echo '${params.x}' > ${outputs.x}; cat ${outputs.x}"], "outputs": ["x"], "parameters": {"x": "`id`'"}}})
+        result = self.pipe("run", "-o", "local")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.pipe("logs", "latest", "a").out, "`id`'\n")
 
     def test_a_closed_pipe_is_no_crash(self):
         done = subprocess.run(["sh", "-c", f"'{PIPE}' schema | head -c 10"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

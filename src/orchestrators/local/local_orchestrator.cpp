@@ -189,7 +189,7 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
     core::Hasher hasher;
     hasher.field("local").field(machine.sysname).field(machine.machine);
     auto recheck = nlohmann::json::object();
-    if (std::getenv("PATH") != path) recheck["path"] = path;
+    if (const char* own = std::getenv("PATH"); !own || own != path) recheck["path"] = path;
     auto& environment = found.environment;
     environment.notices = std::move(notices);
     std::string python;
@@ -325,9 +325,14 @@ Sandbox* LocalOrchestrator::sandbox(const Attempt& attempt, const Workspace& wor
   auto readable = in.programs;
   for (const auto& program : {process.program, fs::weakly_canonical(process.program)})
     readable.push_back(program);
-  for (const auto* name : {"PATH", "LD_LIBRARY_PATH"})
-    for (auto& folder : program_folders(value(name), options_.root, home))
+  const auto add_program_folders = [&](const std::string& folders) {
+    for (auto& folder : program_folders(folders, options_.root, home))
       readable.push_back(std::move(folder));
+  };
+  for (const auto* name : {"PATH", "LD_LIBRARY_PATH"}) add_program_folders(value(name));
+  for (const auto& program : in.programs)
+    for (const auto& file : {program, fs::weakly_canonical(program)})
+      add_program_folders(file.parent_path());
   for (const auto* name : {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
                            "PIPE_NVML", "PIPE_GPU_LOCKS"})
     readable.emplace_back(value(name));

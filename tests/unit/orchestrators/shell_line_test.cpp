@@ -195,6 +195,29 @@ TEST(command, a_line_goes_to_the_shell) {
             (std::vector<std::string>{"bash", "-c", "echo 'it'\\''s'"}));
 }
 
+TEST(command, script_of_a_shell_in_a_list_takes_values_as_words) {
+  const auto value = placeholder(Template::Placeholder::parameter, "x");
+  const auto script_of = [&](std::vector<std::string> words) {
+    AttemptBuilder step(program(words));
+    step.step.command.arguments.push_back(text("echo ") + value);
+    step.step.command.arguments.push_back(value);
+    step.step.parameters = {{"x", "$(touch made)"}};
+    auto command = command_of(step.attempt(), layout);
+    EXPECT_EQ(command.back(), "$(touch made)") << "an argument behind the script is a word already";
+    return command[command.size() - 2];
+  };
+  for (const auto& words : std::vector<std::vector<std::string>>{{"sh", "-c"},
+                                                                 {"/bin/bash", "-ec"},
+                                                                 {"bash", "-eo", "pipefail", "-c"},
+                                                                 {"bash", "+o", "posix", "-c"},
+                                                                 {"timeout", "9", "dash", "-c"},
+                                                                 {"busybox", "sh", "-c"}})
+    EXPECT_EQ(script_of(words), "echo '$(touch made)'") << words[0];
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"echo", "-c"}, {"sh", "file.sh", "-c"}, {"python3", "-c"}, {"sh", "-e"}})
+    EXPECT_EQ(script_of(words), "echo $(touch made)") << words[0];
+}
+
 TEST(command, pipes_are_found_where_the_shell_sees_one) {
   for (const char* line :
        {"a | b", "a|b", "x=$(a | b)", "echo \"$(a | b)\"", "a || b | c", "a |& b", "(a; b) | c"})

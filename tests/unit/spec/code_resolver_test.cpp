@@ -232,6 +232,18 @@ TEST_F(CodeResolving, links_are_followed_inside_and_refused_outside) {
   EXPECT_THAT(code("command: [a], code: real"), testing::Contains("real/a.py"));
 }
 
+TEST_F(CodeResolving, python_of_a_virtual_environment_in_the_folder_gets_advice) {
+  write(".venv/pyvenv.cfg");
+  core::make_folders(folder_.path() / ".venv/bin");
+  fs::create_symlink("/bin/sh", folder_.path() / ".venv/bin/python");
+  try {
+    code("command: .venv/bin/python train.py");
+    FAIL() << "a program outside of the folder is no code";
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.diagnostics().at(0).suggestion, HasSubstr("write `python` alone"));
+  }
+}
+
 TEST_F(CodeResolving, equal_steps_share_one_answer) {
   write("a.py");
   pipeline_ = parse(
