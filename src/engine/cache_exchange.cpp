@@ -69,7 +69,10 @@ async::Task<> inquire(RemoteCache& from, std::vector<CacheLookup>& inquiries) {
   std::exception_ptr failed;
   async::Gate done(executor);
   const auto take_turns = [&]() -> async::Task<> {
-    while (next < inquiries.size() && !failed) co_await answer(from, inquiries[next++]);
+    while (next < inquiries.size() && !failed) {
+      CacheLookup& inquiry = inquiries[next++];
+      co_await answer(from, inquiry);
+    }
   };
   if (open == 0) co_return;
   for (std::size_t i = open; i > 0; --i)
@@ -84,7 +87,8 @@ async::Task<> inquire(RemoteCache& from, std::vector<CacheLookup>& inquiries) {
 async::Task<std::optional<store::CacheEntry>> CacheExchange::bring(const StepSpec& step,
                                                                    std::string key, bool only_own) {
   std::optional<store::CacheEntry> entry;
-  co_await asking_.acquire(++turn_);
+  const auto turn = ++turn_;
+  co_await asking_.acquire(turn);
   std::string trouble;
   try {
     if (asks_ && !is_stopped()) entry = co_await brought(step, std::move(key), only_own);
@@ -128,7 +132,8 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::brought(const StepS
 async::Task<> CacheExchange::publish(store::CacheEntry entry) {
   if (brought_.contains(entry.key)) co_return;
   const auto step = entry.step;
-  co_await sending_.acquire(++turn_);
+  const auto turn = ++turn_;
+  co_await sending_.acquire(turn);
   std::string why = why_not_;
   try {
     if (why.empty() && is_stopped()) why = "the run was stopped";
