@@ -98,9 +98,11 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
               core::format_bytes(entry.value("bytes", std::uint64_t{0}));
   if (entry.contains("shown_before")) return text + "  (see above)\n";
   text += "\n";
-  const auto line = [&](const char* name, const std::string& value) {
-    if (!value.empty())
-      text += indent + "  " + paint(Colour::dim, name) + for_terminal(value, false) + "\n";
+  const auto line = [&](std::string name, const std::string& value) {
+    for (const auto each : lines_of(value)) {
+      text += indent + "  " + paint(Colour::dim, name) + for_terminal(each, false) + "\n";
+      name.assign(name.size(), ' ');  // Further lines stand below the first.
+    }
   };
   line("made by:    ", "run " + entry["run"].get<std::string>() + " of " +
                            entry.value("pipeline", std::string()) + ", attempt " +

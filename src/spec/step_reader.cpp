@@ -13,6 +13,7 @@
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
 #include "spec/data_reader.hpp"
+#include "spec/output_reader.hpp"
 #include "spec/requirements_file.hpp"
 #include "spec/user_files.hpp"
 
@@ -22,14 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-constexpr settings::Format slot_name{
-    "a name of letters, digits, `_` and `-` that begins with a letter", [](std::string_view text) {
-      return core::is_name(text) && text.find('.') == std::string_view::npos &&
-             !(text[0] >= '0' && text[0] <= '9');
-    }};
-constexpr settings::Format file_name{
-    "a file name of letters, digits, `_`, `-` and `.` that begins with a letter or digit",
-    core::is_name};
 /// Returns the offset of the output's name in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos for another
 /// form.
 std::size_t output_in(std::string_view text) {
@@ -222,7 +215,7 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
     else if (name.scalar == "inputs")
       read_inputs(value, step);
     else if (name.scalar == "outputs")
-      read_outputs(value, spec);
+      read_outputs(value, spec, diagnostics_);
     else if (name.scalar == "after") {
       if (const auto steps = settings::read_texts("after", value, step_reference, diagnostics_);
           steps && steps->size() == value.items.size()) {
@@ -506,57 +499,6 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
       step.input_spans.push_back(member.span);
     }
   }
-}
-
-void StepReader::read_outputs(const core::Value& value, StepSpec& step) {
-  std::unordered_map<std::string, std::string> makers;  // From a file name to its output.
-  const auto add = [&](const core::Value& name, const core::Value& file, bool metrics = false) {
-    if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar)) {
-      settings::report(diagnostics_, "bad-name",
-                       "an output's name must be " + std::string(slot_name.expected) + ", not " +
-                           settings::describe(name),
-                       name.span);
-      return;
-    }
-    if (file.kind != core::Value::Kind::scalar || !file_name.accepts(file.scalar)) {
-      settings::report(diagnostics_, "bad-name",
-                       "the file of output '" + name.scalar + "' must be " + file_name.expected +
-                           ", not " + settings::describe(file),
-                       file.span);
-      return;
-    }
-    const auto [other, is_new] = makers.emplace(file.scalar, name.scalar);
-    if (!is_new && other->second == name.scalar)
-      settings::report(diagnostics_, "duplicate-key",
-                       "the output '" + name.scalar + "' is listed twice", name.span);
-    else if (!is_new)
-      settings::report(diagnostics_, "duplicate-file",
-                       "the outputs '" + other->second + "' and '" + name.scalar +
-                           "' have the same file name '" + file.scalar + "'",
-                       file.span);
-    else
-      step.outputs.push_back({name.scalar, file.scalar, metrics});
-  };
-  if (value.kind == core::Value::Kind::list)
-    for (const core::Value& item : value.items) add(item, item);
-  else if (value.kind == core::Value::Kind::map)
-    for (const auto& [name, file] : value.members) {
-      const core::Value* written = &file;
-      bool metrics = false;
-      if (file.kind == core::Value::Kind::map) {
-        static const Strings keys{"file", "metrics"};
-        settings::report_unknown_keys(file, keys, "an output", diagnostics_);
-        if (const core::Value* flag = file.find("metrics"))
-          metrics = settings::read_bool("metrics", *flag, diagnostics_).value_or(false);
-        written = file.find("file");
-      }
-      const bool is_named = written && written->kind != core::Value::Kind::null;
-      add(name, is_named ? *written : name, metrics);
-    }
-  else
-    settings::report_type(diagnostics_, "outputs",
-                          "a list of names, or a map of names to file names or {file, metrics}",
-                          value);
 }
 
 void StepReader::check_variables(const ReadStep& step) {

@@ -84,7 +84,6 @@ class StepReader {
   void read_environment(const core::Value& value, Defaults& defaults);
   void read_secrets(const core::Value& value, Defaults& defaults);
   void read_inputs(const core::Value& value, ReadStep& step);
-  void read_outputs(const core::Value& value, StepSpec& step);
   /// Reads the members of a step that are not also defaults of a pipeline.
   void read_members(const core::Value& body, ReadStep& step);
   /// Merges the step's own parameters, environment and settings with the pipeline's.

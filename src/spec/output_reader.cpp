@@ -1,0 +1,92 @@
+#include "spec/output_reader.hpp"
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "settings/decode.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+constexpr settings::Format file_name{
+    "a file name of letters, digits, `_`, `-` and `.` that begins with a letter or digit",
+    core::is_name};
+
+/// Returns the output that a wrong name probably stands for, with its file: of `info.json` and of
+/// the maps `{info: info.json}` and `{name: info, file: info.json}`.
+std::optional<OutputSpec> meant_output(const core::Value& written) {
+  OutputSpec meant;
+  if (written.kind == core::Value::Kind::scalar) {
+    meant = {written.scalar.substr(0, written.scalar.find('.')), written.scalar};
+  } else if (const core::Value* name = written.find("name"); name) {
+    const core::Value* file = written.find("file");
+    meant = {name->scalar, file ? file->scalar : name->scalar};
+  } else if (written.kind == core::Value::Kind::map && written.members.size() == 1) {
+    meant = {written.members[0].first.scalar, written.members[0].second.scalar};
+  }
+  if (!slot_name.accepts(meant.name) || !file_name.accepts(meant.file_name)) return std::nullopt;
+  return meant;
+}
+
+}  // namespace
+
+void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics) {
+  std::unordered_map<std::string, std::string> makers;  // From a file name to its output.
+  const auto add = [&](const core::Value& name, const core::Value& file, bool metrics = false) {
+    if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar)) {
+      const auto meant = meant_output(name);
+      settings::report(diagnostics, "bad-name",
+                       "an output's name must be " + std::string(slot_name.expected) + ", not " +
+                           settings::describe(name),
+                       name.span, {},
+                       meant ? "a name with its file is `outputs: {" + meant->name + ": " +
+                                   meant->file_name + "}`"
+                             : "");
+      // So that what refers to it is no error, too.
+      if (meant) step.outputs.push_back(*meant);
+      return;
+    }
+    if (file.kind != core::Value::Kind::scalar || !file_name.accepts(file.scalar)) {
+      settings::report(diagnostics, "bad-name",
+                       "the file of output '" + name.scalar + "' must be " + file_name.expected +
+                           ", not " + settings::describe(file),
+                       file.span);
+      return;
+    }
+    const auto [other, is_new] = makers.emplace(file.scalar, name.scalar);
+    if (!is_new && other->second == name.scalar)
+      settings::report(diagnostics, "duplicate-key",
+                       "the output '" + name.scalar + "' is listed twice", name.span);
+    else if (!is_new)
+      settings::report(diagnostics, "duplicate-file",
+                       "the outputs '" + other->second + "' and '" + name.scalar +
+                           "' have the same file name '" + file.scalar + "'",
+                       file.span);
+    else
+      step.outputs.push_back({name.scalar, file.scalar, metrics});
+  };
+  if (value.kind == core::Value::Kind::list)
+    for (const core::Value& item : value.items) add(item, item);
+  else if (value.kind == core::Value::Kind::map)
+    for (const auto& [name, file] : value.members) {
+      const core::Value* written = &file;
+      bool metrics = false;
+      if (file.kind == core::Value::Kind::map) {
+        static const std::vector<std::string> keys{"file", "metrics"};
+        settings::report_unknown_keys(file, keys, "an output", diagnostics);
+        if (const core::Value* flag = file.find("metrics"))
+          metrics = settings::read_bool("metrics", *flag, diagnostics).value_or(false);
+        written = file.find("file");
+      }
+      const bool is_named = written && written->kind != core::Value::Kind::null;
+      add(name, is_named ? *written : name, metrics);
+    }
+  else
+    settings::report_type(diagnostics, "outputs",
+                          "a list of names, or a map of names to file names or {file, metrics}",
+                          value);
+}
+
+}  // namespace pipeline::spec

@@ -1,0 +1,26 @@
+/// @file
+/// Reads the outputs of a step.
+#pragma once
+
+#include <pipeline/spec.hpp>
+
+#include "core/identifier.hpp"
+#include "core/value.hpp"
+#include "settings/formats.hpp"
+#include "settings/settings.hpp"
+
+namespace pipeline::spec {
+
+/// The name of an input or an output.
+inline constexpr settings::Format slot_name{
+    "a name of letters, digits, `_` and `-` that begins with a letter", [](std::string_view text) {
+      return core::is_name(text) && text.find('.') == std::string_view::npos &&
+             !(text[0] >= '0' && text[0] <= '9');
+    }};
+
+/// Reads a list of names, or a map of names to file names or to `{file: NAME, metrics: true}`.
+/// What is wrong is reported; an output of a wrong name is added under the name that was probably
+/// meant, so that what refers to it is no error as well.
+void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics);
+
+}  // namespace pipeline::spec
