@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "core/findings.hpp"
 #include "orchestrators/orchestrator.hpp"
@@ -22,10 +24,34 @@ bool has_pipefail(const DockerSettings& settings) {
                              [&](const char* name) { return image.find(name) != image.npos; });
 }
 
+bool is_sibling(const StepSpec* before, const StepSpec& step) {
+  return before && before->instance && step.instance && before->instance->of == step.instance->of;
+}
+
 }  // namespace
+
+std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
+                                            spec::CodeResolver& resolver) {
+  core::Findings found;
+  const StepSpec* before = nullptr;
+  for (const auto* step : steps) {
+    if (is_sibling(std::exchange(before, step), *step)) continue;
+    for (const auto& script : resolver.missing_scripts(*step))
+      found.add({&before, 1}, {"missing-file",
+                               "there is no file '" + script + "' in the pipeline's folder",
+                               {},
+                               {},
+                               core::did_you_mean(script, resolver.all_files()),
+                               core::Severity::warning});
+  }
+  return found.all();
+}
 
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                              spec::CodeResolver& resolver) {
+  std::vector<const StepSpec*> steps;
+  for (const auto& step : pipeline.steps) steps.push_back(&step);
+  auto all = check_scripts(steps, resolver);
   core::Findings found;
   std::set<std::string> taken;
   const StepSpec* before = nullptr;
@@ -34,17 +60,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
     if (step.when)
       for (const auto& [name, value] : step.when->parameters)
         taken.insert(name.substr(std::string_view("params.").size()));
-    const bool is_sibling =
-        before && before->instance && step.instance && before->instance->of == step.instance->of;
-    before = &step;
-    if (is_sibling) continue;
-    for (const auto& script : resolver.missing_scripts(step))
-      found.add({&before, 1}, {"missing-file",
-                               "there is no file '" + script + "' in the pipeline's folder",
-                               {},
-                               {},
-                               core::did_you_mean(script, resolver.all_files()),
-                               core::Severity::warning});
+    if (is_sibling(std::exchange(before, &step), step)) continue;
     if (step.command.interpreter.empty() && orchestrators::has_pipe(step.command) &&
         !has_pipefail(step.settings->docker))
       found.add({&before, 1}, {"pipe-failure",
@@ -55,7 +71,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                "with `shell: bash` each of them does, if the image has bash",
                                core::Severity::warning});
   }
-  auto all = found.all();
+  std::ranges::move(found.all(), std::back_inserter(all));
   for (const auto& [name, value] : pipeline.parameters)
     if (!taken.contains(name))
       all.push_back({"unused-parameter",

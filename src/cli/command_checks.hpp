@@ -11,6 +11,10 @@
 
 namespace pipeline::cli {
 
+/// Warns of scripts that steps run and that are in no folder of the pipeline.
+std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
+                                            spec::CodeResolver& resolver);
+
 /// Warns of pipes in which `sh` ignores failures, of missing scripts, and of parameters that no
 /// step takes.
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,

@@ -1,9 +1,11 @@
 #include "cli/gpu_warnings.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
+#include "cli/command_checks.hpp"
 #include "cli/context.hpp"
 #include "cli/progress.hpp"
 #include "cli/session.hpp"
@@ -121,6 +123,8 @@ std::vector<core::Diagnostic> check_gpus(Session& session, const Say& say) {
   for (const auto* step : session.source.selected_steps())
     placed.emplace_back(step, session.orchestrator().capabilities_of(*step).name);
   auto found = check_volumes(placed);
+  std::ranges::move(check_scripts(session.source.selected_steps(), session.source.resolver()),
+                    std::back_inserter(found));
   for (const auto& [place, steps] : places)
     for (auto& diagnostic : check_gpus_in(session, *place, steps))
       found.push_back(std::move(diagnostic));

@@ -1,5 +1,6 @@
 /// @file
-/// Warnings about steps with GPUs and about placement, before anything is built.
+/// Warnings about steps with GPUs, placement, volumes and missing scripts, before anything is
+/// built.
 #pragma once
 
 #include <functional>

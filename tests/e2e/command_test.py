@@ -147,6 +147,16 @@ class Commands(PipeTest):
         self.run_pipe()
         self.assertIn(commit[:7], self.pipe("show", "latest").out)
 
+    def test_a_run_warns_of_a_missing_script_before_it_begins(self):
+        self.write("train.py", "")
+        self.pipeline({"a": {"command": ["python3", "trian.py"]}})
+        result = self.pipe("run", "-o", "local")
+        self.assertEqual(result.code, 1, result)
+        self.assertIn("there is no file 'trian.py' in the pipeline's folder", result.err)
+        self.assertIn("did you mean 'train.py'?", result.err)
+        events = [json.loads(line) for line in self.pipe("run", "-o", "local", "--output", "json").out.splitlines()]
+        self.assertTrue(any("trian.py" in each.get("message", "") for each in events if each.get("event") == "warning"), events)
+
     def test_an_empty_environment_is_enough(self):
         self.pipeline({"a": {"command": [sys.executable, "-c", "print('ran')"]}})
         for words in (["run", "-o", "local"], ["run", "-o", "local"], ["show"], ["doctor"]):
