@@ -5,14 +5,17 @@
 #include <sstream>
 
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "async/joinable_task.hpp"
 #include "core/error.hpp"
+#include "core/findings.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_run.hpp"
+#include "orchestrators/docker/emulation.hpp"
 #include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/step_images.hpp"
@@ -31,6 +34,12 @@ std::filesystem::path home_folder() {
   return home ? home : "/";
 }
 
+std::string kernel_release() {
+  utsname system{};
+  uname(&system);
+  return system.release;
+}
+
 class DockerOrchestrator : public Orchestrator {
  public:
   DockerOrchestrator(asio::io_context& loop, OrchestratorOptions options)
@@ -46,6 +55,30 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
+
+  async::Task<std::vector<core::Diagnostic>> check(
+      const std::vector<const StepSpec*>& steps) override {
+    core::Findings found;
+    for (const auto* step : steps) {
+      const auto& platform = step->settings->docker.platform;
+      // Another machine's kernel, also that of a local virtual machine, cannot be asked.
+      if (!platform || !engine_.endpoint().is_of_this_machine()) continue;
+      const auto* info = co_await engine_.info();
+      const auto* its_system = co_await system();
+      if (its_system->value("KernelVersion", std::string()) != kernel_release() ||
+          !cannot_execute(*platform, info->architecture))
+        continue;
+      found.add({&step, 1},
+                {"platform",
+                 "asks for the platform " + *platform + ", but this machine is " + info->os + "/" +
+                     info->architecture + " and has no emulator for it",
+                 {},
+                 {},
+                 "run it where the engine is of that platform (DOCKER_HOST), or "
+                 "register an emulator: the package `qemu-user-static` of Debian"});
+    }
+    co_return found.all();
+  }
 
   async::Task<Environment> environment(const StepSpec& step) override {
     auto environment = co_await images_.environment(step);

@@ -1,0 +1,59 @@
+#include "orchestrators/docker/emulation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
+namespace pipeline::orchestrators {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Architecture {
+  std::string_view name;    ///< In Go's words.
+  std::string_view kernel;  ///< In the names of QEMU's handlers.
+  std::string_view native;  ///< A machine of this architecture executes it without an emulator.
+};
+constexpr std::array architectures{
+    Architecture{"amd64", "x86_64", "amd64"},  Architecture{"386", "i386", "amd64"},
+    Architecture{"arm64", "aarch64", "arm64"}, Architecture{"arm", "arm", "arm64"},
+    Architecture{"ppc64le", "ppc64le", ""},    Architecture{"s390x", "s390x", ""},
+    Architecture{"riscv64", "riscv64", ""},    Architecture{"mips64le", "mips64el", ""},
+    Architecture{"loong64", "loongarch64", ""}};
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+bool cannot_execute(const std::string& platform, const std::string& architecture,
+                    const fs::path& proc) {
+  const auto slash = platform.find('/');
+  if (slash == std::string::npos) return false;
+  const auto wanted = platform.substr(slash + 1, platform.find('/', slash + 1) - slash - 1);
+  const auto known = std::ranges::find(architectures, wanted, &Architecture::name);
+  if (wanted == architecture || known == architectures.end() || known->native == architecture)
+    return false;
+  // Without the file system in the kernel no handler can be registered.
+  if (text_of(proc / "filesystems").find("binfmt_misc") == std::string::npos) return true;
+  const auto handlers = proc / "sys/fs/binfmt_misc";
+  std::error_code error;
+  if (!fs::exists(handlers / "register", error)) return false;  // It is not mounted here.
+  for (const auto& entry : fs::directory_iterator(handlers, error)) {
+    const auto name = entry.path().filename().string();
+    if (name == "register" || name == "status") continue;
+    // Rosetta, FEX and box64 execute x86 on arm64, and have names of their own.
+    const bool is_qemu = name.starts_with("qemu-");
+    if (is_qemu ? name == "qemu-" + std::string(known->kernel)
+                : wanted == "amd64" || wanted == "386")
+      if (text_of(entry.path()).starts_with("enabled")) return false;
+  }
+  return true;
+}
+
+}  // namespace pipeline::orchestrators
