@@ -13,6 +13,7 @@
 #include "engine/attempt.hpp"
 #include "net/url.hpp"
 #include "orchestrators/docker/image_use.hpp"
+#include "orchestrators/docker/user_entry.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -288,6 +289,7 @@ void Cleaner::runs() {
         [&](const core::Digest& digest) { return in_use.contains(digest); });
   }
   remove_checkpoints(keys);
+  if (!dry_run_) core::remove_tree(runs_->folder() / orchestrators::users_folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 

@@ -52,6 +52,15 @@ class RemoteTest(PipeTest):
 
 
 class OverTls(RemoteTest):
+    def test_a_user_by_number_has_an_entry_there(self):
+        user = {"user": "4321:77", "skip_build": True}
+        self.pipeline({"who": {"command": "whoami && tail -1 /etc/passwd", "settings": {"docker": user}},
+                       "closed": {"command": "whoami || echo unknown", "settings": {"docker": {**user, "run_args": {"read_only": True}}}}})
+        self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "who").out, "user4321\nuser4321:x:4321:77::/pipe/scratch:/bin/sh\n")
+        self.assertIn("unknown", self.pipe("logs", "latest", "closed").out)
+        self.assert_nothing_left()
+
     def test_a_built_image_runs_there_and_its_artifacts_come_back(self):
         self.write("count.py", "import pathlib, sys, helper\npathlib.Path(sys.argv[2]).write_text(helper.twice(pathlib.Path(sys.argv[1]).read_text()))\n")
         self.write("helper.py", "def twice(text):\n    return text * 2\n")

@@ -10,6 +10,7 @@
 #include "orchestrators/docker/container_session.hpp"
 #include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/docker/own_container.hpp"
+#include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
 
@@ -43,8 +44,9 @@ Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
 
 /// Runs an existing container and begins its removal.
 async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
-                                    OwnContainer container, const std::string& image,
-                                    Removals& removals, LogSink& log, PreflightLog* gate) {
+                                    const ContainerOptions& place, OwnContainer container,
+                                    const std::string& image, Removals& removals, LogSink& log,
+                                    PreflightLog* gate) {
   Outcome outcome;
   std::exception_ptr error;
   const auto executor = co_await asio::this_coro::executor;
@@ -52,6 +54,8 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
     if (container.copies && !container.started) {
       try {
         co_await copy_in(engine, attempt, container.id);
+        if (!place.passwd.empty())
+          co_await copy_passwd(engine, place, container.id, attempt.cancel);
       } catch (const EngineError& full) {
         outcome.result.failure = start_failure(full, attempt, image);
       }
@@ -101,8 +105,8 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
   }
   if (refused) co_return refused_outcome(*refused, attempt, image);
   Kept said;
-  outcome =
-      co_await run_and_remove(engine, attempt, std::move(look), image, removals, said, nullptr);
+  outcome = co_await run_and_remove(engine, attempt, place, std::move(look), image, removals, said,
+                                    nullptr);
   write_preflight(attempt.log, said.text);
   if (!outcome.result.exit_code ||
       (outcome.result.failure && outcome.result.failure->kind == FailureKind::cancelled))
@@ -139,7 +143,7 @@ async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
   if (refused) co_return refused_outcome(*refused, attempt, image);
   PreflightLog gate(attempt.log);
   LogSink& log = container.gated ? static_cast<LogSink&>(gate) : attempt.log;
-  co_return co_await run_and_remove(engine, attempt, container, image, removals, log,
+  co_return co_await run_and_remove(engine, attempt, place, container, image, removals, log,
                                     container.gated ? &gate : nullptr);
 }
 

@@ -125,16 +125,11 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
     all.push_back(mount("bind", attempt.scratch, container_scratch, false));
     if (!attempt.checkpoint.empty())
       all.push_back(mount("bind", attempt.checkpoint, layout.checkpoint, false));
+    if (!place.passwd.empty()) all.push_back(mount("bind", place.passwd, "/etc/passwd", true));
   }
   for (const auto& text : attempt.step.settings->docker.volumes.items())
     all.push_back(volume(text, place));
   return all;
-}
-
-/// Returns true if the container runs as the invoking user, whom no image's passwd knows.
-bool has_unknown_user(const Attempt& attempt, const ContainerOptions& place) {
-  return !attempt.step.settings->docker.user && !place.user.empty() &&
-         place.user.substr(0, place.user.find(':')) != "0";
 }
 
 json environment(const Attempt& attempt, const ContainerOptions& place) {
@@ -147,9 +142,9 @@ json environment(const Attempt& attempt, const ContainerOptions& place) {
                                     std::pair("PYTHONDONTWRITEBYTECODE", "1")})
     if (!image.contains(name)) variables.try_emplace(name, value);
   // Python's getpass, and with it torch's caches, look here before they look the user up.
-  if (has_unknown_user(attempt, place))
+  if (!place.user_name.empty())
     for (const auto* name : {"USER", "LOGNAME"})
-      if (!image.contains(name)) variables.try_emplace(name, "pipe");
+      if (!image.contains(name)) variables.try_emplace(name, place.user_name);
   json list = json::array();
   for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
   return list;

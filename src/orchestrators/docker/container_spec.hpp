@@ -19,7 +19,10 @@ struct ContainerOptions {
   std::filesystem::path root;  ///< Folder against which relative volumes are resolved.
   std::filesystem::path home;  ///< Replaces `~` in a volume.
   std::string user;            ///< UID:GID of the invoking user, for a step that names no user.
-  std::string owner;           ///< Owner of the containers: value of the label pipe.state.
+  std::string user_name = {};  ///< Value of USER and LOGNAME; empty: they are not set.
+  std::filesystem::path passwd = {};  ///< File on this machine that is the container's /etc/passwd;
+                                      ///< empty: the image's own.
+  std::string owner;                  ///< Owner of the containers: value of the label pipe.state.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
   bool elsewhere = false;  ///< The engine does not see this machine's files: a volume replaces the

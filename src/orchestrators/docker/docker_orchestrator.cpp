@@ -19,6 +19,7 @@
 #include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/step_images.hpp"
+#include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/stopped.hpp"
@@ -46,7 +47,8 @@ class DockerOrchestrator : public Orchestrator {
       : loop_(loop),
         options_(std::move(options)),
         engine_(loop, docker::find_endpoint()),
-        images_(loop, engine_, options_) {
+        images_(loop, engine_, options_),
+        users_(loop, engine_, options_.state) {
     capabilities_.name = "docker";
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
@@ -129,6 +131,7 @@ class DockerOrchestrator : public Orchestrator {
     place.owner = owner();
     place.user = co_await caller();
     place.program = image.program;
+    co_await users_.find(attempt, place);
     if (!attempt.gpus.empty()) {
       auto* access = place.gpu_access = co_await gpu_access();
       if (access->ways().empty())
@@ -291,6 +294,7 @@ class DockerOrchestrator : public Orchestrator {
   docker::EngineApi engine_;
   Removals removals_;
   StepImages images_;
+  UserEntries users_;
   Capabilities capabilities_;
   std::string owner_, caller_;
   json system_;

@@ -187,7 +187,7 @@ constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
 };
 
 /// Returns `cpu 1500m, memory 1.0 GiB, nvidia.com/gpu 8`.
-std::string requests_of(const json& pod) {
+std::string requests_text(const json& pod) {
   std::string text;
   for (const auto& container : list_at(pod, "/spec/containers"))
     for (const auto& [name, value] : at(container, "/resources/requests").items()) {
@@ -202,7 +202,7 @@ std::string requests_of(const json& pod) {
 
 PodState unscheduled(const json& pod, std::chrono::seconds startup) {
   PodState state;
-  const auto wants = requests_of(pod);
+  const auto wants = requests_text(pod);
   const std::string looks = "`kubectl describe nodes` shows what the nodes have, and what is taken";
   state.stage = "node";
   state.waits_for = with("no node takes it", text_at(condition(pod, "PodScheduled"), "/message"));

@@ -113,12 +113,19 @@ TEST_F(ContainerSpec, a_folder_to_write_is_home_unless_said_otherwise) {
     EXPECT_FALSE(variable.starts_with("HOME=")) << "the image's own is kept";
 }
 
-TEST_F(ContainerSpec, a_user_that_the_image_does_not_know_has_a_name) {
+TEST_F(ContainerSpec, a_user_that_the_image_does_not_know_has_a_name_and_an_entry) {
+  place.user_name = "pipe";
+  place.passwd = "/state/users/1";
   EXPECT_TRUE(has("USER=pipe") && has("LOGNAME=pipe"));
   step.settings->docker.environment["USER"] = "ann";
   EXPECT_FALSE(has("USER=pipe")) << "the image's own is kept";
-  step.settings->docker.user = "app";
-  EXPECT_FALSE(has("LOGNAME=pipe")) << "a user that the settings name is the image's";
+  EXPECT_EQ(mount("/etc/passwd"), json::parse(R"({"Type": "bind", "Source": "/state/users/1",
+                                                  "Target": "/etc/passwd", "ReadOnly": true})"));
+  place.elsewhere = true;
+  EXPECT_TRUE(mount("/etc/passwd").is_null()) << "it is copied";
+  place.elsewhere = false;
+  place.passwd.clear();
+  EXPECT_TRUE(mount("/etc/passwd").is_null());
 }
 
 TEST_F(ContainerSpec, the_user_is_the_caller_unless_the_settings_name_one) {

@@ -1,0 +1,77 @@
+"""Who a step is in its container: a user by number has a name in /etc/passwd, also where the image knows none for it."""
+
+import os
+import pathlib
+import stat
+import subprocess
+import unittest
+
+from support import PipeTest, Result
+
+SOCKET = pathlib.Path("/var/run/docker.sock")
+CALLER = 23456
+WHO = "import getpass, os, pwd; e = pwd.getpwuid(os.getuid()); print(getpass.getuser(), e.pw_name, e.pw_uid, e.pw_gid, e.pw_dir == os.environ['HOME'])"
+
+
+def who(**docker_settings) -> dict:
+    return {"command": ["python3", "-c", f"{WHO}; open('${{outputs.who}}', 'w').write('')"], "outputs": ["who"], "settings": {"docker": docker_settings}}
+
+
+class PinnedUsers(PipeTest):
+    def said(self, step: str) -> str:
+        return self.pipe("logs", "latest", step).out.strip()
+
+    def test_a_number_that_the_image_does_not_know_has_an_entry(self):
+        unchanged = {"skip_build": True}
+        self.pipeline({
+            "unknown": who(user="4321:77", **unchanged),
+            "known": who(user="1", **unchanged),
+            "built": who(user="4321"),
+            "read_only": {"command": "! echo x >> /etc/passwd && ! rm /etc/passwd && cat /etc/passwd | tail -1",
+                          "settings": {"docker": {"user": "4321", **unchanged}}},
+            "mounted": {"command": "cat /etc/passwd", "settings": {"docker": {"user": "4321", "volumes": ["./mine:/etc/passwd:ro"], **unchanged}}},
+        })
+        self.write("mine", "me:x:4321:1::/:/bin/sh\n")
+        self.run_pipe()
+        self.assertEqual(self.said("unknown"), "user4321 user4321 4321 77 True")
+        self.assertEqual(self.said("known"), "daemon daemon 1 1 False")
+        self.assertEqual(self.said("built"), "user4321 user4321 4321 4321 False")
+        self.assertTrue(self.said("read_only").endswith("user4321:x:4321:0::/pipe/scratch:/bin/sh"), self.said("read_only"))
+        self.assertEqual(self.said("mounted"), "me:x:4321:1::/:/bin/sh")
+        self.assert_nothing_left()
+
+
+@unittest.skipUnless(os.geteuid() == 0 and SOCKET.exists(), "only root can be another user")
+class CallersOfTheMachine(PipeTest):
+    """`pipe` is run by a user of the machine whom no image knows."""
+
+    def pipe(self, *words, timeout: float = 300, **env) -> Result:
+        for path in (self.folder, *self.folder.rglob("*")):
+            os.chown(path, CALLER, CALLER, follow_symlinks=False)
+        done = subprocess.run([self.command, *map(str, words)], cwd=self.folder, env=self.environment({"HOME": str(self.folder), **env}),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+                              user=CALLER, group=CALLER, extra_groups=[SOCKET.stat().st_gid])
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def test_a_caller_has_a_name_and_the_next_run_reads_no_image(self):
+        self.pipeline({"who": who(), "shell": {"command": "whoami && echo $USER $LOGNAME $HOME && touch ~/x"}})
+        self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "who").out.strip(), f"pipe pipe {CALLER} {CALLER} True")
+        self.assertEqual(self.pipe("logs", "latest", "shell").out.strip(), "pipe\npipe pipe /pipe/scratch")
+        users = sorted((self.state / "users").iterdir())
+        self.assertEqual([stat.S_IMODE(path.stat().st_mode) & 0o222 for path in users if not path.name.startswith("image-")], [0])
+        self.assertEqual({step: each["action"] for step, each in self.plan().items()}, {"who": "reuse", "shell": "reuse"})
+        self.run_pipe("--no-cache")
+        self.assertEqual(sorted((self.state / "users").iterdir()), users)
+        self.assertEqual(self.pipe("clean", "--all").code, 0)
+        self.assertFalse((self.state / "users").exists())
+        self.assert_nothing_left()
+
+    def test_home_is_found_by_the_entry(self):
+        self.pipeline({"home": {"command": "python3 -c 'import os; print(os.path.expanduser(\"~\"), os.path.expanduser(\"~pipe\"))'"}})
+        self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "home").out.strip(), "/pipe/scratch /pipe/scratch")
+
+
+if __name__ == "__main__":
+    unittest.main()
