@@ -9,8 +9,9 @@ namespace {
 using nlohmann::json;
 
 std::string environment_of(const lock::LockedEnvironment& environment) {
-  return environment.parent == "local" ? "Python " + environment.python + " of this machine"
-                                       : environment.parent;
+  return environment.parent == lock::local_parent
+             ? "Python " + environment.python + " of this machine"
+             : environment.parent;
 }
 
 /// One after the other: environments that share requirements then share versions, too.

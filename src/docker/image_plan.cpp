@@ -56,14 +56,6 @@ bool has_layers(const fs::path& template_dir) {
          std::string::npos;
 }
 
-bool is_index_option(const std::string& requirement_line) {
-  constexpr std::array options{
-      "-i",           "--index-url", "--extra-index-url", "--no-index",    "-f",
-      "--find-links", "--no-binary", "--only-binary",     "--trusted-host"};
-  const auto name = requirement_line.substr(0, requirement_line.find_first_of(" ="));
-  return std::ranges::find(options, name) != options.end();
-}
-
 /// Returns a tar of the files in /etc on which builders mount their own. Where the parent lacks
 /// them, BuildKit adds and removes them around each RUN, so that the time of /etc is in each layer.
 std::string mount_points() {
@@ -274,12 +266,7 @@ class ImagePlanner {
 
   void add_python_packages() {
     auto& python = plan_.python;
-    python.requirements = requirement_lines(settings_, options_.root, plan_.notices);
-    if (settings_.pyproject_path && !settings_.pyproject_export_command.has_value())
-      python.pyproject = core::read_file(options_.root / *settings_.pyproject_path);
-    python.arguments = installer_arguments(settings_.python_package_installer_args);
-    python.installer = values_.installer == PackageInstaller::uv ? "uv" : "pip";
-    python.environment = settings_.environment;
+    python = python_requirements(settings_, options_.root, plan_.notices);
     if (locked_ && has_layers(options_.template_dir)) return add_locked_packages();
     if (python.empty()) return;
     values_.python = true;

@@ -16,6 +16,7 @@
 
 #include "archive/tar_stream.hpp"
 #include "async/task.hpp"
+#include "docker/requirements.hpp"
 #include "lock/locked_environment.hpp"
 
 namespace pipeline::lock {
@@ -28,16 +29,6 @@ using archive::ContextFile;
 
 /// The locked packages of a step's environment; null where the build resolves its requirements.
 using Locked = std::shared_ptr<const lock::LockedEnvironment>;
-
-/// What a step asks to be installed by a Python installer.
-struct PythonRequirements {
-  std::vector<std::string> requirements;  ///< Lines of a requirements file; may hold credentials.
-  std::vector<std::string> arguments;     ///< The installer's options.
-  std::string pyproject;  ///< Text of a pyproject.toml whose dependencies are asked for, too.
-  std::string installer;  ///< `uv` or `pip`.
-  StringMap environment;  ///< Variables of the image, which the installer sees.
-  bool empty() const { return requirements.empty() && pyproject.empty(); }
-};
 
 struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.

@@ -43,9 +43,9 @@ std::string content_mark(const std::string& line, const fs::path& root) {
   return " #" + short_digest(hasher);
 }
 
-/// Returns why the requirements cannot be locked, whatever they are installed on; else an empty
-/// text. A lock file holds no credentials, and without them the file of such an address is not to
-/// be had.
+}  // namespace
+
+/// A lock file holds no credentials, and without them the file of such an address is not to be had.
 std::string unlockable(const PythonRequirements& python) {
   for (const auto& line : python.requirements)
     if (!line.starts_with('-') && core::without_credentials(line) != line)
@@ -54,7 +54,11 @@ std::string unlockable(const PythonRequirements& python) {
   return {};
 }
 
-}  // namespace
+std::string unlocked_notice(const std::string& reason) {
+  return "the installation chooses the versions of the Python packages, as they cannot be "
+         "locked: " +
+         reason;
+}
 
 bool has_requirements(const DockerSettings& settings) {
   return !settings.skip_build.value_or(false) &&
@@ -114,10 +118,7 @@ bool PackageLock::covers(ImagePlan& plan) const {
   auto reason = unlockable(plan.python);
   if (const auto found = unable_.find(key_of(plan)); found != unable_.end()) reason = found->second;
   if (reason.empty()) return true;
-  plan.notices.push_back(
-      "the build chooses the versions of the Python packages, as they cannot be "
-      "locked: " +
-      reason);
+  plan.notices.push_back(unlocked_notice(reason));
   return false;
 }
 
@@ -138,38 +139,53 @@ async::Task<> PackageLock::resolve(const ImagePlan& plan, ImageStatus parent,
   co_await resolutions_.get(key, make, &cancel);
 }
 
-async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::Request request,
-                                            std::string image_id, std::string step,
-                                            EventSink& events, core::CancelSource& cancel) {
+async::Task<> lock_packages(lock::LockFile& file, lock::Request request, std::string name,
+                            std::string step, Resolve resolve, EventSink& events,
+                            core::CancelSource& cancel) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   const auto took = [&] {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   };
-  const auto name = "packages for " + request.parent;
-  events.emit(event::BuildStarted{name, {step}, "the requirements are resolved"});
-  Resolution resolution{plan, std::move(image_id), options_.lock->preferred(request)};
-  resolution.refresh =
-      options_.lock->options().upgrade_all || !options_.lock->options().upgrade.empty();
-  resolution.labels["pipe.run"] = options_.run_id;
-  resolution.labels["pipe.state"] = options_.owner;
-  resolution.template_dir = options_.template_dir;
   const std::function<void(const std::string&)> on_line = [&](const std::string& line) {
     events.emit(event::BuildProgress{name, line});
   };
+  const auto& options = file.options();
+  const bool refresh = options.upgrade_all || !options.upgrade.empty();
+  events.emit(event::BuildStarted{name, {step}, "the requirements are resolved"});
   try {
-    auto environment = co_await resolve_packages(engine_, std::move(resolution), on_line, cancel);
-    const auto notice = options_.lock->put(request, std::move(environment));
+    auto environment = co_await resolve(file.preferred(request), refresh, on_line);
+    const auto notice = file.put(request, std::move(environment));
     if (!notice.empty()) events.emit(event::Notice{step, notice});
-    for (const auto& line : describe(options_.lock->changes().back())) on_line(line);
+    for (const auto& line : describe(file.changes().back())) on_line(line);
   } catch (const CannotResolve& reason) {
-    unable_[key_of(plan)] = reason.what();
     on_line(reason.what());
+    events.emit(event::BuildFinished{name, file.path().filename().string(), took(), {}});
+    throw;
   } catch (const core::EnvironmentError& failed) {
     events.emit(event::BuildFinished{name, "", took(), failure_of(failed, cancel)});
     throw;
   }
-  events.emit(event::BuildFinished{name, options_.lock->path().filename().string(), took(), {}});
+  events.emit(event::BuildFinished{name, file.path().filename().string(), took(), {}});
+}
+
+async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::Request request,
+                                            std::string image_id, std::string step,
+                                            EventSink& events, core::CancelSource& cancel) {
+  const Resolve resolve = [&](lock::LockedEnvironment preferred, bool refresh,
+                              std::function<void(const std::string&)> on_line) {
+    Resolution resolution{plan, image_id, std::move(preferred), refresh};
+    resolution.labels["pipe.run"] = options_.run_id;
+    resolution.labels["pipe.state"] = options_.owner;
+    resolution.template_dir = options_.template_dir;
+    return resolve_packages(engine_, std::move(resolution), std::move(on_line), cancel);
+  };
+  const auto name = "packages for " + request.parent;
+  try {
+    co_await lock_packages(*options_.lock, request, name, step, resolve, events, cancel);
+  } catch (const CannotResolve& reason) {
+    unable_[key_of(plan)] = reason.what();
+  }
   co_return true;
 }
 

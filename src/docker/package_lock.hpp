@@ -2,6 +2,7 @@
 /// What of a step's settings the lock file is about.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,6 +29,24 @@ StepSpec without_packages(const StepSpec& step);
 /// request, so that a wheel that was built again is locked again
 std::vector<std::string> locked_lines(const PythonRequirements& python,
                                       const std::filesystem::path& root);
+
+/// Returns why the requirements cannot be locked, whatever they are installed on; else an empty
+/// text.
+std::string unlockable(const PythonRequirements& python);
+
+/// Returns the notice for requirements that are not locked.
+std::string unlocked_notice(const std::string& reason);
+
+/// Resolves and returns packages; receives lines of progress.
+using Resolve = std::function<async::Task<lock::LockedEnvironment>(
+    lock::LockedEnvironment preferred, bool refresh, std::function<void(const std::string&)>)>;
+
+/// Resolves a request with events for the user, and stores the result in the lock file. Throws as
+/// `resolve` does.
+/// @param name of what is resolved, for events: `packages for python:3.12-slim`
+async::Task<> lock_packages(lock::LockFile& file, lock::Request request, std::string name,
+                            std::string step, Resolve resolve, EventSink& events,
+                            core::CancelSource& cancel);
 
 /// The lock file, as images are planned with it.
 class PackageLock {

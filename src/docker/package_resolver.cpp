@@ -143,6 +143,10 @@ std::string resolution_request(const std::vector<std::string>& arguments,
 }
 
 std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed) {
+  if (const auto at = printed.find(unlocked_marker); at != printed.npos)
+    throw CannotResolve(std::string(core::trimmed(
+        core::split(std::string_view(printed).substr(at + unlocked_marker.size()), '\n')[0],
+        "\r")));
   auto at = printed.rfind(marker);
   if (at == printed.npos) return std::nullopt;
   at += marker.size();
@@ -172,11 +176,6 @@ async::Task<lock::LockedEnvironment> resolve_packages(
           " requirements with " + resolution.plan.python.installer);
   auto output = co_await run_to_end(engine, name, body_of(resolution), files_of(resolution),
                                     resolution.plan.platform, &cancel);
-  if (const auto at = output.text.find(unlocked_marker);
-      output.code == 0 && at != std::string::npos)
-    throw CannotResolve(std::string(core::trimmed(
-        core::split(std::string_view(output.text).substr(at + unlocked_marker.size()), '\n')[0],
-        "\r")));
   auto environment = output.code == 0 ? read_resolution(output.text) : std::nullopt;
   if (!environment) throw failed_resolution(resolution.plan, output.text);
   co_return std::move(*environment);

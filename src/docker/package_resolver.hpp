@@ -25,8 +25,8 @@ struct Resolution {
   std::string image_id;               ///< `sha256:...`: what the packages are installed on.
   lock::LockedEnvironment preferred;  ///< Versions that stay as far as the requirements allow it.
   bool refresh = false;               ///< What was read from the index before is read again.
-  StringMap labels;  ///< Of the container, so that it is found if this driver dies.
-  std::filesystem::path template_dir;
+  StringMap labels = {};  ///< Of the container, so that it is found if this driver dies.
+  std::filesystem::path template_dir = {};
 };
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
@@ -44,8 +44,8 @@ std::string resolution_request(const std::vector<std::string>& arguments,
                                const lock::LockedEnvironment& preferred, bool refresh,
                                bool is_empty);
 
-/// Reads what resolve.py has printed; nothing if it has failed. Throws EnvironmentError if it
-/// printed what is no lock.
+/// Reads what resolve.py has printed; nothing if it has failed. Throws CannotResolve if it says so,
+/// and EnvironmentError if it printed what is no lock.
 std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed);
 
 }  // namespace pipeline::docker

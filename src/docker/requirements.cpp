@@ -1,6 +1,7 @@
 #include "docker/requirements.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -109,6 +110,28 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
   }
   options.insert(options.end(), requirements.begin(), requirements.end());
   return options;
+}
+
+PythonRequirements python_requirements(const DockerSettings& settings,
+                                       const std::filesystem::path& root,
+                                       std::vector<std::string>& notices) {
+  PythonRequirements python;
+  python.requirements = requirement_lines(settings, root, notices);
+  if (settings.pyproject_path && !settings.pyproject_export_command.has_value())
+    python.pyproject = core::read_file(root / *settings.pyproject_path);
+  python.arguments = installer_arguments(settings.python_package_installer_args);
+  const auto installer = settings.python_package_installer.value_or(PackageInstaller::uv);
+  python.installer = installer == PackageInstaller::uv ? "uv" : "pip";
+  python.environment = settings.environment;
+  return python;
+}
+
+bool is_index_option(const std::string& requirement_line) {
+  constexpr std::array options{
+      "-i",           "--index-url", "--extra-index-url", "--no-index",    "-f",
+      "--find-links", "--no-binary", "--only-binary",     "--trusted-host"};
+  const auto name = requirement_line.substr(0, requirement_line.find_first_of(" ="));
+  return std::ranges::find(options, name) != options.end();
 }
 
 bool resolves(const std::vector<std::string>& requirement_lines) {

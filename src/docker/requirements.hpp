@@ -11,6 +11,24 @@
 
 namespace pipeline::docker {
 
+/// What a step asks to be installed by a Python installer.
+struct PythonRequirements {
+  std::vector<std::string> requirements;  ///< Lines of a requirements file; may hold credentials.
+  std::vector<std::string> arguments;     ///< The installer's options.
+  std::string pyproject;  ///< Text of a pyproject.toml whose dependencies are asked for, too.
+  std::string installer;  ///< `uv` or `pip`.
+  StringMap environment;  ///< Variables that the installer sees.
+  bool empty() const { return requirements.empty() && pyproject.empty(); }
+};
+
+/// Returns what the settings ask for, from all their sources. See requirement_lines().
+PythonRequirements python_requirements(const DockerSettings& settings,
+                                       const std::filesystem::path& root,
+                                       std::vector<std::string>& notices);
+
+/// Returns true for a line of a requirements file that says where packages are looked for.
+bool is_index_option(const std::string& requirement_line);
+
 /// Returns lines of a requirements file: options in their order, then sorted requirements without
 /// duplicates. A pyproject.toml without an export command is not read here, because the installer
 /// reads it. Throws EnvironmentError if a command fails.

@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view local_parent = "local";
-
 /// `manylinux_2_36_x86_64` is a family, a version of the C library, and a machine.
 struct Platform {
   std::string family, machine;

@@ -7,11 +7,15 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lock/locked_environment.hpp"
 
 namespace pipeline::lock {
+
+/// LockedEnvironment::parent of virtual environments.
+inline constexpr std::string_view local_parent = "local";
 
 /// What a step asks for, and where it is installed.
 struct Request {

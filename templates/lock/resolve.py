@@ -1,6 +1,6 @@
 """Resolves requirements for the Python that runs this, with uv or pip, and prints the packages that an installer would add, as one line of JSON.
 
-Usage: resolve.py FOLDER. It has request.json, requirements.txt and perhaps pyproject.toml; relative paths in requirements are taken from the working folder.
+Usage: resolve.py FOLDER [ANSWER]. Prints, or writes the file ANSWER. FOLDER has request.json, requirements.txt and perhaps pyproject.toml; relative paths in requirements are taken from the working folder.
 """
 import json
 import os
@@ -124,10 +124,11 @@ class Uv:
         """Versions that are preferred stay as far as the requirements allow it: uv takes them from the output file, as it would from an earlier lock."""
         preferred = dict(self.request["installed"])
         preferred.update(self.request["preferred"])
-        with open(os.path.join(self.folder, "pylock.toml"), "w") as stream:
-            stream.write('lock-version = "1.0"\ncreated-by = "pipe"\n')
-            for name, version in sorted(preferred.items()):
-                stream.write("\n[[packages]]\nname = %s\nversion = %s\n" % (json.dumps(name), json.dumps(version)))
+        if preferred:
+            with open(os.path.join(self.folder, "pylock.toml"), "w") as stream:
+                stream.write('lock-version = "1.0"\ncreated-by = "pipe"\n')
+                for name, version in sorted(preferred.items()):
+                    stream.write("\n[[packages]]\nname = %s\nversion = %s\n" % (json.dumps(name), json.dumps(version)))
         packages = self.read(self.compile("pylock.toml", "--format", "pylock.toml", *self.inputs())[0])
         known = {each["name"] for each in packages}
         if known & set(self.request["installed"]):
@@ -224,6 +225,8 @@ class Pip:
         with open(constraints, "w") as stream:
             stream.writelines("%s==%s\n" % each for each in sorted(self.request["preferred"].items()))
         command = [sys.executable, "-m", "pip"] + self.request.get("pip", []) + ["install", "--dry-run", "--quiet", "--report", report] + self.arguments
+        if self.request["is_empty"]:
+            command.append("--ignore-installed")
         if self.request["externally_managed"]:
             command.append("--break-system-packages")
         requirements = os.path.join(self.folder, "requirements.txt")
@@ -285,7 +288,9 @@ def is_externally_managed():
     return sys.prefix == sys.base_prefix and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
 
 
-def main(folder):
+def main(folder, answer=None):
+    if answer:
+        sys.stdout = open(answer, "w", encoding="utf-8")
     with open(os.path.join(folder, "request.json")) as stream:
         request = json.load(stream)
     request["uv"] = os.environ.get("PIPE_UV", "")
@@ -309,4 +314,4 @@ def main(folder):
         "packages": packages}))
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

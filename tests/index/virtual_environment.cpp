@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "orchestrators/local/installer.hpp"
+#include "orchestrators/local/install_advice.hpp"
 #include "orchestrators/local/local_orchestrator.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"

@@ -1,14 +1,21 @@
 #include "orchestrators/local/installer.hpp"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "core/error.hpp"
+#include "docker/host_config.hpp"
+#include "docker/package_resolver.hpp"
+#include "docker/templates.hpp"
+#include "orchestrators/local/install_advice.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -42,9 +49,62 @@ class Lines {
   std::string rest_;
 };
 
-bool contains_any(const std::string& text, std::initializer_list<const char*> phrases) {
-  return std::any_of(phrases.begin(), phrases.end(),
-                     [&](const char* phrase) { return text.find(phrase) != text.npos; });
+/// The device of a file that may not exist yet.
+dev_t device_of(fs::path path) {
+  struct stat info {};
+  while (stat(path.c_str(), &info) != 0 && path.has_relative_path()) path = path.parent_path();
+  return info.st_dev;
+}
+
+/// Returns true if files in this folder can share their blocks.
+bool has_clones(const fs::path& folder) {
+  core::make_folders(folder);
+  const core::TemporaryFolder scratch(folder);
+  const auto source = scratch.path() / "source";
+  core::write_file_atomically(source, "some bytes");
+  const core::Descriptor from(open(source.c_str(), O_RDONLY | O_CLOEXEC)),
+      to(open((scratch.path() / "clone").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  return from && to && ioctl(to.get(), FICLONE, from.get()) == 0;
+}
+
+constexpr auto project_file = "pyproject.toml", requirements_file = "requirements.txt";
+
+void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  core::write_file_atomically(file, text);
+}
+
+/// Writes what is asked for into files, and returns those. The folder is one that only this user
+/// can read: there may be credentials in requirements.
+std::vector<fs::path> write_requirements(const fs::path& folder,
+                                         const docker::PythonRequirements& asked) {
+  std::vector<fs::path> files;
+  if (!asked.pyproject.empty())
+    core::write_file_atomically(files.emplace_back(folder / project_file), asked.pyproject);
+  if (!asked.requirements.empty())
+    write_lines(files.emplace_back(folder / requirements_file), asked.requirements);
+  return files;
+}
+
+/// Returns the requirements files of an installation. Where one package has a hash, pip wants all
+/// to have one: those without are in a file of their own.
+std::vector<fs::path> requirement_files(const EnvironmentPlan& plan, const fs::path& folder) {
+  if (!plan.locked) return write_requirements(folder, plan.asked);
+  std::vector<std::string> options;
+  std::ranges::copy_if(plan.asked.requirements, std::back_inserter(options),
+                       docker::is_index_option);
+  std::vector<fs::path> files;
+  for (const bool has_hash : {true, false}) {
+    lock::LockedEnvironment part;
+    std::ranges::copy_if(plan.locked->packages, std::back_inserter(part.packages),
+                         [&](const auto& package) { return package.sha256.empty() != has_hash; });
+    if (part.packages.empty()) continue;
+    auto lines = options;
+    std::ranges::move(lock::install_lines(part), std::back_inserter(lines));
+    write_lines(files.emplace_back(folder / (has_hash ? "locked.txt" : "without-hash.txt")), lines);
+  }
+  return files;
 }
 
 }  // namespace
@@ -87,12 +147,29 @@ Installer::Installer(const EnvironmentPlan& plan, fs::path target, fs::path cach
                              {"UV_NO_PROGRESS", "1"},
                              {"NO_COLOR", "1"}})
     variables_[name] = value;
-  for (auto& [name, value] : plan_.variables) variables_[name] = value;
+  // uv does not read pip's configuration.
+  for (const auto& [name, value] : docker::read_host_config(docker::this_machine()).variables)
+    variables_.try_emplace(name, value);
+  choose_uv_cache();
+  for (const auto& [name, value] : plan_.asked.environment) variables_[name] = value;
+}
+
+/// uv links the files of its cache into environments: by clones, where the file system has them,
+/// else by hard links, which need one file system.
+void Installer::choose_uv_cache() {
+  fs::path uv_cache = variables_["UV_CACHE_DIR"];
+  if (uv_cache.empty())
+    uv_cache = variables_["XDG_CACHE_HOME"].empty() ? fs::path(variables_["HOME"]) / ".cache" / "uv"
+                                                    : fs::path(variables_["XDG_CACHE_HOME"]) / "uv";
+  if (variables_["UV_CACHE_DIR"].empty() && device_of(uv_cache) != device_of(cache_))
+    variables_["UV_CACHE_DIR"] = (cache_ / "uv").string();
+  if (variables_["UV_LINK_MODE"].empty())
+    variables_["UV_LINK_MODE"] = has_clones(cache_) ? "clone" : "hardlink";
 }
 
 async::Task<> Installer::install() {
   fs::path uv;
-  if (plan_.installer == PackageInstaller::uv) uv = co_await find_uv();
+  if (plan_.asked.installer == "uv") uv = co_await find_uv();
   if (uv.empty())
     co_await make_with_pip();
   else
@@ -163,12 +240,19 @@ async::Task<fs::path> Installer::find_uv() {
   core::remove_tree(tools / "uv");
   on_line_("uv is not installed: getting it from the package index, once");
   auto python = plan_.python.file.string();
-  Words beside{python, "-m", "pip", "install", "--target", (tools / "uv").string(), "uv"};
+  Words beside{
+      python, "-m", "pip", "install", "--retries", "1", "--target", (tools / "uv").string(), "uv"};
   bool made = co_await run(beside, root_);
   if (!made) {
     core::remove_tree(tools / "uv");
     Words environment{python, "-m", "venv", (tools / "uv").string()},
-        within{(tools / "uv" / "bin" / "python").string(), "-m", "pip", "install", "uv"};
+        within{(tools / "uv" / "bin" / "python").string(),
+               "-m",
+               "pip",
+               "install",
+               "--retries",
+               "1",
+               "uv"};
     made = co_await run(environment, root_) && co_await run(within, root_);
   }
   if (!made || access(uv.c_str(), X_OK) != 0) {
@@ -187,21 +271,31 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
     make.push_back("--seed");  // The command may be `pip install .`.
   make.push_back(target_.string());
   co_await require(make, root_, "uv could not make the folder");
+  if (plan_.asked.empty()) co_return;
   std::vector<std::string> install{uv.string(), "pip", "install", "--python",
                                    (target_ / "bin/python").string()};
-  install.insert(install.end(), plan_.installer_options.begin(), plan_.installer_options.end());
-  auto bare = install.size();
-  if (!plan_.requirements.empty()) {
-    // Runs in the root, against which relative paths in it are resolved; the file itself is in the
-    // environment.
-    std::string text;
-    for (auto& line : plan_.requirements) text += line + "\n";
-    core::write_file_atomically(target_ / "requirements.txt", text);
-    install.insert(install.end(), {"--requirements", (target_ / "requirements.txt").string()});
+  install.insert(install.end(), plan_.asked.arguments.begin(), plan_.asked.arguments.end());
+  const core::TemporaryFolder folder;
+  for (const auto& file : requirement_files(plan_, folder.path()))
+    co_await install_with_uv(install, file);
+}
+
+/// What was locked earlier is probably in uv's cache; then no index is asked.
+async::Task<> Installer::install_with_uv(std::vector<std::string> install,
+                                         const fs::path& requirements) {
+  install.insert(install.end(), {"--requirements", requirements.string()});
+  if (!plan_.locked) {
+    co_await require(install, root_, "uv could not install the packages");
+    co_return;
   }
-  if (!plan_.pyproject.empty())
-    install.insert(install.end(), {"--requirements", plan_.pyproject.string()});
-  if (install.size() > bare) co_await require(install, root_, "uv could not install the packages");
+  install.push_back("--no-deps");
+  if (!plan_.is_fresh) {
+    auto offline = install;
+    offline.push_back("--offline");
+    const bool has_all = co_await run(offline, root_);
+    if (has_all) co_return;
+  }
+  co_await require(install, root_, "uv could not install the packages");
 }
 
 async::Task<> Installer::make_with_pip() {
@@ -224,11 +318,17 @@ async::Task<> Installer::make_with_pip() {
     co_await require(make, root_, "Python could not make the folder");
     pip = Words{own, "-m", "pip"};
   }
-  std::vector<std::string> install = pip;
-  install.push_back("install");
-  install.insert(install.end(), plan_.installer_options.begin(), plan_.installer_options.end());
-  std::string text;
-  if (!plan_.pyproject.empty()) {
+  pip.push_back("install");
+  pip.insert(pip.end(), plan_.asked.arguments.begin(), plan_.asked.arguments.end());
+  const core::TemporaryFolder folder;
+  for (const auto& file : requirement_files(plan_, folder.path()))
+    co_await install_with_pip(pip, file);
+}
+
+async::Task<> Installer::install_with_pip(std::vector<std::string> install,
+                                          const fs::path& requirements) {
+  auto file = requirements;
+  if (file.filename() == project_file) {
     // pip cannot read a pyproject.toml's dependencies without installing the project.
     static constexpr auto script =
         "import sys\n"
@@ -236,16 +336,41 @@ async::Task<> Installer::make_with_pip() {
         "except ImportError: from pip._vendor import tomli as tomllib\n"
         "names = tomllib.load(open(sys.argv[1], 'rb')).get('project', {}).get('dependencies', [])\n"
         "open(sys.argv[2], 'w').writelines(name + '\\n' for name in names)\n";
-    const Words read{python, "-c", script, plan_.pyproject.string(),
-                     (target_ / "pyproject.txt").string()};
-    co_await require(read, root_, "cannot read " + plan_.pyproject.string());
-    text = core::read_file(target_ / "pyproject.txt");
+    file.replace_extension(".txt");
+    const Words read{plan_.python.file.string(), "-c", script, requirements.string(),
+                     file.string()};
+    co_await require(read, root_, "cannot read pyproject.toml");
   }
-  for (auto& line : plan_.requirements) text += line + "\n";
-  if (text.empty()) co_return;
-  core::write_file_atomically(target_ / "requirements.txt", text);
-  install.insert(install.end(), {"--requirement", (target_ / "requirements.txt").string()});
+  if (plan_.locked) install.push_back("--no-deps");
+  install.insert(install.end(), {"--requirement", file.string()});
   co_await require(install, root_, "pip could not install the packages");
+}
+
+async::Task<lock::LockedEnvironment> Installer::resolve(lock::LockedEnvironment preferred,
+                                                        bool refresh, fs::path template_dir) {
+  fs::path uv;
+  if (plan_.asked.installer == "uv") uv = co_await find_uv();
+  variables_["PIPE_UV"] = uv.string();
+  const core::TemporaryFolder folder;
+  const auto script = folder.path() / "resolve.py", answer = folder.path() / "answer";
+  core::write_file_atomically(script, docker::template_text("lock/resolve.py", template_dir));
+  core::write_file_atomically(
+      folder.path() / "request.json",
+      docker::resolution_request(plan_.asked.arguments, preferred, refresh, true));
+  write_requirements(folder.path(), plan_.asked);
+  const Words command{plan_.python.file.string(), "-B", script.string(), folder.path().string(),
+                      answer.string()};
+  const bool succeeded = co_await run(command, root_);
+  std::string printed;
+  for (const auto& line : last_lines_) printed += line + "\n";
+  std::error_code error;
+  if (fs::exists(answer, error)) printed += core::read_file(answer);
+  auto environment = succeeded ? docker::read_resolution(printed) : std::nullopt;
+  if (!environment)
+    throw core::BuildError("cannot resolve " + plan_.summary() + " for the Python of this machine",
+                           {last_lines_.begin(), last_lines_.end()},
+                           advice_for_failed_install(printed, plan_.python, root_));
+  co_return std::move(*environment);
 }
 
 async::Task<> Installer::install_project() {
@@ -270,51 +395,6 @@ async::Task<> Installer::install_project() {
   variables_["PATH"] = (target_ / "bin").string() + ":" + variables_["PATH"];
   const Words command{"sh", "-c", plan_.project_command};
   co_await require(command, folder, "`" + plan_.project_command + "` failed");
-}
-
-std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python,
-                                                   const fs::path& root) {
-  std::vector<std::string> advice;
-  auto version = python.version.empty() ? python.file.string() : "Python " + python.version;
-  if (contains_any(output, {"ensurepip is not available", "No module named venv",
-                            "No module named ensurepip"}))
-    advice.push_back(
-        "install what `python3 -m venv` needs (Debian: apt install python3-venv), or uv");
-  if (contains_any(output, {"No matching distribution", "no version of",
-                            "was not found in the package registry", "no versions of",
-                            "there are no versions"}))
-    advice.push_back("check the name and version: the index has none that suits " + version +
-                     " on this machine");
-  if (contains_any(output, {"requires a different Python", "Requires-Python",
-                            "does not satisfy Python", "requires-python"}))
-    advice.push_back("this machine runs " + version +
-                     "; choose a version of the package for it, or `--orchestrator docker` with a "
-                     "parent_image of the right one");
-  if (contains_any(output, {"Temporary failure in name resolution", "Name or service not known",
-                            "Connection refused", "Network is unreachable", "timed out",
-                            "dns error", "error sending request", "Failed to fetch"}))
-    advice.push_back(
-        "the package index cannot be reached: check the network, proxy (https_proxy) and index "
-        "(PIP_INDEX_URL, UV_INDEX_URL, pip.conf)");
-  if (contains_any(output, {"CERTIFICATE_VERIFY_FAILED", "certificate verify failed",
-                            "invalid peer certificate", "UnknownIssuer"}))
-    advice.push_back(
-        "a certificate is not trusted: name your CA bundle in SSL_CERT_FILE (uv) or PIP_CERT "
-        "(pip)");
-  if (contains_any(output, {"No space left on device", "Disk quota exceeded"}))
-    advice.push_back("the disk is full: " + cache_folder().string());
-  if (contains_any(output, {"Python.h", "command 'gcc' failed", "command 'cc' failed",
-                            "error: command 'x86_64", "linker `cc` not found"}))
-    advice.push_back(
-        "a package is compiled from source: install a compiler and Python's headers (Debian: apt "
-        "install build-essential python3-dev), or take a "
-        "version with a wheel");
-  if (contains_any(output,
-                   {"Could not open requirements file", "File not found", "does not exist"}))
-    advice.push_back("relative paths are taken from " + root.string());
-  if (advice.empty())
-    advice.push_back("the same by hand: python3 -m venv /tmp/try && /tmp/try/bin/pip install ...");
-  return advice;
 }
 
 }  // namespace pipeline::orchestrators

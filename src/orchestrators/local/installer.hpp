@@ -16,12 +16,17 @@ namespace pipeline::orchestrators {
 
 class Installer {
  public:
-  /// @param target the environment's folder, which must not exist
+  /// @param target the environment's folder, which must not exist; for resolve() it may be empty
   Installer(const EnvironmentPlan& plan, std::filesystem::path target, std::filesystem::path cache,
             std::filesystem::path root, ProcessReaper& reaper, core::CancelSource& cancel,
             std::function<void(std::string)> on_line);
   /// Throws BuildError with the last lines of the failed tool, or EnvironmentError when cancelled.
   async::Task<> install();
+  /// Returns the packages that the plan's requirements mean, without installing any. Throws
+  /// BuildError, docker::CannotResolve, or EnvironmentError when cancelled.
+  /// @param preferred, refresh see docker::Resolution
+  async::Task<lock::LockedEnvironment> resolve(lock::LockedEnvironment preferred, bool refresh,
+                                               std::filesystem::path template_dir);
 
  private:
   async::Task<bool> run(std::vector<std::string> command,
@@ -30,7 +35,12 @@ class Installer {
                         const std::string& what);
   async::Task<std::filesystem::path> find_uv();
   async::Task<> make_with_uv(const std::filesystem::path& uv);
+  async::Task<> install_with_uv(std::vector<std::string> install,
+                                const std::filesystem::path& requirements);
   async::Task<> make_with_pip();
+  async::Task<> install_with_pip(std::vector<std::string> install,
+                                 const std::filesystem::path& requirements);
+  void choose_uv_cache();
   async::Task<> install_project();
   core::BuildError failure(const std::string& what) const;
 
@@ -48,9 +58,5 @@ class Installer {
 /// another; `on_wait` is called once before.
 async::Task<core::Descriptor> take_lock(std::filesystem::path file, std::function<void()> on_wait,
                                         core::CancelSource& cancel);
-
-/// Returns advice derived from the installer's output.
-std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python,
-                                                   const std::filesystem::path& root);
 
 }  // namespace pipeline::orchestrators

@@ -141,7 +141,7 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
                     .memory_limits = !groups_.memory.empty(),
                     .cpu_limits = !groups_.cpu.empty(),
                     .scratch_folders = Workspace::folders()},
-      environments_(loop, reaper_, options_.root) {}
+      environments_(loop, reaper_, options_.root, options_.lock, options_.template_dir) {}
 
 Programs& LocalOrchestrator::programs(const std::string& path) {
   return programs_.try_emplace(path, path, options_.root).first->second;
@@ -191,7 +191,7 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
     auto recheck = nlohmann::json::object();
     if (const char* own = std::getenv("PATH"); !own || own != path) recheck["path"] = path;
     auto& environment = found.environment;
-    environment.notices = std::move(notices);
+    environment.notices = found.notices = std::move(notices);
     std::string python;
     for (auto& name : names) {
       if (wanted && comes_with_environment(name)) continue;
@@ -208,24 +208,20 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
     if (wanted) {
       found.plan = environments_.plan(step, on_path);
       auto& plan = *found.plan;
-      hasher.field("environment").field(plan.digest);
-      python = plan.python.version.empty() ? "Python" : "Python " + plan.python.version;
-      environment.description = python + ", virtual environment " + plan.digest.substr(0, 12);
-      environment.resolves = plan.resolves;
-      environment.reason = "virtual environment with " + plan.summary() + ": there is none yet";
-      environment.notices.insert(environment.notices.end(), plan.notices.begin(),
-                                 plan.notices.end());
       if (auto image = python_of_image(settings.parent_image.value_or(""));
           image && !plan.python.version.empty() &&
           !(plan.python.version + ".").starts_with(*image + "."))
-        environment.notices.push_back(
-            "the virtual environments have Python " + plan.python.version +
-            ", the one of this machine; parent_image " + *settings.parent_image + " has " + *image);
+        found.notices.push_back("the virtual environments have Python " + plan.python.version +
+                                ", the one of this machine; parent_image " +
+                                *settings.parent_image + " has " + *image);
       for (auto& name : plan.looked_up) recheck["programs"][name] = on_path.find(name).identity;
-      recheck["environment"] = plan.digest;
     }
-    environment.id = hasher.finish().hex();
-    if (!found.plan || found.plan->by_name) environment.recheck = recheck.dump();
+    found.recheck = std::move(recheck);
+    environment.id = found.identity = hasher.finish().hex();
+    if (found.plan)
+      describe(found);
+    else
+      environment.recheck = found.recheck.dump();
   } catch (...) {
     known_.erase(entry);
     throw;
@@ -233,10 +229,47 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
   return found;
 }
 
+/// Fills in what follows from the plan of the virtual environment.
+void LocalOrchestrator::describe(HostContext& host) const {
+  const auto& plan = *host.plan;
+  auto& environment = host.environment;
+  const auto python = plan.python.version.empty() ? "Python" : "Python " + plan.python.version;
+  environment.resolves = plan.resolves;
+  environment.notices = host.notices;
+  environment.notices.insert(environment.notices.end(), plan.notices.begin(), plan.notices.end());
+  if (plan.digest.empty()) {
+    environment.id.clear();
+    environment.description = python + ", virtual environment with " + plan.summary();
+    environment.reason = environment.description + ": its requirements are not in " +
+                         options_.lock->path().filename().string() + ": they are resolved first";
+    return;
+  }
+  environment.id = core::Hasher().field(host.identity).field(plan.digest).finish().hex();
+  environment.description = python + ", virtual environment " + plan.digest.substr(0, 12);
+  environment.reason = "virtual environment with " + plan.summary() + ": there is none yet";
+  auto recheck = host.recheck;
+  recheck["environment"] = plan.digest;
+  if (plan.by_name) environment.recheck = recheck.dump();
+}
+
 async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
   auto& found = host(step);
-  if (found.plan) found.environment.ready = environments_.ready(found.plan->digest);
+  if (found.plan) {
+    if (found.plan->digest.empty()) {
+      environments_.look_up(*found.plan);
+      describe(found);
+    }
+    found.environment.ready = environments_.ready(found.plan->digest);
+  }
   co_return found.environment;
+}
+
+async::Task<> LocalOrchestrator::lock(const StepSpec& step, EventSink& events,
+                                      core::CancelSource& cancel) {
+  auto& found = host(step);
+  if (!found.plan || found.plan->is_resolved()) co_return;
+  co_await environments_.resolve(*found.plan, step.name, events, cancel);
+  describe(found);
 }
 
 async::Task<std::string> LocalOrchestrator::packages(const StepSpec& step) {
@@ -257,6 +290,7 @@ async::Task<bool> LocalOrchestrator::unchanged(std::string recheck) {
 
 async::Task<Environment> LocalOrchestrator::prepare(const StepSpec& step, EventSink& events,
                                                     core::CancelSource& cancel) {
+  co_await lock(step, events, cancel);
   auto& found = host(step);
   if (found.plan && !environments_.ready(found.plan->digest))
     co_await environments_.make(*found.plan, step.name, events, cancel);

@@ -8,6 +8,8 @@
 #include <string>
 #include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
 #include "orchestrators/factory.hpp"
 #include "orchestrators/local/limits.hpp"
 #include "orchestrators/local/process_reaper.hpp"
@@ -28,6 +30,7 @@ class LocalOrchestrator : public Orchestrator {
   async::Task<bool> unchanged(std::string recheck) override;
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override;
+  async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
   async::Task<AttemptResult> run(const Attempt& attempt) override;
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override;
 
@@ -37,8 +40,12 @@ class LocalOrchestrator : public Orchestrator {
     Environment environment;
     std::optional<EnvironmentPlan> plan;
     std::vector<std::filesystem::path> programs;  ///< Those that the command names by their paths.
+    std::string identity;                         ///< Digest over the programs.
+    std::vector<std::string> notices;             ///< Of the settings.
+    nlohmann::json recheck;                       ///< See unchanged().
   };
   HostContext& host(const StepSpec& step);
+  void describe(HostContext& host) const;
   Programs& programs(const std::string& path);
   async::Task<AttemptResult> run_in_place(const Attempt& attempt);
   MemoryKills kills_so_far();

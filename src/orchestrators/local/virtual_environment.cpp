@@ -6,13 +6,17 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
+#include "core/address.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/user_environment.hpp"
 #include "docker/context.hpp"
+#include "docker/package_lock.hpp"
+#include "docker/package_resolver.hpp"
 #include "docker/requirements.hpp"
 #include "orchestrators/local/installer.hpp"
 
@@ -47,39 +51,60 @@ const Program& python_for(const StepSpec& step, Programs& programs,
   return python;
 }
 
-std::string digest_of(EnvironmentPlan& plan, const fs::path& root) {
-  core::Hasher hasher;
-  utsname machine{};
-  uname(&machine);
-  hasher.field("pipe venv 1")
-      .field(plan.python.identity)
-      .field(machine.sysname)
-      .field(machine.machine);
-  hasher.field(plan.installer == PackageInstaller::uv ? "uv" : "pip");
-  for (auto& line : plan.requirements) {
-    hasher.field("requirement").field(line);
-    // A local wheel or folder: a changed one under the same name is another environment.
-    struct stat info;
-    if (line.starts_with('-'))
-      plan.by_name = plan.by_name &&
-                     (line.starts_with("--index-url") || line.starts_with("--extra-index-url"));
-    else if (stat((root / line).c_str(), &info) == 0) {
-      plan.by_name = false;
-      hasher.field(std::to_string(info.st_size))
-          .field(std::to_string(info.st_mtim.tv_sec))
-          .field(std::to_string(info.st_mtim.tv_nsec));
-    }
-  }
-  for (auto& option : plan.installer_options) hasher.field("option").field(option);
-  if (!plan.pyproject.empty()) hasher.field("pyproject").field(core::read_file(plan.pyproject));
-  for (auto& [name, value] : plan.variables) hasher.field("variable").field(name).field(value);
-  if (!plan.project_command.empty()) hasher.field("project").field(plan.project_command);
-  for (auto& file : plan.project) {
+void add_files(core::Hasher& hasher, const std::vector<archive::ContextFile>& files) {
+  for (const auto& file : files) {
     if (file.kind == docker::ContextFile::Kind::directory) continue;
     hasher.field(file.path)
         .field(std::to_string(file.mode))
         .field(file.content ? *file.content : core::sha256_file(file.source).hex());
   }
+}
+
+/// Packages that are locked are known, whatever was asked for and wherever they came from.
+void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root) {
+  hasher.field("locked").field(lock::digest(*plan.locked)).field(plan.asked.installer);
+  for (const auto& option : plan.asked.arguments)
+    if (!docker::is_index_option(option)) hasher.field("option").field(option);
+  // A folder has no hash in the lock.
+  for (const auto& package : plan.locked->packages)
+    if (package.origin == lock::Origin::path && package.sha256.empty())
+      add_files(hasher, docker::project_files(root / package.url, {}));
+}
+
+void add_asked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root) {
+  const auto& asked = plan.asked;
+  hasher.field(asked.installer);
+  for (const auto& line : docker::locked_lines(asked, root)) hasher.field(line);
+  // Addresses with a login differ in their lines without it.
+  for (const auto& line : asked.requirements) hasher.field("requirement").field(line);
+  for (const auto& option : asked.arguments) hasher.field("option").field(option);
+}
+
+/// Files that requirements name can change while the requirements stay the same.
+bool names_files(const std::vector<std::string>& requirements, const fs::path& root) {
+  return std::ranges::any_of(requirements, [&](const std::string& line) {
+    std::error_code error;
+    if (line.starts_with('-')) return !docker::is_index_option(line);
+    return line.find("file:") != line.npos || fs::exists(root / line, error);
+  });
+}
+
+std::string digest_of(const EnvironmentPlan& plan, const fs::path& root) {
+  core::Hasher hasher;
+  utsname machine{};
+  uname(&machine);
+  hasher.field("pipe venv 2")
+      .field(plan.python.identity)
+      .field(machine.sysname)
+      .field(machine.machine);
+  if (plan.locked)
+    add_locked(hasher, plan, root);
+  else
+    add_asked(hasher, plan, root);
+  for (auto& [name, value] : plan.asked.environment)
+    hasher.field("variable").field(name).field(value);
+  if (!plan.project_command.empty()) hasher.field("project").field(plan.project_command);
+  add_files(hasher, plan.project);
   return hasher.finish().hex();
 }
 
@@ -87,9 +112,9 @@ std::string digest_of(EnvironmentPlan& plan, const fs::path& root) {
 
 std::string EnvironmentPlan::summary() const {
   std::vector<std::string> parts;
-  for (auto& line : requirements)
-    if (!line.starts_with('-')) parts.push_back(line);
-  if (!pyproject.empty()) parts.push_back(pyproject.filename().string());
+  for (const auto& line : asked.requirements)
+    if (!line.starts_with('-')) parts.push_back(core::without_credentials(line));
+  if (!asked.pyproject.empty()) parts.emplace_back("pyproject.toml");
   if (!project_command.empty()) parts.push_back("`" + project_command + "`");
   std::string text;
   for (std::size_t i = 0; i < parts.size() && i < 4; ++i) text += (i ? ", " : "") + parts[i];
@@ -98,8 +123,14 @@ std::string EnvironmentPlan::summary() const {
 }
 
 VirtualEnvironments::VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper,
-                                         fs::path root)
-    : loop_(loop), reaper_(reaper), root_(std::move(root)), cache_(cache_folder()) {}
+                                         fs::path root, lock::LockFile* lock, fs::path template_dir)
+    : loop_(loop),
+      reaper_(reaper),
+      root_(std::move(root)),
+      cache_(cache_folder()),
+      template_dir_(std::move(template_dir)),
+      lock_(lock),
+      resolutions_(loop) {}
 
 VirtualEnvironments::~VirtualEnvironments() = default;
 
@@ -109,30 +140,90 @@ bool VirtualEnvironments::wanted(const DockerSettings& settings) {
          settings.local_project_install_command;
 }
 
-EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& programs) const {
+EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& programs) {
   auto& settings = step.settings->docker;
   EnvironmentPlan plan;
   plan.python = python_for(step, programs, plan.looked_up);
-  if (!settings.python_package_installer) plan.looked_up.push_back("uv");
-  auto usual = programs.find("uv").file.empty() ? PackageInstaller::pip : PackageInstaller::uv;
-  plan.installer = settings.python_package_installer.value_or(usual);
-  plan.requirements = docker::requirement_lines(settings, root_, plan.notices);
-  plan.resolves = docker::resolves(plan.requirements) || settings.local_project_install_command;
-  plan.installer_options = docker::installer_arguments(settings.python_package_installer_args);
-  if (settings.pyproject_path && !settings.pyproject_export_command.has_value())
-    plan.pyproject = root_ / *settings.pyproject_path, plan.resolves = true;
+  plan.asked = docker::python_requirements(settings, root_, plan.notices);
+  plan.resolves = docker::resolves(plan.asked.requirements) || !plan.asked.pyproject.empty() ||
+                  settings.local_project_install_command;
   if (settings.local_project_install_command) {
     plan.project_command = *settings.local_project_install_command;
     plan.project = docker::project_files(root_, step.code.items());
+    if (lock_)  // It says what is installed beside the project.
+      std::erase_if(plan.project, [&](const auto& file) { return file.source == lock_->path(); });
   }
-  plan.variables = settings.environment;
   plan.by_name = !settings.pyproject_path && !settings.local_project_install_command &&
-                 !settings.replicate_local_python_environment.value_or(false);
-  plan.digest = digest_of(plan, root_);
+                 !settings.replicate_local_python_environment.value_or(false) &&
+                 !names_files(plan.asked.requirements, root_);
+  add_request(plan);
+  look_up(plan);
   return plan;
 }
 
+void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
+  if (!lock_ || plan.asked.empty()) return;
+  if (const auto reason = docker::unlockable(plan.asked); !reason.empty()) {
+    plan.notices.push_back(docker::unlocked_notice(reason));
+    return;
+  }
+  auto [facts, is_new] = facts_.try_emplace(plan.python.identity);
+  if (is_new) facts->second = read_python_facts(plan.python.file, root_);
+  lock::Request request;
+  request.parent = lock::local_parent;
+  request.tag = facts->second.tag;
+  request.platform = facts->second.platform;
+  request.installer = plan.asked.installer;
+  request.requirements = docker::locked_lines(plan.asked, root_);
+  plan.request = std::move(request);
+  plan.resolves = !plan.project_command.empty();
+}
+
+void VirtualEnvironments::look_up(EnvironmentPlan& plan) const {
+  if (plan.request)
+    if (auto found = lock_->find(*plan.request))
+      plan.locked = std::make_shared<const lock::LockedEnvironment>(std::move(*found));
+  plan.digest = plan.is_resolved() ? digest_of(plan, root_) : std::string();
+}
+
+async::Task<> VirtualEnvironments::resolve(EnvironmentPlan& plan, const std::string& step,
+                                           EventSink& events, core::CancelSource& cancel) {
+  const auto name =
+      "packages for Python " + facts_.at(plan.python.identity).version + " of this machine";
+  const docker::Resolve run = [&](lock::LockedEnvironment preferred, bool refresh,
+                                  std::function<void(const std::string&)> on_line) {
+    return resolve_in_process(plan, std::move(preferred), refresh, std::move(on_line), cancel);
+  };
+  const std::function<async::Task<std::string>()> make = [&]() -> async::Task<std::string> {
+    std::string reason;
+    try {
+      co_await docker::lock_packages(*lock_, *plan.request, name, step, run, events, cancel);
+    } catch (const docker::CannotResolve& unable) {
+      reason = docker::unlocked_notice(unable.what());
+    }
+    co_return reason;
+  };
+  std::string key = plan.python.identity + plan.request->installer;
+  for (const auto& line : plan.request->requirements) key += '\n' + line;
+  const auto reason = co_await resolutions_.get(key, make, &cancel);
+  if (!reason.empty()) {
+    plan.request.reset();
+    plan.resolves = true;
+    plan.notices.push_back(reason);
+  }
+  plan.is_fresh = true;
+  look_up(plan);
+}
+
+async::Task<lock::LockedEnvironment> VirtualEnvironments::resolve_in_process(
+    const EnvironmentPlan& plan, lock::LockedEnvironment preferred, bool refresh,
+    std::function<void(const std::string&)> on_line, core::CancelSource& cancel) {
+  Installer installer(plan, {}, cache_, root_, reaper_, cancel, std::move(on_line));
+  co_return co_await installer.resolve(std::move(preferred), refresh, template_dir_);
+}
+
 bool VirtualEnvironments::ready(const std::string& digest) const {
+  if (digest.empty()) return false;
   auto made = folder(digest);
   // The interpreter is a link: an upgrade of the machine's Python may have removed it.
   return access((made / ".complete").c_str(), F_OK) == 0 &&

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,29 +16,35 @@
 
 #include "archive/tar_stream.hpp"
 #include "async/gate.hpp"
+#include "async/single_flight.hpp"
 #include "core/cancel.hpp"
+#include "docker/image_plan.hpp"
+#include "lock/lock_file.hpp"
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/local/process_reaper.hpp"
 #include "orchestrators/local/programs.hpp"
+#include "orchestrators/local/python_facts.hpp"
 
 namespace pipeline::orchestrators {
 
 /// Everything that determines an environment.
 struct EnvironmentPlan {
-  std::string digest;  ///< Hex digest over all following members.
+  std::string digest;  ///< Hex digest over what is installed; empty while that is not resolved.
   Program python;
   std::vector<std::string>
       looked_up;        ///< Names on PATH that determine the choice of Python and installer.
   bool by_name = true;  ///< It is determined by names and versions of packages only, not by files.
   bool resolves = false;  ///< Versions are chosen when it is made: see docker::resolves().
-  PackageInstaller installer;
-  std::vector<std::string> requirements;       ///< Lines of a requirements file.
-  std::vector<std::string> installer_options;  ///< `--index-url=...`.
-  std::filesystem::path pyproject;             ///< Its dependencies are installed; empty: none.
-  std::string project_command;                 ///< Run in a copy of `project`.
+  docker::PythonRequirements asked;
+  std::optional<lock::Request> request;  ///< What the lock file is asked for; unset: its packages
+                                         ///< are not locked.
+  docker::Locked locked;                 ///< The answer; null: they have to be resolved.
+  bool is_fresh = false;        ///< `locked` was resolved just now, so the index can be reached.
+  std::string project_command;  ///< Run in a copy of `project`.
   std::vector<archive::ContextFile> project;
-  StringMap variables;  ///< DockerSettings::environment.
   std::vector<std::string> notices;
+  /// Returns true if the packages are known, and so the digest.
+  bool is_resolved() const { return !request || locked; }
   std::string summary() const;  ///< For messages: `scikit-learn==1.5.2 and 3 more`.
 };
 
@@ -45,15 +52,26 @@ class VirtualEnvironments {
  public:
   /// @param root the pipeline's folder; relative requirements and the project are resolved against
   /// it
-  VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root);
+  /// @param lock null: packages are not locked
+  /// @param template_dir overrides the embedded templates; empty: none
+  VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root,
+                      lock::LockFile* lock, std::filesystem::path template_dir);
   ~VirtualEnvironments();
 
   static bool wanted(const DockerSettings& settings);
-  /// No side effects. Throws EnvironmentError if there is no Python or a file is missing.
-  EnvironmentPlan plan(const StepSpec& step, Programs& programs) const;
+  /// No side effects. Throws EnvironmentError if there is no Python or a file is missing, and
+  /// InputError: see LockFile::find().
+  EnvironmentPlan plan(const StepSpec& step, Programs& programs);
+  /// Looks the packages of an unresolved plan up again.
+  void look_up(EnvironmentPlan& plan) const;
+  /// Resolves the plan's requirements and writes the lock file. Equal ones are resolved once.
+  /// Where they cannot be locked, the plan is then one without a request.
+  async::Task<> resolve(EnvironmentPlan& plan, const std::string& step, EventSink& events,
+                        core::CancelSource& cancel);
   std::filesystem::path folder(const std::string& digest) const {
     return cache_ / "environments" / digest;
   }
+  /// False for an empty digest.
   bool ready(const std::string& digest) const;
   /// Returns a digest over the names and versions of what is installed in a ready environment.
   std::string packages(const std::string& digest) const;
@@ -71,9 +89,17 @@ class VirtualEnvironments {
   async::Task<> make_locked(const EnvironmentPlan& plan, const std::string& step, EventSink& events,
                             core::CancelSource& cancel);
 
+  void add_request(EnvironmentPlan& plan);
+  async::Task<lock::LockedEnvironment> resolve_in_process(
+      const EnvironmentPlan& plan, lock::LockedEnvironment preferred, bool refresh,
+      std::function<void(const std::string&)> on_line, core::CancelSource& cancel);
+
   asio::io_context& loop_;
   ProcessReaper& reaper_;
-  std::filesystem::path root_, cache_;
+  std::filesystem::path root_, cache_, template_dir_;
+  lock::LockFile* lock_;
+  std::map<std::string, PythonFacts> facts_;      ///< By Program::identity.
+  async::SingleFlight<std::string> resolutions_;  ///< Why they cannot be locked, or empty.
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };
 

@@ -1,0 +1,177 @@
+"""pipeline.lock for steps that are processes: virtual environments are made from it, with links to uv's cache."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+from lock_test import LockTest
+from support_index import make_wheel
+
+import unittest
+
+
+class LocalLockTest(LockTest):
+    orchestrator = "local"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cache = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-cache-"))  # Has the uv that the first test gets.
+        cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
+
+    def setUp(self):
+        super().setUp()
+        self.forget_environments()
+
+    def forget_environments(self):
+        shutil.rmtree(self.cache / "environments", ignore_errors=True)
+
+    def forget_packages(self):
+        shutil.rmtree(self.cache / "uv", ignore_errors=True)
+
+    def environment(self, env):
+        return super().environment({"PIPE_CACHE_DIR": str(self.cache), "UV_CACHE_DIR": str(self.cache / "uv"), **env})
+
+    def lock_command(self, *words):
+        return self.pipe("lock", "pipeline.yaml", "--orchestrator", "local", *words)
+
+    def environments(self) -> list[pathlib.Path]:
+        return sorted(path for path in (self.cache / "environments").glob("*") if path.is_dir())
+
+
+class LocalHistory(LocalLockTest):
+    def test_first_run_writes_it_and_the_next_ones_ask_no_index(self):
+        self.declare("top")
+        first = self.run_pipe()
+        self.assertEqual(self.resolutions(first), 1, first)
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
+        self.assertIn('parent: "local"', self.lock())
+        self.assertIn('required_by: ["top"]', self.lock())
+        lock, asked = self.lock(), len(self.index.requests)
+        self.newer_versions()
+        for words in ([], ["--no-cache"], ["--locked"]):
+            again = self.run_pipe(*words)
+            self.assertEqual(again.events("build_started"), [], again)
+        self.assertEqual((self.lock(), len(self.index.requests)), (lock, asked))
+
+        # Another machine: it has the file and no environment. It gets the same versions, and the same result counts.
+        self.forget_environments()
+        self.assertEqual(self.run_pipe("--no-cache").steps(), {"one": "succeeded"})
+        self.assertEqual((self.lock(), len(self.index.requests)), (lock, asked), "uv's cache has all")
+
+        # An edit resolves what it must: what is locked stays.
+        self.declare("top", "other")
+        edited = self.run_pipe()
+        self.assertEqual(self.resolutions(edited), 1)
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0", "other": "1.1"})
+        self.assertEqual(self.lock().count("- parent:"), 1, "what no step asks for any more is removed")
+
+        # Other words that mean the same packages: the same environment, so the first run's result is reused.
+        self.declare("top>=1")
+        back = self.run_pipe()
+        self.assertEqual(back.steps(), {"one": "cached"}, back)
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
+
+    def test_machines_that_locked_differently_share_no_environment(self):
+        self.declare("top")
+        self.run_pipe()
+        before = self.environments()
+        self.newer_versions()
+        self.assertEqual(self.lock_command("--upgrade").code, 0)
+        self.assertEqual(self.locked(), {"base": "1.1", "top": "1.1"})
+        upgraded = self.run_pipe()
+        self.assertEqual(upgraded.steps(), {"one": "succeeded"})
+        self.assertIn("('base', '1.1'), ('top', '1.1')", upgraded.text)
+        self.assertEqual(len(self.environments()), len(before) + 1)
+
+    def test_upgrade_check_and_diff(self):
+        self.declare("top", "other")
+        self.assertEqual(self.lock_command("--check").code, 2)
+        written = self.lock_command()
+        self.assertEqual(written.code, 0, written)
+        self.assertRegex(written.out, r"Python 3\.[0-9.]+ of this machine: 3 packages\n  \+ base 1.0\n")
+        self.assertEqual(self.environments(), [], "no environment is made")
+        self.assertEqual(self.lock_command("--check").code, 0)
+        self.newer_versions()
+        self.assertIn("has all that the steps ask for", self.lock_command().out)
+        before = self.lock()
+        diff = self.lock_command("--upgrade", "--diff")
+        self.assertEqual(re.findall(r"  ~ (.*)", diff.out), ["base 1.0 -> 1.1", "other 1.0 -> 1.1", "top 1.0 -> 1.1"])
+        self.assertEqual(self.lock(), before)
+        self.lock_command("--upgrade", "base")
+        self.assertEqual(self.locked(), {"base": "1.1", "top": "1.0", "other": "1.0"})
+
+    def test_locked_refuses_what_would_change_it_and_says_what(self):
+        self.declare("top")
+        nothing = self.run_pipe("--locked", code=2)
+        self.assertIn("there is no pipeline.lock", nothing.text)
+        self.run_pipe()
+        lock = self.lock()
+        self.declare("top", "other")
+        for words in (["run"], ["plan"], ["build"]):
+            refused = self.pipe(*words, "pipeline.yaml", "--orchestrator", "local", "--locked")
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn("+ other", refused.text)
+            self.assertIn("pipe lock", refused.text)
+        self.assertEqual(self.lock(), lock)
+
+    def test_a_wheel_that_was_swapped_at_the_index_is_refused_by_its_hash(self):
+        for self.installer in ("uv", "pip"):
+            with self.subTest(self.installer):
+                (self.folder / "pipeline.lock").unlink(missing_ok=True)
+                wheel = self.index.add("base", "1.0")
+                self.declare("top")
+                self.assertEqual(self.lock_command().code, 0)
+                make_wheel(wheel.parent, "base", "1.0", says="something else")
+                self.index.list("base")
+                self.forget_packages()
+                refused = self.run_pipe(code=4)
+                self.assertRegex(refused.failure("one")["message"] + "\n".join(refused.failure("one")["details"]), "(?i)hash")
+                self.assertEqual(self.environments(), [])
+
+    def test_pip_locks_too(self):
+        self.installer = "pip"
+        self.declare("top")
+        first = self.run_pipe()
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
+        self.assertIn("[('base', '1.0'), ('top', '1.0')]", first.text)
+        self.newer_versions()
+        self.forget_environments()
+        self.assertIn("[('base', '1.0'), ('top', '1.0')]", self.run_pipe("--no-cache", "--locked").text)
+
+    def test_requirements_that_nothing_suits_are_an_error_before_anything_is_made(self):
+        self.declare("top==3")
+        failed = self.run_pipe(code=4)
+        self.assertIn("cannot resolve top==3", failed.failure("one")["message"])
+        self.assertFalse((self.folder / "pipeline.lock").exists())
+        self.assertEqual(self.environments(), [])
+
+    def test_files_are_links_to_uvs_cache(self):
+        self.declare("top", "other")
+        self.run_pipe()
+        (environment,) = self.environments()
+        (module,) = environment.glob("lib/python*/site-packages/top.py")
+        if os.stat(module).st_nlink == 1:
+            self.skipTest("this file system clones files, or has no hard links")
+        self.assertGreater(os.stat(module).st_nlink, 1)
+
+
+class BothOrchestrators(LocalLockTest):
+    orchestrator = "docker"
+
+    def test_one_lock_has_the_environments_of_both(self):
+        self.declare("top")
+        self.pipeline({"here": {"command": ["python3", "show.py"], "orchestrator": "local"}, "there": {"command": ["python3", "show.py"], "orchestrator": "docker"}},
+                      json.loads((self.folder / "pipeline.yaml").read_text())["settings"]["docker"])
+        self.assertEqual(self.lock_command().code, 0)
+        self.assertEqual(self.lock().count("- parent:"), 2)
+        self.assertEqual(self.lock().count('name: "base", version: "1.0"'), 2)
+        self.newer_versions()
+        run = self.run_pipe("--locked")
+        self.assertEqual(run.text.count("[('base', '1.0'), ('top', '1.0')]"), 2, run)
+
+
+if __name__ == "__main__":
+    unittest.main()
