@@ -157,13 +157,19 @@ Installer::Installer(const EnvironmentPlan& plan, fs::path target, fs::path cach
 /// uv links the files of its cache into environments: by clones, where the file system has them,
 /// else by hard links, which need one file system.
 void Installer::choose_uv_cache() {
-  fs::path uv_cache = variables_["UV_CACHE_DIR"];
-  if (uv_cache.empty())
-    uv_cache = variables_["XDG_CACHE_HOME"].empty() ? fs::path(variables_["HOME"]) / ".cache" / "uv"
-                                                    : fs::path(variables_["XDG_CACHE_HOME"]) / "uv";
-  if (variables_["UV_CACHE_DIR"].empty() && device_of(uv_cache) != device_of(cache_))
-    variables_["UV_CACHE_DIR"] = (cache_ / "uv").string();
-  if (variables_["UV_LINK_MODE"].empty())
+  const auto value = [&](const char* name) {
+    const auto found = variables_.find(name);
+    return found == variables_.end() ? std::string() : found->second;
+  };
+  if (value("UV_CACHE_DIR").empty()) {
+    const auto shared = value("XDG_CACHE_HOME");
+    const auto usual = shared.empty() ? fs::path(value("HOME")) / ".cache" : fs::path(shared);
+    if (device_of(usual / "uv") == device_of(cache_))
+      variables_.erase("UV_CACHE_DIR");
+    else
+      variables_["UV_CACHE_DIR"] = (cache_ / "uv").string();
+  }
+  if (value("UV_LINK_MODE").empty())
     variables_["UV_LINK_MODE"] = has_clones(cache_) ? "clone" : "hardlink";
 }
 
