@@ -108,6 +108,8 @@ struct Holder {
 #pragma GCC diagnostic push
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Wundefined-var-template"
+// The same of types in anonymous namespaces, such as a step's outputs in a program of one file.
+#pragma GCC diagnostic ignored "-Wundefined-internal"
 #endif
 template <class T>
 extern const Holder<T> nowhere;
