@@ -71,6 +71,31 @@ std::optional<core::Span> find_incomplete_line(std::string_view text, unsigned l
   return std::nullopt;
 }
 
+/// Counts the brackets that are open in a line, as the scanner sees them: those in quotes are text.
+/// A quote of a line before is not known, so that text in it counts as well.
+class OpenBrackets {
+ public:
+  int count() const { return open_; }
+
+  void read(char c) {
+    if (quote_ != 0) {
+      if (c == quote_ && !is_escaped_) quote_ = 0;
+      is_escaped_ = c == '\\' && quote_ == '"' && !is_escaped_;
+    } else if ((c == '"' || c == '\'') && begins_value_) {
+      quote_ = c;
+    } else {
+      open_ += (c == '[' || c == '{') - (c == ']' || c == '}');
+    }
+    if (c != ' ') begins_value_ = std::string_view("[{,:-?").find(c) != std::string_view::npos;
+  }
+
+ private:
+  int open_ = 0;
+  char quote_ = 0;
+  bool is_escaped_ = false;
+  bool begins_value_ = true;
+};
+
 core::Diagnostic invalid(std::string message, core::Span span,
                          std::vector<std::string> notes = {}) {
   return {"invalid-yaml", std::move(message), span, std::move(notes), {}};
@@ -85,18 +110,18 @@ std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
     return core::Diagnostic{
         "not-utf8", "the file is in UTF-16", {1, 1, 1}, {"save it as UTF-8"}, {}};
   std::size_t line_begin = 0;
-  int brackets = 0;
+  OpenBrackets brackets;
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
     if (c == '\n') {
       line_begin = ++i;
-      brackets = 0;
+      brackets = OpenBrackets();
       continue;
     }
     // yaml-cpp keeps the tokens of a line until it knows whether they are a key, so a limit on the
     // line bounds its memory.
-    brackets += (c == '[' || c == '{') - (c == ']' || c == '}');
-    if (brackets > most_open_brackets)
+    brackets.read(c);
+    if (brackets.count() > most_open_brackets)
       return core::Diagnostic{"too-deep",
                               "more than 1000 brackets are opened in this line and not closed",
                               span_at(text, i),

@@ -97,6 +97,15 @@ TEST(YamlDocument, nesting_without_end_is_refused) {
   EXPECT_EQ(first_error(repeated("[", 90) + repeated("]", 90)), "");
 }
 
+TEST(YamlDocument, brackets_in_quotes_are_text_however_many) {
+  const std::string many(5000, '[');
+  for (const auto& text : {"a: \"" + many + "\"", "a: '" + many + "'", "a: ['" + many + "']",
+                           "a: \"\\\"" + many + "\"", "'" + many.substr(0, 1001) + "': it's"})
+    EXPECT_EQ(first_error(text), "") << text.substr(0, 12);
+  for (const auto& text : {"a: 'x' " + many, "a: ['', " + many})
+    EXPECT_THAT(first_error(text), HasSubstr("too-deep")) << text.substr(0, 12);
+}
+
 TEST(YamlDocument, aliases_do_not_deepen_it_past_the_limit) {
   std::string text = "a0: &a0 [x]\n";
   for (int i = 1; i < 150; ++i)
