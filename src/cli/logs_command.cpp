@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <set>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
@@ -21,15 +23,21 @@
 namespace pipeline::cli {
 namespace {
 
+/// How the lines of one log are shown.
+struct LogForm {
+  bool partial = false;  ///< Before they end, such as those of a progress bar.
+  bool named = false;    ///< After the name of their step.
+};
+
 /// Prints one log: unchanged, or line by line for a terminal or as JSON.
 class LogPrinter {
  public:
-  /// @param follow lines are shown before they end, such as those of a progress bar
-  LogPrinter(const Context& context, std::string step, unsigned attempt, bool follow)
+  LogPrinter(const Context& context, std::string step, unsigned attempt, LogForm form)
       : context_(context),
         step_(std::move(step)),
         attempt_(attempt),
-        shows_partial_(follow && !context.options().json) {}
+        prefix_(form.named ? "[" + step_ + "] " : ""),
+        shows_partial_(form.partial && !context.options().json) {}
 
   void put(std::string_view bytes) {
     std::string text;
@@ -39,7 +47,7 @@ class LogPrinter {
   }
   void finish() {
     if (lines_.rest().empty()) return;
-    const bool as_it_is = !context_.options().json && !context_.out().live;
+    const bool as_it_is = !context_.options().json && !context_.out().live && prefix_.empty();
     context_.print(end_of(lines_.rest(), as_it_is ? "" : "\n"));
     lines_.clear();
   }
@@ -65,9 +73,10 @@ class LogPrinter {
 
   std::string line(std::string_view text, std::string_view end = "\n") const {
     if (!context_.options().json)
-      return (context_.out().live ? for_terminal(core::shown_line(text), context_.out().colours)
-                                  : core::shown_line(text))
-          .append(end);
+      return prefix_ + (context_.out().live
+                            ? for_terminal(core::shown_line(text), context_.out().colours)
+                            : core::shown_line(text))
+                           .append(end);
     nlohmann::json object{{"step", step_}, {"attempt", attempt_}, {"line", core::shown_line(text)}};
     if (auto structured = core::parse_structured(text)) object["data"] = std::move(*structured);
     return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -75,6 +84,7 @@ class LogPrinter {
   const Context& context_;
   std::string step_;
   unsigned attempt_;
+  std::string prefix_;
   bool shows_partial_;
   core::Lines lines_;
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
@@ -134,7 +144,7 @@ bool has_ended(const store::StepRecord& step) {
 /// Prints the log of an attempt; with `follow`, until the attempt ends.
 void print_attempt(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
                    const store::AttemptRecord& attempt, bool follow) {
-  LogPrinter printer(context, attempt.step, attempt.number, follow);
+  LogPrinter printer(context, attempt.step, attempt.number, {.partial = follow});
   GrowingFile file(runs.log_file(attempt.log));
   const auto is_over = [&] {
     if (!goes_on(drivers, runs, attempt.run)) return true;
@@ -168,6 +178,62 @@ void follow(const Context& context, detached::Drivers& drivers, store::RunStore&
   }
 }
 
+/// The log of an attempt that is printed beside those of others.
+struct OpenLog {
+  OpenLog(const Context& context, const store::AttemptRecord& attempt,
+          const std::filesystem::path& path)
+      : printer(context, attempt.step, attempt.number, {.named = true}), file(path) {}
+
+  LogPrinter printer;
+  GrowingFile file;
+};
+
+/// Prints what all steps of a run print: those that have ended one after the other, and with
+/// `follow` those that are running line by line until the run ends.
+void print_all(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
+               const std::string& run, bool follow) {
+  std::map<std::string, OpenLog> open;      // By the name of the file.
+  std::map<std::string, unsigned> printed;  // The last attempt of each step that is done with.
+  std::set<std::string> ended;
+  for (;;) {
+    const bool is_last = !follow || !goes_on(drivers, runs, run);
+    auto steps = runs.steps(run);
+    std::ranges::stable_sort(steps, {}, &store::StepRecord::started);
+    for (const auto& step : steps) {
+      if (step.status == StepStatus::pending || ended.contains(step.name)) continue;
+      for (const auto& attempt : runs.attempts(run, step.name)) {
+        if (attempt.number <= printed[step.name]) continue;
+        const auto path = runs.log_file(attempt.log);
+        auto& log = open.try_emplace(attempt.log, context, attempt, path).first->second;
+        log.file.read(log.printer);
+        if (!is_last && attempt.ended == WallTime{}) continue;
+        log.printer.finish();
+        open.erase(attempt.log);
+        printed[step.name] = attempt.number;
+      }
+      if (has_ended(step)) ended.insert(step.name);
+    }
+    if (is_last) return;
+    ::poll(nullptr, 0, 200);
+  }
+}
+
+core::ExitCode print_run(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
+                         const store::RunRecord& run) {
+  const auto& options = context.options();
+  if (options.inspect.attempt != 0)
+    throw core::InputError("--attempt needs a STEP",
+                           "`pipe logs RUN` prints all attempts of all steps");
+  print_all(context, drivers, runs, run.id, options.inspect.follow);
+  const auto steps = runs.steps(run.id);
+  const auto reused = std::ranges::count(steps, StepStatus::cached, &store::StepRecord::status);
+  if (reused > 0)
+    context.note("note: " + counted(static_cast<std::size_t>(reused), "step") +
+                 (reused == 1 ? " was" : " were") +
+                 " reused: `pipe logs RUN STEP` prints what it printed when it ran");
+  return core::ExitCode::ok;
+}
+
 }  // namespace
 
 core::ExitCode logs_command(Context& context) {
@@ -175,6 +241,7 @@ core::ExitCode logs_command(Context& context) {
   auto& runs = context.existing_runs();
   detached::Drivers drivers(context.driver_context(), runs);
   const auto run = find_run(context, drivers, runs);
+  if (options.step.empty()) return print_run(context, drivers, runs, run);
   auto step = recorded_step(runs, run, options.step);
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {

@@ -86,6 +86,14 @@ std::optional<ReportedMetric> parse_metric(std::string_view line) {
   return metric;
 }
 
+std::string report_problem(std::string_view line) {
+  if (!line.starts_with(structured_prefix) || parse_metric(line)) return {};
+  const auto object = parse_structured(line);
+  if (!object) return "what follows `@pipe` is no JSON object";
+  if (!object->contains("metric")) return {};
+  return "a metric has a name and a number: `@pipe {\"metric\": \"loss\", \"value\": 0.25}`";
+}
+
 std::optional<json> parse_structured(std::string_view line) {
   if (!line.starts_with(structured_prefix)) return std::nullopt;
   auto object = parse_json(line.substr(structured_prefix.size() - 1));
@@ -100,9 +108,11 @@ std::string shown_line(std::string_view line) {
   if (const auto progress = object->find("progress");
       progress != object->end() && progress->is_number())
     text = std::to_string(std::lround(progress->get<double>() * 100)) + " %";
-  if (const auto metric = object->find("metric"); metric != object->end())
-    text +=
-        text_of(*metric) + " = " + (object->contains("value") ? text_of((*object)["value"]) : "");
+  if (const auto metric = object->find("metric"); metric != object->end()) {
+    const auto value = object->find("value");
+    if (!metric->is_string() || value == object->end()) return std::string(line);
+    text += text_of(*metric) + " = " + text_of(*value);
+  }
   if (const auto level = object->find("level"); level != object->end())
     text += text_of(*level) + ":";
   if (const auto message = object->find("message"); message != object->end())

@@ -27,6 +27,9 @@ struct ReportedMetric {
 /// other line, and for a name or value that cannot be stored. JSON has no NaN: Python's `NaN` and
 /// `Infinity` are accepted, and the texts "nan", "inf" and "-inf".
 std::optional<ReportedMetric> parse_metric(std::string_view line);
+/// Returns what is wrong with a line that begins as a report and reports nothing, as the end of a
+/// sentence; empty for any other line.
+std::string report_problem(std::string_view line);
 /// Returns true for a name that a metric may have: 1 to 200 bytes of UTF-8 without control
 /// characters.
 bool is_metric_name(std::string_view name);

@@ -12,7 +12,7 @@ constexpr std::chrono::seconds longest_wait{5};
 void MetricLog::line(std::string_view line) {
   if (!line.starts_with(core::structured_prefix)) return;
   const auto metric = core::parse_metric(line);
-  if (!metric) return;
+  if (!metric) return warn_of(line);
   add(metric->name, {metric->value, metric->step, wall_now()});
   if (waiting_ >= most_waiting || Clock::now() - flushed_ >= longest_wait) flush();
 }
@@ -25,6 +25,14 @@ void MetricLog::add(const std::string& name, const store::MetricPoint& point) {
   found->second.points.push_back(point);
   ++waiting_;
   ++taken_;
+}
+
+void MetricLog::warn_of(std::string_view line) {
+  if (has_warned_) return;
+  const auto problem = core::report_problem(line);
+  if (problem.empty()) return;
+  has_warned_ = true;
+  core::log::warn("step '" + step_ + "' printed a line that reports nothing: " + problem);
 }
 
 void MetricLog::drop() {

@@ -35,13 +35,14 @@ class MetricLog {
     std::vector<store::MetricPoint> points;
   };
   void drop();
+  void warn_of(std::string_view line);
 
   store::RunStore& runs_;
   const std::string run_, step_;
   const unsigned attempt_;
   std::map<std::string, Series, std::less<>> series_;
   std::size_t waiting_ = 0, taken_ = 0;
-  bool has_dropped_ = false;
+  bool has_dropped_ = false, has_warned_ = false;
   Clock::time_point flushed_ = Clock::now();
 };
 

@@ -51,6 +51,24 @@ class Commands(PipeTest):
         self.assertEqual(self.finish(follower).out, "one\ntwo\n")
         self.assertEqual(self.finish(run).code, 0)
 
+    def test_the_logs_of_all_steps_are_printed_and_followed(self):
+        waits = f"echo begun; until [ -e {self.folder}/go ]; do sleep 0.02; done; printf half"
+        self.pipeline({"a": {"command": "echo one; echo two >&2"}, "b": {"command": waits, "after": ["a"]}, "c": {"command": "false", "after": ["b"]}})
+        run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        wait_until(lambda: "begun" in self.pipe("logs", "latest").out or run.poll() is not None, "the second step")
+        self.assertEqual(self.pipe("logs", "latest").out, "[a] one\n[a] two\n[b] begun\n")
+        follower = self.start("logs", "latest", "-f")
+        self.write("go", "")
+        self.assertEqual(self.finish(follower).out, "[a] one\n[a] two\n[b] begun\n[b] half\n")
+        self.assertEqual(self.finish(run).code, 1)
+        lines = [json.loads(line) for line in self.pipe("logs", "latest", "--output", "json").out.splitlines()]
+        self.assertEqual([(line["step"], line["line"]) for line in lines], [("a", "one"), ("a", "two"), ("b", "begun"), ("b", "half")])
+        again = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
+        self.assertEqual(again.code, 1, again)
+        reused = self.pipe("logs", "latest")
+        self.assertEqual(reused.out, "")
+        self.assertIn("2 steps were reused", reused.err)
+
     def test_an_output_goes_to_standard_output(self):
         self.run_pipe()
         for words in (["make"], ["make.tree"], ["make.text", "--output", "json"]):  # two, a folder, and what would not be JSON
@@ -76,7 +94,7 @@ class Commands(PipeTest):
             self.assertTrue([json.loads(line) for line in result.out.splitlines()] if words == ["doctor"] else json.loads(result.out), words)
 
     def test_wrong_input_is_2(self):
-        for words in (["run", "nowhere.yaml"], ["rnu"], ["run", "pipeline.yaml", "--jbos", "2"], ["show", "no-such-run"], ["logs", "latest", "nobody"],
+        for words in (["run", "nowhere.yaml"], ["rnu"], ["run", "pipeline.yaml", "--jbos", "2"], ["show", "no-such-run"], ["logs", "latest", "nobody"], ["logs", "latest", "--attempt", "1"],
                       ["run", "pipeline.yaml", "--param", "nothing"], ["run", "pipeline.yaml", "--orchestrator", "mainframe"]):
             result = self.pipe(*words)
             self.assertEqual(result.code, 2, (words, result))

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "settings/platform.hpp"
+
 namespace pipeline::orchestrators {
 namespace {
 
@@ -33,9 +35,7 @@ std::string text_of(const fs::path& path) {
 
 bool cannot_execute(const std::string& platform, const std::string& architecture,
                     const fs::path& proc) {
-  const auto slash = platform.find('/');
-  if (slash == std::string::npos) return false;
-  const auto wanted = platform.substr(slash + 1, platform.find('/', slash + 1) - slash - 1);
+  const auto wanted = settings::architecture_of(platform);
   const auto known = std::ranges::find(architectures, wanted, &Architecture::name);
   if (wanted == architecture || known == architectures.end() || known->native == architecture)
     return false;

@@ -23,20 +23,21 @@ struct AgentFile {
   unsigned mode;
 };
 
-std::vector<AgentFile> programs(bool carries) {
-  std::vector<AgentFile> files{{agent_in_image, std::string(kubernetes::agent_program()), 0555}};
+std::vector<AgentFile> programs(bool carries, std::string_view architecture) {
+  std::vector<AgentFile> files{
+      {agent_in_image, std::string(kubernetes::agent_program(architecture)), 0555}};
   if (carries) {
-    files.push_back({stager_in_image, std::string(kubernetes::stager_program()), 0555});
+    files.push_back({stager_in_image, std::string(kubernetes::stager_program(architecture)), 0555});
     files.push_back({authorities_in_image, authorities_here(), 0444});
   }
   return files;
 }
 
 /// Paths in the image have no leading slash.
-std::vector<docker::ContextFile> agent_files(bool carries) {
+std::vector<docker::ContextFile> agent_files(bool carries, std::string_view architecture) {
   std::vector<docker::ContextFile> files;
   files.push_back({.path = "pipe", .mode = 0755, .kind = docker::ContextFile::Kind::directory});
-  for (auto& file : programs(carries)) {
+  for (auto& file : programs(carries, architecture)) {
     const auto size = file.content.size();
     files.push_back({.path = file.path + 1,
                      .content = std::move(file.content),
@@ -46,32 +47,35 @@ std::vector<docker::ContextFile> agent_files(bool carries) {
   return files;
 }
 
-std::string digest_of(bool carries) {
+std::string digest_of(bool carries, std::string_view architecture) {
   core::Hasher hasher;
   hasher.field(carries ? "pipe agent and stager 1" : "pipe agent 1");
-  for (const auto& file : programs(carries)) hasher.field(file.content);
+  for (const auto& file : programs(carries, architecture)) hasher.field(file.content);
   return hasher.finish().hex();
 }
 
 }  // namespace
 
-async::Task<std::string> AgentImages::ensure(std::string repository, std::string step,
-                                             EventSink& events, core::CancelSource& cancel) {
+async::Task<std::string> AgentImages::ensure(std::string repository, std::string architecture,
+                                             std::string step, EventSink& events,
+                                             core::CancelSource& cancel) {
   const std::function<async::Task<std::string>()> make_it = [&]() {
-    return make(repository, step, events, cancel);
+    return make(repository, architecture, step, events, cancel);
   };
-  co_return co_await ready_.get(repository, make_it, &cancel);
+  co_return co_await ready_.get(key_of(repository, architecture), make_it, &cancel);
 }
 
-async::Task<std::string> AgentImages::make(std::string repository, std::string step,
-                                           EventSink& events, core::CancelSource& cancel) {
+async::Task<std::string> AgentImages::make(std::string repository, std::string architecture,
+                                           std::string step, EventSink& events,
+                                           core::CancelSource& cancel) {
   docker::LayerImage image;
   image.kind = "agent";
-  image.digest = digest_of(carries_);
+  image.digest = digest_of(carries_, architecture);
   image.reference = repository + ":agent-" + image.digest.substr(0, 16);
   image.from = "scratch";
   image.run_id = run_id_;
-  image.files = [carries = carries_] { return agent_files(carries); };
+  if (architecture != kubernetes::own_architecture) image.platform = "linux/" + architecture;
+  image.files = [carries = carries_, &architecture] { return agent_files(carries, architecture); };
   docker::LocalImage local;
   local.reference = image.reference;
   local.id =

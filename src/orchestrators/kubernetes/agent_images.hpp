@@ -25,20 +25,26 @@ class AgentImages {
 
   /// Returns the image's reference, by digest in a repository with a registry; builds and pushes
   /// the image if it is missing. It contains nothing else: some 1 MB, with the stager some 6 MB.
-  async::Task<std::string> ensure(std::string repository, std::string step, EventSink& events,
-                                  core::CancelSource& cancel);
+  /// @param architecture of the nodes: `amd64`
+  async::Task<std::string> ensure(std::string repository, std::string architecture,
+                                  std::string step, EventSink& events, core::CancelSource& cancel);
   /// Returns the earlier result of ensure(); null if there is none.
-  const std::string* find(const std::string& repository) const { return ready_.find(repository); }
+  const std::string* find(const std::string& repository, const std::string& architecture) const {
+    return ready_.find(key_of(repository, architecture));
+  }
 
  private:
-  async::Task<std::string> make(std::string repository, std::string step, EventSink& events,
-                                core::CancelSource& cancel);
+  static std::string key_of(const std::string& repository, const std::string& architecture) {
+    return repository + " " + architecture;
+  }
+  async::Task<std::string> make(std::string repository, std::string architecture, std::string step,
+                                EventSink& events, core::CancelSource& cancel);
 
   docker::EngineApi& engine_;
   docker::PublishedImages& published_;
   std::string run_id_;
   bool carries_;
-  async::SingleFlight<std::string> ready_;  ///< Keyed by repository.
+  async::SingleFlight<std::string> ready_;  ///< Keyed by key_of().
 };
 
 }  // namespace pipeline::orchestrators

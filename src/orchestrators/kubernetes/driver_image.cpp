@@ -5,6 +5,7 @@
 #include "docker/layer_image.hpp"
 #include "docker/program_image.hpp"
 #include "docker/published_images.hpp"
+#include "kubernetes/agent.hpp"
 #include "net/trust.hpp"
 
 namespace pipeline::orchestrators {
@@ -58,6 +59,7 @@ async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string r
   DriverImage made;
   made.reference = image.reference;
   made.command = docker::program_words(program, {});
+  made.architecture = kubernetes::own_architecture;
   if (!repository.empty()) {
     docker::PublishedImages published(loop, engine);
     made.reference = co_await published.publish(local, who, events, cancel);

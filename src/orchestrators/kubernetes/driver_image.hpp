@@ -17,6 +17,7 @@ struct DriverImage {
   std::string reference;             ///< By digest if it has a registry.
   bool pull = false;                 ///< Nodes may pull it; otherwise they have it.
   std::vector<std::string> command;  ///< The command that starts the program there.
+  std::string architecture;          ///< The program's, as a node's label says it: `amd64`.
 };
 
 /// Builds the image unless the engine has it, and pushes it unless its registry has it. Call this

@@ -69,7 +69,8 @@ json driver_manifest(const DriverJob& driver) {
            {"volumes", files.volumes},
            {"terminationGracePeriodSeconds", driver_grace_seconds},
            {"automountServiceAccountToken", true},
-           {"enableServiceLinks", false}};
+           {"enableServiceLinks", false},
+           {"nodeSelector", {{"kubernetes.io/arch", driver.image.architecture}}}};
   for (const auto& name : driver.pull_secrets) pod["imagePullSecrets"].push_back({{"name", name}});
   json spec{
       {"backoffLimit", most_pods},

@@ -13,6 +13,7 @@
 #include "orchestrators/kubernetes/pod_files.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
+#include "settings/platform.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -296,6 +297,16 @@ json container_spec(const Attempt& attempt, const JobOptions& place, const Layou
   return container;
 }
 
+/// Returns the labels that a node has to have. An image of a named platform executes only on nodes
+/// of that architecture, and clusters may mix them.
+StringMap node_labels(const Settings& settings) {
+  auto labels = settings.kubernetes.node_selectors;
+  if (auto architecture = settings::architecture_of(settings.docker.platform.value_or(""));
+      !architecture.empty())
+    labels.try_emplace("kubernetes.io/arch", std::move(architecture));
+  return labels;
+}
+
 json pod_spec(const Attempt& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
   const auto& settings = step.settings->kubernetes;
@@ -317,7 +328,7 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
     pod["tolerations"] = std::move(tolerations);
   if (auto affinity = pod_affinity(step, place.gpu_models); !affinity.is_null())
     pod["affinity"] = std::move(affinity);
-  if (!settings.node_selectors.empty()) pod["nodeSelector"] = settings.node_selectors;
+  if (auto labels = node_labels(*step.settings); !labels.empty()) pod["nodeSelector"] = labels;
   for (const auto& name : settings.image_pull_secrets.items())
     pod["imagePullSecrets"].push_back({{"name", name}});
   for (const auto& [key, value] : settings.pod_security_context)

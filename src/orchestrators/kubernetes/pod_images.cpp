@@ -3,8 +3,10 @@
 #include "core/error.hpp"
 #include "docker/published_images.hpp"
 #include "docker/reference.hpp"
+#include "kubernetes/agent.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/kubernetes/agent_images.hpp"
+#include "settings/platform.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -21,8 +23,11 @@ class BuiltImages : public PodImages {
 
   async::Task<Environment> environment(const StepSpec& step) override {
     auto environment = co_await images_.environment(step);
-    if (const auto repository = agent_repository(step);
-        environment.ready && !repository.empty() && !agents_.find(repository)) {
+    const auto repository = agent_repository(step);
+    if (!environment.ready || repository.empty()) co_return environment;
+    const auto architecture = co_await architecture_of(step);
+    kubernetes::agent_program(architecture);  // Throws if there is none, before anything is built.
+    if (!agents_.find(repository, architecture)) {
       environment.ready = false;
       environment.reason = "what starts it in its pod is ";
       environment.reason += docker::names_registry(repository)
@@ -39,8 +44,10 @@ class BuiltImages : public PodImages {
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     auto environment = co_await images_.prepare(step, events, cancel);
-    if (const auto repository = agent_repository(step); !repository.empty())
-      co_await agents_.ensure(repository, step.name, events, cancel);
+    if (const auto repository = agent_repository(step); !repository.empty()) {
+      auto architecture = co_await architecture_of(step);
+      co_await agents_.ensure(repository, std::move(architecture), step.name, events, cancel);
+    }
     if (lock_) {
       auto image = co_await image_of(step);
       std::string packages;
@@ -66,7 +73,10 @@ class BuiltImages : public PodImages {
     image.reference = std::move(made.reference);
     image.pull = !made.only_here;
     image.program = std::move(made.program);
-    if (const auto* agent = agents_.find(agent_repository(step))) image.agent = *agent;
+    if (const auto repository = agent_repository(step); !repository.empty()) {
+      const auto architecture = co_await architecture_of(step);
+      if (const auto* agent = agents_.find(repository, architecture)) image.agent = *agent;
+    }
     co_return image;
   }
 
@@ -76,6 +86,15 @@ class BuiltImages : public PodImages {
   std::string agent_repository(const StepSpec& step) const {
     return carries_ ? step.settings->docker.target_repository.value_or("pipe")
                     : registry_repository(step);
+  }
+
+  /// Returns the architecture of the step's image: its `platform:`'s, else the engine's own.
+  async::Task<std::string> architecture_of(const StepSpec& step) {
+    if (auto wanted = settings::architecture_of(step.settings->docker.platform.value_or(""));
+        !wanted.empty())
+      co_return wanted;
+    const auto* info = co_await engine_.info();
+    co_return info->architecture;
   }
 
   docker::EngineApi engine_;

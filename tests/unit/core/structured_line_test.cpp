@@ -21,6 +21,19 @@ TEST(ParseMetric, other_lines_are_none) {
   EXPECT_FALSE(parse_metric(R"(@pipe {"metric": ")" + std::string(201, 'x') + R"(", "value": 1})"));
 }
 
+TEST(ReportProblem, is_said_of_a_line_that_reports_nothing) {
+  for (const std::string line :
+       {R"(@pipe {"metric": {"name": "loss", "value": 3}})", R"(@pipe {"metric": "loss"})",
+        R"(@pipe {"metric": 3, "value": 1})"}) {
+    EXPECT_NE(report_problem(line).find("a name and a number"), std::string::npos) << line;
+    EXPECT_EQ(shown_line(line), line);
+  }
+  EXPECT_NE(report_problem(R"(@pipe {"metric": "loss",)").find("no JSON"), std::string::npos);
+  for (const std::string line : {R"(@pipe {"metric": "loss", "value": NaN})", "loss = 3",
+                                 R"(@pipe {"progress": 0.5})", R"(@pipe {"mine": 1})"})
+    EXPECT_EQ(report_problem(line), "") << line;
+}
+
 TEST(ParseMetric, a_value_may_have_a_step) {
   const auto metric = parse_metric(R"(@pipe {"metric": "loss", "value": 0.25, "step": 3})");
   ASSERT_TRUE(metric);

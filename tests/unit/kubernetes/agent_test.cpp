@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
 #include "core/file.hpp"
 
 namespace pipeline::kubernetes {
@@ -50,6 +51,30 @@ TEST_F(Agent, says_why_it_cannot) {
   EXPECT_EQ(install(target), 1);
   EXPECT_EQ(said, "pipe-agent: cannot install itself as " + target.string() +
                       ": No such file or directory\n");
+}
+
+/// The processor that an executable of Linux names (ELF's e_machine).
+int machine_of(std::string_view program) {
+  return program.size() < 20 || !program.starts_with(
+                                    "\x7f"
+                                    "ELF")
+             ? 0
+             : static_cast<unsigned char>(program[18]) +
+                   (static_cast<unsigned char>(program[19]) << 8);
+}
+
+TEST(PodPrograms, are_for_the_architecture_that_was_asked_for) {
+  constexpr int x86_64 = 62, aarch64 = 183;
+  for (const auto& [architecture, machine] : {std::pair("amd64", x86_64), {"arm64", aarch64}}) {
+    try {
+      EXPECT_EQ(machine_of(agent_program(architecture)), machine);
+      EXPECT_EQ(machine_of(stager_program(architecture)), machine);
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_NE(architecture, own_architecture) << error.what();
+    }
+  }
+  EXPECT_THROW(agent_program("s390x"), core::EnvironmentError);
+  EXPECT_THROW(stager_program("s390x"), core::EnvironmentError);
 }
 
 }  // namespace

@@ -18,8 +18,10 @@ DriverJob driver() {
   driver.owner = "0123456789abcdef";
   driver.service_account = "pipe";
   driver.user = "1000:100";
-  driver.image = {
-      "registry.example/team@sha256:1234", true, {"/pipe/program/lib/ld.so", "/pipe/program/pipe"}};
+  driver.image = {"registry.example/team@sha256:1234",
+                  true,
+                  {"/pipe/program/lib/ld.so", "/pipe/program/pipe"},
+                  "amd64"};
   driver.arguments = {"__drive", driver.run_id, "--state", "/home/$(USER)/state"};
   driver.state = "/home/$(USER)/state";
   driver.pull_secrets = {"registry"};

@@ -152,6 +152,14 @@ TEST_F(JobManifest, golden_agent_from_an_image) {
   expect("agent_image");
 }
 
+TEST_F(JobManifest, an_image_of_a_platform_runs_on_nodes_of_its_architecture) {
+  EXPECT_FALSE(pod().contains("nodeSelector"));
+  step.settings->docker.platform = "linux/arm64/v8";
+  EXPECT_EQ(pod()["nodeSelector"], json({{"kubernetes.io/arch", "arm64"}}));
+  step.settings->kubernetes.node_selectors = {{"pool", "gpu"}, {"kubernetes.io/arch", "amd64"}};
+  EXPECT_EQ(pod()["nodeSelector"], json({{"pool", "gpu"}, {"kubernetes.io/arch", "amd64"}}));
+}
+
 TEST_F(JobManifest, golden_step_with_all_settings) {
   auto& own = step.settings->kubernetes;
   own.node_selectors = {{"pool", "gpu"}};
