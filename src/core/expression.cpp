@@ -264,9 +264,9 @@ class Expression::Evaluation {
   }
 
   Value known_value(const Node& node, const nlohmann::json& value) const {
-    if (value.is_number()) return {Type::number, value};
-    if (value.is_string()) return {Type::text, value};
-    if (value.is_boolean()) return {Type::boolean, value};
+    if (value.is_number()) return {Type::number, std::make_optional<nlohmann::json>(value)};
+    if (value.is_string()) return {Type::text, std::make_optional<nlohmann::json>(value)};
+    if (value.is_boolean()) return {Type::boolean, std::make_optional<nlohmann::json>(value)};
     throw ExpressionError(node.offset, node.length,
                           written(node) + " is " +
                               (value.is_null()    ? "null"
