@@ -108,6 +108,9 @@ struct Lines {
                            : tag(paint, e.step) + paint(Colour::yellow, "note: ")) +
            for_terminal(e.text, false) + "\n";
   }
+  std::string operator()(const event::StepExpanded& e) const {
+    return tag(paint, e.step) + "is " + counted(e.instances, "step") + " now\n";
+  }
   std::string operator()(const event::RunFinished&) const { return ""; }  // The summary shows it.
 };
 

@@ -57,7 +57,7 @@ class Environments {
 
   asio::any_io_executor executor_;
   orchestrators::Orchestrator& orchestrator_;
-  const std::filesystem::path& file_;
+  const PipelineSpec& pipeline_;
   EventSink& events_;
   const bool is_shared_;
   std::function<void(async::Task<>)> spawn_;

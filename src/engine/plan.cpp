@@ -140,7 +140,7 @@ class Planner {
         condition = "unless '" + *other + "' is skipped";
     }
     const auto environment = co_await environment_of(
-        services_.orchestrator, step, services_.pipeline.file, options_.shared != nullptr);
+        services_.orchestrator, step, services_.pipeline, options_.shared != nullptr);
     plan.environment = environment.description;
     if (!environment.ready) plan.build = environment.reason;
 

@@ -170,9 +170,9 @@ async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
     for (const auto& input : step->inputs)
       if (input.data && !input.data->artifact.empty()) results_.data().artifact(*input.data);
   co_await async::on_pool(pool_, [this] { read_data(); });
-  co_await gpus_.check(steps, pipeline_.file);
+  co_await gpus_.check(steps, pipeline_);
   auto obstacles = co_await orchestrator_.check(steps);
-  refuse(std::move(obstacles), pipeline_.file);
+  refuse(std::move(obstacles), pipeline_);
   if (!results_.has_store() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
   const bool needs_nobody = co_await has_all_results();
   steps_.forget_outcomes();

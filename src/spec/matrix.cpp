@@ -8,6 +8,7 @@
 #include "core/identifier.hpp"
 #include "core/instance.hpp"
 #include "settings/decode.hpp"
+#include "spec/include.hpp"
 #include "spec/step_reader.hpp"
 
 namespace pipeline::spec {
@@ -258,7 +259,7 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
       settings::report_type(diagnostics, "matrix", expected_text, *value);
       continue;
     }
-    const auto other = by_name.find(value->scalar);
+    const auto other = by_name.find(step.scope->step_called(value->scalar));
     const core::Value* its = other == by_name.end() ? nullptr : other->second->body->find("matrix");
     const auto suggestion = [&] {
       std::vector<std::string> names;

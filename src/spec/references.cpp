@@ -116,7 +116,8 @@ void report_cycle(const std::vector<core::StepIndex>& cycle, const std::vector<R
     if (i >= most_notes) continue;
     const auto [why, where] =
         reason_for(steps[cycle[i]], steps[cycle[(i + 1) % cycle.size()]].spec.name);
-    notes.push_back("line " + std::to_string(where.line) + ": " + why);
+    notes.push_back((where.file == span.file ? "line " + std::to_string(where.line) + ": " : "") +
+                    why);
   }
   settings::report(diagnostics, "cycle",
                    "these steps wait for each other: " + path + steps[cycle[0]].spec.name, span,
@@ -257,9 +258,9 @@ void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics&
   }
 }
 
-void read_commands(std::vector<ReadStep>& steps, std::string_view source,
+void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                    settings::Diagnostics& diagnostics) {
-  ScalarPlaces places(source);
+  ScalarPlaces places(sources);
   for (ReadStep& step : steps)
     if (step.command) read_command(step, places, diagnostics);
 }

@@ -201,6 +201,21 @@ json schema() {
   properties["execution_mode"] =
       described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
                 "What happens to other steps when one has failed. Default: continue_on_failure.");
+  const json parameter{{"type", {"string", "number", "boolean", "null"}}};
+  json include = object_of(
+      {{"file", described(text(), "Its path, relative to this file.")},
+       {"prefix", described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9_-]*$"}},
+                            "`prep` makes its step `load` the step `prep-load`.")},
+       {"parameters",
+        described(any_of({map_of(parameter), list_of(text()), {{"const", "all"}}}),
+                  "Values for the parameters that it declares; without a value, or in a list, this "
+                  "file's own parameter of the name.")}});
+  include["required"] = {"file"};
+  const json one = any_of({text(), std::move(include)});
+  properties["include"] =
+      described(any_of({text(), one["anyOf"][1], list_of(one)}),
+                "Files whose steps become steps of this pipeline: `[{file: common.yaml, prefix: "
+                "prep, parameters: {size: 3}}]`. Paths in such a file are relative to it.");
   json steps = map_of({{"$ref", "#/$defs/step"}});
   steps["minProperties"] = 1;
   steps["propertyNames"] = {{"pattern", "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"}};
