@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -40,6 +41,8 @@ class Environments {
   async::Task<> prepared(core::StepIndex i);
   /// Returns the environment of a step that has one, else an empty one.
   const orchestrators::Environment& of(core::StepIndex i) const { return states_[i].environment; }
+  /// Makes room for more steps. @param steps number of all steps
+  void grow(std::size_t steps) { states_.resize(steps); }
   /// Stops preparations in progress.
   void stop(core::StopLevel level) { stop_.stop(level); }
   /// Lets preparations begin again after stop(); those that it ended begin once more.
@@ -63,7 +66,7 @@ class Environments {
   std::function<void(async::Task<>)> spawn_;
   std::function<void()> on_failure_;
   core::CancelSource stop_;
-  std::vector<State> states_;
+  std::deque<State> states_;  ///< References to them stay valid.
 };
 
 }  // namespace pipeline::engine

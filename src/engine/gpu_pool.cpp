@@ -134,7 +134,7 @@ void GpuPool::add_demand(const Request& request, const gpu::Inventory& inventory
   auto result = gpu::demand_of(request.second, inventory);
   if (auto* demand = std::get_if<gpu::Demand>(&result)) {
     processes_matter_ |= demand->idle;
-    demands_.emplace(step, std::move(*demand));
+    demands_.emplace(step->name, std::move(*demand));
     return;
   }
   auto& shortage = std::get<gpu::Shortage>(result);
@@ -193,7 +193,9 @@ void GpuPool::check_together(const std::vector<const StepSpec*>& steps,
 
 const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
   static const gpu::Demand none;
-  const auto found = demands_.find(&step);
+  auto found = demands_.find(step.name);
+  if (found == demands_.end() && step.instance)
+    found = demands_.find(step.instance->of);  // It was made after the check.
   return found == demands_.end() ? none : found->second;
 }
 

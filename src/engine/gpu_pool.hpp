@@ -89,7 +89,7 @@ class GpuPool {
   const bool is_task_;
   std::function<void(async::Task<>)> spawn_;
 
-  std::map<const StepSpec*, gpu::Demand> demands_;
+  std::map<std::string, gpu::Demand> demands_;  ///< By step.
   gpu::Machine* machine_;  ///< Nothing: the GPUs are elsewhere, or NVML is not in use yet.
   std::unique_ptr<gpu::Machine> own_machine_;
   std::vector<gpu::Unit> units_;

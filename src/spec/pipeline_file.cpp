@@ -136,7 +136,7 @@ void apply_step_options(const LoadOptions& options, const std::set<std::string>&
         declared = std::move(*value);
       continue;
     }
-    if (step != steps.end() && step->matrix && std::ranges::count(step->matrix->axes, key)) {
+    if (step != steps.end() && std::ranges::count(axes_of(*step), key)) {
       settings::report(
           diagnostics, "bad-option",
           "--param " + name + ": '" + key + "' is an axis of the step's matrix, not one value", {},
@@ -174,8 +174,7 @@ void declare_axes(std::vector<ReadStep>& steps) {
     for (const auto& [axis, values] : matrix->members)
       step.spec.parameters.try_emplace(
           axis.scalar);  // Invalid axes are declared too, so that each error is reported once.
-    if (step.matrix)
-      for (const auto& axis : step.matrix->axes) step.spec.parameters.try_emplace(axis);
+    for (const auto& axis : axes_of(step)) step.spec.parameters.try_emplace(axis);
   }
 }
 

@@ -137,11 +137,16 @@ json step_schema() {
          described(
              list_of(map_of(scalar())),
              "Combinations to leave out: those that have all the values of one of these maps.")}}},
-      {"additionalProperties", values}};
+      {"additionalProperties",
+       any_of({values,
+               described({{"type", "string"}, {"pattern", "^\\$\\{[^\\[\\]{}]+\\[\\*\\]\\}$"}},
+                         "`${STEP.OUTPUT[*]}`: the items of a JSON list, or the entries of a "
+                         "folder, that a step makes.")})}};
   properties["matrix"] =
       described(any_of({std::move(matrix), text()}),
                 "Makes a step of every combination of these values, which are parameters of it: "
-                "`{c: [0.1, 1], kernel: [rbf, linear]}`. Or the "
+                "`{c: [0.1, 1], kernel: [rbf, linear]}`. `${split.files[*]}` in place of a list "
+                "takes the items that a step makes. Or the "
                 "name of a step that has such a matrix.");
   properties["inputs"] =
       described(map_of(input_schema()),

@@ -60,6 +60,7 @@ struct ReadStep {
   };
   std::vector<ConditionValue> condition_values;
   std::optional<Matrix> matrix;
+  std::optional<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
   /// Parameters that belong to the step even if its command does not name them.
   std::set<std::string> own_parameters;
 };
