@@ -128,8 +128,7 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
           std::to_string(counts[1]) + " to reuse";
   if (counts[3]) text += ", " + std::to_string(counts[3]) + " to skip";
   if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what those before give";
-  if (counts[4])
-    text += ", " + counted(counts[4], "step") + " whose instances are not known yet";
+  if (counts[4]) text += ", " + counted(counts[4], "step") + " whose instances are not known yet";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }
 

@@ -167,6 +167,7 @@ void Progress::emit(const Event& event) {
 }
 
 bool Progress::is_told(const Event& event) {
+  if (std::holds_alternative<event::StepExpanded>(event)) return true;
   constexpr std::size_t most_failures = 10;
   const auto* step = step_of(event);
   const auto* finished = std::get_if<event::StepFinished>(&event);

@@ -92,10 +92,8 @@ json convert(const event::Notice& e) {
 }
 
 json convert(const event::StepExpanded& e) {
-  return {{"event", "step_expanded"},
-          {"step", e.step},
-          {"instances", e.instances},
-          {"steps", e.steps}};
+  return {
+      {"event", "step_expanded"}, {"step", e.step}, {"instances", e.instances}, {"steps", e.steps}};
 }
 
 json convert(const event::RunFinished& e) {

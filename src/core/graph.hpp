@@ -84,8 +84,8 @@ class Scheduler {
       missing_;  ///< For each step, the number of dependencies that it waits for.
   std::vector<State> state_;
   std::vector<std::pair<std::uint32_t, StepIndex>>
-      heap_;  ///< Ranks of the ready steps, smallest first; removed steps are skipped when they come
-              ///< up.
+      heap_;  ///< Ranks of the ready steps, smallest first; removed steps are skipped when they
+              ///< come up.
   std::size_t remaining_, ready_count_ = 0, running_ = 0;
 };
 

@@ -7,7 +7,8 @@
 namespace pipeline::core {
 
 /// Calls `use` with the name of each step that this one names as the source of an input, in its
-/// condition, in its matrix or as its predecessor; with a name several times if it is named several times.
+/// condition, in its matrix or as its predecessor; with a name several times if it is named several
+/// times.
 template <class Use>
 void for_each_need(const StepSpec& step, Use use) {
   for (const auto& input : step.inputs)

@@ -23,8 +23,8 @@ struct Argument {
   bool is_axis = false;  ///< Each value of `axis` goes to a separate instance.
   std::vector<Json> axis;
   std::optional<AnyArtifact> items;  ///< Instead of `axis`: a vector that another step makes.
-  Json value;                ///< Value of a parameter.
-  bool of_pipeline = false;  ///< Given by param().
+  Json value;                        ///< Value of a parameter.
+  bool of_pipeline = false;          ///< Given by param().
   void (*check)(const nlohmann::json&) =
       nullptr;           ///< Throws JsonError for a value that the function cannot take.
   std::string type;      ///< For messages.

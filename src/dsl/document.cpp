@@ -101,8 +101,7 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
   for (const auto& argument : step.arguments) {
     if (argument.slot == detail::Slot::context) continue;
     if (argument.items) {
-      add(axes, argument.name,
-          "${" + argument.items->step + "." + argument.items->output + "[*]}");
+      add(axes, argument.name, "${" + argument.items->step + "." + argument.items->output + "[*]}");
     } else if (argument.is_axis) {
       json values = json::array();
       for (const auto& value : argument.axis) values.push_back(parameter_of(argument, *value));

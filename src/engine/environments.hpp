@@ -3,9 +3,9 @@
 /// most once: when its step starts, or while earlier steps run.
 #pragma once
 
+#include <deque>
 #include <exception>
 #include <filesystem>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>

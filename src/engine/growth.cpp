@@ -11,7 +11,13 @@ namespace {
 /// gathers all instances of another one in each of its own multiplies them.
 constexpr std::size_t most_connections = 2'000'000;
 
+/// An input of its own takes precedence over an item.
+bool has_input(const StepSpec& step, const std::string& name) {
+  return std::ranges::find(step.inputs, name, &InputSpec::name) != step.inputs.end();
+}
+
 bool takes_as_file(const StepSpec& step, const std::string& axis) {
+  if (has_input(step, axis)) return false;
   const Template::Reference wanted{Template::Placeholder::input, axis};
   return std::ranges::any_of(step.command.arguments, [&](const Template& argument) {
     return std::ranges::any_of(argument.parts, [&](const auto& part) {
@@ -73,8 +79,7 @@ void Growth::make_names() {
 
 std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
   for (std::size_t i = 0; i < items_.size(); ++i)
-    if (!items_[i].empty() && !items_[i].front().entry &&
-        takes_as_file(step, matrix_.axes[i].name))
+    if (!items_[i].empty() && !items_[i].front().entry && takes_as_file(step, matrix_.axes[i].name))
       throw core::InputError("step '" + step.name + "' takes ${inputs." + matrix_.axes[i].name +
                                  "}, but the items of that axis are values, not files",
                              "write ${params." + matrix_.axes[i].name + "}");
@@ -107,7 +112,8 @@ StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
     const auto& item = *rows_[k][i];
     made.instance->values.emplace_back(axis, item.value);
     made.parameters[axis] = item.value;
-    if (item.entry) made.inputs.push_back({.name = axis, .data = DataSpec{.path = *item.entry}});
+    if (item.entry && !has_input(step, axis))
+      made.inputs.push_back({.name = axis, .data = DataSpec{.path = *item.entry}});
     if (!made.when) continue;
     if (const auto used = made.when->parameters.find("params." + axis);
         used != made.when->parameters.end())

@@ -108,16 +108,15 @@ std::vector<MatrixItem> items_of_list(const OutputValue& items, const store::Out
     check_item(item, what);
     const auto [other, is_new] = seen.emplace(item.dump(), found.size());
     if (!is_new)
-      throw core::InputError(what + " is " + shown_json(item) + ", as item " +
-                                 std::to_string(other->second) + " is",
-                             "each item makes a step of its own: leave out the second one");
+      throw core::InputError(
+          what + " is " + shown_json(item) + ", as item " + std::to_string(other->second) + " is",
+          "each item makes a step of its own: leave out the second one");
     found.push_back({std::move(item)});
   }
   return found;
 }
 
-std::vector<MatrixItem> items_of_folder(const OutputValue& items,
-                                        const store::OutputRecord& output,
+std::vector<MatrixItem> items_of_folder(const OutputValue& items, const store::OutputRecord& output,
                                         store::ArtifactStore& artifacts) {
   const auto name = name_of_items(items);
   if (!items.path.empty())
@@ -128,9 +127,9 @@ std::vector<MatrixItem> items_of_folder(const OutputValue& items,
     auto file = entry.path().filename().string();
     if (file.starts_with('.')) continue;
     if (entry.is_symlink())
-      throw core::InputError("'" + core::printable(file) + "' in the folder " + name +
-                                 " is a link, not an item",
-                             "write files or folders into it");
+      throw core::InputError(
+          "'" + core::printable(file) + "' in the folder " + name + " is a link, not an item",
+          "write files or folders into it");
     names.push_back(std::move(file));
     check_count(names.size(), name);
   }

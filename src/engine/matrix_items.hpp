@@ -23,8 +23,8 @@ struct MatrixItem {
 
 /// Returns the items of the list that a JSON output has, or the entries of a folder
 /// by their names, numbers in them by their value; without hidden ones. A map or list among the
-/// items becomes its JSON, in a text. Steps wrote them: each is checked as a value in the pipeline file
-/// is. Throws InputError for an output that has no such items.
+/// items becomes its JSON, in a text. Steps wrote them: each is checked as a value in the pipeline
+/// file is. Throws InputError for an output that has no such items.
 std::vector<MatrixItem> items_of(const OutputValue& items, const store::OutputRecord& output,
                                  store::ArtifactStore& artifacts);
 

@@ -123,8 +123,7 @@ class Planner {
     const auto [first, count] = *steps_[i].instances;
     plans_[i].action = StepPlan::Action::reuse;
     for (auto k = first; k < first + count; ++k) {
-      if (plans_[k].action != StepPlan::Action::reuse &&
-          plans_[i].action != StepPlan::Action::skip)
+      if (plans_[k].action != StepPlan::Action::reuse && plans_[i].action != StepPlan::Action::skip)
         plans_[i].action = plans_[k].action;
       may_be_skipped_[i] = may_be_skipped_[i] || may_be_skipped_[k];
     }
@@ -248,8 +247,7 @@ class Planner {
       if (outcome_of(need) == Outcome::unknown) all = Outcome::unknown;
     return {
         [this, outcome_of](const std::string& step) { return outcome_of(steps_.index_of(step)); },
-        all,
-        [this](const SourceSpec& source) { return steps_.outputs_of()(source).output; }};
+        all, [this](const SourceSpec& source) { return steps_.outputs_of()(source).output; }};
   }
 
   /// Compares the step's key. All dependencies of the step must be known.

@@ -17,8 +17,7 @@ std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline) {
   return sources;
 }
 
-void mark_keys(std::vector<core::Diagnostic>& wrong,
-               const std::vector<core::SourceText>& sources) {
+void mark_keys(std::vector<core::Diagnostic>& wrong, const std::vector<core::SourceText>& sources) {
   for (auto& diagnostic : wrong) {
     if (diagnostic.span.file >= sources.size()) continue;
     const auto& source = sources[diagnostic.span.file].text;

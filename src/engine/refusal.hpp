@@ -11,8 +11,8 @@
 
 namespace pipeline::engine {
 
-/// Returns the pipeline's file and the included ones, in the order of Span::file; one without a name
-/// and text for a program. Throws EnvironmentError.
+/// Returns the pipeline's file and the included ones, in the order of Span::file; one without a
+/// name and text for a program. Throws EnvironmentError.
 std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline);
 
 /// Widens each span, which has only a line, to the key with which the line begins.

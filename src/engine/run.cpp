@@ -379,8 +379,7 @@ void Run::expand(const std::vector<core::StepIndex>& steps) {
   for (const auto i : steps) specs.push_back(&spec(i));
   const auto outputs = steps_.outputs_of();
   const Growth growth(
-      specs, [&](const SourceSpec& source) { return outputs(source).output; },
-      services_.artifacts);
+      specs, [&](const SourceSpec& source) { return outputs(source).output; }, services_.artifacts);
   std::vector<std::vector<StepSpec>> made;
   for (const auto* each : specs) made.push_back(growth.instances_of(*each));
   for (std::size_t k = 0; k < steps.size(); ++k) {

@@ -158,9 +158,7 @@ CodeResolver::CodeResolver(const PipelineSpec& pipeline)
     : self_(std::make_unique<Implementation>(pipeline)) {}
 CodeResolver::~CodeResolver() = default;
 
-const CodeSet& CodeResolver::code_of(const StepSpec& step) {
-  return self_->of(step).code_of(step);
-}
+const CodeSet& CodeResolver::code_of(const StepSpec& step) { return self_->of(step).code_of(step); }
 
 std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
                                                       std::string_view output) {

@@ -42,11 +42,12 @@ class Selection {
       return;
     }
     if (selector.same && reader.open) {
-      settings::report(diagnostics, "bad-selector",
-                       "`=` takes what has the reader's own values, and another step makes those of "
-                       "'" +
-                           reader.spec.name + "'",
-                       span, {}, "did you mean '" + selector.step + "[*]" + output + "'?");
+      settings::report(
+          diagnostics, "bad-selector",
+          "`=` takes what has the reader's own values, and another step makes those of "
+          "'" +
+              reader.spec.name + "'",
+          span, {}, "did you mean '" + selector.step + "[*]" + output + "'?");
       return;
     }
     if (!target.matrix) {
@@ -114,14 +115,16 @@ class Selection {
     } else if (is_same && has_same) {
       groups_[""].push_back(0);
     } else {
-      settings::report(
-          diagnostics, "bad-selector",
-          "the values of the matrix of '" + selector.step + "' are known only when the run has made "
-          "them",
-          span,
-          {"'" + selector.step + "[*]" + output + "' takes all",
-           "`" + selector.step + "[=]" + output + "` takes the one with the same values, in a step "
-           "with `matrix: " + target_.open->spec.of + "`"});
+      settings::report(diagnostics, "bad-selector",
+                       "the values of the matrix of '" + selector.step +
+                           "' are known only when the run has made "
+                           "them",
+                       span,
+                       {"'" + selector.step + "[*]" + output + "' takes all",
+                        "`" + selector.step + "[=]" + output +
+                            "` takes the one with the same values, in a step "
+                            "with `matrix: " +
+                            target_.open->spec.of + "`"});
     }
   }
 
@@ -340,8 +343,9 @@ class Expansion {
       const auto found = items ? index_.find(items->source.step) : index_.end();
       if (found == index_.end() || !steps_[found->second].body->find("matrix")) continue;
       settings::report(diagnostics_, "bad-matrix",
-                       "step '" + items->source.step + "' has a matrix itself, so it makes many "
-                       "such outputs",
+                       "step '" + items->source.step +
+                           "' has a matrix itself, so it makes many "
+                           "such outputs",
                        step.open->spans[i], {}, "let a step gather them and write one list");
     }
   }

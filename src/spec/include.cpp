@@ -69,8 +69,9 @@ void Files::name_steps(Scope& scope) {
   for (auto& [key, value] : scope.root.members) {
     if (key.scalar != "steps" || value.kind != core::Value::Kind::map) continue;
     for (auto& step : value.members) {
-      if (scope.parent) scope.steps.insert(step.first.scalar);
       step.first.scalar.insert(0, scope.prefix);
+      for (Scope* each = &scope; each->parent; each = each->parent)
+        each->steps.insert(step.first.scalar.substr(each->prefix.size()));
     }
   }
 }
@@ -100,8 +101,7 @@ void Files::include(Scope& parent, const core::Value& entry) {
                               entry.span);
     made.parameters = entry.find("parameters");
     if (const core::Value* prefix = entry.find("prefix"))
-      if (const auto text =
-              settings::read_text("prefix", *prefix, prefix_format, diagnostics_))
+      if (const auto text = settings::read_text("prefix", *prefix, prefix_format, diagnostics_))
         made.prefix += *text + "-";
   } else if (entry.kind != core::Value::Kind::scalar) {
     return settings::report_type(diagnostics_, "include", expected_include, entry);
@@ -143,10 +143,10 @@ void Files::load(Scope& parent, const core::Value& place, Scope made) {
   if (root) number_file(*root, made.number);
   const bool is_map = root && root->kind == core::Value::Kind::map;
   if (root && !is_map)
-    settings::report(diagnostics_, "wrong-type",
-                     "an included file must be a map with `steps`, not " +
-                         settings::describe(*root),
-                     root->span);
+    settings::report(
+        diagnostics_, "wrong-type",
+        "an included file must be a map with `steps`, not " + settings::describe(*root),
+        root->span);
   made.root = is_map ? std::move(*root) : core::Value{.kind = core::Value::Kind::map};
   auto& scope = scopes_.emplace_back(std::move(made));
   if (is_map) {

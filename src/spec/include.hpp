@@ -19,14 +19,15 @@ namespace pipeline::spec {
 
 /// One file of a pipeline: the pipeline's own, or an included one.
 struct Scope {
-  const Scope* parent = nullptr;  ///< The file that includes it; null for the pipeline's own.
-  unsigned number = 0;            ///< Span::file of its values.
-  std::filesystem::path file;     ///< Absolute.
+  Scope* parent = nullptr;     ///< The file that includes it; null for the pipeline's own.
+  unsigned number = 0;         ///< Span::file of its values.
+  std::filesystem::path file;  ///< Absolute.
   core::Value root;
-  std::string prefix;                       ///< `prep-`, before the name of each step; may be empty.
+  std::string prefix;  ///< `prep-`, before the name of each step; may be empty.
   const core::Value* parameters = nullptr;  ///< Those that the including file gives.
   core::Span span;                          ///< Where it is included.
-  std::set<std::string> steps;              ///< The steps of the file, without the prefix.
+  std::set<std::string> steps;  ///< The steps of the file and of those that it includes,
+                                ///< as the file calls them.
   Defaults defaults;
 
   std::filesystem::path folder() const { return file.parent_path(); }
@@ -49,7 +50,7 @@ class Files {
   const std::vector<Scope*>& in_order() const { return order_; }
   /// The texts by Span::file.
   const std::vector<std::string_view>& texts() const { return texts_; }
-  /// The absolute paths of the included files; the file with the number n is at n - 1.
+  /// Returns the absolute paths of the included files, by Span::file less 1.
   std::vector<std::filesystem::path> included() const;
 
  private:

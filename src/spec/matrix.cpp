@@ -31,8 +31,7 @@ std::optional<OutputValue> items_named(std::string_view text) {
   const auto inner = text.substr(begin.size(), text.size() - begin.size() - end.size());
   if (inner.find_first_of("[]{}$ ") != std::string_view::npos) return std::nullopt;
   const auto parts = core::split(inner, '.');
-  if (parts.size() < 2 || std::ranges::any_of(parts, &std::string_view::empty))
-    return std::nullopt;
+  if (parts.size() < 2 || std::ranges::any_of(parts, &std::string_view::empty)) return std::nullopt;
   OutputValue value{{std::string(parts[0]), std::string(parts[1])}, {}};
   value.path.assign(parts.begin() + 2, parts.end());
   return value;
@@ -93,8 +92,9 @@ class MatrixReader {
       if (const core::Value* value = map.find(key)) {
         is_broken_ = true;
         settings::report(diagnostics_, "bad-matrix",
-                         std::string("`") + key + "` needs values that are known, and another step "
-                                                  "makes some of step '" +
+                         std::string("`") + key +
+                             "` needs values that are known, and another step "
+                             "makes some of step '" +
                              step_.spec.name + "'",
                          value->span, {}, "let that step write what is to be left out or added");
       }
@@ -277,11 +277,6 @@ class MatrixReader {
   bool is_open_ = false, is_broken_ = false;
 };
 
-bool has_input(const ReadStep& step, const std::string& name) {
-  return std::ranges::any_of(step.spec.inputs,
-                             [&](const InputSpec& input) { return input.name == name; });
-}
-
 /// An axis is also a parameter of the step, so its name and its variable must differ from those of
 /// other parameters.
 void check_parameters(const ReadStep& step, settings::Diagnostics& diagnostics) {
@@ -290,11 +285,6 @@ void check_parameters(const ReadStep& step, settings::Diagnostics& diagnostics) 
   for (const auto& [name, value] : step.spec.parameters)
     variables.emplace(core::variable_name("", name), name);
   for (const auto& axis : axes_of(step)) {
-    if (step.open && has_input(step, axis))
-      settings::report(diagnostics, "contradiction",
-                       "'" + axis + "' of step '" + step.spec.name +
-                           "' is both an input and an axis of its matrix, whose items may be files",
-                       step.key->span, {}, "give one of them another name");
     if (const core::Value* value = own ? own->find(axis) : nullptr)
       settings::report(diagnostics, "contradiction",
                        "'" + axis + "' of step '" + step.spec.name +

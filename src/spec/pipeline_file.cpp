@@ -183,9 +183,9 @@ void read_included_defaults(Scope& scope, StepReader& reader, StepReader& includ
                             settings::Diagnostics& diagnostics) {
   scope.defaults = reader.read_defaults(scope.root);
   if (scope.parameters)
-    give_parameters(
-        scope, including.read_given_parameters(*scope.parameters, scope.parent->defaults),
-        diagnostics);
+    give_parameters(scope,
+                    including.read_given_parameters(*scope.parameters, scope.parent->defaults),
+                    diagnostics);
   auto code = std::move(scope.defaults.code);  // Names files of its own folder.
   inherit(scope.defaults, scope.parent->defaults);
   scope.defaults.code = std::move(code);
@@ -219,7 +219,7 @@ void check_names(const std::vector<ReadStep>& steps, settings::Diagnostics& diag
     const Scope& scope = *other->second->scope;
     settings::report(diagnostics, "duplicate-key",
                      "there are two steps called '" + step.spec.name + "'", step.key->span,
-                     {"the other one is at " + scope.file.filename().string() + ":" +
+                     {"the other one: " + scope.file.filename().string() + ":" +
                       std::to_string(other->second->key->span.line)},
                      "give one of the files a `prefix` where it is included");
   }

@@ -99,7 +99,8 @@ std::pair<std::string, core::Span> reason_for(const ReadStep& step, const std::s
       return {"the `when` of '" + step.spec.name + "' depends on '" + other + "'", value.span};
   if (step.open)
     for (std::size_t i = 0; i < step.open->spans.size(); ++i)
-      if (const auto& axis = step.open->spec.axes[i]; axis.items && axis.items->source.step == other)
+      if (const auto& axis = step.open->spec.axes[i];
+          axis.items && axis.items->source.step == other)
         return {"the matrix of '" + step.spec.name + "' takes its values from '" + other + "'",
                 step.open->spans[i]};
   for (std::size_t i = 0; i < step.spec.after.size(); ++i)

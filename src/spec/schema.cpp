@@ -138,10 +138,10 @@ json step_schema() {
              list_of(map_of(scalar())),
              "Combinations to leave out: those that have all the values of one of these maps.")}}},
       {"additionalProperties",
-       any_of({values,
-               described({{"type", "string"}, {"pattern", "^\\$\\{[^\\[\\]{}]+\\[\\*\\]\\}$"}},
-                         "`${STEP.OUTPUT[*]}`: the items of a JSON list, or the entries of a "
-                         "folder, that a step makes.")})}};
+       any_of(
+           {values, described({{"type", "string"}, {"pattern", "^\\$\\{[^\\[\\]{}]+\\[\\*\\]\\}$"}},
+                              "`${STEP.OUTPUT[*]}`: the items of a JSON list, or the entries of a "
+                              "folder, that a step makes.")})}};
   properties["matrix"] =
       described(any_of({std::move(matrix), text()}),
                 "Makes a step of every combination of these values, which are parameters of it: "

@@ -538,8 +538,9 @@ void RunStore::take_run(const RunStore& from, const std::string& run) {
            "excluded.steps, cached = excluded.cached, failed = "
            "excluded.failed");
       // A step that has become its instances is gone there.
-      take("DELETE FROM steps WHERE run = ?1 AND name NOT IN "
-           "(SELECT name FROM other.steps WHERE run = ?1)");
+      take(
+          "DELETE FROM steps WHERE run = ?1 AND name NOT IN "
+          "(SELECT name FROM other.steps WHERE run = ?1)");
       take("INSERT INTO steps (" STEP_COLUMNS ") SELECT " STEP_COLUMNS
            " FROM other.steps WHERE run = ?1 ORDER BY id ON CONFLICT (run, name) DO UPDATE "
            "SET " STEP_CHANGES);

@@ -41,10 +41,9 @@ class OnDocker(PipeTest):
         self.write("shared/common.yaml", COMMON.replace("outputs: [data]", "output: [data]"))
         result = self.pipe("run", "pipeline.yaml", "--orchestrator", self.orchestrator)
         self.assertEqual(result.code, 2, result)
-        self.assertIn("shared/common.yaml:5:5: error: unknown key 'output' in step 'a-make'\n    output: [data]\n", result.err)
+        self.assertIn("shared/common.yaml:5:5: error: unknown key 'output' in step 'a-make'\n        output: [data]\n", result.err)
         error = json.loads(self.run_pipe(code=2).out.splitlines()[-1])
-        self.assertTrue(error["diagnostics"][0]["file"].endswith("shared/common.yaml"), error)
-        self.assertEqual(error["diagnostics"][0]["line"], 3)
+        self.assertIn(("common.yaml", 5), [(each["file"].split("/")[-1], each["line"]) for each in error["diagnostics"]])
 
 
 class AsProcesses(OnDocker):

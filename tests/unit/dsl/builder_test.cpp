@@ -378,12 +378,12 @@ TEST_F(Builder, map_over_a_vector_that_a_step_makes_is_a_matrix_over_its_items) 
 TEST_F(Builder, matrix_over_an_output_is_the_same_in_yaml) {
   Pipeline pipeline{"grow"};
   auto split = pipeline.add(command("split", {"split", "${outputs.files}"}));
-  auto work = pipeline.add(
-      command("work", {"work", "${inputs.file}", "${params.kind}", "${outputs.made}"},
-              {.matrix = {{"file", "${split.files[*]}"}, {"kind", {"a", "b"}}}}));
-  auto next = pipeline.add(command("next", {"next", "${inputs.made}", "${outputs.o}"},
-                                   {.matrix = "work"}),
-                           {{"made", "work[=].made"}});
+  auto work =
+      pipeline.add(command("work", {"work", "${inputs.file}", "${params.kind}", "${outputs.made}"},
+                           {.matrix = {{"file", "${split.files[*]}"}, {"kind", {"a", "b"}}}}));
+  auto next =
+      pipeline.add(command("next", {"next", "${inputs.made}", "${outputs.o}"}, {.matrix = "work"}),
+                   {{"made", "work[=].made"}});
   pipeline.add(command("all", {"all", "${inputs.parts}"}), {{"parts", next.all("o")}});
   const auto from_program = dsl::build(pipeline);
   const auto from_yaml = spec::parse(R"(
@@ -399,7 +399,7 @@ steps:
   next: {matrix: work, command: [next, "${inputs.made}", "${outputs.o}"], inputs: {made: "work[=].made"}, outputs: [o]}
   all: {command: [all, "${inputs.parts}"], inputs: {parts: "next[*].o"}}
 )",
-                                      "/nowhere/pipeline.yaml", {});
+                                     "/nowhere/pipeline.yaml", {});
   ASSERT_EQ(from_program.steps.size(), from_yaml.steps.size());
   for (std::size_t i = 0; i < from_yaml.steps.size(); ++i) {
     const auto &one = from_program.steps[i], &other = from_yaml.steps[i];

@@ -80,7 +80,7 @@ TEST_F(Include, makes_the_steps_of_the_file_steps_of_the_pipeline) {
   EXPECT_EQ(clean.inputs[1].sources[0].step, "fetch");  // A step of the including file.
   EXPECT_EQ(clean.when->outputs.at("load.data.rows").source.step, "prep-load");
   EXPECT_EQ(clean.when->parameters.at("params.size"), 3);
-  EXPECT_EQ(clean.line, 8u);
+  EXPECT_EQ(clean.line, 7u);
   EXPECT_EQ(clean.file, 1u);
   EXPECT_THAT(pipeline.included, ElementsAre(root() / "shared/common.yaml"));
   EXPECT_THAT(pipeline.sources, testing::Contains(root() / "shared/common.yaml"));
@@ -161,7 +161,7 @@ TEST_F(Include, reports_errors_at_their_place_in_the_included_file) {
         "    command: [x]\n    inputs: {t: load.dat}\n    outputs: [table]\n    comand: x\n"
         "parameters: {size: 1}\n");
   const auto text = error_of();
-  EXPECT_THAT(text, HasSubstr("ROOT/pipeline.yaml:12:14: error: timeout must be"));
+  EXPECT_THAT(text, HasSubstr("ROOT/pipeline.yaml:12:14: error: 'timeout' must be"));
   EXPECT_THAT(text, HasSubstr("ROOT/shared/common.yaml:5:17: error: step 'prep-load' makes no "
                               "output 'dat'\n        inputs: {t: load.dat}\n"));
   EXPECT_THAT(text, HasSubstr("ROOT/shared/common.yaml:7:5: error: unknown key 'comand'"));
@@ -181,16 +181,19 @@ TEST_F(Include, reports_yaml_errors_of_the_included_file) {
 }
 
 TEST_F(Include, refuses_cycles_and_files_that_are_not_there) {
-  write("pipeline.yaml", "name: x\ninclude: [{file: a.yaml, prefix: a}]\nsteps: {s: {command: x}}\n");
+  write("pipeline.yaml",
+        "name: x\ninclude: [{file: a.yaml, prefix: a}]\nsteps: {s: {command: x}}\n");
   write("a.yaml", "include: [{file: b.yaml, prefix: b}]\n");
   write("b.yaml", "include: [{file: ./a.yaml, prefix: a}]\n");
-  EXPECT_THAT(error_of(), HasSubstr("ROOT/b.yaml:1:18: error: the file './a.yaml' includes itself"));
+  EXPECT_THAT(error_of(),
+              HasSubstr("ROOT/b.yaml:1:18: error: the file './a.yaml' includes itself"));
   write("a.yaml", "include: a.yaml\n");
   EXPECT_THAT(error_of(), HasSubstr("ROOT/a.yaml:1:10: error: the file 'a.yaml' includes itself"));
   write("a.yaml", "include: pipeline.yaml\n");
   EXPECT_THAT(error_of(), HasSubstr("includes itself"));
   write("a.yaml", "include: none.yaml\n");
-  EXPECT_THAT(error_of(), HasSubstr("ROOT/a.yaml:1:10: error: the file 'none.yaml' does not exist"));
+  EXPECT_THAT(error_of(),
+              HasSubstr("ROOT/a.yaml:1:10: error: the file 'none.yaml' does not exist"));
   write("a.yaml", "include: /etc/passwd\n");
   EXPECT_THAT(error_of(), HasSubstr("is no path relative to the file that includes it"));
 }
@@ -206,13 +209,13 @@ TEST_F(Include, refuses_two_steps_of_one_name) {
 TEST_F(Include, refuses_parameters_that_the_file_does_not_declare_or_of_another_kind) {
   write("c.yaml", "parameters: {size: 1}\nsteps: {one: {command: x}}\n");
   write("pipeline.yaml", "name: x\ninclude: [{file: c.yaml, parameters: {siez: 3}}]\n");
-  EXPECT_THAT(error_of(), HasSubstr("ROOT/pipeline.yaml:2:40: error: the included file has no "
+  EXPECT_THAT(error_of(), HasSubstr("ROOT/pipeline.yaml:2:39: error: the included file has no "
                                     "parameter 'siez'"));
   EXPECT_THAT(error_of(), HasSubstr("did you mean 'size'?"));
   write("pipeline.yaml", "name: x\ninclude: [{file: c.yaml, parameters: {size: big}}]\n");
   EXPECT_THAT(error_of(), HasSubstr("is a number, not a text"));
   write("pipeline.yaml", "name: x\ninclude: [{file: c.yaml, prefix: a.b}, {prefx: x}, 5]\n");
-  EXPECT_THAT(error_of(), HasSubstr("prefix must be"));
+  EXPECT_THAT(error_of(), HasSubstr("'prefix' must be"));
   EXPECT_THAT(error_of(), HasSubstr("did you mean 'prefix'?"));
   write("pipeline.yaml", "name: x\ninclude: [{file: c.yaml, prefix: p}]\n");
   EXPECT_THAT(error_of({.parameters = {{"p.siez", "3"}}}), HasSubstr("there is no such parameter"));
