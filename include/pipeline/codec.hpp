@@ -72,16 +72,25 @@ requires(detail::form_of<T>() == detail::Form::text) struct Codec<T> {
 };
 
 /// Vectors of numbers, or of structs of numbers, are stored as NumPy's .npy, in one write and one
-/// read.
+/// read; as JSON if map() makes a step of each item.
 template <class T>
 requires(detail::form_of<T>() == detail::Form::array) struct Codec<T> {
   using Item = typename T::value_type;
   static constexpr std::string_view extension = ".npy";
   static void save(const T& value, const std::string& to) {
+    if constexpr (detail::json_able<Item>())
+      if (detail::is_json_name(to)) return detail::write_json(Json(value), to);
     const std::size_t shape[] = {value.size()};
     detail::write_array(to, detail::element_type<Item>, shape, value.data());
   }
   static T load(const std::string& from) {
+    if constexpr (detail::json_able<Item>()) {
+      if (detail::has_json_list(from)) try {
+          return detail::decode<T>(*detail::read_json(from));
+        } catch (const JsonError& error) {
+          detail::wrong_json(from, error);
+        }
+    }
     T value;
     detail::read_array(from, detail::element_type<Item>, &value,
                        [](void* vector, std::size_t count) -> void* {

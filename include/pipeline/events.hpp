@@ -125,6 +125,12 @@ struct StepFinished {
 struct Notice {
   std::string step, text;  ///< `step` may be empty.
 };
+/// A step has become its instances, because the values of its matrix are known now.
+struct StepExpanded {
+  std::string step;
+  std::size_t instances;
+  std::size_t steps;  ///< Number of the run's steps, these included.
+};
 struct RunFinished {
   std::string run;
   RunStatus status;
@@ -135,7 +141,8 @@ struct RunFinished {
 using Event =
     std::variant<event::RunStarted, event::BuildStarted, event::BuildProgress, event::BuildFinished,
                  event::StepStarted, event::StepLog, event::StepProgress, event::StepRetried,
-                 event::StepWaits, event::StepFinished, event::Notice, event::RunFinished>;
+                 event::StepWaits, event::StepFinished, event::Notice, event::StepExpanded,
+                 event::RunFinished>;
 
 /// Receives events in the order in which they happened, on the thread of the run. Must not block.
 class EventSink {

@@ -61,8 +61,9 @@ class Pipeline {
   CommandHandle add(CommandStep step, const std::vector<NamedInput>& inputs = {});
 
   /// Adds an instance of a function for each value of an each(), for each combination of several,
-  /// or, where the function takes a T and is given Artifacts<T>, for each of those. All other
-  /// arguments are the same for all instances. Corresponds to YAML's `matrix`.
+  /// or, where the function takes a T and is given Artifacts<T>, for each of those; given an
+  /// Artifact<std::vector<T>>, for each item that the vector turns out to have. All other arguments
+  /// are the same for all instances. Corresponds to YAML's `matrix`.
   /// @return Artifacts, or a tuple of them; a StepHandle if the function returns nothing
   ///
   /// ```cpp
@@ -73,9 +74,11 @@ class Pipeline {
   /// ```
   template <class R, class... A, class... G>
   auto map(FunctionStep<R(A...)> step, const G&... given) {
-    static_assert(((detail::is_a<G, Each> || detail::is_a<G, Artifacts>) || ...),
-                  "pipeline: map() needs an each() or the Artifacts of another map() among its "
-                  "arguments; add() takes single ones");
+    static_assert(
+        ((detail::is_a<G, Each> || detail::is_a<G, Artifacts> || detail::is_vector_artifact<G>) ||
+         ...),
+        "pipeline: map() needs an each(), the Artifacts of another map() or the Artifact of a "
+        "std::vector among its arguments; add() takes single ones");
     detail::bind_all<true, R, A...>(step, given...);
     return detail::handles_of<R, Artifacts>(put(std::move(step)));
   }

@@ -127,11 +127,28 @@ struct InstanceSpec {
   bool operator==(const InstanceSpec&) const = default;
 };
 
+/// One axis of a matrix whose values another step makes.
+struct AxisSpec {
+  std::string name = {};
+  std::vector<Json> values = {};  ///< Those in the file, if they are there.
+  /// Otherwise the list in a JSON output, or the folder whose entries are the values.
+  std::optional<OutputValue> items = {};
+};
+
+/// A matrix with values that another step makes: the run makes the instances once they are known.
+struct MatrixSpec {
+  std::string of = {};  ///< The step whose `matrix` it is: another one for `matrix: STEP`.
+  std::vector<AxisSpec> axes = {};
+};
+
 /// A step with its defaults applied.
 struct StepSpec {
   /// Letters, digits, `_`, `-`, `.`; begins with a letter or digit. With a `.`: an instance.
   std::string name = {};
   std::optional<InstanceSpec> instance = {};
+  /// Set if the run makes the step's instances. Of a step with the same matrix, an input takes the
+  /// output of the instance with the same values; if it is gathered, those of all.
+  std::optional<MatrixSpec> matrix = {};
   std::string description = {};
   Command command = {};
   /// Set if the step is a function of a C++ program.
@@ -149,6 +166,9 @@ struct StepSpec {
   RunOn run_on = RunOn::success;
   /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
   StringList code = {};
+  /// Absolute path of the folder that `code` and the command's paths refer to, for a step of an
+  /// included file; empty: PipelineSpec::root.
+  std::filesystem::path code_root = {};
   /// Further files of the step's code, content by name.
   StringMap files = {};
   StepEnvironment environment = {};
@@ -167,6 +187,8 @@ struct StepSpec {
   StringMap publish = {};
   /// Line of the source file, counted from 1; 0: unknown.
   unsigned line = 0;
+  /// The file that `line` counts in: 0 for PipelineSpec::file, n for the n-th of the included ones.
+  unsigned file = 0;
   /// The user's own version of what the step reads in other ways than its inputs, such as volumes;
   /// a part of the key.
   std::string version = {};
@@ -186,6 +208,8 @@ struct PipelineSpec {
   std::vector<std::filesystem::path> sources = {};
   /// Absolute path of the source file; empty for a program.
   std::filesystem::path file = {};
+  /// Absolute paths of the included files; a file that is included twice is here twice.
+  std::vector<std::filesystem::path> included = {};
   /// Absolute path of the folder that code and relative paths refer to.
   std::filesystem::path root = {};
 };

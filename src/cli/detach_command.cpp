@@ -43,7 +43,7 @@ void refuse_other_places(Session& session) {
     core::Diagnostic diagnostic;
     diagnostic.code = "not-detached";
     diagnostic.message = std::move(message);
-    diagnostic.span = core::Span{step.line, 0, 1};
+    diagnostic.span = core::Span{step.line, 0, 1, step.file};
     diagnostic.suggestion = std::move(suggestion);
     wrong.push_back(std::move(diagnostic));
   };
@@ -61,7 +61,7 @@ void refuse_other_places(Session& session) {
                 " of this machine, which a driver in the cluster does not see",
             "run without --detach, or give it a `url`");
   }
-  engine::refuse(std::move(wrong), session.pipeline().file);
+  engine::refuse(std::move(wrong), session.pipeline());
 }
 
 /// Returns true if other machines may have mounted the folder, too (statfs(2), linux/magic.h): NFS,

@@ -10,8 +10,9 @@
 #include "cli/progress.hpp"
 #include "cli/session.hpp"
 #include "cli/volume_checks.hpp"
-#include "core/file.hpp"
+#include "core/error.hpp"
 #include "docker/engine_api.hpp"
+#include "engine/refusal.hpp"
 #include "gpu/step_checks.hpp"
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
@@ -45,28 +46,22 @@ std::vector<core::Diagnostic> check_gpus(const PipelineSpec& pipeline,
                                          std::vector<core::Diagnostic> diagnostics,
                                          const Say& say) {
   if (diagnostics.empty()) return diagnostics;
-  std::string source;
+  std::vector<core::SourceText> sources(1);
   try {
-    if (!pipeline.file.empty()) source = core::read_file(pipeline.file);
-  } catch (const core::EnvironmentError&) {
-    source.clear();
+    sources = engine::sources_of(pipeline);
+  } catch (const core::EnvironmentError&) {  // The findings are shown without their lines.
+    sources.front().file = pipeline.file.string();
   }
-  const auto lines = lines_of(source);
-  for (core::Diagnostic& diagnostic : diagnostics) {
-    if (diagnostic.span.line == 0 || diagnostic.span.line > lines.size()) continue;
-    const auto line = lines[diagnostic.span.line - 1];
-    const auto begin = std::min(line.find_first_not_of(' '), line.size()),
-               end = std::min(line.find(':', begin), line.size());
-    diagnostic.span.column = static_cast<unsigned>(begin + 1);
-    diagnostic.span.length = static_cast<unsigned>(std::max<std::size_t>(end - begin, 1));
-  }
+  engine::mark_keys(diagnostics, sources);
   const auto is_error = [](const core::Diagnostic& each) {
     return each.severity == core::Severity::error;
   };
   if (std::any_of(diagnostics.begin(), diagnostics.end(), is_error))
-    throw core::InputError(std::move(diagnostics), pipeline.file.string(), source);
-  for (const core::Diagnostic& diagnostic : diagnostics)
-    say(core::render(diagnostic, shown_path(pipeline.file), source));
+    throw core::InputError(std::move(diagnostics), std::move(sources));
+  for (const core::Diagnostic& diagnostic : diagnostics) {
+    const auto& source = sources[diagnostic.span.file < sources.size() ? diagnostic.span.file : 0];
+    say(core::render(diagnostic, shown_path(source.file), source.text));
+  }
   return diagnostics;
 }
 

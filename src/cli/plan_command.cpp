@@ -17,6 +17,7 @@ const char* word_of(StepPlan::Action action) {
     case StepPlan::Action::run: return "run";
     case StepPlan::Action::reuse: return "reuse";
     case StepPlan::Action::skip: return "skip";
+    case StepPlan::Action::unknown: return "unknown";
     case StepPlan::Action::depends: break;
   }
   return "depends";
@@ -73,22 +74,18 @@ std::vector<Row> rows_of(const std::vector<StepPlan>& plans) {
   return rows;
 }
 
-const StepSpec& step_of(Session& session, const StepPlan& plan, std::size_t& next) {
-  const auto& steps = session.pipeline().steps;  // The plans are in the order of the steps.
-  while (steps[next].name != plan.step) ++next;
-  return steps[next];
-}
-
 std::string render(Session& session, const std::vector<StepPlan>& plans) {
   const auto& paint = session.context.paint();
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>>
       builds;  // By environment: what will be built, and for which steps.
-  std::size_t counts[4] = {};
+  std::size_t counts[5] = {};
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)
     if (step.instance) ++instances[step.instance->of];
+  for (const auto& plan : plans)
+    if (plan.spec->matrix && plan.spec->name != plan.step) ++instances[plan.spec->name];
   for (const auto& row : rows_of(plans)) {
     const auto& plan = *row.plan;
     const std::string base(core::base_name(plan.step));
@@ -124,14 +121,14 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
     }
     text += "\n" + environments.render(paint);
   }
-  std::size_t next = 0;
   if (session.context.options().verbose)
     for (const auto& plan : plans)
-      text += details(plan, session.source.resolver().code_of(step_of(session, plan, next)), paint);
+      text += details(plan, session.source.resolver().code_of(*plan.spec), paint);
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
           std::to_string(counts[1]) + " to reuse";
   if (counts[3]) text += ", " + std::to_string(counts[3]) + " to skip";
   if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what those before give";
+  if (counts[4]) text += ", " + counted(counts[4], "step") + " whose instances are not known yet";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }
 
@@ -139,7 +136,6 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
   nlohmann::json document{{"pipeline", session.pipeline().name},
                           {"orchestrator", session.context.options().orchestrator},
                           {"steps", nlohmann::json::array()}};
-  std::size_t next = 0;
   for (const auto& plan : plans) {
     nlohmann::json entry{{"step", plan.step},
                          {"action", word_of(plan.action)},
@@ -149,7 +145,7 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
     if (!plan.build.empty()) entry["build"] = plan.build;
     for (const auto& part : plan.key)
       entry["key"].push_back({{"name", part.name}, {"value", part.value}});
-    for (const auto& file : session.source.resolver().code_of(step_of(session, plan, next)).files)
+    for (const auto& file : session.source.resolver().code_of(*plan.spec).files)
       entry["code"].push_back({{"path", file.relative_path}, {"reason", file.reason}});
     document["steps"].push_back(std::move(entry));
   }

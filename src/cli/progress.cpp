@@ -108,6 +108,9 @@ struct Lines {
                            : tag(paint, e.step) + paint(Colour::yellow, "note: ")) +
            for_terminal(e.text, false) + "\n";
   }
+  std::string operator()(const event::StepExpanded& e) const {
+    return tag(paint, e.step) + "is " + counted(e.instances, "step") + " now\n";
+  }
   std::string operator()(const event::RunFinished&) const { return ""; }  // The summary shows it.
 };
 
@@ -164,6 +167,7 @@ void Progress::emit(const Event& event) {
 }
 
 bool Progress::is_told(const Event& event) {
+  if (std::holds_alternative<event::StepExpanded>(event)) return true;
   constexpr std::size_t most_failures = 10;
   const auto* step = step_of(event);
   const auto* finished = std::get_if<event::StepFinished>(&event);

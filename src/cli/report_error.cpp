@@ -92,7 +92,7 @@ nlohmann::json error_json(const std::exception_ptr& error) {
       json entry{{"code", diagnostic.code},
                  {"severity", diagnostic.severity == core::Severity::error ? "error" : "warning"},
                  {"message", diagnostic.message}};
-      if (!facts.input->file().empty()) entry["file"] = facts.input->file();
+      if (!facts.input->file().empty()) entry["file"] = facts.input->file_of(diagnostic);
       if (diagnostic.span.line) {
         entry["line"] = diagnostic.span.line;
         entry["column"] = diagnostic.span.column;

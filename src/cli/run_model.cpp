@@ -67,6 +67,12 @@ void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
   step.status = status;
 }
 
+void RunModel::add_group(const std::string& name, std::size_t instances) {
+  if (instances <= many_instances) return;
+  group_index_.emplace(name, groups.size());
+  groups.push_back({.name = name, .total = instances});
+}
+
 std::size_t RunModel::done() const {
   return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) +
          count(StepStatus::skipped) + count(StepStatus::cancelled);
@@ -78,11 +84,7 @@ void RunModel::apply(const Event& event, SteadyTime now) {
           [&](const event::RunStarted& e) {
             run = e.run, pipeline = e.pipeline, orchestrator = e.orchestrator, total = e.steps;
             began = now;
-            for (const auto& [name, count] : e.instances) {
-              if (count <= many_instances) continue;
-              group_index_.emplace(name, groups.size());
-              groups.push_back({.name = name, .total = count});
-            }
+            for (const auto& [name, count] : e.instances) add_group(name, count);
           },
           [&](const event::BuildStarted& e) {
             builds.push_back({e.image, e.reason, e.steps, now});
@@ -124,6 +126,10 @@ void RunModel::apply(const Event& event, SteadyTime now) {
             view.waits_for.clear();
           },
           [](const event::Notice&) {},
+          [&](const event::StepExpanded& e) {
+            total = e.steps;
+            add_group(e.step, e.instances);
+          },
           [&](const event::RunFinished& e) { finished = e; },
       },
       event);

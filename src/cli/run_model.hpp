@@ -71,6 +71,8 @@ class RunModel {
   GroupView* group_of(const std::string& step);
 
  private:
+  /// Shows the step's instances together if they are many.
+  void add_group(const std::string& name, std::size_t instances);
   void set_status(StepView& step, StepStatus status, SteadyTime now);
   std::unordered_map<std::string, std::size_t> index_, group_index_;
   std::size_t counts_[7] = {};

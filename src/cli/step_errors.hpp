@@ -24,14 +24,14 @@ class StepErrors {
     } catch (const core::InputError& error) {
       if (!error.file().empty()) throw;  // The error has positions of its own.
       for (auto diagnostic : error.diagnostics()) {
-        if (diagnostic.span.line == 0) diagnostic.span.line = step.line;
+        if (diagnostic.span.line == 0) diagnostic.span = {step.line, 0, 1, step.file};
         if (seen_.insert(diagnostic.message + std::to_string(diagnostic.span.line)).second)
           found_.push_back(std::move(diagnostic));
       }
     }
   }
   /// Throws one InputError with all errors, if there are any.
-  void report(const PipelineSpec& pipeline) { engine::refuse(std::move(found_), pipeline.file); }
+  void report(const PipelineSpec& pipeline) { engine::refuse(std::move(found_), pipeline); }
 
  private:
   std::vector<core::Diagnostic> found_;

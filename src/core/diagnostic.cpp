@@ -170,12 +170,17 @@ std::string folded(std::string_view word) {
   return result;
 }
 
-std::string render_all(const std::vector<Diagnostic>& diagnostics, std::string_view file,
-                       std::string_view source) {
+const SourceText& source_of(const Diagnostic& diagnostic, const std::vector<SourceText>& sources) {
+  return sources[diagnostic.span.file < sources.size() ? diagnostic.span.file : 0];
+}
+
+std::string render_all(const std::vector<Diagnostic>& diagnostics,
+                       const std::vector<SourceText>& sources) {
   std::string text;
   for (const auto& diagnostic : diagnostics) {
     if (!text.empty()) text += '\n';
-    text += render(diagnostic, file, source);
+    const auto& source = source_of(diagnostic, sources);
+    text += render(diagnostic, source.file, source.text);
   }
   return text;
 }
@@ -246,14 +251,21 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
   return found ? "did you mean '" + *found + "'?" : std::string();
 }
 
-InputError::InputError(std::vector<Diagnostic> diagnostics, std::string file, std::string source)
+InputError::InputError(std::vector<Diagnostic> diagnostics, std::vector<SourceText> sources)
     : diagnostics_(std::move(diagnostics)),
-      file_(std::move(file)),
-      source_(std::move(source)),
-      rendered_(render_all(diagnostics_, file_, source_)) {}
+      sources_(std::move(sources)),
+      rendered_(render_all(diagnostics_, sources_)) {}
+
+InputError::InputError(std::vector<Diagnostic> diagnostics, std::string file, std::string source)
+    : InputError(std::move(diagnostics),
+                 std::vector{SourceText{std::move(file), std::move(source)}}) {}
+
+const std::string& InputError::file_of(const Diagnostic& diagnostic) const {
+  return source_of(diagnostic, sources_).file;
+}
 
 InputError::InputError(std::string message, std::string suggestion)
-    : InputError({Diagnostic{"input", std::move(message), {}, {}, std::move(suggestion)}}, {}, {}) {
-}
+    : InputError({Diagnostic{"input", std::move(message), {}, {}, std::move(suggestion)}},
+                 std::string(), std::string()) {}
 
 }  // namespace pipeline::core

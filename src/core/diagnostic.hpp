@@ -19,6 +19,7 @@ struct Span {
   unsigned line = 0;
   unsigned column = 0;
   unsigned length = 1;
+  unsigned file = 0;  ///< Number of the source text, for an input of several files.
 };
 
 enum class Severity { error, warning };
@@ -53,20 +54,31 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
 /// Returns `did you mean 'X'?`, or an empty text.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
-/// The user's input is invalid. Carries all diagnostics and the text that they refer to.
+/// A file of the user's input.
+struct SourceText {
+  std::string file;  ///< Its name for messages.
+  std::string text;
+};
+
+/// The user's input is invalid. Carries all diagnostics and the texts that they refer to.
 class InputError : public std::exception {
  public:
+  /// @param sources by Span::file; not empty
+  InputError(std::vector<Diagnostic> diagnostics, std::vector<SourceText> sources);
   InputError(std::vector<Diagnostic> diagnostics, std::string file, std::string source);
   /// An error without a position in a file, such as a bad option.
   explicit InputError(std::string message, std::string suggestion = {});
   const char* what() const noexcept override { return rendered_.c_str(); }
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
-  const std::string& file() const { return file_; }
-  const std::string& source() const { return source_; }
+  /// The first file; empty if there is none.
+  const std::string& file() const { return sources_.front().file; }
+  /// The file that the diagnostic refers to.
+  const std::string& file_of(const Diagnostic& diagnostic) const;
 
  private:
   std::vector<Diagnostic> diagnostics_;
-  std::string file_, source_, rendered_;
+  std::vector<SourceText> sources_;
+  std::string rendered_;
 };
 
 }  // namespace pipeline::core

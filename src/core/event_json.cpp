@@ -91,6 +91,11 @@ json convert(const event::Notice& e) {
   return object;
 }
 
+json convert(const event::StepExpanded& e) {
+  return {
+      {"event", "step_expanded"}, {"step", e.step}, {"instances", e.instances}, {"steps", e.steps}};
+}
+
 json convert(const event::RunFinished& e) {
   return {{"event", "run_finished"},
           {"run", e.run},

@@ -40,7 +40,7 @@ std::vector<Diagnostic> Findings::all() const {
   for (const auto& [finding, steps] : found_) {
     all.push_back(finding);
     all.back().message = names_of(steps) + ": " + finding.message;
-    all.back().span = Span{steps.front()->line, 0, 1};
+    all.back().span = Span{steps.front()->line, 0, 1, steps.front()->file};
   }
   return all;
 }

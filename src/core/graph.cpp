@@ -103,7 +103,6 @@ Scheduler::Scheduler(const Graph& graph, std::vector<bool> waits_for_ends)
     : graph_(graph),
       waits_for_ends_(std::move(waits_for_ends)),
       urgency_(graph.size()),
-      by_urgency_(graph.size()),
       position_(graph.size()),
       missing_(graph.size()),
       state_(graph.size(), State::waiting),
@@ -118,10 +117,11 @@ Scheduler::Scheduler(const Graph& graph, std::vector<bool> waits_for_ends)
     for (const auto next : graph.needed_by(step))
       behind[step] = std::max(behind[step], behind[next] + 1);
   }
-  std::iota(by_urgency_.begin(), by_urgency_.end(), 0U);
-  std::stable_sort(by_urgency_.begin(), by_urgency_.end(),
+  std::vector<StepIndex> by_urgency(graph.size());
+  std::iota(by_urgency.begin(), by_urgency.end(), 0U);
+  std::stable_sort(by_urgency.begin(), by_urgency.end(),
                    [&](StepIndex a, StepIndex b) { return behind[a] > behind[b]; });
-  for (std::uint32_t i = 0; i < by_urgency_.size(); ++i) urgency_[by_urgency_[i]] = i;
+  for (std::uint32_t i = 0; i < by_urgency.size(); ++i) urgency_[by_urgency[i]] = i;
   for (StepIndex step = 0; step < graph.size(); ++step) {
     missing_[step] = static_cast<std::uint32_t>(graph.needs(step).size());
     if (missing_[step] == 0) make_ready(step);
@@ -131,14 +131,14 @@ Scheduler::Scheduler(const Graph& graph, std::vector<bool> waits_for_ends)
 void Scheduler::make_ready(StepIndex step) {
   state_[step] = State::ready;
   ++ready_count_;
-  heap_.push_back(urgency_[step]);
+  heap_.emplace_back(urgency_[step], step);
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
 std::optional<StepIndex> Scheduler::take() {
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-    const auto step = by_urgency_[heap_.back()];
+    const auto step = heap_.back().second;
     heap_.pop_back();
     if (state_[step] != State::ready) continue;
     state_[step] = State::running;
@@ -147,6 +147,41 @@ std::optional<StepIndex> Scheduler::take() {
     return step;
   }
   return std::nullopt;
+}
+
+void Scheduler::grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs) {
+  const auto first = static_cast<StepIndex>(state_.size());
+  const auto size = first + needs.size();
+  further_.resize(size);
+  urgency_.resize(size, urgency_[barrier]);
+  position_.resize(size, position_[barrier]);
+  missing_.resize(size);
+  waits_for_ends_.resize(size);
+  state_.resize(size, State::waiting);
+  remaining_ += needs.size();
+  if (state_[barrier] == State::ready) --ready_count_;
+  state_[barrier] = State::waiting;
+  waits_for_ends_[barrier] = true;
+  missing_[barrier] += static_cast<std::uint32_t>(needs.size()) + 1;
+  for (StepIndex step = first; step < size; ++step) {
+    further_[step].push_back(barrier);
+    for (const auto need : needs[step - first]) {
+      if (state_[need] == State::gone) continue;
+      further_[need].push_back(step);
+      ++missing_[step];
+    }
+    if (missing_[step] == 0) make_ready(step);
+  }
+  arrive(barrier);  // Without new steps it is ready.
+}
+
+/// Calls `use` with each step that depends on this one.
+template <class Use>
+void Scheduler::for_each_dependent(StepIndex step, Use use) {
+  if (step < graph_.size())
+    for (const auto next : graph_.needed_by(step)) use(next);
+  if (step < further_.size())
+    for (const auto next : further_[step]) use(next);
 }
 
 void Scheduler::leave(StepIndex step) {
@@ -159,7 +194,7 @@ void Scheduler::leave(StepIndex step) {
 void Scheduler::succeeded(StepIndex step) {
   if (state_[step] == State::gone) return;
   leave(step);
-  for (const auto next : graph_.needed_by(step)) arrive(next);
+  for_each_dependent(step, [&](StepIndex next) { arrive(next); });
 }
 
 /// Counts a dependency of the step that has ended.
@@ -172,15 +207,12 @@ std::vector<StepIndex> Scheduler::failed(StepIndex step) {
   leave(step);
   std::vector<StepIndex> lost;
   const auto lose_dependents = [&](StepIndex of) {
-    for (const auto next : graph_.needed_by(of)) {
-      if (state_[next] == State::gone) continue;
-      if (waits_for_ends_[next]) {
-        arrive(next);
-        continue;
-      }
+    for_each_dependent(of, [&](StepIndex next) {
+      if (state_[next] == State::gone) return;
+      if (waits_for_ends_[next]) return arrive(next);
       leave(next);
       lost.push_back(next);
-    }
+    });
   };
   lose_dependents(step);
   for (std::size_t i = 0; i < lost.size(); ++i) lose_dependents(lost[i]);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace pipeline::core {
@@ -46,6 +47,12 @@ class Scheduler {
   /// Removes and returns the most urgent ready step, or nothing.
   std::optional<StepIndex> take();
   bool has_ready() const { return ready_count_ > 0; }
+  /// Adds steps behind those that there are; each is a dependency of `barrier`, which is no longer
+  /// ready before all of them have ended, however. `barrier` must not have been taken.
+  /// @param needs for each new step, its dependencies; those that are gone have succeeded
+  void grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs);
+  /// Returns true if the step has succeeded, failed, or can no longer run.
+  bool is_gone(StepIndex step) const { return state_[step] == State::gone; }
   /// Marks the step as succeeded; steps that waited only for it become ready.
   void succeeded(StepIndex step);
   /// Marks the step as failed or skipped. Returns and removes all steps that can no longer run, in
@@ -63,18 +70,22 @@ class Scheduler {
   void make_ready(StepIndex step);
   void arrive(StepIndex step);
   void leave(StepIndex step);
+  template <class Use>
+  void for_each_dependent(StepIndex step, Use use);
 
   const Graph& graph_;
+  std::vector<std::vector<StepIndex>> further_;  ///< Dependents that the graph does not have.
   std::vector<bool> waits_for_ends_;
   std::vector<std::uint32_t> urgency_;   ///< For each step, its rank by the chain of steps behind
-                                         ///< it, then by index; smaller goes first.
-  std::vector<StepIndex> by_urgency_;    ///< The step of each rank.
+                                         ///< it, then by index; smaller goes first. Steps that were
+                                         ///< added have that of their barrier.
   std::vector<std::uint32_t> position_;  ///< For each step, its position in topological order.
   std::vector<std::uint32_t>
       missing_;  ///< For each step, the number of dependencies that it waits for.
   std::vector<State> state_;
-  std::vector<std::uint32_t> heap_;  ///< Ranks of the ready steps, smallest first; removed steps
-                                     ///< are skipped when they come up.
+  std::vector<std::pair<std::uint32_t, StepIndex>>
+      heap_;  ///< Ranks of the ready steps, smallest first; removed steps are skipped when they
+              ///< come up.
   std::size_t remaining_, ready_count_ = 0, running_ = 0;
 };
 

@@ -25,6 +25,9 @@ std::string axis_text(const nlohmann::json& value);
 /// Maximum length of the name of a step with a matrix; its instances' names are longer.
 constexpr std::size_t longest_base = 96;
 
+/// Larger matrices are treated as a mistake.
+constexpr std::size_t most_instances = 100'000;
+
 /// Makes the names of a step's instances, such as `train.c-0.1.kernel-rbf`. Each is a valid name
 /// (is_name()) and unique. Where a value is too long, has invalid characters or gives a duplicate,
 /// the name ends with a digest of the values.

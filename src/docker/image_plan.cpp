@@ -352,7 +352,8 @@ class ImagePlanner {
       const auto& command = *settings_.local_project_install_command;
       if (core::has_control_characters(command))
         throw core::InputError("local_project_install_command holds a control character");
-      auto files = project_files(options_.root, step_.code.items());
+      auto files = project_files(step_.code_root.empty() ? options_.root : step_.code_root,
+                                 step_.code.items());
       if (options_.lock)  // It says what is installed beside the project.
         std::erase_if(files,
                       [&](const auto& file) { return file.source == options_.lock->path(); });

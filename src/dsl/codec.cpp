@@ -41,6 +41,10 @@ void wrong_json(const std::string& file, const JsonError& error) {
   throw CodecError("cannot read " + file + ": " + error.what());
 }
 
+bool is_json_name(const std::string& file) { return file.ends_with(".json"); }
+
+bool has_json_list(const std::string& file) { return std::ifstream(file).peek() == '['; }
+
 void make_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directory(folder, error);

@@ -2,6 +2,7 @@
 /// A step of a Pipeline as it was declared.
 #pragma once
 
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -21,8 +22,9 @@ struct Argument {
                          ///< one with the same values.
   bool is_axis = false;  ///< Each value of `axis` goes to a separate instance.
   std::vector<Json> axis;
-  Json value;                ///< Value of a parameter.
-  bool of_pipeline = false;  ///< Given by param().
+  std::optional<AnyArtifact> items;  ///< Instead of `axis`: a vector that another step makes.
+  Json value;                        ///< Value of a parameter.
+  bool of_pipeline = false;          ///< Given by param().
   void (*check)(const nlohmann::json&) =
       nullptr;           ///< Throws JsonError for a value that the function cannot take.
   std::string type;      ///< For messages.

@@ -100,7 +100,9 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
   for (const auto& [name, value] : options.parameters) parameters[name] = *value;
   for (const auto& argument : step.arguments) {
     if (argument.slot == detail::Slot::context) continue;
-    if (argument.is_axis) {
+    if (argument.items) {
+      add(axes, argument.name, "${" + argument.items->step + "." + argument.items->output + "[*]}");
+    } else if (argument.is_axis) {
       json values = json::array();
       for (const auto& value : argument.axis) values.push_back(parameter_of(argument, *value));
       add(axes, argument.name, values);

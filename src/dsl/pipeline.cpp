@@ -68,6 +68,10 @@ void StepDeclaration::source(const AnyArtifact& artifact, const char* selector) 
   argument.selector = selector;
 }
 
+void StepDeclaration::items(const AnyArtifact& artifact) {
+  declaration_->arguments.back().items = artifact;
+}
+
 void StepDeclaration::value(const Json& value, std::string_view pipeline_parameter) {
   auto& argument = declaration_->arguments.back();
   if (argument.is_axis)
@@ -179,6 +183,17 @@ struct Pipeline::Content {
   std::string name;
   PipelineOptions options;
   std::vector<detail::Declaration> steps;
+
+  /// Makes a vector that would be a NumPy array a JSON list, whose items a matrix takes.
+  void store_as_list(const AnyArtifact& artifact) {
+    constexpr std::string_view array = ".npy";
+    for (auto& step : steps) {
+      if (step.options.name != artifact.step || !step.entry) continue;
+      for (auto& output : step.outputs)
+        if (output.name == artifact.output && output.file_name.ends_with(array))
+          output.file_name.replace(output.file_name.size() - array.size(), array.size(), ".json");
+    }
+  }
 };
 
 Pipeline::Pipeline(std::string_view name, const PipelineOptions& options)
@@ -229,6 +244,8 @@ const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
       step.outputs.push_back(std::move(output));
     }
   }
+  for (const auto& argument : step.arguments)
+    if (argument.items) content_->store_as_list(*argument.items);
   return content_->steps.emplace_back(std::move(step));
 }
 

@@ -1,69 +1,19 @@
 #include "engine/condition.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "core/bounded_json.hpp"
-#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/expression.hpp"
-#include "core/file.hpp"
-#include "core/quantity.hpp"
+#include "engine/json_output.hpp"
 
 namespace pipeline::engine {
 namespace {
 
 constexpr std::uint64_t most_read = 1 << 20;
-constexpr std::size_t most_shown = 80;
-
-std::string shown(const nlohmann::json& value) {
-  auto text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return core::printable(text.size() <= most_shown ? text : text.substr(0, most_shown) + "...");
-}
-
-/// Returns the member or item of the value; throws std::runtime_error if it has none.
-const nlohmann::json& member_of(const nlohmann::json& value, const std::string& name,
-                                const std::string& parent) {
-  if (value.is_object()) {
-    const auto found = value.find(name);
-    if (found != value.end()) return *found;
-    std::vector<std::string> names;
-    std::string list;
-    for (const auto& [each, member] : value.items()) names.push_back(each);
-    for (const auto& each : names) list += (list.empty() ? "" : ", ") + each;
-    if (list.size() > most_shown) list = list.substr(0, most_shown) + "...";
-    throw std::runtime_error(parent + " has no member '" + name + "'" +
-                             (list.empty() ? "" : "; it has: " + core::printable(list)));
-  }
-  if (value.is_array()) {
-    std::size_t index = 0;
-    const auto end = name.data() + name.size();
-    if (const auto read = std::from_chars(name.data(), end, index);
-        read.ec == std::errc() && read.ptr == end && index < value.size())
-      return value[index];
-    throw std::runtime_error(parent + " is a list of " + std::to_string(value.size()) +
-                             " items and has no item '" + name + "'");
-  }
-  throw std::runtime_error(parent + " is " + shown(value) + " and has no member '" + name + "'");
-}
-
-nlohmann::json read_json(const store::OutputRecord& output, const std::string& name,
-                         store::ArtifactStore& artifacts) {
-  if (output.is_directory) throw std::runtime_error(name + " is a folder, not a JSON file");
-  if (output.bytes > most_read)
-    throw std::runtime_error(name + " has " + core::format_bytes(output.bytes) +
-                             "; a condition reads at most " + core::format_bytes(most_read));
-  if (!artifacts.is_intact(output.digest)) throw std::runtime_error(name + " is damaged");
-  auto value = core::parse_json(core::read_file(artifacts.path(output.digest)));
-  if (value.is_discarded()) throw std::runtime_error(name + " is not JSON");
-  return value;
-}
-
 /// Returns why a step that this one needs keeps it from running; empty if none does.
 std::string lost_need(const StepSpec& step, const Predecessors& before) {
   std::string reason;
@@ -94,24 +44,18 @@ class Values {
     const auto parameter = condition_.parameters.find(variable.name);
     if (parameter != condition_.parameters.end())
       return &read_.emplace(variable.name, *parameter->second).first->second;
-    const auto& [source, path] = condition_.outputs.at(variable.name);
-    const auto* output = find_output_(source);
+    const auto& value = condition_.outputs.at(variable.name);
+    const auto* output = find_output_(value.source);
     if (!output) return nullptr;
-    auto name = source.step + "." + source.output;
-    auto value = read_json(*output, name, artifacts_);
-    for (const auto& part : path) {
-      auto inner = member_of(value, part, name);
-      value = std::move(inner);
-      name += "." + part;
-    }
-    return &read_.emplace(variable.name, std::move(value)).first->second;
+    auto found = read_member(*output, value, artifacts_, most_read);
+    return &read_.emplace(variable.name, std::move(found)).first->second;
   }
 
   /// Returns `evaluate.metrics.accuracy is 0.85, params.threshold is 0.9`.
   std::string text() const {
     std::string text;
     for (const auto& [name, value] : read_)
-      text += (text.empty() ? "" : ", ") + name + " is " + shown(value);
+      text += (text.empty() ? "" : ", ") + name + " is " + shown_json(value);
     return text;
   }
 

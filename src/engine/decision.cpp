@@ -79,6 +79,11 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
         }};
   });
   if (!found.empty()) return found;
+  for (const auto& step : pipeline.steps)
+    if (step.matrix && name.starts_with(step.name + "["))
+      throw core::InputError("the steps of '" + step.name +
+                                 "' are not known before the run has made the values of its matrix",
+                             "'" + step.name + "' means all of them");
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps) {
     if (step.instance && (names.empty() || names.back() != step.instance->of))

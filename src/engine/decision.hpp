@@ -66,6 +66,11 @@ std::set<std::string_view> forced_steps(const PipelineSpec& pipeline,
                                         const std::vector<std::string>& force,
                                         const std::vector<std::string>& from);
 
+/// Returns true if the step, or the step that it is an instance of, is one of these.
+inline bool is_forced(const std::set<std::string_view>& forced, const StepSpec& step) {
+  return forced.contains(step.name) || (step.instance && forced.contains(step.instance->of));
+}
+
 /// Returns for each of `selected` the positions in `selected` of the steps that it depends on. A
 /// step with a `run_on` also waits for those that it depends on indirectly: one of them may fail
 /// when the step in between is skipped already.

@@ -12,7 +12,7 @@ Environments::Environments(asio::any_io_executor executor, const Services& servi
                            std::function<void()> on_failure)
     : executor_(std::move(executor)),
       orchestrator_(services.orchestrator),
-      file_(services.pipeline.file),
+      pipeline_(services.pipeline),
       events_(events),
       is_shared_(is_shared),
       spawn_(std::move(spawn)),
@@ -20,7 +20,7 @@ Environments::Environments(asio::any_io_executor executor, const Services& servi
       states_(steps) {}
 
 async::Task<orchestrators::Environment> Environments::look_up(const StepSpec& step) {
-  return environment_of(orchestrator_, step, file_, is_shared_);
+  return environment_of(orchestrator_, step, pipeline_, is_shared_);
 }
 
 void Environments::begin(core::StepIndex i, const StepSpec& step) {

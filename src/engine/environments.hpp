@@ -3,6 +3,7 @@
 /// most once: when its step starts, or while earlier steps run.
 #pragma once
 
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -40,6 +41,8 @@ class Environments {
   async::Task<> prepared(core::StepIndex i);
   /// Returns the environment of a step that has one, else an empty one.
   const orchestrators::Environment& of(core::StepIndex i) const { return states_[i].environment; }
+  /// Makes room for more steps. @param steps number of all steps
+  void grow(std::size_t steps) { states_.resize(steps); }
   /// Stops preparations in progress.
   void stop(core::StopLevel level) { stop_.stop(level); }
   /// Lets preparations begin again after stop(); those that it ended begin once more.
@@ -57,13 +60,13 @@ class Environments {
 
   asio::any_io_executor executor_;
   orchestrators::Orchestrator& orchestrator_;
-  const std::filesystem::path& file_;
+  const PipelineSpec& pipeline_;
   EventSink& events_;
   const bool is_shared_;
   std::function<void(async::Task<>)> spawn_;
   std::function<void()> on_failure_;
   core::CancelSource stop_;
-  std::vector<State> states_;
+  std::deque<State> states_;  ///< References to them stay valid.
 };
 
 }  // namespace pipeline::engine

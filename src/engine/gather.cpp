@@ -1,5 +1,7 @@
 #include "engine/gather.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
@@ -17,7 +19,7 @@ std::string content_of(const InputSpec& input, const OutputsOf& outputs) {
 }
 
 GatheredFolder::GatheredFolder(const InputSpec& input, const OutputsOf& outputs) {
-  const auto digits = std::to_string(input.sources.size() - 1).size();
+  const auto digits = std::to_string(std::max<std::size_t>(input.sources.size(), 1) - 1).size();
   entries_.reserve(input.sources.size());
   for (const auto& source : input.sources) {
     const auto made = outputs(source);

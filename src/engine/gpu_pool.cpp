@@ -71,7 +71,7 @@ GpuPool::~GpuPool() {
 /// here; elsewhere a scheduler does that. Throws InputError for requests that the orchestrators do
 /// not support.
 std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepSpec*>& steps,
-                                                   const std::filesystem::path& file) const {
+                                                   const PipelineSpec& pipeline) const {
   std::vector<Request> requests;
   std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
@@ -82,13 +82,13 @@ std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepS
       wrong.push_back({"gpu-choice",
                        "step '" + step->name + "' names its GPUs, and the orchestrator " +
                            place.name + " chooses them itself",
-                       {.line = step->line, .column = 1},
+                       {.line = step->line, .column = 1, .file = step->file},
                        {},
                        "ask for a number of them: `gpu_count: " +
                            std::to_string(request.devices.size()) + "`"});
     if (place.on_this_machine) requests.emplace_back(step, std::move(request));
   }
-  refuse(wrong, file);
+  refuse(wrong, pipeline);
   if (requests.empty()) return requests;
   const auto& place = orchestrator_.capabilities_of(*requests.front().first);
   for (const auto& [step, request] : requests)
@@ -99,10 +99,10 @@ std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepS
            "step '" + requests.front().first->name + "' takes GPUs of " + place.name + ", step '" +
                step->name + "' those of " + other.name +
                ", which are on another machine: one run looks after those of one machine",
-           {.line = step->line, .column = 1},
+           {.line = step->line, .column = 1, .file = step->file},
            {},
            "run both in the same place"});
-  refuse(wrong, file);
+  refuse(wrong, pipeline);
   return requests;
 }
 
@@ -134,7 +134,7 @@ void GpuPool::add_demand(const Request& request, const gpu::Inventory& inventory
   auto result = gpu::demand_of(request.second, inventory);
   if (auto* demand = std::get_if<gpu::Demand>(&result)) {
     processes_matter_ |= demand->idle;
-    demands_.emplace(step, std::move(*demand));
+    demands_.emplace(step->name, std::move(*demand));
     return;
   }
   auto& shortage = std::get<gpu::Shortage>(result);
@@ -146,14 +146,14 @@ void GpuPool::add_demand(const Request& request, const gpu::Inventory& inventory
   }
   wrong.push_back({shortage.code,
                    message,
-                   {.line = step->line, .column = 1},
+                   {.line = step->line, .column = 1, .file = step->file},
                    shortage.notes,
                    shortage.suggestion});
 }
 
 async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
-                             const std::filesystem::path& file) {
-  const auto requests = requests_of(steps, file);
+                             const PipelineSpec& pipeline) {
+  const auto requests = requests_of(steps, pipeline);
   if (requests.empty()) co_return;
   const auto inventory = co_await inventory_for(*requests.front().first);
   if (!inventory) co_return;
@@ -161,7 +161,7 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
   std::vector<core::Diagnostic> wrong;
   for (const auto& request : requests) add_demand(request, *inventory, wrong);
   if (is_task_) check_together(steps, wrong);
-  refuse(wrong, file);
+  refuse(wrong, pipeline);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
   if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; }))
     folder_.emplace();
@@ -184,14 +184,18 @@ void GpuPool::check_together(const std::vector<const StepSpec*>& steps,
                    "the containers " + gpu::names_of(members, group) +
                        " run at the same time and ask for " + gpus(group.gpus) +
                        " together, and this machine has " + std::to_string(units_.size()),
-                   {.line = steps[group.members.back()]->line, .column = 1},
+                   {.line = steps[group.members.back()]->line,
+                    .column = 1,
+                    .file = steps[group.members.back()]->file},
                    std::move(notes),
                    "let one wait for the other's end: `dependsOn` with the condition SUCCESS"});
 }
 
 const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
   static const gpu::Demand none;
-  const auto found = demands_.find(&step);
+  auto found = demands_.find(step.name);
+  if (found == demands_.end() && step.instance)
+    found = demands_.find(step.instance->of);  // It was made after the check.
   return found == demands_.end() ? none : found->second;
 }
 

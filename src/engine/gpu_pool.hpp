@@ -44,7 +44,7 @@ class GpuPool {
   /// Looks what the machine has; before anything is built. Throws InputError for what the steps can
   /// never get here, all of it at once, and EnvironmentError where there is no driver. Costs
   /// nothing if no step asks for GPUs.
-  async::Task<> check(const std::vector<const StepSpec*>& steps, const std::filesystem::path& file);
+  async::Task<> check(const std::vector<const StepSpec*>& steps, const PipelineSpec& pipeline);
 
   bool wants(const StepSpec& step) const { return demand_of(step).count > 0; }
 
@@ -59,7 +59,7 @@ class GpuPool {
   const gpu::Demand& demand_of(const StepSpec& step) const;
   using Request = std::pair<const StepSpec*, settings::GpuRequest>;
   std::vector<Request> requests_of(const std::vector<const StepSpec*>& steps,
-                                   const std::filesystem::path& file) const;
+                                   const PipelineSpec& pipeline) const;
   async::Task<std::optional<gpu::Inventory>> inventory_for(const StepSpec& step);
   void add_demand(const Request& request, const gpu::Inventory& inventory,
                   std::vector<core::Diagnostic>& wrong);
@@ -89,7 +89,7 @@ class GpuPool {
   const bool is_task_;
   std::function<void(async::Task<>)> spawn_;
 
-  std::map<const StepSpec*, gpu::Demand> demands_;
+  std::map<std::string, gpu::Demand> demands_;  ///< By step.
   gpu::Machine* machine_;  ///< Nothing: the GPUs are elsewhere, or NVML is not in use yet.
   std::unique_ptr<gpu::Machine> own_machine_;
   std::vector<gpu::Unit> units_;

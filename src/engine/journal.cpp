@@ -97,30 +97,50 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
     record_.started = before->started;
     record_.took = before->took;
     record_.steps = steps.size();
-    std::map<std::string, store::StepRecord> records;
-    for (auto& record : runs_.steps(record_.id)) records.emplace(record.name, std::move(record));
+    for (auto& record : runs_.steps(record_.id)) earlier_.emplace(record.name, std::move(record));
     runs_.resume_run(record_);
-    for (const auto* step : steps) {
-      const auto& record = records[step->name];
-      if (record.status == StepStatus::succeeded || record.status == StepStatus::cached) continue;
-      ResumePoint state;
-      for (const auto& attempt : runs_.attempts(record_.id, step->name)) {
-        if (state.counts.attempts == 0) state.counts.started = attempt.started;
-        state.counts.attempts = attempt.number;
-        state.is_open = attempt.ended == WallTime{};
-        if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
-        ++(attempt.failure_kind == to_string(FailureKind::infrastructure)
-               ? state.counts.interruptions
-               : state.counts.failures);
-      }
-      state.key = record.key;
-      if (state.counts.attempts > 0) resume_point.emplace(step->name, std::move(state));
-      runs_.put_step(record_of(*step, StepStatus::pending,
-                               // This driver may be killed before the step starts.
-                               record.key));
-    }
+    for (const auto* step : steps)
+      if (auto point = resume_step(*step)) resume_point.emplace(step->name, std::move(*point));
   });
   announce_start(steps);
+  return resume_point;
+}
+
+std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
+  const auto& record = earlier_[step.name];
+  if (record.status == StepStatus::succeeded || record.status == StepStatus::cached)
+    return std::nullopt;
+  ResumePoint state;
+  for (const auto& attempt : runs_.attempts(record_.id, step.name)) {
+    if (state.counts.attempts == 0) state.counts.started = attempt.started;
+    state.counts.attempts = attempt.number;
+    state.is_open = attempt.ended == WallTime{};
+    if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
+    ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.counts.interruptions
+                                                                      : state.counts.failures);
+  }
+  state.key = record.key;
+  // With the key, because this driver may be killed before the step starts.
+  runs_.put_step(record_of(step, StepStatus::pending, record.key));
+  if (state.counts.attempts == 0) return std::nullopt;
+  return state;
+}
+
+std::map<std::string, ResumePoint> Journal::expanded(
+    const StepSpec& step, const std::vector<const StepSpec*>& instances) {
+  std::map<std::string, ResumePoint> resume_point;
+  record_.steps += instances.size();
+  --record_.steps;
+  commit([&] {
+    runs_.expand_step(record_.id, step.name, record_.steps);
+    for (const auto* instance : instances) {
+      if (!earlier_.contains(instance->name))
+        runs_.put_step(record_of(*instance, StepStatus::pending));
+      else if (auto point = resume_step(*instance))
+        resume_point.emplace(instance->name, std::move(*point));
+    }
+  });
+  events_.emit(event::StepExpanded{step.name, instances.size(), record_.steps});
   return resume_point;
 }
 
@@ -222,8 +242,18 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
   ++(cancelled ? summary_.cancelled : summary_.failed);
   events_.emit(event::StepFinished{
       step.name, record.status, counts.attempts, record.took, std::move(failure), {}});
-  left_out(lost, "needs '" + step.name + "', which " + (cancelled ? "was cancelled" : "failed"),
-           cancelled ? StepStatus::cancelled : StepStatus::skipped);
+  this->lost(step, record.status, lost);
+}
+
+void Journal::lost(const StepSpec& step, StepStatus status,
+                   const std::vector<const StepSpec*>& lost) {
+  const auto needs = "needs '" + step.name + "', which ";
+  if (status == StepStatus::cancelled)
+    left_out(lost, needs + "was cancelled", StepStatus::cancelled);
+  else if (status == StepStatus::skipped)
+    put_left_out(lost, needs + "was skipped", StepStatus::skipped, false);
+  else
+    left_out(lost, needs + "failed", StepStatus::skipped);
 }
 
 void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
@@ -234,7 +264,7 @@ void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::str
 void Journal::skipped(const StepSpec& step, const std::string& reason,
                       const std::vector<const StepSpec*>& lost) {
   put_left_out({&step}, reason, StepStatus::skipped, false);
-  put_left_out(lost, "needs '" + step.name + "', which was skipped", StepStatus::skipped, false);
+  this->lost(step, StepStatus::skipped, lost);
 }
 
 /// @param is_failure whether the steps could have run if another one had not failed

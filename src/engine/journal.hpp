@@ -46,6 +46,10 @@ class Journal {
   /// @return the steps that had begun and have not succeeded
   std::map<std::string, ResumePoint> run_resumed(const std::string& orchestrator,
                                                  const std::vector<const StepSpec*>& steps);
+  /// Records that the step has become its instances.
+  /// @return those that had begun before the run was interrupted, and have not succeeded
+  std::map<std::string, ResumePoint> expanded(const StepSpec& step,
+                                              const std::vector<const StepSpec*>& instances);
   /// @return the record to pass to attempt_ended()
   store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number,
                                      const std::string& environment,
@@ -64,6 +68,8 @@ class Journal {
   /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
   void failed(const StepSpec& step, Failure failure, const std::string& key,
               const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
+  /// Records the steps that can no longer run because this one failed, was cancelled or skipped.
+  void lost(const StepSpec& step, StepStatus status, const std::vector<const StepSpec*>& lost);
   /// Records steps that were skipped by their conditions, and those that depend on them.
   void skipped(const StepSpec& step, const std::string& reason,
                const std::vector<const StepSpec*>& lost);
@@ -88,6 +94,8 @@ class Journal {
   /// Publishes outputs under the names that the step gives them.
   void publish(const StepSpec& step, const std::string& run,
                const std::vector<store::OutputRecord>& outputs);
+  /// Makes the step pending again, unless it has succeeded before the run was interrupted.
+  std::optional<ResumePoint> resume_step(const StepSpec& step);
   void announce_start(const std::vector<const StepSpec*>& steps);
   store::StepRecord record_of(const StepSpec& step, StepStatus status,
                               const std::string& key = {}) const;
@@ -98,6 +106,7 @@ class Journal {
   EventSink& events_;
   store::RunRecord record_;
   RunSummary summary_{};
+  std::map<std::string, store::StepRecord> earlier_;  ///< Of a resumed run, by step.
   std::vector<Success> unstored_;
   Clock::time_point began_ = Clock::now();
 };

@@ -7,6 +7,7 @@
 #include "engine/decision.hpp"
 #include "engine/refusal.hpp"
 #include "engine/run.hpp"
+#include "engine/run_steps.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -19,19 +20,6 @@ std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
   std::vector<KeyPart> old = before;
   std::erase_if(old, [](const KeyPart& part) { return part.name.starts_with("input "); });
   return differences(old, own);
-}
-
-/// Groups steps in levels; a step depends only on steps of earlier levels.
-std::vector<std::vector<core::StepIndex>> levels_of(const core::Graph& graph) {
-  std::vector<std::size_t> level(graph.size());
-  std::vector<std::vector<core::StepIndex>> levels;
-  const auto order = graph.topological_order();
-  for (const auto i : *order) {
-    for (const auto needed : graph.needs(i)) level[i] = std::max(level[i], level[needed] + 1);
-    if (level[i] == levels.size()) levels.emplace_back();
-    levels[level[i]].push_back(i);
-  }
-  return levels;
 }
 
 /// What the pipeline's newest run recorded of steps without an earlier success.
@@ -72,37 +60,88 @@ class Planner {
       : services_(services),
         options_(options),
         with_keys_(with_keys),
-        selected_(select_steps(services.pipeline, options.only_step)),
+        steps_(services.pipeline, options.only_step),
+        scheduler_(steps_.graph()),
         forced_(forced_steps(services.pipeline, options.force, options.from)),
         decisions_(services),
         newest_(services.runs, services.pipeline.name),
         has_successes_(services.runs.has_successes()),
-        graph_(needs_of(services.pipeline, selected_)),
-        plans_(selected_.size()),
-        outputs_(selected_.size()),
-        may_be_skipped_(selected_.size()) {
-    position_.reserve(selected_.size());
-    for (core::StepIndex i = 0; i < selected_.size(); ++i) position_.emplace(step_at(i).name, i);
-  }
+        plans_(steps_.size()),
+        may_be_skipped_(steps_.size()) {}
 
   async::Task<std::vector<StepPlan>> plan() {
-    for (const auto& level : levels_of(graph_)) {
+    for (auto level = next_level(); !level.empty(); level = next_level()) {
       for (const auto i : level) co_await plan_step(i);
       co_await ask_store();
+      for (const auto i : level) scheduler_.succeeded(i);
     }
     services_.stats.save();
-    co_return std::move(plans_);
+    co_return in_order();
   }
 
  private:
-  const StepSpec& step_at(core::StepIndex i) const {
-    return services_.pipeline.steps[selected_[i]];
+  const StepSpec& step_at(core::StepIndex i) const { return steps_.spec(i); }
+
+  /// Returns the steps whose dependencies are planned.
+  std::vector<core::StepIndex> next_level() {
+    std::vector<core::StepIndex> level;
+    grow();
+    while (const auto i = scheduler_.take())
+      if (steps_[*i].instances)
+        end_instances(*i);
+      else
+        level.push_back(*i);
+    return level;
   }
 
-  MadeOutput output_of(const SourceSpec& source) const {
-    const auto i = position_.at(source.step);
-    return {&step_at(i),
-            &*std::ranges::find(outputs_[i], source.output, &store::OutputRecord::name)};
+  /// Makes the instances of the steps whose matrix has only values that are known.
+  void grow() {
+    for (auto group = steps_.take_open_matrix(); !group.empty();
+         group = steps_.take_open_matrix()) {
+      std::vector<const StepSpec*> specs;
+      for (const auto i : group) specs.push_back(&step_at(i));
+      const auto outputs = steps_.outputs_of();
+      std::vector<std::vector<StepSpec>> made;
+      try {
+        const Growth growth(
+            specs, [&](const SourceSpec& source) { return outputs(source).output; },
+            services_.artifacts);
+        for (const auto* each : specs) made.push_back(growth.instances_of(*each));
+        for (std::size_t k = 0; k < group.size(); ++k)
+          scheduler_.grow(group[k], steps_.add(group[k], std::move(made[k]), growth));
+      } catch (const core::InputError& error) {
+        for (const auto i : group)
+          plans_[i].changes = {"fails: matrix: " + error.diagnostics().front().message};
+      }
+      plans_.resize(steps_.size());
+      may_be_skipped_.resize(steps_.size());
+    }
+  }
+
+  /// A step that is its instances counts as reused if all of them are.
+  void end_instances(core::StepIndex i) {
+    const auto [first, count] = *steps_[i].instances;
+    plans_[i].action = StepPlan::Action::reuse;
+    for (auto k = first; k < first + count; ++k) {
+      if (plans_[k].action != StepPlan::Action::reuse && plans_[i].action != StepPlan::Action::skip)
+        plans_[i].action = plans_[k].action;
+      may_be_skipped_[i] = may_be_skipped_[i] || may_be_skipped_[k];
+    }
+    scheduler_.succeeded(i);
+  }
+
+  /// Returns the plans in the order of the pipeline, with instances in place of their step.
+  std::vector<StepPlan> in_order() {
+    std::vector<StepPlan> all;
+    all.reserve(plans_.size());
+    for (core::StepIndex i = 0; i < steps_.graph().size(); ++i) {
+      const auto instances = steps_[i].instances.value_or(std::pair(i, std::size_t{1}));
+      for (auto k = instances.first; k < instances.first + instances.second; ++k) {
+        plans_[k].spec = &steps_.declared(i);
+        all.push_back(std::move(plans_[k]));
+      }
+    }
+    return all;
   }
 
   /// Returns a source of the step's inputs that may run again, so that the inputs are not known;
@@ -111,7 +150,7 @@ class Planner {
     std::string unknown;
     for (const auto& input : step.inputs)
       for (const auto& source : input.sources)
-        if (plans_[position_.at(source.step)].action != StepPlan::Action::reuse)
+        if (plans_[steps_.index_of(source.step)].action != StepPlan::Action::reuse)
           unknown = source.step;
     return unknown;
   }
@@ -120,7 +159,8 @@ class Planner {
     plans_[i].action = StepPlan::Action::reuse;
     plans_[i].reused_from = std::move(entry.run);
     plans_[i].changes.clear();
-    outputs_[i] = std::move(entry.outputs);
+    steps_[i].outputs = std::move(entry.outputs);
+    steps_[i].status = StepStatus::cached;
   }
 
   async::Task<> plan_step(core::StepIndex i) {
@@ -128,7 +168,9 @@ class Planner {
     auto& plan = plans_[i];
     plan.step = step.name;
     std::string condition;
-    if (may_skip(i)) {
+    if (step.matrix) {
+      if (step.when) condition = "when: " + step.when->text;
+    } else if (may_skip(i)) {
       const auto decision = decide(step, before(i), services_.artifacts);
       if (!decision.error.empty())
         condition = "fails: " + decision.error;
@@ -140,10 +182,11 @@ class Planner {
         condition = "unless '" + *other + "' is skipped";
     }
     const auto environment = co_await environment_of(
-        services_.orchestrator, step, services_.pipeline.file, options_.shared != nullptr);
+        services_.orchestrator, step, services_.pipeline, options_.shared != nullptr);
     plan.environment = environment.description;
     if (!environment.ready) plan.build = environment.reason;
 
+    if (step.matrix) co_return leave_unknown(plan, std::move(condition));
     const auto waits_for = unknown_source(step);
     if (waits_for.empty() && !environment.id.empty())
       compare_key(i, environment.id);
@@ -157,14 +200,28 @@ class Planner {
     plan.changes.insert(plan.changes.begin(), std::move(condition));
   }
 
+  /// Plans a step whose instances are not known.
+  void leave_unknown(StepPlan& plan, std::string condition) const {
+    if (!plan.changes.empty()) return;  // Its matrix has wrong values.
+    plan.action = StepPlan::Action::unknown;
+    std::string items;
+    for (const auto& axis : steps_.spec(steps_.index_of(plan.step)).matrix->axes)
+      if (axis.items)
+        items += (items.empty() ? "" : " and of ") + axis.items->source.step + "." +
+                 axis.items->source.output;
+    plan.changes = {"a step for each item of " + items};
+    if (!condition.empty()) plan.changes.push_back(std::move(condition));
+  }
+
   void skip(core::StepIndex i, std::string reason) {
     plans_[i].action = StepPlan::Action::skip;
+    steps_[i].status = StepStatus::skipped;
     plans_[i].changes = {std::move(reason)};
   }
 
   /// Returns true if the step has a condition, or needs one that has.
   bool may_skip(core::StepIndex i) const {
-    return is_conditional(step_at(i)) || std::ranges::any_of(graph_.needs(i), [&](auto need) {
+    return is_conditional(step_at(i)) || std::ranges::any_of(steps_.needs(i), [&](auto need) {
              return plans_[need].action == StepPlan::Action::skip || may_be_skipped_[need];
            });
   }
@@ -172,7 +229,7 @@ class Planner {
   /// Returns a step that may be skipped and takes this one with it; null if there is none.
   const std::string* conditional_need(core::StepIndex i) const {
     if (step_at(i).run_on != RunOn::success) return nullptr;
-    for (const auto need : graph_.needs(i))
+    for (const auto need : steps_.needs(i))
       if (may_be_skipped_[need]) return &step_at(need).name;
     return nullptr;
   }
@@ -186,25 +243,19 @@ class Planner {
                                                                             : Outcome::unknown;
     };
     auto all = Outcome::made;
-    for (const auto need : graph_.needs(i))
+    for (const auto need : steps_.needs(i))
       if (outcome_of(need) == Outcome::unknown) all = Outcome::unknown;
-    return {[this, outcome_of](const std::string& step) { return outcome_of(position_.at(step)); },
-            all, [this](const SourceSpec& source) { return find_output(source); }};
-  }
-
-  const store::OutputRecord* find_output(const SourceSpec& source) const {
-    const auto& outputs = outputs_[position_.at(source.step)];
-    const auto found = std::ranges::find(outputs, source.output, &store::OutputRecord::name);
-    return found == outputs.end() ? nullptr : &*found;
+    return {
+        [this, outcome_of](const std::string& step) { return outcome_of(steps_.index_of(step)); },
+        all, [this](const SourceSpec& source) { return steps_.outputs_of()(source).output; }};
   }
 
   /// Compares the step's key. All dependencies of the step must be known.
   void compare_key(core::StepIndex i, const std::string& environment_id) {
     const auto& step = step_at(i);
-    auto key = decisions_.key(step, environment_id,
-                              [this](const SourceSpec& source) { return output_of(source); });
+    auto key = decisions_.key(step, environment_id, steps_.outputs_of());
     plans_[i].key = std::move(key.parts);
-    const bool may_reuse = options_.use_cache && step.cache && !forced_.contains(step.name);
+    const bool may_reuse = options_.use_cache && step.cache && !is_forced(forced_, step);
     if (may_reuse && has_successes_)
       if (auto entry = decisions_.success_of(key.key)) return reuse(i, std::move(*entry));
     if (may_reuse && options_.shared) {
@@ -235,7 +286,7 @@ class Planner {
     if (!step.cache) {
       plan.action = StepPlan::Action::run;
       plan.changes = {"cache: false"};
-    } else if (forced_.contains(step.name)) {
+    } else if (is_forced(forced_, step)) {
       plan.action = StepPlan::Action::run;
       plan.changes = {options_.from.empty() ? "--force" : "--force or --from"};
     } else if (!options_.use_cache) {
@@ -265,15 +316,13 @@ class Planner {
   const Services& services_;
   const RunOptions& options_;
   const bool with_keys_;
-  const std::vector<std::size_t> selected_;
-  std::unordered_map<std::string_view, core::StepIndex> position_;
+  RunSteps steps_;
+  core::Scheduler scheduler_;
   const std::set<std::string_view> forced_;
   Decisions decisions_;
   NewestRun newest_;
   const bool has_successes_;
-  const core::Graph graph_;
   std::vector<StepPlan> plans_;
-  std::vector<std::vector<store::OutputRecord>> outputs_;
   std::vector<bool> may_be_skipped_;
   std::vector<CacheLookup> inquiries_;      ///< Lookups of the current level.
   std::vector<core::StepIndex> inquiring_;  ///< The steps of the lookups.

@@ -7,10 +7,20 @@
 
 namespace pipeline::engine {
 
-void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& file) {
-  if (wrong.empty()) return;
-  const auto source = file.empty() ? std::string() : core::read_file(file);
+std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline) {
+  std::vector<core::SourceText> sources;
+  const auto add = [&](const std::filesystem::path& file) {
+    sources.push_back({file.string(), file.empty() ? std::string() : core::read_file(file)});
+  };
+  add(pipeline.file);
+  for (const auto& file : pipeline.included) add(file);
+  return sources;
+}
+
+void mark_keys(std::vector<core::Diagnostic>& wrong, const std::vector<core::SourceText>& sources) {
   for (auto& diagnostic : wrong) {
+    if (diagnostic.span.file >= sources.size()) continue;
+    const auto& source = sources[diagnostic.span.file].text;
     std::size_t line = 0;
     for (unsigned i = 1; i < diagnostic.span.line && line != std::string::npos; ++i)
       if ((line = source.find('\n', line)) != std::string::npos) ++line;
@@ -20,12 +30,18 @@ void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& fi
     const auto end = std::min(source.find_first_of(":\n", text), source.size());
     diagnostic.span.length = static_cast<unsigned>(std::max<std::size_t>(end - text, 1));
   }
-  throw core::InputError(std::move(wrong), file.string(), source);
+}
+
+void refuse(std::vector<core::Diagnostic> wrong, const PipelineSpec& pipeline) {
+  if (wrong.empty()) return;
+  auto sources = sources_of(pipeline);
+  mark_keys(wrong, sources);
+  throw core::InputError(std::move(wrong), std::move(sources));
 }
 
 async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrator& orchestrator,
                                                        const StepSpec& step,
-                                                       const std::filesystem::path& file,
+                                                       const PipelineSpec& pipeline,
                                                        bool is_shared) {
   std::vector<core::Diagnostic> wrong;
   try {
@@ -37,8 +53,8 @@ async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrat
     wrong = error.diagnostics();
   }
   for (auto& diagnostic : wrong)
-    if (diagnostic.span.line == 0) diagnostic.span.line = step.line;
-  refuse(std::move(wrong), file);
+    if (diagnostic.span.line == 0) diagnostic.span = {step.line, 0, 1, step.file};
+  refuse(std::move(wrong), pipeline);
   co_return orchestrators::Environment{};
 }
 

@@ -2,23 +2,31 @@
 /// Reports errors of a pipeline's steps that prevent a run.
 #pragma once
 
-#include <filesystem>
 #include <vector>
+
+#include <pipeline/spec.hpp>
 
 #include "core/diagnostic.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::engine {
 
+/// Returns the pipeline's file and the included ones, in the order of Span::file; one without a
+/// name and text for a program. Throws EnvironmentError.
+std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline);
+
+/// Widens each span, which has only a line, to the key with which the line begins.
+void mark_keys(std::vector<core::Diagnostic>& wrong, const std::vector<core::SourceText>& sources);
+
 /// Throws InputError with all diagnostics, each at the line where its step begins; returns if there
 /// are none.
-void refuse(std::vector<core::Diagnostic> wrong, const std::filesystem::path& file);
+void refuse(std::vector<core::Diagnostic> wrong, const PipelineSpec& pipeline);
 
 /// Calls Orchestrator::environment(); reports errors of the step's settings at its line.
 /// @param is_shared the id is for results that machines share: see shared_environment()
 async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrator& orchestrator,
                                                        const StepSpec& step,
-                                                       const std::filesystem::path& file,
+                                                       const PipelineSpec& pipeline,
                                                        bool is_shared);
 
 /// Returns the environment for results that machines share. If it has packages whose versions were

@@ -66,7 +66,7 @@ class Results {
 
  private:
   bool may_be_reused(const StepSpec& step) const {
-    return options_.use_cache && step.cache && !forced_.contains(step.name);
+    return options_.use_cache && step.cache && !is_forced(forced_, step);
   }
 
   const PipelineSpec& pipeline_;

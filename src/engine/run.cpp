@@ -88,6 +88,9 @@ class Run {
     return stop_.level() == core::StopLevel::none && (stopped_by_.empty() || has_final_steps_);
   }
   async::Task<> start_ready_steps();
+  void grow(std::vector<Reuse>& hits);
+  void expand(const std::vector<core::StepIndex>& steps);
+  void end_instances(core::StepIndex i);
   bool leaves_out(core::StepIndex i);
   std::vector<const StepSpec*> lose_dependents(core::StepIndex i);
   std::string stop_reason() const;
@@ -170,9 +173,9 @@ async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
     for (const auto& input : step->inputs)
       if (input.data && !input.data->artifact.empty()) results_.data().artifact(*input.data);
   co_await async::on_pool(pool_, [this] { read_data(); });
-  co_await gpus_.check(steps, pipeline_.file);
+  co_await gpus_.check(steps, pipeline_);
   auto obstacles = co_await orchestrator_.check(steps);
-  refuse(std::move(obstacles), pipeline_.file);
+  refuse(std::move(obstacles), pipeline_);
   if (!results_.has_store() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
   const bool needs_nobody = co_await has_all_results();
   steps_.forget_outcomes();
@@ -182,7 +185,7 @@ async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
 /// Returns true if every step has an earlier result on this machine, or is skipped. Leaves the
 /// outcomes in the states.
 async::Task<bool> Run::has_all_results() {
-  if (!options_.use_cache) co_return false;
+  if (!options_.use_cache || steps_.may_grow()) co_return false;
   const auto order = steps_.graph().topological_order();
   const auto is_skipped = [this](core::StepIndex i) {
     return steps_[i].status == StepStatus::skipped;
@@ -290,8 +293,12 @@ async::Task<> Run::run_steps() {
 
 void Run::remember() {
   std::set<std::string> rechecks;
-  std::size_t skipped = 0;
+  std::size_t skipped = 0, expanded = 0;
   for (core::StepIndex i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].instances) {
+      ++expanded;
+      continue;
+    }
     if (steps_[i].status == StepStatus::skipped) {
       ++skipped;  // By a condition over parameters and artifacts, which stay the same.
       continue;
@@ -306,15 +313,21 @@ void Run::remember() {
     for (const auto& path : sources.value_or(std::vector<std::filesystem::path>()))
       fingerprint_->looked_at(path);
   }
-  fingerprint_->save(services_.runs, journal_.run_id(), steps_.size(), skipped);
+  fingerprint_->save(services_.runs, journal_.run_id(), steps_.size() - expanded, skipped);
 }
 
 /// Takes every ready step: reuses it at once, or starts it.
 async::Task<> Run::start_ready_steps() {
   std::vector<Reuse> hits;
   while (may_start()) {
+    grow(hits);
     const auto i = scheduler_.take();
     if (!i) break;
+    if (steps_[*i].instances) {
+      journal_.reused(std::exchange(hits, {}));
+      end_instances(*i);
+      continue;
+    }
     std::optional<Failure> failure;
     try {
       if (is_conditional(spec(*i)) || !stopped_by_.empty()) {
@@ -338,6 +351,57 @@ async::Task<> Run::start_ready_steps() {
     if (failure) fail(*i, std::move(*failure), {}, {});
   }
   journal_.reused(hits);
+}
+
+/// Makes the instances of the steps whose matrices are known by now.
+void Run::grow(std::vector<Reuse>& hits) {
+  for (auto steps = steps_.take_open_matrix(); !steps.empty(); steps = steps_.take_open_matrix()) {
+    journal_.reused(std::exchange(hits, {}));
+    std::optional<Failure> failure;
+    try {
+      expand(steps);
+    } catch (const core::InputError& error) {
+      const auto& wrong = error.diagnostics().front();
+      failure = Failure{FailureKind::not_started, "matrix: " + wrong.message, {}, {}};
+      if (!wrong.suggestion.empty()) failure->hints.push_back(wrong.suggestion);
+    } catch (const core::EnvironmentError& error) {
+      failure = orchestrators::failure_of(error);
+    }
+    if (!failure) continue;
+    for (const auto i : steps)
+      if (steps_[i].status == StepStatus::pending) fail(i, *failure, {}, {});
+  }
+}
+
+/// @param steps those that share one matrix
+void Run::expand(const std::vector<core::StepIndex>& steps) {
+  std::vector<const StepSpec*> specs;
+  for (const auto i : steps) specs.push_back(&spec(i));
+  const auto outputs = steps_.outputs_of();
+  const Growth growth(
+      specs, [&](const SourceSpec& source) { return outputs(source).output; }, services_.artifacts);
+  std::vector<std::vector<StepSpec>> made;
+  for (const auto* each : specs) made.push_back(growth.instances_of(*each));
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    const auto first = static_cast<core::StepIndex>(steps_.size());
+    scheduler_.grow(steps[k], steps_.add(steps[k], std::move(made[k]), growth));
+    environments_.grow(steps_.size());
+    std::vector<const StepSpec*> instances;
+    for (auto i = first; i < steps_.size(); ++i) instances.push_back(&spec(i));
+    for (auto& [name, point] : journal_.expanded(*specs[k], instances))
+      steps_.state_of(name).resume_point = std::move(point);
+  }
+}
+
+/// Ends a step that is its instances, which have ended.
+void Run::end_instances(core::StepIndex i) {
+  const auto [outcome, instance] = steps_.outcome_of_instances(i);
+  if (outcome == Outcome::made) {
+    steps_[i].status = StepStatus::succeeded;
+    return scheduler_.succeeded(i);
+  }
+  steps_[i].status = steps_.state_of(instance->name).status;
+  journal_.lost(*instance, steps_[i].status, lose_dependents(i));
 }
 
 /// Records that the step does not run, if its conditions say so or the run is stopped.

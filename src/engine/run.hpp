@@ -72,9 +72,13 @@ struct StepPlan {
     run,
     reuse,
     depends,
-    skip
-  } action = Action::run;   ///< depends: reused if the outputs that it waits for are the same as
-                            ///< before, or skipped if a condition over them is false.
+    skip,
+    unknown
+  } action = Action::run;  ///< depends: reused if the outputs that it waits for are the same as
+                           ///< before, or skipped if a condition over them is false. unknown: the
+                           ///< run makes the instances from an output that is not known yet.
+  const StepSpec* spec =
+      nullptr;              ///< The pipeline's step that it is, or that it is an instance of.
   std::string reused_from;  ///< The run that made it.
   std::vector<std::string>
       changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.

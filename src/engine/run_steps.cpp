@@ -1,7 +1,9 @@
 #include "engine/run_steps.hpp"
 
 #include <algorithm>
+#include <map>
 
+#include "core/step_needs.hpp"
 #include "engine/decision.hpp"
 
 namespace pipeline::engine {
@@ -11,14 +13,52 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
       selected_(select_steps(pipeline, only_step)),
       graph_(needs_of(pipeline, selected_)),
       states_(selected_.size()) {
+  specs_.reserve(size());
+  for (const auto i : selected_) specs_.push_back(&pipeline_.steps[i]);
   position_.reserve(size());
   for (core::StepIndex i = 0; i < size(); ++i) position_.emplace(spec(i).name, i);
+  std::map<std::string_view, std::size_t> matrices;
+  const auto order = graph_.topological_order();  // An instance is made after those that it needs.
+  for (const auto i : *order) {
+    if (!spec(i).matrix) continue;
+    const auto [place, is_new] = matrices.emplace(spec(i).matrix->of, open_.size());
+    if (is_new) open_.emplace_back();
+    open_[place->second].push_back(i);
+    readers_[i];
+  }
+  if (!open_.empty())
+    for (core::StepIndex i = 0; i < size(); ++i) note_reads(i);
+}
+
+/// Remembers a step that gathers the instances of a step that has none yet.
+void RunSteps::note_reads(core::StepIndex i) {
+  for (const auto& input : spec(i).inputs) {
+    if (!input.gathered) continue;
+    for (const auto& source : input.sources) {
+      const auto maker = position_.at(source.step);
+      if (const auto found = readers_.find(maker); found != readers_.end())
+        found->second.push_back(i);
+    }
+  }
+}
+
+std::vector<core::StepIndex> RunSteps::needs(core::StepIndex i) const {
+  std::vector<core::StepIndex> needs;
+  if (i < graph_.size()) {
+    needs.assign(graph_.needs(i).begin(), graph_.needs(i).end());
+    return needs;
+  }
+  core::for_each_need(spec(i),
+                      [&](const std::string& name) { needs.push_back(position_.at(name)); });
+  std::ranges::sort(needs);
+  needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+  return needs;
 }
 
 std::vector<const StepSpec*> RunSteps::with(StepStatus status) const {
   std::vector<const StepSpec*> found;
   for (core::StepIndex i = 0; i < size(); ++i)
-    if (states_[i].status == status) found.push_back(&spec(i));
+    if (states_[i].status == status && !states_[i].instances) found.push_back(&spec(i));
   return found;
 }
 
@@ -40,7 +80,7 @@ OutputsOf RunSteps::outputs_of() const {
 
 Predecessors RunSteps::before(core::StepIndex i) const {
   auto all = Outcome::made;
-  for (const auto need : graph_.needs(i)) {
+  for (const auto need : needs(i)) {
     const auto outcome = outcome_of(need);
     if (outcome == Outcome::failed || (outcome == Outcome::unknown && all != Outcome::failed))
       all = outcome;
@@ -60,10 +100,63 @@ Outcome RunSteps::outcome_of(core::StepIndex i) const {
   }
 }
 
+std::pair<Outcome, const StepSpec*> RunSteps::outcome_of_instances(core::StepIndex i) const {
+  std::pair<Outcome, const StepSpec*> worst{Outcome::made, &spec(i)};
+  const auto [first, count] = *states_[i].instances;
+  for (auto k = first; k < first + count; ++k) {
+    const auto outcome = outcome_of(k);
+    if (outcome == Outcome::failed) return {outcome, &spec(k)};
+    if (outcome != Outcome::made) worst = {outcome, &spec(k)};
+  }
+  return worst;
+}
+
 const store::OutputRecord* RunSteps::find_output(const SourceSpec& source) const {
   const auto& outputs = states_[position_.at(source.step)].outputs;
   const auto found = std::ranges::find(outputs, source.output, &store::OutputRecord::name);
   return found == outputs.end() ? nullptr : &*found;
+}
+
+std::vector<core::StepIndex> RunSteps::take_open_matrix() {
+  for (auto group = open_.begin(); group != open_.end(); ++group) {
+    const auto& axes = spec(group->front()).matrix->axes;
+    const bool are_made = std::ranges::all_of(axes, [&](const AxisSpec& axis) {
+      return !axis.items || outcome_of(position_.at(axis.items->source.step)) == Outcome::made;
+    });
+    if (!are_made) continue;
+    auto steps = std::move(*group);
+    open_.erase(group);
+    std::erase_if(steps, [&](auto i) { return states_[i].status != StepStatus::pending; });
+    if (!steps.empty()) return steps;
+    return take_open_matrix();
+  }
+  return {};
+}
+
+std::vector<std::vector<core::StepIndex>> RunSteps::add(core::StepIndex of,
+                                                        std::vector<StepSpec> instances,
+                                                        const Growth& growth) {
+  const auto first = static_cast<core::StepIndex>(size());
+  states_[of].instances = {first, instances.size()};
+  states_[of].status = StepStatus::running;
+  states_.resize(size() + instances.size());
+  for (auto& instance : instances) {
+    made_.push_back(std::move(instance));
+    position_.emplace(made_.back().name, static_cast<core::StepIndex>(specs_.size()));
+    specs_.push_back(&made_.back());
+  }
+  for (const auto reader : readers_.at(of)) {
+    made_.push_back(spec(reader));
+    growth.replace_sources(made_.back());
+    specs_[reader] = &made_.back();
+  }
+  std::vector<std::vector<core::StepIndex>> needs;
+  needs.reserve(instances.size());
+  for (auto i = first; i < first + instances.size(); ++i) {
+    needs.push_back(this->needs(i));
+    note_reads(i);
+  }
+  return needs;
 }
 
 }  // namespace pipeline::engine

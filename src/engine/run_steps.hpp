@@ -1,16 +1,20 @@
 /// @file
-/// The steps of a run: those that it selects, how far each has come, and what each has made.
+/// The steps of a run: those that it selects, how far each has come, and what each has made. Steps
+/// whose matrix has values of another step become their instances when that step has made them.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/graph.hpp"
 #include "engine/condition.hpp"
 #include "engine/gather.hpp"
+#include "engine/growth.hpp"
 #include "engine/journal.hpp"
 
 namespace pipeline::engine {
@@ -19,9 +23,12 @@ struct StepState {
   StepStatus status = StepStatus::pending;
   std::vector<store::OutputRecord> outputs;  ///< Filled once it has succeeded or is reused.
   std::optional<ResumePoint> resume_point;   ///< Set in a resumed run.
+  /// Set once the step is its instances: the first of them, and their number. It ends with them.
+  std::optional<std::pair<core::StepIndex, std::size_t>> instances = {};
 };
 
-/// A step's index counts the selected steps, in the file's order.
+/// A step's index counts the selected steps, in the file's order, and then the instances that have
+/// been made.
 class RunSteps {
  public:
   /// Keeps a reference to the pipeline. Throws InputError if there is no step `only_step`.
@@ -29,11 +36,17 @@ class RunSteps {
   RunSteps(const PipelineSpec& pipeline, const std::string& only_step);
 
   std::size_t size() const { return states_.size(); }
-  const StepSpec& spec(core::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
+  const StepSpec& spec(core::StepIndex i) const { return *specs_[i]; }
+  /// The pipeline's own step, with the sources that its file has. @param i a selected one
+  const StepSpec& declared(core::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
+  /// The dependencies of the selected steps; it does not grow.
   const core::Graph& graph() const { return graph_; }
+  /// The dependencies of a step, as they were when it was selected or made.
+  std::vector<core::StepIndex> needs(core::StepIndex i) const;
   StepState& operator[](core::StepIndex i) { return states_[i]; }
   const StepState& operator[](core::StepIndex i) const { return states_[i]; }
   StepState& state_of(const std::string& name) { return states_[position_.at(name)]; }
+  core::StepIndex index_of(const std::string& name) const { return position_.at(name); }
 
   std::vector<const StepSpec*> with(StepStatus status) const;
   void forget_outcomes();  ///< Makes all steps pending again.
@@ -45,15 +58,36 @@ class RunSteps {
   /// The functions refer to this object.
   Predecessors before(core::StepIndex i) const;
 
+  /// Returns true if a step still has to become its instances.
+  bool may_grow() const { return !open_.empty(); }
+  /// Removes and returns the pending steps that share one matrix, if its values are all made; empty
+  /// if there are none.
+  std::vector<core::StepIndex> take_open_matrix();
+  /// Adds the instances of one of the growth's steps, and makes them the sources of those that
+  /// gather it. Call it for each of the steps, in their order.
+  /// @return for each instance, its dependencies
+  std::vector<std::vector<core::StepIndex>> add(core::StepIndex of, std::vector<StepSpec> instances,
+                                                const Growth& growth);
+  /// Returns how the step's instances have ended, as one outcome, and the instance that decided it.
+  std::pair<Outcome, const StepSpec*> outcome_of_instances(core::StepIndex i) const;
+
  private:
   Outcome outcome_of(core::StepIndex i) const;
   const store::OutputRecord* find_output(const SourceSpec& source) const;
+  void note_reads(core::StepIndex i);
 
   const PipelineSpec& pipeline_;
   std::vector<std::size_t> selected_;
   core::Graph graph_;
-  std::vector<StepState> states_;
+  std::deque<StepState> states_;
+  std::vector<const StepSpec*> specs_;
+  /// Steps that were made, and those that gather them. They stay where they are.
+  std::deque<StepSpec> made_;
   std::unordered_map<std::string_view, core::StepIndex> position_;
+  /// The steps of each matrix whose values are not known yet.
+  std::vector<std::vector<core::StepIndex>> open_;
+  /// For a step with such a matrix, those that gather its outputs.
+  std::unordered_map<core::StepIndex, std::vector<core::StepIndex>> readers_;
 };
 
 }  // namespace pipeline::engine

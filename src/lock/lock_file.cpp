@@ -178,7 +178,7 @@ void LockFile::refuse(const Request& request) const {
   diagnostic.message = std::move(message);
   diagnostic.notes = std::move(notes);
   diagnostic.suggestion = "run `pipe lock`, look at `git diff`, and commit " + file;
-  throw core::InputError({std::move(diagnostic)}, {}, {});
+  throw core::InputError({std::move(diagnostic)}, std::string(), std::string());
 }
 
 void LockFile::replace(const Request& request, LockedEnvironment environment) {

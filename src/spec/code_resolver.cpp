@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <memory>
 
 #include "core/file.hpp"
 #include "spec/code_discovery.hpp"
@@ -29,15 +31,10 @@ std::string advice(const StepSpec& step, const CodeSet& code, const std::string&
          step.name + "': add `code: [" + list + "]` to the step";
 }
 
-}  // namespace
-
-struct CodeResolver::Implementation {
-  explicit Implementation(const PipelineSpec& pipeline)
-      : root(pipeline.root),
-        tree(pipeline.root),
-        discovery(tree),
-        lock_file(pipeline.file.empty() ? pipeline.name + ".lock"
-                                        : pipeline.file.stem().string() + ".lock") {}
+/// The code of the steps whose paths refer to one folder.
+struct CodeFolder {
+  CodeFolder(const std::filesystem::path& folder, std::string lock)
+      : root(folder), tree(folder), discovery(tree), lock_file(std::move(lock)) {}
 
   const CodeSet& code_of(const StepSpec& step) {
     return step.code ? listed(step.code.items()) : found(step.command);
@@ -137,51 +134,73 @@ struct CodeResolver::Implementation {
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
 };
 
+}  // namespace
+
+struct CodeResolver::Implementation {
+  explicit Implementation(const PipelineSpec& pipeline)
+      : root(pipeline.root),
+        lock_file(pipeline.file.empty() ? pipeline.name + ".lock"
+                                        : pipeline.file.stem().string() + ".lock") {}
+
+  CodeFolder& at(const std::filesystem::path& folder) {
+    auto& known = folders[folder.empty() ? root : folder];
+    if (!known) known = std::make_unique<CodeFolder>(folder.empty() ? root : folder, lock_file);
+    return *known;
+  }
+  CodeFolder& of(const StepSpec& step) { return at(step.code_root); }
+
+  const std::filesystem::path root;
+  const std::string lock_file;
+  std::map<std::filesystem::path, std::unique_ptr<CodeFolder>> folders;
+};
+
 CodeResolver::CodeResolver(const PipelineSpec& pipeline)
     : self_(std::make_unique<Implementation>(pipeline)) {}
 CodeResolver::~CodeResolver() = default;
 
-const CodeSet& CodeResolver::code_of(const StepSpec& step) { return self_->code_of(step); }
+const CodeSet& CodeResolver::code_of(const StepSpec& step) { return self_->of(step).code_of(step); }
 
 std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
                                                       std::string_view output) {
-  const CodeSet& code = code_of(step);
+  CodeFolder& folder = self_->of(step);
+  const CodeSet& code = folder.code_of(step);
   const MissingNames names = missing_names(output);
   for (const auto& module : names.modules) {
     std::string path = module;
     std::replace(path.begin(), path.end(), '.', '/');
     for (const auto& candidate : {path + ".py", path})
-      if (const auto found = self_->locate(candidate); found && !self_->has(code, *found))
+      if (const auto found = folder.locate(candidate); found && !folder.has(code, *found))
         return advice(step, code, *found);
   }
   const auto refused = refused_files(output);
   for (const auto* paths : {&refused, &names.paths})
     for (const auto& path : *paths)
-      if (auto advice = self_->absolute_advice(step, code, path)) return advice;
+      if (auto advice = folder.absolute_advice(step, code, path)) return advice;
   for (const auto& path : names.paths) {
     try {
-      if (const auto found = self_->locate(path); found && !self_->has(code, *found))
+      if (const auto found = folder.locate(path); found && !folder.has(code, *found))
         return advice(step, code, *found);
     } catch (const core::InputError& error) {
       return error.diagnostics().front().message;
     }
   }
-  if (!names.modules.empty()) return self_->module_advice(step, code, names.modules.front());
+  if (!names.modules.empty()) return folder.module_advice(step, code, names.modules.front());
   return write_advice(output);
 }
 
 std::vector<std::string> CodeResolver::missing_scripts(const StepSpec& step) {
   std::vector<std::string> missing;
-  for (const auto& script : self_->discovery.scripts_of(step.command))
+  CodeFolder& folder = self_->of(step);
+  for (const auto& script : folder.discovery.scripts_of(step.command))
     if (const auto path = normal_relative_path(script);
-        path && !step.files.contains(*path) && self_->tree.kind(*path) == CodeTree::Kind::none)
+        path && !step.files.contains(*path) && folder.tree.kind(*path) == CodeTree::Kind::none)
       missing.push_back(script);
   return missing;
 }
 
 std::vector<std::string> CodeResolver::all_files() {
   std::set<std::string> looked_at;
-  return self_->tree.files_below("", looked_at);
+  return self_->at({}).tree.files_below("", looked_at);
 }
 
 }  // namespace pipeline::spec

@@ -9,6 +9,7 @@
 #include "core/expression.hpp"
 #include "core/step_needs.hpp"
 #include "settings/decode.hpp"
+#include "spec/include.hpp"
 #include "spec/scalar_places.hpp"
 
 namespace pipeline::spec {
@@ -109,6 +110,8 @@ class ConditionReader {
                               "unknown name '" + variable.name + "' in ${...}", span,
                               {values_of_conditions});
     if (!condition.outputs.emplace(variable.name, std::move(output->value)).second) return;
+    output->selector.step = step_.scope->step_called(output->selector.step);
+    condition.outputs.at(variable.name).source.step = output->selector.step;
     step_.condition_values.push_back({variable.name, std::move(output->selector), span});
   }
 
@@ -126,9 +129,9 @@ RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics) 
   return word == "always" ? RunOn::always : RunOn::success;
 }
 
-void read_conditions(std::vector<ReadStep>& steps, std::string_view source,
+void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                      settings::Diagnostics& diagnostics) {
-  ScalarPlaces places(source);
+  ScalarPlaces places(sources);
   for (ReadStep& step : steps)
     if (step.when) ConditionReader(step, places, diagnostics).read();
 }

@@ -16,7 +16,7 @@ RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics);
 
 /// Parses each step's condition, and checks its parameters and types. The parameters of the steps
 /// must be complete; the outputs are checked by check_references().
-void read_conditions(std::vector<ReadStep>& steps, std::string_view source,
+void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                      settings::Diagnostics& diagnostics);
 
 /// Orders the steps that have a `run_on` and no `after` behind all steps that are not behind such a

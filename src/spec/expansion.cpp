@@ -33,10 +33,23 @@ class Selection {
             const std::string& output, core::Span span, settings::Diagnostics& diagnostics)
       : target_(target) {
     const auto is_broken = [](const ReadStep& step) {
-      return !step.matrix && step.body->find("matrix");
+      return !step.matrix && !step.open && step.body->find("matrix");
     };
     if (is_broken(target) || (selector.same && is_broken(reader)))
       return;  // An error has been reported already.
+    if (target.open) {
+      pick_open(selector, reader, output, span, diagnostics);
+      return;
+    }
+    if (selector.same && reader.open) {
+      settings::report(
+          diagnostics, "bad-selector",
+          "`=` takes what has the reader's own values, and another step makes those of "
+          "'" +
+              reader.spec.name + "'",
+          span, {}, "did you mean '" + selector.step + "[*]" + output + "'?");
+      return;
+    }
     if (!target.matrix) {
       if (selector.has_brackets)
         settings::report(diagnostics, "bad-selector",
@@ -90,6 +103,31 @@ class Selection {
   bool is_empty() const { return groups_.empty(); }
 
  private:
+  /// Picks from a step whose instances the run makes: all of them, or for a step with the same
+  /// matrix the one with the same values.
+  void pick_open(const core::Selector& selector, const ReadStep& reader, const std::string& output,
+                 core::Span span, settings::Diagnostics& diagnostics) {
+    const bool has_same = reader.open && reader.open->spec.of == target_.open->spec.of;
+    const bool is_same = selector.same && selector.axes.empty() && !output.empty();
+    if (selector.all || (!selector.has_brackets && output.empty())) {
+      is_gathered_ = !output.empty();
+      groups_[""].push_back(0);
+    } else if (is_same && has_same) {
+      groups_[""].push_back(0);
+    } else {
+      settings::report(diagnostics, "bad-selector",
+                       "the values of the matrix of '" + selector.step +
+                           "' are known only when the run has made "
+                           "them",
+                       span,
+                       {"'" + selector.step + "[*]" + output + "' takes all",
+                        "`" + selector.step + "[=]" + output +
+                            "` takes the one with the same values, in a step "
+                            "with `matrix: " +
+                            target_.open->spec.of + "`"});
+    }
+  }
+
   bool read_axes(const core::Selector& selector, const ReadStep& reader, const std::string& output,
                  core::Span span, settings::Diagnostics& diagnostics) {
     const auto& axes = target_.matrix->axes;
@@ -210,6 +248,7 @@ class Expansion {
       if (connections_ > most_connections) return all;
       if (!step.matrix) {
         connect(step, nullptr, step.spec, 0);
+        if (step.open) step.spec.matrix = step.open->spec;
         all.push_back(std::move(step.spec));
         continue;
       }
@@ -293,6 +332,22 @@ class Expansion {
     }
     for (std::size_t i = 0; i < step.after_selectors.size(); ++i)
       add(after_, step.after_selectors[i], "", step.after_spans[i]);
+    check_items(step);
+  }
+
+  /// Reports values of a matrix that are to come from many steps.
+  void check_items(const ReadStep& step) {
+    if (!step.open || step.open->spec.of != step.spec.name) return;
+    for (std::size_t i = 0; i < step.open->spans.size(); ++i) {
+      const auto& items = step.open->spec.axes[i].items;
+      const auto found = items ? index_.find(items->source.step) : index_.end();
+      if (found == index_.end() || !steps_[found->second].body->find("matrix")) continue;
+      settings::report(diagnostics_, "bad-matrix",
+                       "step '" + items->source.step +
+                           "' has a matrix itself, so it makes many "
+                           "such outputs",
+                       step.open->spans[i], {}, "let a step gather them and write one list");
+    }
   }
 
   const std::vector<std::uint32_t>* picked(const ReadStep& step,

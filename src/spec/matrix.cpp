@@ -7,16 +7,35 @@
 
 #include "core/identifier.hpp"
 #include "core/instance.hpp"
+#include "core/text.hpp"
 #include "settings/decode.hpp"
+#include "spec/include.hpp"
 #include "spec/step_reader.hpp"
 
 namespace pipeline::spec {
 namespace {
 
+using core::most_instances;
 using Row = std::vector<nlohmann::json>;
 
 constexpr const char* expected_text =
     "a map of axes to lists of values, as `{c: [0.1, 1, 10]}`, or the name of a step that has one";
+constexpr const char* expected_items =
+    "`${STEP.OUTPUT[*]}`, for the items of a JSON list or folder that a step makes, or "
+    "`${STEP.OUTPUT.MEMBER[*]}`";
+
+/// Takes `${STEP.OUTPUT.MEMBER[*]}` apart; nothing for another form.
+std::optional<OutputValue> items_named(std::string_view text) {
+  constexpr std::string_view begin = "${", end = "[*]}";
+  if (!text.starts_with(begin) || !text.ends_with(end)) return std::nullopt;
+  const auto inner = text.substr(begin.size(), text.size() - begin.size() - end.size());
+  if (inner.find_first_of("[]{}$ ") != std::string_view::npos) return std::nullopt;
+  const auto parts = core::split(inner, '.');
+  if (parts.size() < 2 || std::ranges::any_of(parts, &std::string_view::empty)) return std::nullopt;
+  OutputValue value{{std::string(parts[0]), std::string(parts[1])}, {}};
+  value.path.assign(parts.begin() + 2, parts.end());
+  return value;
+}
 
 /// Reads one `matrix` that lists its axes.
 class MatrixReader {
@@ -34,6 +53,10 @@ class MatrixReader {
         !include->items.empty())
       for (const auto& [name, value] : include->items[0].members)
         add_axis(name);  // The rows of `include` alone define the matrix.
+    if (is_open_) {
+      close_off(map);
+      return std::nullopt;
+    }
     if (matrix_.axes.empty() && diagnostics_.size() == before)
       settings::report(diagnostics_, "bad-matrix",
                        "the matrix of step '" + step_.spec.name + "' has no axis", map.span,
@@ -55,7 +78,46 @@ class MatrixReader {
     return std::move(matrix_);
   }
 
+  /// Returns the matrix if another step makes some of its values, and nothing is wrong with it.
+  std::optional<OpenMatrix> open() {
+    if (!is_open_ || is_broken_) return std::nullopt;
+    return std::move(open_);
+  }
+
  private:
+  /// Reports what a matrix cannot have whose values are not known yet.
+  void close_off(const core::Value& map) {
+    open_.spec.of = step_.spec.name;
+    for (const char* key : {"include", "exclude"})
+      if (const core::Value* value = map.find(key)) {
+        is_broken_ = true;
+        settings::report(diagnostics_, "bad-matrix",
+                         std::string("`") + key +
+                             "` needs values that are known, and another step "
+                             "makes some of step '" +
+                             step_.spec.name + "'",
+                         value->span, {}, "let that step write what is to be left out or added");
+      }
+    if (step_.spec.run_on != RunOn::success) {
+      is_broken_ = true;
+      settings::report(diagnostics_, "bad-matrix",
+                       "step '" + step_.spec.name +
+                           "' has a `run_on`, and a matrix with values that another step makes, "
+                           "which may have failed",
+                       map.span);
+    }
+  }
+
+  void read_items(const core::Value& name, const core::Value& text) {
+    is_open_ = true;
+    auto items = items_named(text.scalar);
+    is_broken_ |= !items;
+    if (!items) return settings::report_type(diagnostics_, name.scalar, expected_items, text);
+    items->source.step = step_.scope->step_called(items->source.step);
+    open_.spec.axes.push_back({name.scalar, {}, std::move(items)});
+    open_.spans.push_back(text.span);
+  }
+
   void add_axis(const core::Value& name) {
     if (!core::is_name(name.scalar) || name.scalar.find('.') != std::string::npos ||
         (name.scalar[0] >= '0' && name.scalar[0] <= '9'))
@@ -86,6 +148,8 @@ class MatrixReader {
   void read_axis(const core::Value& name, const core::Value& list, std::vector<Row>& values) {
     add_axis(name);
     Row row;
+    if (list.kind == core::Value::Kind::scalar && list.scalar.starts_with("${"))
+      return read_items(name, list);
     if (list.kind != core::Value::Kind::list) {
       settings::report_type(diagnostics_, name.scalar, "a list of values", list);
       if (list.kind == core::Value::Kind::scalar)
@@ -107,6 +171,8 @@ class MatrixReader {
         row.push_back(std::move(*value));
       }
     }
+    open_.spec.axes.push_back({name.scalar, {row.begin(), row.end()}, {}});
+    open_.spans.push_back(list.span);
     values.push_back(std::move(row));
   }
 
@@ -207,6 +273,8 @@ class MatrixReader {
   const ReadStep& step_;
   settings::Diagnostics& diagnostics_;
   Matrix matrix_;
+  OpenMatrix open_;  ///< All axes, if one of them has items of another step.
+  bool is_open_ = false, is_broken_ = false;
 };
 
 /// An axis is also a parameter of the step, so its name and its variable must differ from those of
@@ -216,7 +284,7 @@ void check_parameters(const ReadStep& step, settings::Diagnostics& diagnostics) 
   std::unordered_map<std::string, std::string> variables;
   for (const auto& [name, value] : step.spec.parameters)
     variables.emplace(core::variable_name("", name), name);
-  for (const auto& axis : step.matrix->axes) {
+  for (const auto& axis : axes_of(step)) {
     if (const core::Value* value = own ? own->find(axis) : nullptr)
       settings::report(diagnostics, "contradiction",
                        "'" + axis + "' of step '" + step.spec.name +
@@ -233,14 +301,25 @@ void check_parameters(const ReadStep& step, settings::Diagnostics& diagnostics) 
 
 }  // namespace
 
+std::vector<std::string> axes_of(const ReadStep& step) {
+  if (step.matrix) return step.matrix->axes;
+  std::vector<std::string> axes;
+  if (step.open)
+    for (const auto& axis : step.open->spec.axes) axes.push_back(axis.name);
+  return axes;
+}
+
 void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   std::unordered_map<std::string_view, ReadStep*> by_name;
   bool has_some = false;
   for (ReadStep& step : steps) {
     const core::Value* value = step.body->find("matrix");
     has_some |= value != nullptr;
-    if (value && value->kind == core::Value::Kind::map)
-      step.matrix = MatrixReader(step, diagnostics).read(*value);
+    if (value && value->kind == core::Value::Kind::map) {
+      MatrixReader reader(step, diagnostics);
+      step.matrix = reader.read(*value);
+      step.open = reader.open();
+    }
     if (step.spec.name.size() > core::longest_base && value)
       settings::report(diagnostics, "bad-name",
                        "the name of a step with a matrix can have at most " +
@@ -258,7 +337,7 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
       settings::report_type(diagnostics, "matrix", expected_text, *value);
       continue;
     }
-    const auto other = by_name.find(value->scalar);
+    const auto other = by_name.find(step.scope->step_called(value->scalar));
     const core::Value* its = other == by_name.end() ? nullptr : other->second->body->find("matrix");
     const auto suggestion = [&] {
       std::vector<std::string> names;
@@ -281,9 +360,12 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
     else
       followers.emplace_back(&step, other->second);
   }
-  for (const auto& [step, leader] : followers) step->matrix = leader->matrix;
+  for (const auto& [step, leader] : followers) {
+    step->matrix = leader->matrix;
+    step->open = leader->open;
+  }
   for (ReadStep& step : steps)
-    if (step.matrix) check_parameters(step, diagnostics);
+    if (step.matrix || step.open) check_parameters(step, diagnostics);
 }
 
 }  // namespace pipeline::spec

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <pipeline/spec.hpp>
+
 #include "core/value.hpp"
 #include "settings/settings.hpp"
 
@@ -20,10 +22,17 @@ struct Matrix {
       instances;  ///< For each instance, its value on each axis; the last axis changes fastest.
 };
 
-/// Larger matrices are treated as a mistake.
-constexpr std::size_t most_instances = 100'000;
+/// A matrix with an axis whose values another step makes.
+struct OpenMatrix {
+  MatrixSpec spec;
+  std::vector<core::Span> spans;  ///< Of each axis.
+};
 
-/// Reads the `matrix` of every step that has one: a map of axes to lists of values, with `include`
+/// Returns the names of the axes of the step's matrix; none if it has no matrix.
+std::vector<std::string> axes_of(const ReadStep& step);
+
+/// Reads the `matrix` of every step that has one: a map of axes to lists of values or to
+/// `${STEP.OUTPUT[*]}`, with `include`
 /// and `exclude`, or the name of another step whose matrix is used.
 void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
 

@@ -1,7 +1,12 @@
 #include "spec/pipeline_file.hpp"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +16,7 @@
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
 #include "spec/expansion.hpp"
+#include "spec/include.hpp"
 #include "spec/json_text.hpp"
 #include "spec/references.hpp"
 #include "spec/step_reader.hpp"
@@ -85,22 +91,38 @@ std::optional<nlohmann::json> read_option(const std::string& option, const std::
   return std::nullopt;
 }
 
-/// Applies `--param k=v` for the pipeline's own parameters.
-void apply_pipeline_options(const LoadOptions& options, Defaults& defaults,
-                            settings::Diagnostics& diagnostics) {
+/// Returns how `--param` names the parameters of a file: as they are in the pipeline's own,
+/// `PREFIX.NAME` in an included one. Nothing for a file that is included without a prefix.
+std::optional<std::string> option_prefix(const Scope& scope) {
+  if (!scope.parent) return "";
+  if (scope.prefix.empty()) return std::nullopt;
+  return scope.prefix.substr(0, scope.prefix.size() - 1) + ".";
+}
+
+/// Applies `--param k=v` for the file's own parameters. Returns the names of the options.
+std::set<std::string> apply_file_options(const LoadOptions& options, Scope& scope,
+                                         settings::Diagnostics& diagnostics) {
+  std::set<std::string> taken;
+  const auto prefix = option_prefix(scope);
+  if (!prefix) return taken;
   for (const auto& [name, text] : options.parameters) {
-    const auto declared = defaults.parameters.find(name);
-    if (declared == defaults.parameters.end()) continue;
+    if (!name.starts_with(*prefix)) continue;
+    const auto declared = scope.defaults.parameters.find(name.substr(prefix->size()));
+    if (declared == scope.defaults.parameters.end()) continue;
+    taken.insert(name);
     if (auto value = read_option(name, text, *declared->second, diagnostics))
       declared->second = std::move(*value);
   }
+  return taken;
 }
 
 /// Applies `--param STEP.k=v`; reports each option that names no parameter.
-void apply_step_options(const LoadOptions& options, const Defaults& defaults,
-                        std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+/// @param taken the options that name a parameter of a file
+void apply_step_options(const LoadOptions& options, const std::set<std::string>& taken,
+                        const Defaults& defaults, std::vector<ReadStep>& steps,
+                        settings::Diagnostics& diagnostics) {
   for (const auto& [name, text] : options.parameters) {
-    if (defaults.parameters.contains(name)) continue;
+    if (taken.contains(name)) continue;
     const auto dot = name.find('.');
     const auto step = std::find_if(steps.begin(), steps.end(),
                                    [step_name = name.substr(0, dot)](const ReadStep& each) {
@@ -114,7 +136,7 @@ void apply_step_options(const LoadOptions& options, const Defaults& defaults,
         declared = std::move(*value);
       continue;
     }
-    if (step != steps.end() && step->matrix && std::ranges::count(step->matrix->axes, key)) {
+    if (step != steps.end() && std::ranges::count(axes_of(*step), key)) {
       settings::report(
           diagnostics, "bad-option",
           "--param " + name + ": '" + key + "' is an axis of the step's matrix, not one value", {},
@@ -152,32 +174,29 @@ void declare_axes(std::vector<ReadStep>& steps) {
     for (const auto& [axis, values] : matrix->members)
       step.spec.parameters.try_emplace(
           axis.scalar);  // Invalid axes are declared too, so that each error is reported once.
-    if (step.matrix)
-      for (const auto& axis : step.matrix->axes) step.spec.parameters.try_emplace(axis);
+    for (const auto& axis : axes_of(step)) step.spec.parameters.try_emplace(axis);
   }
 }
 
-PipelineSpec read_pipeline(const core::Value& root, std::string_view source, const fs::path& file,
-                           const LoadOptions& options, settings::Diagnostics& diagnostics) {
-  PipelineSpec pipeline;
-  pipeline.file = fs::absolute(file).lexically_normal();
-  pipeline.root = pipeline.file.parent_path();
-  if (root.kind != core::Value::Kind::map) {
-    settings::report(
-        diagnostics, "wrong-type",
-        "a pipeline file must be a map with `name` and `steps`, not " + settings::describe(root),
-        root.span);
-    return pipeline;
-  }
-  read_header(root, pipeline, diagnostics);
-  StepReader reader(pipeline.root, diagnostics);
-  Defaults defaults = reader.read_defaults(root);
-  apply_pipeline_options(options, defaults, diagnostics);
+/// Reads the defaults of a file that is included by another one.
+void read_included_defaults(Scope& scope, StepReader& reader, StepReader& including,
+                            settings::Diagnostics& diagnostics) {
+  scope.defaults = reader.read_defaults(scope.root);
+  if (scope.parameters)
+    give_parameters(scope,
+                    including.read_given_parameters(*scope.parameters, scope.parent->defaults),
+                    diagnostics);
+  auto code = std::move(scope.defaults.code);  // Names files of its own folder.
+  inherit(scope.defaults, scope.parent->defaults);
+  scope.defaults.code = std::move(code);
+}
 
-  std::vector<ReadStep> steps;
-  if (const core::Value* list = root.find("steps"); !list) {
-    if (!has_misspelt(root, "steps"))
-      settings::report(diagnostics, "missing-key", "the pipeline has no 'steps'", root.span,
+void read_steps(const Scope& scope, StepReader& reader, std::vector<ReadStep>& steps,
+                settings::Diagnostics& diagnostics) {
+  const core::Value* list = scope.root.find("steps");
+  if (!list) {
+    if (!scope.parent && !has_misspelt(scope.root, "steps") && !scope.root.find("include"))
+      settings::report(diagnostics, "missing-key", "the pipeline has no 'steps'", scope.root.span,
                        {"`pipe init` writes a pipeline to start from"});
   } else if (list->kind != core::Value::Kind::map) {
     settings::report_type(diagnostics, "steps", "a map of names to steps", *list);
@@ -185,34 +204,82 @@ PipelineSpec read_pipeline(const core::Value& root, std::string_view source, con
   } else {
     if (list->members.empty())
       settings::report(diagnostics, "missing-key", "'steps' is empty", list->span);
-    steps.reserve(list->members.size());
+    steps.reserve(steps.size() + list->members.size());
     for (const auto& [key, body] : list->members)
-      steps.push_back(reader.read_step(key, body, defaults));
+      steps.push_back(reader.read_step(key, body, scope.defaults));
   }
+}
+
+/// Reports steps of different files that have the same name.
+void check_names(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+  std::unordered_map<std::string_view, const ReadStep*> first;
+  for (const ReadStep& step : steps) {
+    const auto [other, is_new] = first.emplace(step.key->scalar, &step);
+    if (is_new) continue;
+    const Scope& scope = *other->second->scope;
+    settings::report(diagnostics, "duplicate-key",
+                     "there are two steps called '" + step.spec.name + "'", step.key->span,
+                     {"the other one: " + scope.file.filename().string() + ":" +
+                      std::to_string(other->second->key->span.line)},
+                     "give one of the files a `prefix` where it is included");
+  }
+}
+
+PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
+                           settings::Diagnostics& diagnostics) {
+  PipelineSpec pipeline;
+  Scope& main = files.main();
+  pipeline.file = main.file;
+  pipeline.root = main.folder();
+  read_header(main.root, pipeline, diagnostics);
+
+  std::map<const Scope*, std::unique_ptr<StepReader>> readers;
+  std::set<std::string> taken;
+  const auto& order = files.in_order();
+  // An including file comes after those that it includes, and its defaults are needed first.
+  for (auto each = order.rbegin(); each != order.rend(); ++each) {
+    Scope& scope = **each;
+    auto& reader = readers[&scope];
+    reader = std::make_unique<StepReader>(scope, pipeline.root, diagnostics);
+    if (scope.parent)
+      read_included_defaults(scope, *reader, *readers.at(scope.parent), diagnostics);
+    else
+      scope.defaults = reader->read_defaults(scope.root);
+    taken.merge(apply_file_options(options, scope, diagnostics));
+  }
+  std::vector<ReadStep> steps;
+  for (const Scope* scope : order) read_steps(*scope, *readers.at(scope), steps, diagnostics);
+  check_names(steps, diagnostics);
   read_matrices(steps, diagnostics);
-  apply_step_options(options, defaults, steps, diagnostics);
+  apply_step_options(options, taken, main.defaults, steps, diagnostics);
   declare_axes(steps);
-  read_conditions(steps, source, diagnostics);
+  read_conditions(steps, files.texts(), diagnostics);
   check_references(steps, diagnostics);
-  read_commands(steps, source, diagnostics);
+  read_commands(steps, files.texts(), diagnostics);
   keep_named_parameters(steps);
 
-  pipeline.sources.assign(reader.sources().begin(), reader.sources().end());
+  std::set<fs::path> sources;
+  for (const auto& [scope, reader] : readers)
+    sources.insert(reader->sources().begin(), reader->sources().end());
+  pipeline.included = files.included();
+  sources.insert(pipeline.included.begin(), pipeline.included.end());
+  pipeline.sources.assign(sources.begin(), sources.end());
   pipeline.sources.push_back(pipeline.file);
-  pipeline.parameters = std::move(defaults.parameters);
+  pipeline.parameters = std::move(main.defaults.parameters);
   pipeline.steps = expand(steps, diagnostics);
   order_final_steps(pipeline.steps);
   return pipeline;
 }
 
-/// Throws the diagnostics in the file's order, limited to a readable number.
-[[noreturn]] void fail(settings::Diagnostics diagnostics, const fs::path& file,
-                       std::string_view source) {
+/// Throws the diagnostics in the order of the files, limited to a readable number.
+[[noreturn]] void fail(settings::Diagnostics diagnostics, std::vector<core::SourceText> sources) {
   constexpr std::size_t most_reported = 100;
+  const auto position = [](const core::Diagnostic& each) {
+    return std::tuple(each.span.file, each.span.line, each.span.column);
+  };
   std::stable_sort(diagnostics.begin(), diagnostics.end(),
-                   [](const core::Diagnostic& a, const core::Diagnostic& b) {
-                     return std::pair(a.span.line, a.span.column) <
-                            std::pair(b.span.line, b.span.column);
+                   [&](const core::Diagnostic& a, const core::Diagnostic& b) {
+                     return position(a) < position(b);
                    });
   if (diagnostics.size() > most_reported) {
     const auto more = diagnostics.size() - most_reported;
@@ -220,7 +287,34 @@ PipelineSpec read_pipeline(const core::Value& root, std::string_view source, con
     settings::report(diagnostics, "too-many-errors",
                      "and " + std::to_string(more) + " further errors", {});
   }
-  throw core::InputError(std::move(diagnostics), file.string(), std::string(source));
+  throw core::InputError(std::move(diagnostics), std::move(sources));
+}
+
+/// Reads the pipeline and what it includes; throws InputError if there are diagnostics, also those
+/// of the caller.
+/// @param name the file's name for messages; empty for a program
+PipelineSpec read_files(core::Value root, std::string_view text, const fs::path& file,
+                        const fs::path& name, const LoadOptions& options,
+                        settings::Diagnostics& diagnostics) {
+  PipelineSpec pipeline;
+  std::vector<core::SourceText> sources{{name.string(), std::string(text)}};
+  if (root.kind != core::Value::Kind::map) {
+    settings::report(
+        diagnostics, "wrong-type",
+        "a pipeline file must be a map with `name` and `steps`, not " + settings::describe(root),
+        root.span);
+    fail(std::move(diagnostics), std::move(sources));
+  }
+  Files files(std::move(root), fs::absolute(file).lexically_normal(), text, diagnostics);
+  pipeline = read_pipeline(files, options, diagnostics);
+  if (diagnostics.empty()) return pipeline;
+  // As the file's own name was given, so are those of the files that it includes.
+  for (std::size_t i = 0; i < pipeline.included.size(); ++i) {
+    const auto relative = pipeline.included[i].lexically_relative(pipeline.root);
+    sources.push_back({(name.parent_path() / relative).lexically_normal().string(),
+                       std::string(files.texts()[i + 1])});
+  }
+  fail(std::move(diagnostics), std::move(sources));
 }
 
 std::vector<std::string> texts_of(const settings::Diagnostics& notices, const fs::path& file) {
@@ -255,25 +349,21 @@ std::string read_existing(const fs::path& file) {
 PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   settings::Diagnostics diagnostics;
-  const auto root = read_document(text, file, diagnostics);
-  PipelineSpec pipeline;
-  if (root && is_task_definition(*root)) {
+  auto root = read_document(text, file, diagnostics);
+  if (!root) fail(std::move(diagnostics), {{file.string(), std::string(text)}});
+  if (is_task_definition(*root)) {
     settings::Diagnostics notices;
-    pipeline =
-        read_pipeline(pipeline_of(*root, diagnostics, notices), text, file, options, diagnostics);
+    auto pipeline = read_files(pipeline_of(*root, diagnostics, notices), text, file, file, options,
+                               diagnostics);
     if (options.notes) *options.notes = {true, texts_of(notices, file)};
-  } else if (root) {
-    pipeline = read_pipeline(*root, text, file, options, diagnostics);
+    return pipeline;
   }
-  if (!diagnostics.empty()) fail(std::move(diagnostics), file, text);
-  return pipeline;
+  return read_files(std::move(*root), text, file, file, options, diagnostics);
 }
 
 PipelineSpec read(const core::Value& root, const fs::path& file, const LoadOptions& options) {
   settings::Diagnostics diagnostics;
-  auto pipeline = read_pipeline(root, {}, file, options, diagnostics);
-  if (!diagnostics.empty()) fail(std::move(diagnostics), {}, {});
-  return pipeline;
+  return read_files(root, {}, file, {}, options, diagnostics);
 }
 
 PipelineSpec load(const fs::path& file, const LoadOptions& options) {

@@ -73,6 +73,10 @@ std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<Re
     if (!step.spec.inputs[i].data) add(step.spec.inputs[i].sources.at(0), step.input_spans[i]);
   for (const auto& value : step.condition_values)
     add(step.spec.when->outputs.at(value.name).source, value.span);
+  if (step.open)
+    for (std::size_t i = 0; i < step.open->spans.size(); ++i)
+      if (const auto& items = step.open->spec.axes[i].items)
+        add(items->source, step.open->spans[i]);
   for (std::size_t i = 0; i < step.spec.after.size(); ++i) {
     const auto found = index.find(step.spec.after[i]);
     if (found == index.end())
@@ -93,6 +97,12 @@ std::pair<std::string, core::Span> reason_for(const ReadStep& step, const std::s
   for (const auto& value : step.condition_values)
     if (step.spec.when->outputs.at(value.name).source.step == other)
       return {"the `when` of '" + step.spec.name + "' depends on '" + other + "'", value.span};
+  if (step.open)
+    for (std::size_t i = 0; i < step.open->spans.size(); ++i)
+      if (const auto& axis = step.open->spec.axes[i];
+          axis.items && axis.items->source.step == other)
+        return {"the matrix of '" + step.spec.name + "' takes its values from '" + other + "'",
+                step.open->spans[i]};
   for (std::size_t i = 0; i < step.spec.after.size(); ++i)
     if (step.spec.after[i] == other)
       return {"'" + step.spec.name + "' comes after '" + other + "'", step.after_spans[i]};
@@ -116,7 +126,8 @@ void report_cycle(const std::vector<core::StepIndex>& cycle, const std::vector<R
     if (i >= most_notes) continue;
     const auto [why, where] =
         reason_for(steps[cycle[i]], steps[cycle[(i + 1) % cycle.size()]].spec.name);
-    notes.push_back("line " + std::to_string(where.line) + ": " + why);
+    notes.push_back((where.file == span.file ? "line " + std::to_string(where.line) + ": " : "") +
+                    why);
   }
   settings::report(diagnostics, "cycle",
                    "these steps wait for each other: " + path + steps[cycle[0]].spec.name, span,
@@ -139,6 +150,9 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
   StepSpec& spec = step.spec;
   TemplateNames names;
   for (const auto& input : spec.inputs) names.inputs.push_back(input.name);
+  if (step.open)  // An item may be a file.
+    for (const auto& axis : step.open->spec.axes)
+      if (axis.items) names.inputs.push_back(axis.name);
   for (const auto& output : spec.outputs) names.outputs.push_back(output.name);
   for (const auto& parameter : spec.parameters) names.parameters.push_back(parameter.first);
   for (const auto& variable : spec.environment) names.environment.push_back(variable.first);
@@ -223,7 +237,7 @@ std::vector<std::string> parameters_read_by(std::string_view text,
 void keep_named_parameters(std::vector<ReadStep>& steps) {
   for (ReadStep& step : steps) {
     auto named = std::move(step.own_parameters);
-    if (step.matrix) named.insert(step.matrix->axes.begin(), step.matrix->axes.end());
+    for (auto& axis : axes_of(step)) named.insert(std::move(axis));
     std::string literals;
     for (const auto& argument : step.spec.command.arguments)
       for (const auto& part : argument.parts)
@@ -257,9 +271,9 @@ void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics&
   }
 }
 
-void read_commands(std::vector<ReadStep>& steps, std::string_view source,
+void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                    settings::Diagnostics& diagnostics) {
-  ScalarPlaces places(source);
+  ScalarPlaces places(sources);
   for (ReadStep& step : steps)
     if (step.command) read_command(step, places, diagnostics);
 }

@@ -16,7 +16,7 @@ void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics&
 
 /// Parses each step's command and checks its names against the step's inputs, outputs, parameters
 /// and variables.
-void read_commands(std::vector<ReadStep>& steps, std::string_view source,
+void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                    settings::Diagnostics& diagnostics);
 
 /// Reduces each step's parameters to those that belong to it: its own, those that it takes from the

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/value.hpp"
@@ -13,15 +15,16 @@ namespace pipeline::spec {
 /// Maps bytes of scalars to positions in the source.
 class ScalarPlaces {
  public:
-  explicit ScalarPlaces(std::string_view source) : source_(source) {}
+  /// @param sources the texts by Span::file
+  explicit ScalarPlaces(std::vector<std::string_view> sources) : sources_(std::move(sources)) {}
 
   /// Returns the source position of the scalar's byte `offset`; that of the whole scalar where
   /// folding or escapes hide the offset.
   core::Span find(const core::Value& scalar, std::size_t offset, std::size_t length);
 
  private:
-  std::string_view source_;
-  std::vector<std::string_view> lines_;  ///< Filled only after the first problem.
+  std::vector<std::string_view> sources_;
+  std::map<unsigned, std::vector<std::string_view>> lines_;  ///< Of the texts with problems.
 };
 
 }  // namespace pipeline::spec

@@ -137,11 +137,16 @@ json step_schema() {
          described(
              list_of(map_of(scalar())),
              "Combinations to leave out: those that have all the values of one of these maps.")}}},
-      {"additionalProperties", values}};
+      {"additionalProperties",
+       any_of(
+           {values, described({{"type", "string"}, {"pattern", "^\\$\\{[^\\[\\]{}]+\\[\\*\\]\\}$"}},
+                              "`${STEP.OUTPUT[*]}`: the items of a JSON list, or the entries of a "
+                              "folder, that a step makes.")})}};
   properties["matrix"] =
       described(any_of({std::move(matrix), text()}),
                 "Makes a step of every combination of these values, which are parameters of it: "
-                "`{c: [0.1, 1], kernel: [rbf, linear]}`. Or the "
+                "`{c: [0.1, 1], kernel: [rbf, linear]}`. `${split.files[*]}` in place of a list "
+                "takes the items that a step makes. Or the "
                 "name of a step that has such a matrix.");
   properties["inputs"] =
       described(map_of(input_schema()),
@@ -201,6 +206,21 @@ json schema() {
   properties["execution_mode"] =
       described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
                 "What happens to other steps when one has failed. Default: continue_on_failure.");
+  const json parameter{{"type", {"string", "number", "boolean", "null"}}};
+  json include = object_of(
+      {{"file", described(text(), "Its path, relative to this file.")},
+       {"prefix", described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9_-]*$"}},
+                            "`prep` makes its step `load` the step `prep-load`.")},
+       {"parameters",
+        described(any_of({map_of(parameter), list_of(text()), {{"const", "all"}}}),
+                  "Values for the parameters that it declares; without a value, or in a list, this "
+                  "file's own parameter of the name.")}});
+  include["required"] = {"file"};
+  const json one = any_of({text(), std::move(include)});
+  properties["include"] =
+      described(any_of({text(), one["anyOf"][1], list_of(one)}),
+                "Files whose steps become steps of this pipeline: `[{file: common.yaml, prefix: "
+                "prep, parameters: {size: 3}}]`. Paths in such a file are relative to it.");
   json steps = map_of({{"$ref", "#/$defs/step"}});
   steps["minProperties"] = 1;
   steps["propertyNames"] = {{"pattern", "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"}};

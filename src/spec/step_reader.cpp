@@ -13,6 +13,7 @@
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
 #include "spec/data_reader.hpp"
+#include "spec/include.hpp"
 #include "spec/output_reader.hpp"
 #include "spec/requirements_file.hpp"
 #include "spec/user_files.hpp"
@@ -55,11 +56,35 @@ bool is_reserved(std::string_view name) {
          name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH" || name == "PIPE_CHECKPOINT";
 }
 
+/// Makes paths of an included file's settings relative to the pipeline's folder.
+/// @param folder the file's folder, relative to the pipeline's
+void rebase(DockerSettings& docker, const fs::path& folder) {
+  const auto move = [&](std::optional<std::string>& path) {
+    if (path && !fs::path(*path).is_absolute())
+      path = (folder / *path).lexically_normal().generic_string();
+  };
+  move(docker.dockerfile);
+  move(docker.build_context_root);
+  move(docker.pyproject_path);
+  move(docker.build_config.dockerignore);
+  move(docker.parent_image_build_config.dockerignore);
+  if (!docker.volumes) return;
+  auto volumes = docker.volumes.items();
+  for (auto& volume : volumes) {
+    if (!volume.starts_with("./") && !volume.starts_with("../")) continue;
+    const auto colon = volume.find(':');
+    const auto source = (folder / volume.substr(0, colon)).lexically_normal().generic_string();
+    volume = (source.starts_with("..") ? "" : "./") + source +
+             (colon == std::string::npos ? "" : volume.substr(colon));
+  }
+  docker.volumes.emplace(std::move(volumes));
+}
+
 }  // namespace
 
 const Strings pipeline_keys{"name",    "description", "tags",           "parameters", "environment",
                             "secrets", "code",        "settings",       "retry",      "timeout",
-                            "cache",   "shell",       "execution_mode", "steps"};
+                            "cache",   "shell",       "execution_mode", "include",    "steps"};
 const Strings step_keys{
     "description", "matrix", "command",      "parameters",  "inputs",  "outputs",    "after",
     "when",        "run_on", "code",         "environment", "secrets", "settings",   "retry",
@@ -117,8 +142,12 @@ struct StepReader::Memory {
   std::unordered_map<std::string, bool> exists;
 };
 
-StepReader::StepReader(fs::path root, settings::Diagnostics& diagnostics)
-    : root_(std::move(root)), diagnostics_(diagnostics), memory_(std::make_unique<Memory>()) {}
+StepReader::StepReader(const Scope& scope, fs::path root, settings::Diagnostics& diagnostics)
+    : scope_(scope),
+      root_(scope.folder()),
+      pipeline_(std::move(root)),
+      diagnostics_(diagnostics),
+      memory_(std::make_unique<Memory>()) {}
 StepReader::~StepReader() = default;
 
 Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipeline) {
@@ -146,7 +175,9 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
     } else if (key.scalar == "settings") {
       auto settings = settings::decode_settings(value, diagnostics_);
       read_settings(value, settings);
+      if (root_ != pipeline_) rebase(settings.docker, root_.lexically_relative(pipeline_));
       defaults.settings = std::move(settings);
+      defaults.has_settings = true;
     } else if (key.scalar == "code") {
       if (value.kind == core::Value::Kind::scalar) {
         if (auto pattern =
@@ -162,14 +193,23 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
   return defaults;
 }
 
+Defaults StepReader::read_given_parameters(const core::Value& value, const Defaults& defaults) {
+  Defaults given;
+  read_parameters(value, given, &defaults);
+  return given;
+}
+
 ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
                                const Defaults& pipeline) {
   ReadStep step;
   step.key = &key;
   step.body = &body;
+  step.scope = &scope_;
   StepSpec& spec = step.spec;
   spec.name = key.scalar;
   spec.line = key.span.line;
+  spec.file = key.span.file;
+  if (root_ != pipeline_) spec.code_root = root_;
   if (!core::is_name(spec.name) || spec.name.find('.') != std::string::npos)
     settings::report(diagnostics_, "bad-name",
                      "'" + spec.name.substr(0, 60) + "' cannot be a step's name", key.span,
@@ -219,8 +259,11 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
     else if (name.scalar == "after") {
       if (const auto steps = settings::read_texts("after", value, step_reference, diagnostics_);
           steps && steps->size() == value.items.size()) {
-        for (const auto& text : *steps)
-          spec.after.push_back(step.after_selectors.emplace_back(*core::parse_selector(text)).step);
+        for (const auto& text : *steps) {
+          auto& selector = step.after_selectors.emplace_back(*core::parse_selector(text));
+          selector.step = scope_.step_called(selector.step);
+          spec.after.push_back(selector.step);
+        }
         for (const core::Value& item : value.items) step.after_spans.push_back(item.span);
       }
     } else if (name.scalar == "when") {
@@ -242,27 +285,41 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
   }
 }
 
+void inherit(Defaults& own, const Defaults& from) {
+  own.environment.insert(from.environment.begin(), from.environment.end());
+  for (const SecretSpec& secret : from.secrets)
+    if (std::none_of(own.secrets.begin(), own.secrets.end(),
+                     [&](const SecretSpec& other) { return other.name == secret.name; }))
+      own.secrets.push_back(secret);
+  if (own.has_settings)
+    own.settings = settings::merge(from.settings, own.settings);
+  else
+    own.settings = from.settings;
+  own.has_settings |= from.has_settings;
+  own.retry = settings::merge(from.retry, own.retry);
+  if (!own.timeout) own.timeout = from.timeout;
+  if (!own.cache) own.cache = from.cache;
+  if (!own.code) own.code = from.code;
+  if (!own.shell) own.shell = from.shell;
+}
+
 void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipeline) {
   StepSpec& spec = step.spec;
   step.own_parameters = std::move(own.taken_parameters);
   for (const auto& [name, value] : own.parameters) step.own_parameters.insert(name);
   spec.parameters = std::move(own.parameters);
   spec.parameters.insert(pipeline.parameters.begin(), pipeline.parameters.end());
+  const auto own_cache = own.cache;
+  inherit(own, pipeline);
   spec.environment = std::move(own.environment);
-  spec.environment.insert(pipeline.environment.begin(), pipeline.environment.end());
   spec.secrets = std::move(own.secrets);
-  for (const SecretSpec& secret : pipeline.secrets)
-    if (std::none_of(spec.secrets.begin(), spec.secrets.end(),
-                     [&](const SecretSpec& other) { return other.name == secret.name; }))
-      spec.secrets.push_back(secret);
-  spec.settings = pipeline.settings;
-  if (step.body->find("settings")) spec.settings = settings::merge(pipeline.settings, own.settings);
-  spec.retry = settings::merge(pipeline.retry, own.retry);
-  spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
+  spec.settings = std::move(own.settings);
+  spec.retry = own.retry;
+  spec.timeout = own.timeout;
   // A notification or a clean-up has effects, which an earlier one does not replace.
-  spec.cache = own.cache.value_or(spec.run_on == RunOn::success && pipeline.cache.value_or(true));
-  spec.code = own.code ? own.code : pipeline.code;
-  spec.command.interpreter = own.shell.value_or(pipeline.shell.value_or(Strings{}));
+  spec.cache = own_cache.value_or(spec.run_on == RunOn::success && own.cache.value_or(true));
+  spec.code = std::move(own.code);
+  spec.command.interpreter = std::move(own.shell).value_or(Strings{});
 }
 
 void StepReader::check_file(const core::Value& settings,
@@ -494,6 +551,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
                                                     diagnostics_)) {
       const auto output = output_in(*reference);
       auto selector = *core::parse_selector(std::string_view(*reference).substr(0, output - 1));
+      selector.step = scope_.step_called(selector.step);
       step.spec.inputs.push_back({name.scalar, {{selector.step, reference->substr(output)}}});
       step.input_selectors.push_back(std::move(selector));
       step.input_spans.push_back(member.span);

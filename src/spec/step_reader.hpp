@@ -30,15 +30,19 @@ struct Defaults {
   std::vector<SecretSpec> secrets;
   StringList code;
   CopyOnWrite<Settings> settings;
+  bool has_settings = false;
   RetrySettings retry;
   std::optional<Duration> timeout;
   std::optional<bool> cache;
 };
 
+struct Scope;
+
 /// A step with the source positions that later checks report. The values live as long as the
 /// document.
 struct ReadStep {
   StepSpec spec;
+  const Scope* scope = nullptr;  ///< Never null.
   const core::Value* key = nullptr;
   const core::Value* body = nullptr;
   const core::Value* command = nullptr;
@@ -56,19 +60,24 @@ struct ReadStep {
   };
   std::vector<ConditionValue> condition_values;
   std::optional<Matrix> matrix;
+  std::optional<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
   /// Parameters that belong to the step even if its command does not name them.
   std::set<std::string> own_parameters;
 };
 
 class StepReader {
  public:
-  /// @param root the folder that relative paths are resolved against
-  StepReader(std::filesystem::path root, settings::Diagnostics& diagnostics);
+  /// @param scope the file that is read: relative paths are resolved against its folder
+  /// @param root  the pipeline's folder, which paths in the steps' settings are relative to
+  StepReader(const Scope& scope, std::filesystem::path root, settings::Diagnostics& diagnostics);
   ~StepReader();
   /// @param pipeline the pipeline's defaults, for a step; null if `map` is the pipeline
   Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr);
   /// The files that the settings name, and the files that those include.
   const std::set<std::filesystem::path>& sources() const { return sources_; }
+  /// Returns the parameters that a file gives to one that it includes.
+  /// @param defaults those of the including file
+  Defaults read_given_parameters(const core::Value& value, const Defaults& defaults);
   /// Returns the step with `pipeline` merged in. Its command is parsed later, when all names are
   /// known.
   ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline);
@@ -90,12 +99,18 @@ class StepReader {
   void add_defaults(ReadStep& step, Defaults own, const Defaults& pipeline);
   void check_variables(const ReadStep& step);
 
-  std::filesystem::path root_;
+  const Scope& scope_;
+  std::filesystem::path root_;      ///< The folder of the file.
+  std::filesystem::path pipeline_;  ///< The pipeline's folder.
   settings::Diagnostics& diagnostics_;
   std::set<std::filesystem::path> sources_;
   struct Memory;
   std::unique_ptr<Memory> memory_;
 };
+
+/// Completes what a step or an included file has by what the pipeline or the including file has;
+/// its own takes precedence. Parameters stay as they are.
+void inherit(Defaults& own, const Defaults& from);
 
 /// Returns one of `words`; reports anything else, with a suggestion.
 std::optional<std::string> read_word(const char* key, const core::Value& value,

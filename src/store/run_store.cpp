@@ -283,6 +283,11 @@ void RunStore::put_step(const StepRecord& step) {
       .run();
 }
 
+void RunStore::expand_step(const std::string& run, const std::string& step, std::size_t steps) {
+  self_->database.prepare("DELETE FROM steps WHERE run = ?1 AND name = ?2").bind(run, step).run();
+  self_->database.prepare("UPDATE runs SET steps = ?2 WHERE id = ?1").bind(run, steps).run();
+}
+
 void RunStore::put_attempt(const AttemptRecord& attempt) {
   const auto gpus = write_gpus(attempt.gpus);
   const auto usage = write_usage(attempt.usage, attempt.phases);
@@ -532,6 +537,10 @@ void RunStore::take_run(const RunStore& from, const std::string& run) {
            " ended = excluded.ended, took = excluded.took, same_as = excluded.same_as, steps = "
            "excluded.steps, cached = excluded.cached, failed = "
            "excluded.failed");
+      // A step that has become its instances is gone there.
+      take(
+          "DELETE FROM steps WHERE run = ?1 AND name NOT IN "
+          "(SELECT name FROM other.steps WHERE run = ?1)");
       take("INSERT INTO steps (" STEP_COLUMNS ") SELECT " STEP_COLUMNS
            " FROM other.steps WHERE run = ?1 ORDER BY id ON CONFLICT (run, name) DO UPDATE "
            "SET " STEP_CHANGES);

@@ -178,6 +178,8 @@ class RunStore {
   /// Returns the lock for removing artifacts; nothing while any process keeps them.
   std::optional<StateLock> hold_artifacts() const;
   void put_step(const StepRecord& step);  ///< Inserts or replaces a step.
+  /// Removes a step that has become its instances. @param steps the new number of the run's steps
+  void expand_step(const std::string& run, const std::string& step, std::size_t steps);
   void put_attempt(const AttemptRecord& attempt);
   /// Appends points to a metric of an attempt, which has `first` points already.
   void add_points(const MetricRecord& metric, std::uint64_t first,

@@ -66,6 +66,35 @@ Line best(const std::vector<Line>& lines, const std::vector<double>& errors) {
       static_cast<std::size_t>(std::min_element(errors.begin(), errors.end()) - errors.begin()));
 }
 
+struct Trial {
+  double rate;
+  int depth;
+};
+
+std::vector<Trial> propose(int count) {
+  std::vector<Trial> trials;
+  for (int i = 0; i < count; ++i) trials.push_back({0.5 * i, i});
+  return trials;
+}
+
+double loss_of(const Trial& trial) { return std::abs(trial.rate - 1.0) + trial.depth; }
+
+std::vector<std::string> words_of(int) { return {"one", "two words", "$(three)"}; }
+std::size_t length_of(const std::string& word) { return word.size(); }
+
+double smallest(const std::vector<double>& losses) {
+  return *std::min_element(losses.begin(), losses.end());
+}
+
+std::vector<pl::File> parts_of(int count) {
+  std::vector<pl::File> parts;
+  for (int i = 0; i < count; ++i) {
+    parts.push_back({"part" + std::to_string(i)});
+    std::ofstream(parts.back().path) << std::string(static_cast<std::size_t>(i), '\n');
+  }
+  return parts;
+}
+
 int count_lines(const pl::File& report) {
   std::ifstream in(report.path);
   return static_cast<int>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
@@ -116,6 +145,14 @@ echo "of ${PIPE_PARAM_TITLE}" >> "$PIPE_OUTPUT_TEXT"
                    {.outputs = {{"text", "report.txt"}}, .parameters = {{"title", "lines"}}}),
         {{"line", winner}});
     pipeline.add(pl::step<count_lines>(), report["text"]);
+  } else if (which == "grows") {
+    auto trials = pipeline.add(pl::step<propose>(), pl::param("count", 3));
+    auto losses = pipeline.map(pl::step<loss_of>({.arguments = {"trial"}}), trials);
+    pipeline.add(pl::step<smallest>(), losses);
+    auto words = pipeline.add(pl::step<words_of>(), 1);
+    pipeline.map(pl::step<length_of>({.arguments = {"word"}}), words);
+    auto parts = pipeline.add(pl::step<parts_of>(), 12);
+    pipeline.map(pl::step<count_lines>({.arguments = {"part"}}), parts);
   } else if (which == "throws") {
     pipeline.add(pl::step<fails>({.secrets = {{.name = "TOKEN"}}}), true);
     pipeline.add(pl::step(fails, {.name = "tells", .secrets = {{.name = "TOKEN"}}}), false);

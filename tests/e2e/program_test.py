@@ -54,6 +54,23 @@ class Program(unittest.TestCase):
         ends = {e["step"]: e["status"] for e in self.events("lines", "--param", "count=50") if e["event"] == "step_finished"}
         self.assertEqual(ends["make"], "succeeded")
 
+    def test_a_vector_that_a_step_makes_is_mapped_over(self):
+        ends = {e["step"]: e["status"] for e in self.events("grows") if e["event"] == "step_finished"}
+        self.assertEqual(set(ends.values()), {"succeeded"}, ends)
+        self.assertEqual(len(ends), 3 + 3 + 1 + 3 + 12, ends)
+        self.program("grows", "artifacts", "latest", "smallest.result", "--copy", str(self.folder / "least.json"))
+        self.assertEqual(json.loads((self.folder / "least.json").read_text()), 1.0)
+        for part in (3, 10):
+            self.program("grows", "artifacts", "latest", f"count_lines[{part}].result", "--copy", str(self.folder / f"n{part}.json"))
+            self.assertEqual((self.folder / f"n{part}.json").read_text(), f"{part}\n")
+        ends = {e["step"]: e["status"] for e in self.events("grows", "--param", "count=4") if e["event"] == "step_finished"}
+        ran = [step for step, status in ends.items() if status == "succeeded"]
+        self.assertEqual(len(ran), 3, ran)  # propose, one new trial, smallest
+        text = self.program("grows", "plan", "-o", "local", "--param", "count=4")
+        self.assertIn("loss_of", text)
+        self.assertNotIn("unknown", text)
+        self.assertIn("unknown", self.program("grows", "plan", "-o", "local", "--param", "count=5"))
+
     def test_log_lines_have_their_fields(self):
         self.run_local("lines")
         text = self.program("lines", "logs", "latest", "fit.ridge-0.0")

@@ -82,6 +82,16 @@ struct GivenValue<Parameter<T>> {
   using type = T;
 };
 
+/// True for the handle of one vector, whose items map() can pass to instances.
+template <class G>
+inline constexpr bool is_vector_artifact = false;
+template <class T>
+inline constexpr bool is_vector_artifact<Artifact<std::vector<T>>> = true;
+
+/// True if map() passes the items of G, one to each instance.
+template <bool IsMap, class T, class G>
+inline constexpr bool passes_items = IsMap&& std::is_same_v<G, Artifact<std::vector<T>>>;
+
 /// Checks that G can be given for T, and returns the source of the argument.
 template <bool IsMap, int Number, class T, class G>
 consteval Slot slot_of() {
@@ -96,10 +106,15 @@ consteval Slot slot_of() {
     }
     return Slot::artifact;
   } else if constexpr (is_a<G, Artifact>) {
-    if constexpr (std::is_same_v<typename G::type, T>)
+    if constexpr (passes_items<IsMap, T, G>) {
       artifact_can_be_read<T>();
-    else
+      // What JSON cannot hold is a file for each item.
+      return json_able<T>() ? Slot::parameter : Slot::artifact;
+    } else if constexpr (std::is_same_v<typename G::type, T>) {
+      artifact_can_be_read<T>();
+    } else {
       argument_fits<Number, G, T>();
+    }
     return Slot::artifact;
   } else if constexpr (ArtifactRange<G>) {
     if constexpr (std::is_same_v<std::vector<typename G::value_type::type>, T>)
@@ -135,11 +150,13 @@ Json value_as(const V& value) {
     return Json(static_cast<T>(value));
 }
 
-template <class T, Slot S, class G>
+template <bool IsMap, class T, Slot S, class G>
 void bind(StepDeclaration& step, const G& given) {
   constexpr ArgumentType type{type_name<T>(), std::is_same_v<T, std::string>};
-  step.argument(S, type, is_a<G, Each>);
-  if constexpr (S == Slot::parameter) {
+  step.argument(S, type, is_a<G, Each> || passes_items<IsMap, T, G>);
+  if constexpr (passes_items<IsMap, T, G>) {
+    step.items(given);
+  } else if constexpr (S == Slot::parameter) {
     if constexpr (is_a<G, Each>) {
       for (const auto& value : given.values) step.value(value_as<T>(value));
     } else if constexpr (is_a<G, Parameter>) {
@@ -178,12 +195,12 @@ consteval Slot checked_slot() {
     return slot_of<IsMap, static_cast<int>(I) + 1, Stored<A>, GivenAt<I, G...>>();
 }
 
-template <class A, std::size_t I, Slot S, class... G>
+template <bool IsMap, class A, std::size_t I, Slot S, class... G>
 void bind_at(StepDeclaration& step, const void* const* given) {
   if constexpr (S == Slot::context)
     step.argument(S, {});
   else
-    bind<Stored<A>, S>(step, *static_cast<const GivenAt<I, G...>*>(given[I]));
+    bind<IsMap, Stored<A>, S>(step, *static_cast<const GivenAt<I, G...>*>(given[I]));
 }
 
 /// Binds each parameter of R(A...) to its argument, and records the step's entry function.
@@ -196,7 +213,7 @@ void bind_all(StepDeclaration& step, const G&... given) {
     [&]<std::size_t... P>(std::index_sequence<P...>) {
       [[maybe_unused]] constexpr auto index = given_indices<A...>();
       using Sources = SlotList<checked_slot<IsMap, A, index[P], G...>()...>;
-      (bind_at<A, index[P], checked_slot<IsMap, A, index[P], G...>(), G...>(step, all), ...);
+      (bind_at<IsMap, A, index[P], checked_slot<IsMap, A, index[P], G...>(), G...>(step, all), ...);
       step.entry(&enter_function<Sources, R, A...>);
     }
     (std::index_sequence_for<A...>());

@@ -76,6 +76,10 @@ Json read_json(const std::string& file);
 void write_json(const Json& value, const std::string& file);
 /// Throws CodecError with the file's name before the text of the JsonError that is being handled.
 [[noreturn]] void wrong_json(const std::string& file, const JsonError& error);
+/// Returns true if the name ends with `.json`.
+bool is_json_name(const std::string& file);
+/// Returns true if the file begins with `[`.
+bool has_json_list(const std::string& file);
 void make_folder(const std::string& folder);
 bool exists(const std::string& path);
 /// Moves a file or folder into the store; copies it if it is read-only or cannot be moved. Throws

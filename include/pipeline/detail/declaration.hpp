@@ -68,6 +68,8 @@ class StepDeclaration {
   /// Adds an artifact that the argument is read from. @param selector for a mapped step: `[*]` for
   /// all instances, `[=]` for the one with the same values
   void source(const AnyArtifact& artifact, const char* selector = "");
+  /// Lets each item of the artifact, a vector, go to a separate instance.
+  void items(const AnyArtifact& artifact);
   /// Sets the argument's value; for an axis, adds one. @param pipeline_parameter the name of a
   /// param(), else empty
   void value(const Json& value, std::string_view pipeline_parameter = {});

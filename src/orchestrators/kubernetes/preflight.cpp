@@ -127,7 +127,7 @@ void ClusterPreflight::make_jobs(std::vector<StepGroup>& all) {
     } catch (const core::InputError& error) {
       for (auto diagnostic : error.diagnostics()) {
         diagnostic.code = "no-manifest";
-        diagnostic.span = core::Span{each.steps.front()->line, 0, 1};
+        diagnostic.span = core::Span{each.steps.front()->line, 0, 1, each.steps.front()->file};
         refused_.push_back(std::move(diagnostic));
       }
     }

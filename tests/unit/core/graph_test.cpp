@@ -1,5 +1,6 @@
 #include "core/graph.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -180,6 +181,67 @@ TEST(Scheduler, hundred_thousand_steps_in_a_chain_need_no_stack) {
   EXPECT_TRUE(scheduler.done());
   needs[0] = {99'999};
   EXPECT_EQ(Graph(needs).find_cycle().size(), needs.size());
+}
+
+TEST(Scheduler, steps_that_are_added_run_before_their_barrier) {
+  const Graph graph({{}, {0}, {1}});
+  Scheduler scheduler(graph);
+  EXPECT_EQ(scheduler.take(), 0u);
+  scheduler.succeeded(0);
+  EXPECT_TRUE(scheduler.has_ready());  // The barrier, which then has to wait again.
+  scheduler.grow(1, {{0}, {0}, {3}});
+  EXPECT_EQ(scheduler.take(), 3u);
+  EXPECT_EQ(scheduler.take(), 4u);
+  EXPECT_FALSE(scheduler.take());
+  scheduler.succeeded(3);
+  EXPECT_EQ(scheduler.take(), 5u);
+  scheduler.succeeded(4);
+  EXPECT_FALSE(scheduler.take());
+  scheduler.succeeded(5);
+  EXPECT_EQ(scheduler.take(), 1u);
+  scheduler.succeeded(1);
+  EXPECT_EQ(scheduler.take(), 2u);
+  scheduler.succeeded(2);
+  EXPECT_TRUE(scheduler.done());
+}
+
+TEST(Scheduler, barrier_without_steps_is_ready) {
+  const Graph graph({{}, {0}});
+  Scheduler scheduler(graph);
+  scheduler.grow(0, {});
+  EXPECT_EQ(scheduler.take(), 0u);
+  EXPECT_FALSE(scheduler.take());
+}
+
+TEST(Scheduler, barrier_is_ready_when_its_steps_have_ended_however) {
+  const Graph graph({{}, {0}});
+  Scheduler scheduler(graph);
+  scheduler.grow(0, {{}, {}, {2}});
+  EXPECT_EQ(scheduler.take(), 2u);
+  EXPECT_THAT(scheduler.failed(2), testing::ElementsAre(4u));
+  EXPECT_EQ(scheduler.take(), 3u);
+  EXPECT_FALSE(scheduler.take());
+  scheduler.succeeded(3);
+  EXPECT_EQ(scheduler.take(), 0u);
+  EXPECT_THAT(scheduler.failed(0), testing::ElementsAre(1u));
+  EXPECT_TRUE(scheduler.done());
+}
+
+TEST(Scheduler, a_hundred_thousand_steps_are_added_to_two_barriers) {
+  const Graph graph({{}, {}, {0, 1}});
+  Scheduler scheduler(graph);
+  constexpr StepIndex count = 100'000;
+  scheduler.grow(0, std::vector<std::vector<StepIndex>>(count));
+  std::vector<std::vector<StepIndex>> needs;
+  for (StepIndex i = 0; i < count; ++i) needs.push_back({3 + i});
+  scheduler.grow(1, needs);
+  StepIndex taken = 0;
+  while (const auto step = scheduler.take()) {
+    scheduler.succeeded(*step);
+    ++taken;
+  }
+  EXPECT_EQ(taken, 2 * count + 3);
+  EXPECT_TRUE(scheduler.done());
 }
 
 }  // namespace

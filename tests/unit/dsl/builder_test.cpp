@@ -345,6 +345,81 @@ TEST_F(Builder, map_and_gather_are_a_matrix) {
   EXPECT_EQ(spec.steps[8].inputs[0].sources.size(), 4u);
 }
 
+std::vector<double> make_values() { return {1, 2}; }
+struct SearchPoint {
+  double rate;
+  int depth;
+};
+std::vector<SearchPoint> make_points() { return {{0.1, 2}}; }
+double at_point(const SearchPoint& point, double scale) { return point.rate * scale; }
+
+TEST_F(Builder, map_over_a_vector_that_a_step_makes_is_a_matrix_over_its_items) {
+  Pipeline pipeline{"grow"};
+  auto values = pipeline.add(step<make_values>());
+  auto doubled = pipeline.map(step<twice>(), values);
+  auto again = pipeline.map(step(twice, {.name = "again"}), doubled);
+  pipeline.add(step<sum>(), again);
+  auto points = pipeline.add(step<make_points>());
+  pipeline.map(step<at_point>({.arguments = {"point", "scale"}}), points, each({1.0, 2.0}));
+  const auto spec = dsl::build(pipeline);
+  ASSERT_EQ(spec.steps.size(), 6u);
+  EXPECT_EQ(spec.steps[0].outputs[0].file_name, "result.json");
+  const auto& matrix = spec.steps[1].matrix;
+  ASSERT_TRUE(matrix);
+  EXPECT_EQ(matrix->axes[0].name, "arg1");
+  EXPECT_EQ(matrix->axes[0].items->source, (SourceSpec{"make_values", "result"}));
+  EXPECT_EQ(spec.steps[2].matrix->of, "twice");
+  EXPECT_FALSE(spec.steps[2].inputs[0].gathered);
+  EXPECT_TRUE(spec.steps[3].inputs[0].gathered);
+  EXPECT_EQ(spec.steps[5].matrix->axes[0].items->source, (SourceSpec{"make_points", "result"}));
+  EXPECT_EQ(spec.steps[5].matrix->axes[1].values.size(), 2u);
+}
+
+TEST_F(Builder, matrix_over_an_output_is_the_same_in_yaml) {
+  Pipeline pipeline{"grow"};
+  auto split = pipeline.add(command("split", {"split", "${outputs.files}"}));
+  auto work =
+      pipeline.add(command("work", {"work", "${inputs.file}", "${params.kind}", "${outputs.made}"},
+                           {.matrix = {{"file", "${split.files[*]}"}, {"kind", {"a", "b"}}}}));
+  auto next =
+      pipeline.add(command("next", {"next", "${inputs.made}", "${outputs.o}"}, {.matrix = "work"}),
+                   {{"made", "work[=].made"}});
+  pipeline.add(command("all", {"all", "${inputs.parts}"}), {{"parts", next.all("o")}});
+  const auto from_program = dsl::build(pipeline);
+  const auto from_yaml = spec::parse(R"(
+name: grow
+steps:
+  split: {command: [split, "${outputs.files}"], outputs: [files]}
+  work:
+    matrix:
+      file: ${split.files[*]}
+      kind: [a, b]
+    command: [work, "${inputs.file}", "${params.kind}", "${outputs.made}"]
+    outputs: [made]
+  next: {matrix: work, command: [next, "${inputs.made}", "${outputs.o}"], inputs: {made: "work[=].made"}, outputs: [o]}
+  all: {command: [all, "${inputs.parts}"], inputs: {parts: "next[*].o"}}
+)",
+                                     "/nowhere/pipeline.yaml", {});
+  ASSERT_EQ(from_program.steps.size(), from_yaml.steps.size());
+  for (std::size_t i = 0; i < from_yaml.steps.size(); ++i) {
+    const auto &one = from_program.steps[i], &other = from_yaml.steps[i];
+    EXPECT_EQ(one.name, other.name);
+    EXPECT_EQ(one.command, other.command);
+    EXPECT_EQ(one.parameters, other.parameters);
+    ASSERT_EQ(one.matrix.has_value(), other.matrix.has_value());
+    if (!one.matrix) continue;
+    EXPECT_EQ(one.matrix->of, other.matrix->of);
+    ASSERT_EQ(one.matrix->axes.size(), other.matrix->axes.size());
+    for (std::size_t k = 0; k < one.matrix->axes.size(); ++k) {
+      EXPECT_EQ(one.matrix->axes[k].name, other.matrix->axes[k].name);
+      EXPECT_EQ(one.matrix->axes[k].values, other.matrix->axes[k].values);
+      EXPECT_EQ(one.matrix->axes[k].items, other.matrix->axes[k].items);
+    }
+  }
+  EXPECT_EQ(from_program.steps[2].inputs[0].sources, from_yaml.steps[2].inputs[0].sources);
+  EXPECT_EQ(from_program.steps[3].inputs[0].gathered, from_yaml.steps[3].inputs[0].gathered);
+}
+
 TEST_F(Builder, single_artifacts_can_be_gathered) {
   Pipeline pipeline{"gather"};
   std::vector<Artifact<double>> values;

@@ -1,0 +1,24 @@
+/// @file
+/// Reads values from JSON outputs, which steps wrote.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+#include <pipeline/spec.hpp>
+
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::engine {
+
+/// Returns the member of the JSON output. Throws std::runtime_error, with what is wrong, if there
+/// is none, or if the output is larger than `most` bytes.
+nlohmann::json read_member(const store::OutputRecord& output, const OutputValue& value,
+                           store::ArtifactStore& artifacts, std::uint64_t most);
+
+/// Returns the value as text for a message, cut short.
+std::string shown_json(const nlohmann::json& value);
+
+}  // namespace pipeline::engine

@@ -1,0 +1,73 @@
+/// @file
+/// Reads the files that `include:` names. Their steps become steps of the pipeline, with their
+/// prefix before their names.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/diagnostic.hpp"
+#include "core/value.hpp"
+#include "spec/step_reader.hpp"
+
+namespace pipeline::spec {
+
+/// One file of a pipeline: the pipeline's own, or an included one.
+struct Scope {
+  Scope* parent = nullptr;     ///< The file that includes it; null for the pipeline's own.
+  unsigned number = 0;         ///< Span::file of its values.
+  std::filesystem::path file;  ///< Absolute.
+  core::Value root;
+  std::string prefix;  ///< `prep-`, before the name of each step; may be empty.
+  const core::Value* parameters = nullptr;  ///< Those that the including file gives.
+  core::Span span;                          ///< Where it is included.
+  std::set<std::string> steps;  ///< The steps of the file and of those that it includes,
+                                ///< as the file calls them.
+  Defaults defaults;
+
+  std::filesystem::path folder() const { return file.parent_path(); }
+  /// Returns the name in the pipeline of the step that the file calls `name`: its own, else one of
+  /// the file that includes it.
+  std::string step_called(const std::string& name) const;
+};
+
+/// The files of a pipeline, in the order of their steps: each after those that it includes.
+class Files {
+ public:
+  /// Reads the included files. Reports those that are missing, are no maps, or include themselves.
+  /// @param source the text of `file`; must outlive this object
+  Files(core::Value root, std::filesystem::path file, std::string_view source,
+        settings::Diagnostics& diagnostics);
+
+  /// The pipeline's own file.
+  Scope& main() { return scopes_.front(); }
+  /// Every scope once, each after those that it includes.
+  const std::vector<Scope*>& in_order() const { return order_; }
+  /// The texts by Span::file.
+  const std::vector<std::string_view>& texts() const { return texts_; }
+  /// Returns the absolute paths of the included files, by Span::file less 1.
+  std::vector<std::filesystem::path> included() const;
+
+ private:
+  void read_includes(Scope& scope);
+  void include(Scope& parent, const core::Value& entry);
+  void load(Scope& parent, const core::Value& place, Scope made);
+  void name_steps(Scope& scope);
+
+  settings::Diagnostics& diagnostics_;
+  std::deque<Scope> scopes_;        ///< By number; their addresses stay.
+  std::deque<std::string> loaded_;  ///< The texts of the included files.
+  std::vector<std::string_view> texts_;
+  std::vector<Scope*> order_;
+};
+
+/// Sets the parameters of an included file to the values that the including file gives, and those
+/// of `--param PREFIX.NAME=VALUE`. Reports values for parameters that the file does not declare.
+void give_parameters(Scope& scope, const Defaults& given, settings::Diagnostics& diagnostics);
+
+}  // namespace pipeline::spec
