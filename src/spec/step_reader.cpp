@@ -15,6 +15,7 @@
 #include "spec/data_reader.hpp"
 #include "spec/output_reader.hpp"
 #include "spec/requirements_file.hpp"
+#include "spec/retry_checks.hpp"
 #include "spec/user_files.hpp"
 
 namespace pipeline::spec {
@@ -59,11 +60,11 @@ bool is_reserved(std::string_view name) {
 
 const Strings pipeline_keys{"name",    "description", "tags",           "parameters", "environment",
                             "secrets", "code",        "settings",       "retry",      "timeout",
-                            "cache",   "shell",       "execution_mode", "steps"};
+                            "cache",   "shell",       "execution_mode", "notify", "stalled_after", "steps"};
 const Strings step_keys{
     "description", "matrix", "command",      "parameters",  "inputs",  "outputs",    "after",
     "when",        "run_on", "code",         "environment", "secrets", "settings",   "retry",
-    "timeout",     "cache",  "orchestrator", "shell",       "version", "checkpoint", "publish"};
+    "timeout",     "stalled_after", "cache",  "orchestrator", "shell",       "version", "checkpoint", "publish"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {
@@ -123,6 +124,7 @@ StepReader::~StepReader() = default;
 
 Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipeline) {
   Defaults defaults;
+  const core::Value* retry = nullptr;
   for (const auto& [key, value] : map.members) {
     if (key.scalar == "parameters")
       read_parameters(value, defaults, pipeline);
@@ -133,17 +135,18 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
     else if (key.scalar == "secrets")
       read_secrets(value, defaults);
     else if (key.scalar == "retry") {
+      retry = &value;
       defaults.retry = settings::decode_retry(value, diagnostics_);
       if (value.kind == core::Value::Kind::scalar)
         diagnostics_.back().suggestion =
             "did you mean `retry: {max_retries: " + value.scalar + "}`?";
     } else if (key.scalar == "cache")
       defaults.cache = settings::read_bool("cache", value, diagnostics_);
-    else if (key.scalar == "timeout") {
-      defaults.timeout = settings::read_duration("timeout", value, diagnostics_);
-      if (defaults.timeout && *defaults.timeout <= Duration::zero())
-        settings::report_type(diagnostics_, "timeout", "longer than no time at all", value);
-    } else if (key.scalar == "settings") {
+    else if (key.scalar == "timeout")
+      defaults.timeout = read_time("timeout", value);
+    else if (key.scalar == "stalled_after")
+      defaults.stalled_after = read_time("stalled_after", value);
+    else if (key.scalar == "settings") {
       auto settings = settings::decode_settings(value, diagnostics_);
       read_settings(value, settings);
       defaults.settings = std::move(settings);
@@ -159,7 +162,16 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
       check_code(value, defaults.code.items());
     }
   }
+  if (retry && !pipeline)
+    check_retry(defaults.retry, *retry, nullptr, defaults.stalled_after, diagnostics_);
   return defaults;
+}
+
+std::optional<Duration> StepReader::read_time(const char* key, const core::Value& value) {
+  const auto time = settings::read_duration(key, value, diagnostics_);
+  if (time && *time <= Duration::zero())
+    settings::report_type(diagnostics_, key, "longer than no time at all", value);
+  return time;
 }
 
 ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
@@ -259,6 +271,10 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   if (step.body->find("settings")) spec.settings = settings::merge(pipeline.settings, own.settings);
   spec.retry = settings::merge(pipeline.retry, own.retry);
   spec.timeout = own.timeout ? own.timeout : pipeline.timeout;
+  spec.stalled_after = own.stalled_after ? own.stalled_after : pipeline.stalled_after;
+  if (const auto* retry = step.body->find("retry"))
+    check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
+                diagnostics_);
   // A notification or a clean-up has effects, which an earlier one does not replace.
   spec.cache = own.cache.value_or(spec.run_on == RunOn::success && pipeline.cache.value_or(true));
   spec.code = own.code ? own.code : pipeline.code;

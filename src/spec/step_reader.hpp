@@ -31,7 +31,7 @@ struct Defaults {
   StringList code;
   CopyOnWrite<Settings> settings;
   RetrySettings retry;
-  std::optional<Duration> timeout;
+  std::optional<Duration> timeout, stalled_after;
   std::optional<bool> cache;
 };
 
@@ -74,6 +74,7 @@ class StepReader {
   ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline);
 
  private:
+  std::optional<Duration> read_time(const char* key, const core::Value& value);
   void read_settings(const core::Value& map, Settings& settings);
   void check_file(const core::Value& settings, std::initializer_list<std::string_view> keys,
                   bool folder);
