@@ -99,8 +99,7 @@ StringMap variables_of(Session& session) {
   }
   const auto& notify = session.pipeline().notify;
   for (std::size_t i = 0; i < notify.size(); ++i)
-    if (notify[i].url.empty())
-      all[variable_of_notification(i)] = notify::address_of(notify[i]);
+    if (notify[i].url.empty()) all[variable_of_notification(i)] = notify::address_of(notify[i]);
   return all;
 }
 

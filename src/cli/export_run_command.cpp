@@ -38,8 +38,10 @@ std::string write_workflow(Context& context, store::RunStore& runs, const store:
     core::write_file_atomically(crate / file.filename(), core::read_file(file));
     return file.filename().string();
   }
-  context.note("note: the crate has what is recorded of the pipeline's steps, since its file is not "
-               "there: " + run.file + "\n");
+  context.note(
+      "note: the crate has what is recorded of the pipeline's steps, since its file is not "
+      "there: " +
+      run.file + "\n");
   const auto& of = run.same_as.empty() ? run.id : run.same_as;
   core::write_file_atomically(crate / "workflow.json",
                               runs.get_blob(store::declared_kind, of).value_or("{}"));
@@ -115,10 +117,10 @@ core::ExitCode export_run_command(Context& context) {
     write_out(context, exports::artifact_provenance(*made, artifact).dump(2) + "\n");
     return core::ExitCode::ok;
   }
-  const auto events =
-      exports::openlineage_events(exports::facts_of(runs, run, PIPELINE_VERSION));
+  const auto events = exports::openlineage_events(exports::facts_of(runs, run, PIPELINE_VERSION));
   const auto out = options.inspect.copy_to.string();
-  if (out.starts_with("https://") || out.starts_with("http://")) return send_events(context, events);
+  if (out.starts_with("https://") || out.starts_with("http://"))
+    return send_events(context, events);
   std::string lines;
   for (const auto& event : events) lines += event.dump() + "\n";
   write_out(context, lines);

@@ -32,8 +32,7 @@ class Uses {
                {"outputs", json::array()}};
     if (const auto run = runs_.find_run(step.run)) entry["pipeline"] = run->pipeline;
     for (const auto& output : step.outputs) {
-      json made{
-          {"output", output.name}, {"digest", output.digest.hex()}, {"bytes", output.bytes}};
+      json made{{"output", output.name}, {"digest", output.digest.hex()}, {"bytes", output.bytes}};
       if (seen_.insert(output.digest.hex()).second)
         made["used"] = of(output.digest);
       else

@@ -53,8 +53,7 @@ void add_common(core::Value& map, const Options& options) {
   add_some(map, "settings", written);
   add_some(map, "retry", settings::to_json(options.retry));
   if (options.timeout) add(map, "timeout", json(duration(*options.timeout)));
-  if (options.stalled_after)
-    add(map, "stalled_after", json(duration(*options.stalled_after)));
+  if (options.stalled_after) add(map, "stalled_after", json(duration(*options.stalled_after)));
   if (options.cache) add(map, "cache", json(*options.cache));
   if (options.shell.size() == 1 && (options.shell[0] == "sh" || options.shell[0] == "bash"))
     add(map, "shell", json(options.shell[0]));

@@ -110,8 +110,7 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
         state.counts.attempts = attempt.number;
         state.is_open = attempt.ended == WallTime{};
         state.memory = attempt.usage.memory_limit;
-        state.is_out_of_memory =
-            attempt.failure_kind == to_string(FailureKind::out_of_memory);
+        state.is_out_of_memory = attempt.failure_kind == to_string(FailureKind::out_of_memory);
         if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
         ++(attempt.failure_kind == to_string(FailureKind::infrastructure)
                ? state.counts.interruptions

@@ -31,8 +31,8 @@ struct AttemptCounts {
 /// The progress of a step when its run was interrupted.
 struct ResumePoint {
   AttemptCounts counts;
-  bool is_open = false;  ///< The last attempt has no recorded end.
-  std::string key;       ///< Key of the step at that time.
+  bool is_open = false;              ///< The last attempt has no recorded end.
+  std::string key;                   ///< Key of the step at that time.
   std::optional<Bytes> memory = {};  ///< The last attempt's limit.
   bool is_out_of_memory = false;     ///< The last attempt was ended by that limit.
 };

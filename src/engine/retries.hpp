@@ -44,7 +44,8 @@ class Retries {
     const auto& [factor, max] = settings_.on_oom;
     if (!memory || !max || *memory >= *max) return std::nullopt;
     const auto more = static_cast<double>(*memory) * factor.value_or(Factor(2)).value;
-    return more < static_cast<double>(*max) ? std::max(static_cast<Bytes>(more), *memory + 1) : *max;
+    return more < static_cast<double>(*max) ? std::max(static_cast<Bytes>(more), *memory + 1)
+                                            : *max;
   }
 
  private:

@@ -24,9 +24,8 @@ void StallWatch::end() {
 
 async::Task<bool> StallWatch::stalled() {
   while (!has_ended_ && after_) {
-    const auto due = heard_ && !is_reported_
-                         ? *heard_ + std::chrono::milliseconds(after_->count())
-                         : asio::steady_timer::time_point::max();
+    const auto due = heard_ && !is_reported_ ? *heard_ + std::chrono::milliseconds(after_->count())
+                                             : asio::steady_timer::time_point::max();
     if (Clock::now() >= due) {
       is_reported_ = true;
       co_return true;

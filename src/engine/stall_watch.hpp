@@ -23,8 +23,8 @@ class StallWatch final : public orchestrators::LogSink {
   void begin();
   /// The attempt has ended: stalled() returns.
   void end();
-  /// Returns true once the attempt has stalled, and again after it has printed something in between;
-  /// false at its end.
+  /// Returns true once the attempt has stalled, and again after it has printed something in
+  /// between; false at its end.
   async::Task<bool> stalled();
 
  private:

@@ -28,11 +28,10 @@ json materials_of(const RunFacts& made, const StepFacts& step) {
                          {"name", "code"}});
   for (const auto& input : step.inputs)
     for (const auto& artifact : input.artifacts)
-      materials.push_back(
-          {{"uri", artifact.maker.empty() ? "urn:sha256:" + artifact.digest.hex()
-                                          : uri_of(artifact.run, artifact.maker)},
-           {"digest", digest_of(artifact.digest)},
-           {"name", "input " + input.name}});
+      materials.push_back({{"uri", artifact.maker.empty() ? "urn:sha256:" + artifact.digest.hex()
+                                                          : uri_of(artifact.run, artifact.maker)},
+                           {"digest", digest_of(artifact.digest)},
+                           {"name", "input " + input.name}});
   const auto& image = step.record.image;
   constexpr std::string_view algorithm = "sha256:";
   if (image.starts_with(algorithm))
@@ -76,8 +75,8 @@ json artifact_provenance(const RunFacts& made, const core::Digest& artifact) {
                {{"id", "pkg:generic/pipe@" + net::url_encode(made.version)},
                 {"version", {{"pipe", made.version}}}}},
               {"metadata",
-               {{"invocationId", made.run.id + "/" + step.record.name + "/" +
-                                     std::to_string(step.record.attempts)},
+               {{"invocationId",
+                 made.run.id + "/" + step.record.name + "/" + std::to_string(step.record.attempts)},
                 {"startedOn", rfc3339(step.record.started)},
                 {"finishedOn", rfc3339(step.record.ended)}}}}}}}};
 }

@@ -77,11 +77,12 @@ class CrateWriter {
       graph_.push_back(
           {{"@id", address}, {"@type", "CreativeWork"}, {"name", name}, {"version", version}});
     }
-    json descriptor{{"@id", "ro-crate-metadata.json"},
-                    {"@type", "CreativeWork"},
-                    {"conformsTo",
-                     {reference("https://w3id.org/ro/crate/1.1"), reference(workflow_crate.address)}},
-                    {"about", reference("./")}};
+    json descriptor{
+        {"@id", "ro-crate-metadata.json"},
+        {"@type", "CreativeWork"},
+        {"conformsTo",
+         {reference("https://w3id.org/ro/crate/1.1"), reference(workflow_crate.address)}},
+        {"about", reference("./")}};
     auto all = json::array({std::move(descriptor), std::move(root_), std::move(workflow_)});
     all.push_back({{"@id", "#pipe"},
                    {"@type", "ComputerLanguage"},
@@ -119,8 +120,8 @@ class CrateWriter {
           file["sha256"] = output.digest.hex();
         }
         graph_.push_back(std::move(file));
-        graph_.push_back(parameter_entity(parameter, name, output.is_directory ? "Dataset" : "File",
-                                          path));
+        graph_.push_back(
+            parameter_entity(parameter, name, output.is_directory ? "Dataset" : "File", path));
         add_value(root_, "hasPart", reference(path));
         add_value(workflow_, "output", reference(parameter));
         paths_.try_emplace(output.digest.hex(), path);

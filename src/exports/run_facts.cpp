@@ -43,7 +43,8 @@ StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& ma
       if (!part.name.starts_with("input ")) continue;
       InputFact input{part.name.substr(6), {}};
       if (digest) {
-        for (const auto& piece : runs.gathered(*digest)) input.artifacts.push_back(makers.of(piece));
+        for (const auto& piece : runs.gathered(*digest))
+          input.artifacts.push_back(makers.of(piece));
         if (input.artifacts.empty()) input.artifacts.push_back(makers.of(*digest));
       }
       facts.inputs.push_back(std::move(input));

@@ -25,7 +25,7 @@ struct InputFact {
 
 struct StepFacts {
   store::StepRecord record;
-  std::string command;                                      ///< As in the step's key.
+  std::string command;                                     ///< As in the step's key.
   std::vector<std::pair<std::string, core::Digest>> code;  ///< Files, or their folders.
   std::vector<InputFact> inputs;
 };

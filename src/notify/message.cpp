@@ -33,16 +33,11 @@ const char* word_of(StepStatus status) {
 
 json object_of(const store::RunRecord& run, const std::vector<store::StepRecord>& steps,
                const std::string& command) {
-  json object{{"event", "run_finished"},
-              {"run", run.id},
-              {"pipeline", run.pipeline},
-              {"status", to_string(run.status)},
-              {"orchestrator", run.orchestrator},
-              {"started", core::format_time(run.started)},
-              {"took_ms", run.took.count()},
-              {"steps", json::object()},
-              {"failed", json::array()},
-              {"report", command}};
+  json object{{"event", "run_finished"},          {"run", run.id},
+              {"pipeline", run.pipeline},         {"status", to_string(run.status)},
+              {"orchestrator", run.orchestrator}, {"started", core::format_time(run.started)},
+              {"took_ms", run.took.count()},      {"steps", json::object()},
+              {"failed", json::array()},          {"report", command}};
   for (const auto& [status, count] : counts_of(steps)) object["steps"][word_of(status)] = count;
   for (const auto* step : failed_of(steps))
     object["failed"].push_back(
@@ -55,9 +50,8 @@ json object_of(const store::RunRecord& run, const std::vector<store::StepRecord>
 
 std::string text_of(const store::RunRecord& run, const std::vector<store::StepRecord>& steps,
                     const std::string& command, const char* line_break) {
-  std::string text =
-      run.pipeline + " " + std::string(to_string(run.status)) + " after " +
-      core::format_duration(run.took) + line_break;
+  std::string text = run.pipeline + " " + std::string(to_string(run.status)) + " after " +
+                     core::format_duration(run.took) + line_break;
   std::string counts;
   for (const auto& [status, count] : counts_of(steps))
     counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + word_of(status);
@@ -104,10 +98,10 @@ std::string message(NotifyFormat format, const store::RunRecord& run,
                       {"type", "AdaptiveCard"},
                       {"version", "1.4"},
                       {"body", json::array({block})}};
-      body = {{"type", "message"},
-              {"attachments",
-               json::array({{{"contentType", "application/vnd.microsoft.card.adaptive"},
-                             {"content", card}}})}};
+      body = {
+          {"type", "message"},
+          {"attachments", json::array({{{"contentType", "application/vnd.microsoft.card.adaptive"},
+                                        {"content", card}}})}};
       break;
     }
   }

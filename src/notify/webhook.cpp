@@ -16,7 +16,7 @@ std::string without(std::string text, const std::string& secret, const std::stri
   return text;
 }
 
-bool is_passing(long status) { return status == 429 || status >= 500; }
+bool is_retryable(long status) { return status == 429 || status >= 500; }
 
 }  // namespace
 
@@ -64,11 +64,10 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
       request.body = body;
       request.connect_timeout = limits.request;
       request.timeout = limits.request;
-      const auto response =
-          co_await http.send(std::move(request), {}, &deadline.source());
+      const auto response = co_await http.send(std::move(request), {}, &deadline.source());
       if (response.status >= 200 && response.status < 300) co_return std::string();
       reason = "it answered with status " + std::to_string(response.status);
-      again = is_passing(response.status);
+      again = is_retryable(response.status);
     } catch (const core::EnvironmentError& error) {
       if (!deadline.expired()) reason = without(error.what(), address, shown_address(address));
     }

@@ -297,9 +297,7 @@ json member_schema(const FieldT& field) {
   else if constexpr (std::is_same_v<Member, std::optional<unsigned>>)
     return {{"type", "integer"}, {"minimum", 0}, {"maximum", 1'000'000}};
   else if constexpr (std::is_same_v<Member, std::optional<Factor>>)
-    return {{"type", "string"},
-            {"pattern", "^x[0-9]+(\\.[0-9]+)?$"},
-            {"examples", {"x2", "x1.5"}}};
+    return {{"type", "string"}, {"pattern", "^x[0-9]+(\\.[0-9]+)?$"}, {"examples", {"x2", "x1.5"}}};
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
     return duration_schema();
   else if constexpr (std::is_same_v<Member, std::optional<std::string>>)

@@ -22,8 +22,8 @@ const Strings notify_keys{"url", "on", "format"};
 const Strings address_keys{"env", "file"};
 constexpr std::array reported_ends{RunStatus::failed, RunStatus::succeeded, RunStatus::interrupted};
 constexpr std::array format_words{std::pair{"json", NotifyFormat::json},
-                             std::pair{"slack", NotifyFormat::slack},
-                             std::pair{"teams", NotifyFormat::teams}};
+                                  std::pair{"slack", NotifyFormat::slack},
+                                  std::pair{"teams", NotifyFormat::teams}};
 
 constexpr settings::Format webhook_address{
     "an address, `https://...`", [](std::string_view text) {
@@ -116,19 +116,20 @@ nlohmann::json notify_schema() {
              {{"env", with_description(text, "Variable of your environment that has the address.")},
               {"file", with_description(text, "File that has the address.")}}},
             {"additionalProperties", false}};
-  json one{
-      {"type", "object"},
-      {"properties",
-       {{"url", with_description({{"anyOf", {{{"type", "string"}, {"pattern", "^https?://"}}, from}}},
-                          "Address of the webhook: a text, or `{env: NAME}` or `{file: PATH}`, "
-                          "since it is a secret.")},
-        {"on", with_description({{"type", "array"}, {"items", {{"enum", words_of_ends()}}}},
-                         "Which ends of a run are reported. Default: all.")},
-        {"format", with_description({{"enum", {"json", "slack", "teams"}}},
-                             "Body of the request: an object of pipe's own, or a message as Slack "
-                             "or Teams takes it. Default: json.")}}},
-      {"required", {"url"}},
-      {"additionalProperties", false}};
+  json one{{"type", "object"},
+           {"properties",
+            {{"url", with_description(
+                         {{"anyOf", {{{"type", "string"}, {"pattern", "^https?://"}}, from}}},
+                         "Address of the webhook: a text, or `{env: NAME}` or `{file: PATH}`, "
+                         "since it is a secret.")},
+             {"on", with_description({{"type", "array"}, {"items", {{"enum", words_of_ends()}}}},
+                                     "Which ends of a run are reported. Default: all.")},
+             {"format", with_description(
+                            {{"enum", {"json", "slack", "teams"}}},
+                            "Body of the request: an object of pipe's own, or a message as Slack "
+                            "or Teams takes it. Default: json.")}}},
+           {"required", {"url"}},
+           {"additionalProperties", false}};
   return {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
 }
 

@@ -31,8 +31,7 @@ void check_on_oom(const OomRetry& on_oom, const core::Value& written, const Sett
 }  // namespace
 
 void check_retry(const RetrySettings& retry, const core::Value& written, const Settings* asked,
-                 const std::optional<Duration>& stalled_after,
-                 settings::Diagnostics& diagnostics) {
+                 const std::optional<Duration>& stalled_after, settings::Diagnostics& diagnostics) {
   if (const auto* on_oom = written.find("on_oom"))
     check_on_oom(retry.on_oom, *on_oom, asked, diagnostics);
   if (const auto* stalled = written.find("stalled"); stalled && retry.stalled == true)

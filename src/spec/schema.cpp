@@ -203,9 +203,9 @@ json schema() {
                 "Name of the pipeline.");
   properties["description"] = described(text(), "What the pipeline is for.");
   properties["tags"] = described(list_of(text()), "Words to find its runs by.");
-  properties["notify"] = described(
-      notify_schema(),
-      "Webhooks that are called when a run has ended. One that fails is reported and fails no run.");
+  properties["notify"] = described(notify_schema(),
+                                   "Webhooks that are called when a run has ended. One that fails "
+                                   "is reported and fails no run.");
   properties["execution_mode"] =
       described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
                 "What happens to other steps when one has failed. Default: continue_on_failure.");

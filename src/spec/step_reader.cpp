@@ -58,13 +58,15 @@ bool is_reserved(std::string_view name) {
 
 }  // namespace
 
-const Strings pipeline_keys{"name",    "description", "tags",           "parameters", "environment",
-                            "secrets", "code",        "settings",       "retry",      "timeout",
-                            "cache",   "shell",       "execution_mode", "notify", "stalled_after", "steps"};
-const Strings step_keys{
-    "description", "matrix", "command",      "parameters",  "inputs",  "outputs",    "after",
-    "when",        "run_on", "code",         "environment", "secrets", "settings",   "retry",
-    "timeout",     "stalled_after", "cache",  "orchestrator", "shell",       "version", "checkpoint", "publish"};
+const Strings pipeline_keys{"name",           "description", "tags",          "parameters",
+                            "environment",    "secrets",     "code",          "settings",
+                            "retry",          "timeout",     "cache",         "shell",
+                            "execution_mode", "notify",      "stalled_after", "steps"};
+const Strings step_keys{"description",   "matrix",  "command",      "parameters", "inputs",
+                        "outputs",       "after",   "when",         "run_on",     "code",
+                        "environment",   "secrets", "settings",     "retry",      "timeout",
+                        "stalled_after", "cache",   "orchestrator", "shell",      "version",
+                        "checkpoint",    "publish"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {

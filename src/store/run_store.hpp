@@ -199,8 +199,8 @@ class RunStore {
   void add_gathered(const core::Digest& input, const std::vector<core::Digest>& pieces);
   /// Returns the artifacts of a gathered input, in order; none if it is not known.
   std::vector<core::Digest> gathered(const core::Digest& input);
-  /// Returns the succeeded steps that took the artifact as an input, or as a part of a gathered one,
-  /// the oldest first.
+  /// Returns the succeeded steps that took the artifact as an input, or as a part of a gathered
+  /// one, the oldest first.
   std::vector<StepRecord> users(const core::Digest& artifact);
   /// Records a success under its key, with the key's parts and outputs.
   void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,

@@ -592,12 +592,11 @@ TEST_F(ResumedRun, memory_that_was_raised_stays_raised) {
   run();  // makes the places
   const auto needs_400 = [](const orchestrators::Attempt& attempt) {
     const auto memory = attempt.step.settings->resources.memory;
-    return memory < 400U ? orchestrators::AttemptResult{Failure{FailureKind::out_of_memory,
-                                                                "was killed",
-                                                                {},
-                                                                {}},
-                                                        137, "fake"}
-                         : writes(attempt, std::to_string(*memory));
+    return memory < 400U
+               ? orchestrators::AttemptResult{Failure{
+                                                  FailureKind::out_of_memory, "was killed", {}, {}},
+                                              137, "fake"}
+               : writes(attempt, std::to_string(*memory));
   };
   far->steps["train"] = needs_400;
   core::remove_tree(folder.path() / "state");

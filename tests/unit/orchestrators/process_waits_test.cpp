@@ -46,7 +46,8 @@ TEST(ProcessWaits, name_each_process_of_a_tree_with_what_it_waits_in) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   ASSERT_EQ(lines.size(), 2U);
-  EXPECT_THAT(lines[0], HasSubstr(std::to_string(sleeper.pid()) + " sh -c sleep 600; true: sleeps"));
+  EXPECT_THAT(lines[0],
+              HasSubstr(std::to_string(sleeper.pid()) + " sh -c sleep 600; true: sleeps"));
   EXPECT_THAT(lines[1], HasSubstr("sleep 600: sleeps"));
 }
 
@@ -65,9 +66,10 @@ TEST(ProcessWaits, of_threads_are_counted) {
   core::write_file_atomically(proc.path() / "7/task/10/stack",
                               "[<0>] nvidia_poll+0x74/0xf0\n[<0>] do_syscall_64+0x71/0x280\n");
   core::write_file_atomically(proc.path() / "7/cmdline", std::string("python3\0train.py\0", 18));
-  EXPECT_THAT(waits_of_processes({7, 8}, proc.path()),
-              ElementsAre("7 python3 train.py: 1 thread waits for a device, in nvidia_poll, 1 thread "
-                          "runs, 2 threads sleep in futex_wait_queue"));
+  EXPECT_THAT(
+      waits_of_processes({7, 8}, proc.path()),
+      ElementsAre("7 python3 train.py: 1 thread waits for a device, in nvidia_poll, 1 thread "
+                  "runs, 2 threads sleep in futex_wait_queue"));
 }
 
 TEST(ProcessWaits, of_a_process_that_has_ended_are_nothing) {
